@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from curvewise.learning.calibration import LEVELS, Table, calibrate, describe, log_ratio, prediction_interval
 from curvewise.learning.extrapolation import fit_ensemble, fit_member
-from curvewise.learning.power import Replicates, fit_replicates, from_means
+from curvewise.learning.power import Replicates, fit_means, group_runs
 from curvewise.types import FloatArray
 
 CALIBRATED = (0.0, 1.4, 2.0, 4.0, 8.0, 16.0, 64.0)
@@ -82,7 +82,7 @@ def read_lcdb(path: Path) -> Iterator[tuple[int, str, Replicates]]:
     for (dataset, learner), rows in frame.groupby(["openmlid", "learner"]):
         if len(rows) >= 10 and rows["size_train"].iloc[-1] >= 500:
             mean, variance = 100.0 * rows["err_valid_mean"], 1e4 * rows["err_valid_var"]
-            curve = from_means(rows["size_train"], mean, rows["n_rep"], variance)
+            curve = group_runs(rows["size_train"], mean, rows["n_rep"], variance)
             yield int(str(dataset)), str(learner), curve
 
 
@@ -123,7 +123,7 @@ def forecast(data: Replicates, n: FloatArray, known: Cases) -> list[Cases]:
     stderr = data.standard_error() if data.replicated else None
     ensemble = fit_ensemble(data.n, data.mean, stderr, floor=BOUNDS[0], ceiling=BOUNDS[1])
     member = fit_member("constrained", data.n, data.mean, stderr, BOUNDS[0], BOUNDS[1])
-    power = fit_replicates(data)
+    power = fit_means(data.n, data.runs, data.mean[None], data.variance[None])
     centres = {
         "auto": ensemble.predict(n),
         "power": power.alpha + power.eta * n**power.gamma,

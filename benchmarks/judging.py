@@ -21,10 +21,10 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import combinations, product
 
-import curvewise.response.judge as judge
 import numpy as np
 
 from curvewise.response.cmi import cmi_score
+from curvewise.response.judgement import MeasureJudgement, MeasureScores, judge_measures
 from curvewise.response.load import ModelCorpus
 
 # Sizes of the competition's tasks, with as many hyperparameters as those had.
@@ -42,8 +42,8 @@ def main() -> None:
             print(json.dumps(row), flush=True)
         return
     corpus = make_corpus()
-    judge.judge_measures(corpus.select(corpus.tasks == "task 1"), permutations=9)
-    ours, found = cpu(lambda: judge.judge_measures(corpus, permutations=DRAWS))
+    judge_measures(corpus.select(corpus.tasks == "task 1"), permutations=9)
+    ours, found = cpu(lambda: judge_measures(corpus, permutations=DRAWS))
     theirs, worst = plain_time(corpus, found)
     line = {
         "benchmark": "judging: 550 models, 8 tasks, 20 measures, 999 draws, a jackknife",
@@ -82,7 +82,7 @@ def make_corpus(seed: int = 0) -> ModelCorpus:
     )
 
 
-def plain_time(corpus: ModelCorpus, found: judge.MeasureJudgement) -> tuple[float, float]:
+def plain_time(corpus: ModelCorpus, found: MeasureJudgement) -> tuple[float, float]:
     """Time of the plain loop, from one score in each task; and how far it is from ours."""
     total, worst = 0.0, 0.0
     name = f"measure {MEASURES - 1}"
@@ -172,7 +172,7 @@ def draw(world: str, settings: np.ndarray, rng: np.random.Generator) -> tuple[np
     return settings, u @ on_gap + own, u @ on_measure + shared * own + noise * other
 
 
-def score(settings: np.ndarray, gap: np.ndarray, measure: np.ndarray, declared: bool, draws: int) -> judge.Judged:
+def score(settings: np.ndarray, gap: np.ndarray, measure: np.ndarray, declared: bool, draws: int) -> MeasureScores:
     """Judge one measure on one corpus."""
     corpus = ModelCorpus(
         models=tuple(map(str, range(len(gap)))),
@@ -181,7 +181,7 @@ def score(settings: np.ndarray, gap: np.ndarray, measure: np.ndarray, declared: 
         measures={"m": measure},
         orientation={"m": 1} if declared else {},
     )
-    return judge.judge_measures(corpus, permutations=draws).rows[0]
+    return judge_measures(corpus, permutations=draws).rows[0]
 
 
 def cpu(run: Callable[[], object]) -> tuple[float, object]:

@@ -150,7 +150,7 @@ def test_size(world: World, tasks: int, size: int, repetitions: int) -> dict[str
     for _ in range(repetitions):
         drawn = world.draw(rng, tasks, size)
         same = compared(drawn)
-        found["rel"].append(compared(drawn, "rel@1").pvalue <= 0.05)
+        found["rel"].append(compared(drawn, "rel_at_1").pvalue <= 0.05)
         found["size"].append(same.pvalue <= 0.05)
         if not math.isnan(same.task_pvalue):
             found["signs"].append(same.task_pvalue <= 0.05)

@@ -38,9 +38,10 @@ from torch import Tensor, nn
 from curvewise.errors import CurvewiseWarning
 from curvewise.nn.lane import channels_last
 from curvewise.nn.networks import ARCHITECTURES
-from curvewise.response.networks import answers as _answering
+from curvewise.response.networks import answers
 from curvewise.response.networks.measurement import measure_response
 from curvewise.response.networks.sites import probe, split
+from curvewise.response.networks.trial import Execution
 
 MEAN, STD = 0.2860, 0.3530
 MAGNITUDES = np.linspace(0, 0.5, 10)
@@ -76,7 +77,7 @@ def main() -> None:
 def on_cpu(name: str, examples: int, batch: int | None) -> dict[str, Any]:
     """Images per second of ours and of the loop, by turns, the best of three."""
     model, x, y = made(name, examples)
-    options = {"magnitudes": MAGNITUDES, "mean": [MEAN], "std": [STD], "batch": batch}
+    options = {"magnitudes": MAGNITUDES, "reading": {"mean": [MEAN], "std": [STD]}, "device": Execution(batch=batch)}
 
     def ours(layer: int | None = None) -> float:
         start = time.perf_counter()
@@ -103,13 +104,14 @@ def on_gpu(name: str, examples: int, batch: int | None) -> dict[str, Any]:
     """Images per second of ours, of the loop and of the bare network."""
     model, x, y = made(name, examples)
     model.to("cuda")
-    options: dict[str, Any] = {"mean": [MEAN], "std": [STD], "batch": batch, "precision": "bfloat16", "progress": False}
+    options: dict[str, Any] = {"reading": {"mean": [MEAN], "std": [STD]}, "progress": False}
 
     def ours(compiled: bool, layer: int | None, factor: int) -> float:
         """Seconds of a whole call."""
         grid = np.linspace(0, 0.5, len(MAGNITUDES) * factor)
         start = time.perf_counter()
-        measure_response(model, (x, y), layer=layer, magnitudes=grid, compile=compiled, **options)
+        how = Execution(batch=batch, precision="bfloat16", compile=compiled)
+        measure_response(model, (x, y), layer=layer, magnitudes=grid, device=how, **options)
         return time.perf_counter() - start
 
     def rate(layer: int | None = None) -> float:
@@ -143,7 +145,7 @@ def on_gpu(name: str, examples: int, batch: int | None) -> dict[str, Any]:
 def timed() -> Iterator[list[float]]:
     """Time the replays of CUDA graphs, the recording included."""
     seconds: list[float] = []
-    replayed = _answering.replayed
+    replayed = answers.replayed
 
     def slow(*given: Any) -> Tensor:
         torch.cuda.synchronize()
@@ -153,11 +155,11 @@ def timed() -> Iterator[list[float]]:
         seconds.append(time.perf_counter() - start)
         return codes
 
-    _answering.replayed = slow
+    answers.replayed = slow
     try:
         yield seconds
     finally:
-        _answering.replayed = replayed
+        answers.replayed = replayed
 
 
 def made(name: str, examples: int) -> tuple[nn.Module, np.ndarray, np.ndarray]:

@@ -36,7 +36,7 @@ import numpy as np
 
 from curvewise.transfer.calibration import cci
 from curvewise.transfer.risks import Control, TransferRisks, measured_control
-from curvewise.transfer.runs import Task, cells_of
+from curvewise.transfer.runs import TaskRuns, group_runs
 
 SIZES = 100.0 * 10 ** np.arange(4)
 BLIND, MAXIMAL, LEVEL, HALF = 1.0, 0.02, 0.95, 0.5
@@ -161,7 +161,7 @@ def simulate(design: Design, draws: int) -> dict[str, float]:
     return {k: round(100 * float(np.mean(v)), 1) for k, v in held.items()} | {"width": width}
 
 
-def draw(design: Design, rng: np.random.Generator) -> Task:
+def draw(design: Design, rng: np.random.Generator) -> TaskRuns:
     """Runs of scratch and the methods, in cells."""
     most = max(*design.runs, design.start or 0)
     common = rng.standard_normal(most)
@@ -195,7 +195,7 @@ def draw(design: Design, rng: np.random.Generator) -> Task:
     if design.measured:
         runs = MAXIMAL + 0.1 * rng.standard_normal(design.measured)
         maximal = measured_control([-1] * design.measured, runs)
-    return cells_of(risks, "task", blind, maximal)
+    return group_runs(risks, "task", blind, maximal)
 
 
 def noise(tails: str, count: int, rng: np.random.Generator) -> np.ndarray:

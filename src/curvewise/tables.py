@@ -33,12 +33,15 @@ class Cell(NamedTuple):
         In plain text an asterisk or a plus sign follows instead.
     signs : str
         Any of "*", "†" and "‡", which refer to notes below the table.
+    after : str
+        Plain text between the number and the signs, such as an interval in brackets.
     """
 
     text: str
     bold: bool = False
     underlined: bool = False
     signs: str = ""
+    after: str = ""
 
 
 def mark_best(values: Sequence[float], digits: int, *, second: bool = False) -> list[Cell]:
@@ -118,6 +121,7 @@ def format_sign(sign: str, format: str) -> str:
 
 def _marked(cell: Cell, format: str) -> str:
     text, signs = cell.text, "".join(format_sign(sign, format) for sign in cell.signs)
+    signs = (cell.after.replace("-", "$-$") if format == "latex" else cell.after) + signs
     if format == "markdown":
         text = f"**{text}**" if cell.bold else f"<u>{text}</u>" if cell.underlined else text
     elif format == "latex":

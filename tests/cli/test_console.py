@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from curvewise.cli.console import Page, as_options
+import pytest
+
+from curvewise.cli.console import Page, in_options, use_options
+from curvewise.text import Message, arg, either
 
 
 def test_numbers_of_a_wide_table_are_never_cut(capsys, monkeypatch):
@@ -16,7 +19,36 @@ def test_numbers_of_a_wide_table_are_never_cut(capsys, monkeypatch):
     assert "long" in shown
 
 
-def test_options_in_messages_can_be_typed():
-    assert as_options("say which with value=…. It has") == "say which with --value-column. It has"
-    assert as_options("pass columns={'learner': None} to take none") == ("pass --column learner= to take none")
-    assert as_options("pass columns={'value': None}, or labels=…") == ("pass --column value=, or --labels")
+@pytest.mark.parametrize(
+    ("argument", "typed"),
+    [
+        (arg("unit", "percent"), "--unit percent"),
+        (arg("labels"), "--labels"),
+        (arg("value"), "--value-column"),
+        (arg("source", "a b.csv"), "'a b.csv'"),
+        (arg("columns", {"learner": None}), "--column learner="),
+        (arg("columns", {"n": "set size"}), "--n-column 'set size'"),
+        (arg("columns", {"learner": ["a", "b"]}), "--column learner=a --column learner=b"),
+        (arg("sizes", [100, 200]), "--sizes 100,200"),
+        (arg("drop_failed", True), "--drop-failed"),
+        (arg("union", False), "--no-union"),
+        (arg("higher_is_better", False), "--lower-is-better"),
+        (arg("data.kind", "tokens"), "data.kind='tokens'"),
+        (either("cw.blind_guess(…)", "`curvewise transfer blind`"), "`curvewise transfer blind`"),
+    ],
+)
+def test_options_in_messages_can_be_typed(argument, typed):
+    use_options({"value": "value_column", "source": "", "columns.n": "n_column"})
+    assert in_options(Message(f"pass {argument}.")) == f"pass {typed}."
+
+
+def test_what_a_user_named_is_not_worded_anew(tmp_path, call):
+    """Names of files and learners that look like arguments stay as they are."""
+    path = tmp_path / "compare_runs unit='percent'.csv"
+    path.write_text("learner,size of it,other\nvit unit='percent',10,0.5\n", encoding="utf-8")
+    done = call("learning", "fit", path)
+    assert done.code == 1
+    assert path.name in done.err
+    assert "--unit percent" not in done.err
+    missing = call("learning", "fit", tmp_path / "compare_runs.npz")
+    assert "compare_runs.npz" in missing.err

@@ -82,7 +82,7 @@ def test_a_file_without_a_curve_is_named(call, tmp_path):
         done = call("learning", command, path)
         assert done.code != 0
         assert "frame" not in done.err
-        assert "one.csv holds no curve that can be fitted" in done.err.replace("\n", "")
+        assert "one.csv: No curve can be fitted" in done.err.replace("\n", "")
 
 
 def test_remedies_on_the_command_line_work(call, tmp_path):

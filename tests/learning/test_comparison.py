@@ -68,7 +68,7 @@ def test_comparison_is_antisymmetric(simulated):
     d, e = one.error_difference, two.error_difference
     assert (d.estimate, d.low, d.high) == pytest.approx((-e.estimate, -e.high, -e.low))
     assert one.data_equivalence.estimate < 1 < two.data_equivalence.estimate
-    assert one.p_value == pytest.approx(two.p_value, abs=1e-3)
+    assert one.pvalue == pytest.approx(two.pvalue, abs=1e-3)
     assert "is better than" in one.summary()
 
 

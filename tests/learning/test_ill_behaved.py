@@ -169,8 +169,8 @@ def test_accuracy_chance_is_an_accuracy():
     assert curve.error_at(1) <= 0.9 + 1e-9
 
 
-def test_lack_of_fit_p_value_is_uniform_under_the_model():
-    from curvewise.learning.diagnosis import lack_of_fit
+def test_lack_of_fit_pvalue_is_uniform_under_the_model():
+    from curvewise.learning.fit import lack_of_fit
     from curvewise.learning.power import group_runs
 
     rng = np.random.default_rng(0)
@@ -187,7 +187,7 @@ def test_lack_of_fit_p_value_is_uniform_under_the_model():
 
 
 def test_lack_of_fit_needs_replicates():
-    from curvewise.learning.diagnosis import lack_of_fit
+    from curvewise.learning.fit import lack_of_fit
     from curvewise.learning.power import group_runs
 
     data = group_runs(N5, 10 + 100 * N5**-0.5)
@@ -204,7 +204,7 @@ def test_looks_like_fractions():
 
 
 def test_spread_that_does_not_fall_is_flagged():
-    from curvewise.learning.diagnosis import spread_is_steady
+    from curvewise.learning.fit import spread_trend
     from curvewise.learning.power import group_runs
 
     rng = np.random.default_rng(0)
@@ -215,7 +215,7 @@ def test_spread_that_does_not_fall_is_flagged():
             z = rng.standard_normal(len(n))
             for name, spread in {"modelled": np.sqrt(0.02 + 20 / n), "constant": 1.0}.items():
                 data = group_runs(n, 20 + 100 * n**-0.5 + z * spread)
-                p[name].append(spread_is_steady(data, data.run_variance(0.02)))
+                p[name].append(spread_trend(data, data.run_variance(0.02)))
         assert np.mean(np.array(p["modelled"]) < 0.005) < 0.02
         assert np.mean(np.array(p["constant"]) < 0.005) >= power
     n = np.repeat(N5, [16, 8, 8, 8, 8])
@@ -281,7 +281,7 @@ def test_learners_that_could_not_be_fitted_are_named_in_the_ranking():
         warnings.simplefilter("ignore", CurvewiseWarning)
         curves = cw.fit_learning_curves({"net": (n, 0.1 + n**-0.5 + 0.001 * np.arange(10)), "svm": ([100.0], [0.2])})
     assert any(w.startswith("svm could not be fitted") for w in cw.rank_learners(curves).warnings)
-    with pytest.raises(cw.InputError, match="'svm' could not be fitted: n holds one training size"):
+    with pytest.raises(cw.InputError, match="'svm': could not be fitted. n holds one training size"):
         curves["svm"]
 
 

@@ -127,8 +127,8 @@ def test_the_learner_is_called_like_the_file(tmp_path):
 def test_the_first_note_says_what_was_taken_for_what():
     m = load_measurements({"size_train": [25, 400], "accuracy": [0.5, 0.75], "model": ["x", "x"]})
     assert m.notes[0] == (
-        "n from column 'size_train'; value from 'accuracy' (higher is better, turned into "
-        "error = 1 − accuracy); learner from 'model'; 2 rows, 2 sizes from 25 to 400, 1 learner"
+        "n from 'size_train'; learner from 'model'; value from 'accuracy' (higher is better, turned into error = 1 − "
+        "accuracy); 2 rows, 2 sizes from 25 to 400, 1 learner"
     )
     assert m.notes[1] == "sizes taken as given"
 
@@ -284,7 +284,6 @@ def test_text_columns_outside_the_learner_are_pointed_out():
 
 
 def test_importing_loads_no_frame_library():
-    code = (
-        "import sys, curvewise.io; assert not {'pandas', 'narwhals', 'pyarrow', 'polars', 'scipy'} & set(sys.modules)"
-    )
+    heavy = "{'pandas', 'narwhals', 'pyarrow', 'polars', 'scipy'}"
+    code = f"import sys, curvewise.learning.load; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

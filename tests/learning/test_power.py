@@ -58,7 +58,7 @@ def test_without_prior_it_agrees_with_curve_fit(simulated):
 def test_exact_curves_are_recovered_without_prior(alpha, eta, gamma):
     n = np.array([25, 50, 100, 200, 400.0])
     mean = alpha + eta * n**gamma
-    fits = fit_power(n, mean[None], np.ones((1, 5)), prior=0.0)
+    fits = fit_power(n, mean[None], np.ones((1, 5)), constants=cw.learning.Constants(prior=0.0))
     assert fits.gamma[0] == pytest.approx(gamma)
     assert fits.alpha[0] == pytest.approx(alpha, abs=1e-6)
     assert fits.eta[0] == pytest.approx(eta, rel=1e-6)
@@ -80,10 +80,10 @@ def test_batch_equals_one_by_one():
     n = np.array([25, 50, 100, 200, 400.0])
     mean = 10 + 100 * n**-0.5 + rng.normal(size=(300, 5))
     weight = rng.uniform(0.5, 2, size=(300, 5))
-    for terms in (2, 3):
-        many = fit_power(n, mean, weight, terms=terms)
+    for form in ("power", "power2"):
+        many = fit_power(n, mean, weight, form=form)
         for i in (0, 127, 128, 299):
-            one = fit_power(n, mean[i : i + 1], weight[i : i + 1], terms=terms)
+            one = fit_power(n, mean[i : i + 1], weight[i : i + 1], form=form)
             assert one.gamma[0] == many.gamma[i]
             assert one.alpha[0] == pytest.approx(many.alpha[i], rel=1e-9)
 
@@ -157,8 +157,8 @@ def test_bootstrap_is_seeded_and_centred(simulated):
         ([1, 2], [-0.1, 0.1], {}, "unit='loss'"),
         ([1, 2], [120.0, 10.0], {"unit": "percent"}, "cannot be a percent"),
         ([1, 2], [0.1, 0.2], {"unit": "ratio"}, "unit='ratio' is not known"),
-        ([1, 2], [0.1, 0.2], {"form": "cubic"}, "form='cubic' is not known"),
-        ([1, 2], [0.1, 0.2], {"weights": "heavy"}, "weights='heavy' is not known"),
+        ([1, 2], [0.1, 0.2], {"form": "cubic"}, "form='cubic': is not known"),
+        ([1, 2], [0.1, 0.2], {"weights": "heavy"}, "weights='heavy': is not known"),
         ([1, 2], [0.1, 0.2], {"unit": "score"}, "higher_is_better=True"),
         ([1, 2], [0.1, 0.2], {"unit": "loss", "higher_is_better": True}, "contradicts"),
         ([1, 2], [0.1, 0.2], {"variance": [0.1, 0.1]}, "needs runs"),

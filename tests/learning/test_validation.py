@@ -31,7 +31,7 @@ def test_rmse_is_what_refitting_by_hand_gives(three_curves):
         curve = cw.fit_learning_curve(n[rest], error[rest], unit="percent")
         squares.append((curve.error_at(400) - error[mine & (n == 400)].mean()) ** 2)
     assert result.rmse[0, -1] == pytest.approx(np.sqrt(np.mean(squares)))
-    assert list(result.columns())[:4] == ["form", "weights", "R2", "25"]
+    assert list(result.columns())[:4] == ["form", "weights", "r_squared", "rmse_25"]
     assert len(result.forms) == 8
     assert result.forms[-1] == "last"
 
@@ -45,7 +45,7 @@ def test_last_value_is_the_nearest_size(three_curves):
     assert result.rmse[0, 0] == pytest.approx(abs(means[1] - means[0]))
 
 
-def test_p_values_are_paired_t_tests(three_curves):
+def test_pvalues_are_paired_t_tests(three_curves):
     stats = pytest.importorskip("scipy.stats")
     n, error, names = three_curves
     result = cw.leave_one_size_out(n, error, learner=names, unit="percent", forms=["power", "sqrt"], weights=["size"])
@@ -59,8 +59,8 @@ def test_p_values_are_paired_t_tests(three_curves):
                 curve = cw.fit_learning_curve(n[rest], error[rest], unit="percent", form=form)
                 row.append(abs(curve.error_at(size) - error[mine & (n == size)].mean()))
         misses.append(row)
-    assert result.p_value[1] == pytest.approx(stats.ttest_rel(*misses).pvalue)
-    assert np.isnan(result.p_value[0])
+    assert result.pvalue[1] == pytest.approx(stats.ttest_rel(*misses).pvalue)
+    assert np.isnan(result.pvalue[0])
 
 
 def test_fraction_and_percent_agree(three_curves):
@@ -121,12 +121,12 @@ def test_variance_check_accepts_the_model_and_rejects_another():
         unit = cw.types.Unit("percent")
         return cw.learning.check_variance_model([build_curve(group_runs(n, e), unit) for e in noisy])
 
-    p = [check(np.sqrt(0.02 + 20 / n), curves=1).p_value for _ in range(200)]
+    p = [check(np.sqrt(0.02 + 20 / n), curves=1).pvalue for _ in range(200)]
     assert np.mean(np.array(p) < 0.05) < 0.1
     assert 0.4 < np.mean(p) < 0.6
     good, bad = check(np.sqrt(0.02 + 20 / n), 40), check(1.0, 40)
     np.testing.assert_allclose(good.measured / good.modelled, 1, atol=0.35)
-    assert bad.p_value < 0.01
+    assert bad.pvalue < 0.01
     assert "does not describe" in bad.summary()
     with pytest.raises(cw.InputError, match="one unit"):
         cw.learning.check_variance_model([])

@@ -91,8 +91,8 @@ def test_drawn_orders_average_to_the_exact_values(k: int) -> None:
     accuracy = np.array([0.5, 0.6, 0.8, 0.7, 0.4, 0.9])
     rng = np.random.default_rng(0)
     drawn = drawn_selections(np.tile(scores, (40_000, 1)), np.tile(accuracy, (40_000, 1)), (k,), rng)
-    assert drawn[f"rel@{k}"].mean() == pytest.approx(rel_at(scores, accuracy, k), abs=0.003)
-    assert drawn[f"recall@{k}"].mean() == pytest.approx(recall_at(scores, accuracy, k), abs=0.01)
+    assert drawn[f"rel_at_{k}"].mean() == pytest.approx(rel_at(scores, accuracy, k), abs=0.003)
+    assert drawn[f"recall_at_{k}"].mean() == pytest.approx(recall_at(scores, accuracy, k), abs=0.01)
 
 
 def test_scores_that_are_all_equal_rank_at_random() -> None:
@@ -135,7 +135,7 @@ def test_a_task_that_tells_nothing_is_said_and_not_averaged() -> None:
 
 
 def test_one_checkpoint_tells_nothing() -> None:
-    with pytest.warns(CurvewiseWarning, match="tell nothing"):
+    with pytest.warns(CurvewiseWarning, match="too few to rank"):
         found = ranking_agreement([1.0], [0.5])
     for interval in found.intervals.values():
         assert all(math.isnan(v) for v in (interval.estimate, *interval))
@@ -191,7 +191,7 @@ def test_summary_and_table() -> None:
     assert "9 checkpoints on average over 2 tasks" in found.summary()
     assert "90% intervals over checkpoints and tasks" in found.summary()
     names = found.columns()["quantity"]
-    assert names == ["recall@1", "rel@1", "recall@3", "rel@3", *CORRELATIONS]
+    assert names == ["recall_at_1", "rel_at_1", "recall_at_3", "rel_at_3", *CORRELATIONS]
     assert found.to_dict()["recall"].keys() == {"1", "3"}
 
 
@@ -221,5 +221,5 @@ def test_rel_needs_accuracies_above_nothing() -> None:
     assert found.kendall == 1.0
     assert math.isnan(ranking_agreement([1.0, 2.0, 3.0], [-2.0, -1.0, 0.0]).rel[1])
     with_zero = np.array([[-2.0, -1.0, 0.0], [-2.0, -1.0, -0.5], [0.0, 0.5, 1.0]])
-    drawn = drawn_selections(np.ones((3, 3)), with_zero, (1,), np.random.default_rng(0))["rel@1"]
+    drawn = drawn_selections(np.ones((3, 3)), with_zero, (1,), np.random.default_rng(0))["rel_at_1"]
     assert np.isnan(drawn).tolist() == [True, True, False]

@@ -117,7 +117,7 @@ def test_names_files_folders_and_lists(rank, stored, tmp_path):
     listing.write_text('[good]\npath = "pool/strong.npy"\nlayers = "fc"\n')
     assert "good has 'layers': use path, layer" in words(rank(files=("pool.toml",)).err)
     listing.write_text("[good\n")
-    assert "is no TOML file" in words(rank(files=("pool.toml",)).err)
+    assert "is not a TOML file" in words(rank(files=("pool.toml",)).err)
     (tmp_path / "empty").mkdir()
     seen = rank(files=(tmp_path / "empty",))
     assert seen.code == 2
@@ -195,10 +195,10 @@ def test_a_dry_run_says_what_would_be_done(rank, stored):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--measures", "nlep"), "--measures nlep, which is none of"),
+        (("--measures", "nlep"), "--measures nlep: not among"),
         (("--measures", "nlep"), "Did you mean 'nleep' or 'leep'?"),
         (("--reliability", "2"), "--reliability 2.0: a correlation lies between -1 and 1"),
-        (("--reliability", "mine"), "--reliability mine has no reference"),
+        (("--reliability", "mine"), "--reliability mine: it has no reference"),
         (("--by", "parc"), "--by parc is none of the measures logme, knn"),
         (("--save", "scores.txt"), "--save scores.txt must end in .csv"),
         (("--plot", "ranks.gif"), "must end in .png"),
@@ -623,7 +623,7 @@ def test_a_reference_can_be_borrowed(rank):
     [
         (("--measures", "nlep"), 1, "Did you mean 'nleep' or 'leep'?"),
         (("--k", "0.5"), 2, "give whole numbers from 1 on"),
-        (("--value", "rel@9"), 2, "--value rel@9: use one of recall@1"),
+        (("--value", "rel_at_9"), 2, "--value rel_at_9: use one of recall_at_1"),
         (("--where", "rubbish"), 2, "must read COLUMN=VALUE"),
         (("--where", "Trainable Backbone=maybe"), 1, "--where 'Trainable Backbone=maybe' is in no row"),
         (("--heat", "heat.gif"), 2, "--heat heat.gif must end in"),

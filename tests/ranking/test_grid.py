@@ -75,7 +75,7 @@ def test_means_and_intervals_over_tasks(grid):
 
 
 def test_the_result_reads_well(grid):
-    assert list(grid.columns()) == ["energy", "1×", "2×"]
+    assert list(grid.columns()) == ["energy", "components_1", "components_2"]
     assert "over 3 tasks" in grid.summary()
     json.dumps(grid.to_dict(), allow_nan=False)
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.moments import MEASURES_H_SCORE, h_score
+from curvewise.ranking.moments import h_score
 from curvewise.ranking.rank import rank_features
+from curvewise.ranking.scoring import MEASURES
 
 
 def made(n: int, d: int, classes: int, seed: int):
@@ -131,7 +132,7 @@ def test_refuses_numbers_as_labels():
 
 
 def test_says_what_it_is():
-    (measure,) = MEASURES_H_SCORE
+    measure = MEASURES["h-score"]
     assert (measure.name, measure.function) == ("h-score", h_score)
     assert measure.flops(10_000, 2048, 10) < measure.flops(10_000, 4096, 10)
 

@@ -21,7 +21,7 @@ MEASURE = RankingMeasure("separation", separation, "", "", "", flops=lambda n, d
 def ranked(names: str, seed: int = 0) -> CheckpointRanking:
     rng, labels = np.random.default_rng(seed), np.repeat([0, 1], 30)
     pool = {name: labels[:, None] * (i + 1.0) + rng.normal(size=(60, 3)) for i, name in enumerate(names)}
-    return rank_features(pool, labels, MEASURE, reliability=0.8, known={})
+    return rank_features(pool, labels, MEASURE, reliability=0.8)
 
 
 def table() -> CheckpointScores:

@@ -15,8 +15,8 @@ from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.comparison import RankingComparisons
 from curvewise.ranking.judgement import AVERAGE, RankingJudgement, judge_rankings
 from curvewise.ranking.scores import CheckpointScores
-from curvewise.stats import holm, sign_flip_pvalue
-from curvewise.types import Interval
+from curvewise.stats.tests import holm, sign_flip_pvalue
+from curvewise.types.results import Interval
 
 TASKS = ("birds", "cars", "flowers", "pets", "scenes", "textures", "digits")
 
@@ -126,7 +126,7 @@ def test_references_stand_beside_and_are_never_ranked(table: CheckpointScores, j
     accuracy = np.where(best.ranked, best.accuracy, 1.0)
     winner = CheckpointScores(best.checkpoints, accuracy, best.scores, tasks=best.tasks, reference=("scratch",))
     same = judge_rankings(winner), judge_rankings(best)
-    assert same[0].columns()["rel@1"] == same[1].columns()["rel@1"]
+    assert same[0].columns()["rel_at_1"] == same[1].columns()["rel_at_1"]
     level = CheckpointScores(["a", "b", "c"], [0.5, 0.6, 0.6], {"m": [1, 2, 3]}, reference=("c",))
     (row,) = judge_rankings(level).references
     assert (row.below, row.n, row.best) == (1, 2, 0.6)
@@ -182,7 +182,7 @@ def test_differences_are_paired(judged: RankingJudgement) -> None:
         judged.comparisons(value="speed")
     with pytest.raises(InputError, match="there is no such row"):
         judged.comparisons(["m0", "m9"])
-    with pytest.raises(InputError, match="measures='kendall' must be a list of two or more"):
+    with pytest.raises(InputError, match="measures='kendall': give a list of two or more"):
         judged.comparisons("kendall")
 
 
@@ -197,7 +197,7 @@ def test_many_tasks_have_an_exact_test_for_the_same_checkpoints() -> None:
         )
     ]
     assert row.task_pvalue == pytest.approx(sign_flip_pvalue(np.array(differences)))
-    rel = judged.comparisons(["m0", "m1"], value="rel@1").rows[0]
+    rel = judged.comparisons(["m0", "m1"], value="rel_at_1").rows[0]
     assert rel.test == "bootstrap over checkpoints and tasks"
     assert rel.difference.estimate == pytest.approx(judged.row("m0").rel[1] - judged.row("m1").rel[1])
     assert (0 in rel.difference) == (rel.pvalue > 0.05)
@@ -208,7 +208,7 @@ def test_the_same_scores_do_not_differ() -> None:
     table = table.with_scores({"again": 2 * table.scores["m0"] + 5})
     row = judge_rankings(table).comparisons(["m0", "again"]).rows[0]
     assert (row.difference.estimate, row.pvalue, row.adjusted) == (0.0, 1.0, 1.0)
-    rel = judge_rankings(table).comparisons(["m0", "again"], value="rel@1").rows[0]
+    rel = judge_rankings(table).comparisons(["m0", "again"], value="rel_at_1").rows[0]
     assert (rel.difference.estimate, rel.pvalue) == (0.0, 1.0)
 
 
@@ -287,7 +287,7 @@ def test_table_of_a_group_or_a_task(judged: RankingJudgement) -> None:
     assert judged.table(group="group 0") != judged.table()
     value = judged.row("m0", "cars", group="group 0").kendall.estimate
     assert f"{100 * value:.2f}" in judged.table(task="cars", group="group 0")
-    with pytest.raises(InputError, match="group='group 7' is none of"):
+    with pytest.raises(InputError, match="group='group 7': not among"):
         judged.table(group="group 7")
 
 
@@ -322,7 +322,7 @@ def test_the_seed_determines_the_answer(table: CheckpointScores, judged: Ranking
 def test_bad_input(table: CheckpointScores) -> None:
     with pytest.raises(InputError, match="table is a dict"):
         judge_rankings({})  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="'m7', which is none of"):
+    with pytest.raises(InputError, match="'m7': not among"):
         judge_rankings(table, ["m7"])
     with pytest.raises(InputError, match="Did you mean 'm0'"):
         judge_rankings(table, ["m00"])

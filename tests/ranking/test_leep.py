@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.prediction import MEASURES, leep, nce
+from curvewise.ranking.prediction import leep, nce
+from curvewise.ranking.scoring import MEASURES
 
 
 def written_out(source, labels, test, asked):
@@ -181,6 +182,6 @@ def test_widths_and_missing_source_classes_are_refused():
 
 
 def test_they_say_what_they_take():
-    assert [m.name for m in MEASURES] == ["leep", "nce"]
-    assert all(m.takes == "probabilities" and m.splits and not m.seeded for m in MEASURES)
-    assert MEASURES[0].flops(10, 1000, 5) == 30_000
+    found = [MEASURES["leep"], MEASURES["nce"]]
+    assert all(m.takes == "probabilities" and m.splits and not m.seeded for m in found)
+    assert found[0].flops(10, 1000, 5) == 30_000

@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import mannwhitneyu, pearsonr, spearmanr
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.distances import MEASURES_PARC, parc
+from curvewise.ranking.distances import parc
+from curvewise.ranking.scoring import MEASURES
 
 
 def made(n: int, d: int, classes: int, seed: int):
@@ -106,6 +107,6 @@ def test_refuses_to_draw_fewer_than_two():
 
 
 def test_says_what_it_is():
-    (measure,) = MEASURES_PARC
+    measure = MEASURES["parc"]
     assert (measure.name, measure.function, measure.seeded) == ("parc", parc, True)
     assert measure.flops(10_000, 2048, 10) == measure.flops(3000, 2048, 10)

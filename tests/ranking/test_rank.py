@@ -15,7 +15,6 @@ from scipy.stats import kendalltau, norm
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.certainty import rank_limits, score_limits
 from curvewise.ranking.measure import RankingMeasure, as_targets
-from curvewise.ranking.prediction import MEASURES_NLEEP as NLEEP
 from curvewise.ranking.prediction import nleep
 from curvewise.ranking.rank import rank_candidates, rank_features
 from curvewise.ranking.scores import CheckpointFeatures
@@ -74,7 +73,9 @@ def make_pool(shifts, n=240, classes=3, seed=0):
 
 
 def rank(pool, labels, measures=("separation",), **options):
-    return rank_features(pool, labels, measures, known=KNOWN, **{"reliability": 0.8, **options})
+    named = [measures] if isinstance(measures, str) or callable(measures) else measures
+    given = [KNOWN.get(m, m) if isinstance(m, str) else m for m in named]
+    return rank_features(pool, labels, given, **{"reliability": 0.8, **options})
 
 
 def test_a_ranking_says_what_it_should():
@@ -419,7 +420,7 @@ def test_hits_give_intervals_without_training_anew():
     share, n = found.scores["right"], found.test_examples
     half = norm.ppf(0.975) * np.sqrt(share * (1 - share) / n)
     np.testing.assert_allclose(found.score_high - share, half, rtol=0.1)
-    assert any("not trained anew" in text for text in found.warnings)
+    assert any("not retrained" in text for text in found.warnings)
     drawn = hit_replicates(np.array([[1.0, 0, 1, 0], [0.0, 1, 0, 1]]), 50, np.random.default_rng(0))
     np.testing.assert_allclose(drawn.sum(axis=1), 1)  # the same examples for both
 
@@ -429,13 +430,13 @@ def test_nleep_on_all_rows_is_the_same_with_components_kept():
     candidate = Candidate.of(CheckpointFeatures("a", pool["net 0"]))
     scorer = Scorer(labels, as_targets(labels, 150), {})
     train, test = split_rows(scorer.targets, 0.2, np.random.default_rng(0))
-    again = scorer.score(*reused(NLEEP[0], candidate, train, test), train, test, 5).value
+    again = scorer.score(*reused(MEASURES["nleep"], candidate, train, test), train, test, 5).value
     x = pool["net 0"]
     shown = {"test_features": x[test], "test_labels": labels[test]}
     assert again == pytest.approx(nleep(x[train], labels[train], **shown, rng=5), rel=1e-6)
-    found = rank_features(pool, labels, NLEEP[0], resamples=10, known=KNOWN)
+    found = rank_features(pool, labels, MEASURES["nleep"], resamples=10)
     assert found.score_low[0] < found.scores["nleep"][0] < found.score_high[0]
-    whole = rank_features(pool, labels, NLEEP[0], resamples=10, test=None, known=KNOWN)
+    whole = rank_features(pool, labels, MEASURES["nleep"], resamples=10, test=None)
     assert whole.test_examples == 0
     assert any("Without test examples" in text for text in whole.warnings)
 
@@ -476,7 +477,7 @@ def test_agreement_has_an_interval():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"measures": ("seperation",)}, "Did you mean 'separation'"),
+        ({"measures": ("nlep",)}, "Did you mean 'nleep'"),
         ({"measures": ()}, "measures is empty"),
         ({"measures": ("right", "right")}, "2 times"),
         ({"by": "right"}, "by='right' is none of"),
@@ -527,7 +528,7 @@ def test_labels_that_no_checkpoint_tells_are_said(measure: str) -> None:
     labels = random.permutation(np.arange(300) % 6)
     noise = {name: random.normal(size=(300, 6)) for name in "ab"}
     told = noise["a"] + 3 * np.eye(6)[labels]
-    with pytest.warns(CurvewiseWarning, match="none tells these labels"):
+    with pytest.warns(CurvewiseWarning, match="none predicts these labels"):
         rank_features(noise, labels, measure, resamples=0, reliability=0.5)
     known = rank_features(noise | {"told": told}, labels, measure, resamples=0, reliability=0.5)
     assert not any("none tells" in text for text in known.warnings)
@@ -567,7 +568,7 @@ def test_intervals_end_where_scores_do() -> None:
     far = np.eye(3)[labels] * 2 + random.normal(size=(240, 3))
     found = rank_features({"near": near, "far": far}, labels, "nleep", resamples=20)
     assert found.checkpoints == ("near", "far")
-    open_ = replace(NLEEP[0], bounds=(-np.inf, np.inf))
+    open_ = replace(MEASURES["nleep"], bounds=(-np.inf, np.inf))
     free = rank_features({"near": near, "far": far}, labels, open_, resamples=20)
     assert free.score_high[0] > 0  # no mean logarithm of a probability is
     assert found.score_high[0] == 0

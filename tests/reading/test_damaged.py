@@ -318,7 +318,7 @@ def test_integers_of_thousands_of_digits(tmp_path, digits):
         ("measurements", load_measurements),
         ("measurements", lambda p: load_measurements(p, columns={"value": "error", "n": "n"})),
         ("scores", lambda p: load_scores(p, value="error", by="learner")),
-        ("risks", lambda p: load_risks(p, method="method", risk="error")),
+        ("risks", lambda p: load_risks(p, columns={"method": "method", "risk": "error"})),
         ("pool", load_checkpoint_scores),
         ("predictions", load_predictions),
         ("corpus", load_corpus),

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.report.content import Report, Reproduce, Runs, Section, Table
+from curvewise.report.content import Report, ReportTable, Reproduce, Runs, Section
 from curvewise.report.page import page_of
 from curvewise.report.results import results_report
 from curvewise.text import format_number
@@ -134,7 +134,7 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A page with everything on it, and the curves that it shows."""
     curves = curves_of("percent")
     report = results_report({"How fast?": curves, "Which?": cw.compare_learning_curves(curves["oak"], curves["elm"])})
-    odd = Table(
+    odd = ReportTable(
         "odd",
         "Odd numbers",
         {
@@ -684,7 +684,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page with a table of many columns."""
     columns = {"learner": ["augmented"], "note": ["two words"]}
     columns |= {f"quantity {i}": [0.012345 * (i + 1)] for i in range(14)}  # type: ignore[misc]
-    table = Table("wide", "Wide", columns)
+    table = ReportTable("wide", "Wide", columns)
     report = Report("Wide", "How wide?", ("So.",), sections=(Section("One", tables=(table,)),))
     return written(tmp_path_factory.mktemp("wide"), report)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import curvewise as cw
-from curvewise.report.content import Figure, Report, Section, Table
+from curvewise.report.content import Figure, Report, ReportTable, Section
 from curvewise.report.export import export_report, exported_files
 from curvewise.report.study import study_report
 from curvewise.study import load_study
@@ -67,8 +67,8 @@ def test_parts_with_one_name_get_files_of_their_own(curves, tmp_path):
 
     first = Figure("Same", "one", draw)
     sections = [
-        Section("a", figures=(first,), tables=(Table("t", "one", {"x": [1]}),)),
-        Section("b", figures=(Figure("same", "two", draw),), tables=(Table("t", "two", {"x": [2]}),)),
+        Section("a", figures=(first,), tables=(ReportTable("t", "one", {"x": [1]}),)),
+        Section("b", figures=(Figure("same", "two", draw),), tables=(ReportTable("t", "two", {"x": [2]}),)),
     ]
     report = Report("r", "q?", ("a.",), figure=first, sections=tuple(sections))
     text = export_report(report, tmp_path, ["markdown"], ["svg"]).read_text()
@@ -80,7 +80,7 @@ def test_parts_with_one_name_get_files_of_their_own(curves, tmp_path):
 
 
 def test_markup_in_names_is_text(tmp_path):
-    table = Table("t", "<b>title", {"a & b": ["<img src=x>", "50% & $x_1$"]})
+    table = ReportTable("t", "<b>title", {"a & b": ["<img src=x>", "50% & $x_1$"]})
     section = Section("<script>", ("<i>x",), warnings=("<u>y",), tables=(table,))
     report = Report("<h1>", "<q>", ("<a>",), warnings=("<u>y",), sections=(section,))
     text = export_report(report, tmp_path, ["markdown", "latex"], []).read_text()
@@ -101,7 +101,7 @@ CONTROL = "a\n# head\x1b[31m\x9b2J\u202e\u2028b\x85c www.evil.example"
 
 
 def test_names_open_no_headings_and_steer_no_terminal(tmp_path):
-    table = Table("t", CONTROL, {CONTROL: [CONTROL]})
+    table = ReportTable("t", CONTROL, {CONTROL: [CONTROL]})
     section = Section(CONTROL, (CONTROL, "# head"), warnings=(CONTROL,), tables=(table,))
     report = Report(CONTROL, CONTROL, (CONTROL,), sections=(section,))
     text = export_report(report, tmp_path, ["markdown"], []).read_text()
@@ -117,7 +117,7 @@ def test_names_are_neither_formulas_nor_links(tmp_path):
     for name in BAD[-2:]:
         assert name not in text
     assert "]\\(" in text
-    table = Table("t", "![x](y)", columns)
+    table = ReportTable("t", "![x](y)", columns)
     answer = ("see ![x](http://evil.example)",)
     report = Report("[a](b)", "<b>?", answer, sections=(Section("s", tables=(table,)),))
     export_report(report, tmp_path, ["markdown"], [])

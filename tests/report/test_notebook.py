@@ -9,7 +9,7 @@ import pytest
 
 import curvewise as cw
 from curvewise.report import page
-from curvewise.report.content import Figure, Section, Table
+from curvewise.report.content import Figure, ReportTable, Section
 from curvewise.report.page import fragment_of
 
 pytest.importorskip("jinja2")
@@ -38,7 +38,7 @@ def test_pictures_of_one_notebook_keep_their_own_parts(curves):
 
 
 def section(draw) -> Section:
-    table = Table("t", "Numbers", {"value": [1]})
+    table = ReportTable("t", "Numbers", {"value": [1]})
     return Section("One", ("Said.",), figures=(Figure("f", '"><b>', draw),), tables=(table,))
 
 

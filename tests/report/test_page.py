@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from curvewise.report.content import Figure, Report, Runs, Section, Table
+from curvewise.report.content import Figure, Report, ReportTable, Runs, Section
 from curvewise.report.page import MOST_ROWS, embedded, page_of, svg_of
 
 pytest.importorskip("jinja2")
@@ -95,7 +95,7 @@ def test_style_of_a_picture_stays_in_it() -> None:
 
 
 def test_rows_left_out_are_counted() -> None:
-    table = Table("t", "Numbers", {"value": np.arange(MOST_ROWS + 5)})
+    table = ReportTable("t", "Numbers", {"value": np.arange(MOST_ROWS + 5)})
     page = page_of(report(sections=(Section("One", tables=(table,)),)))
     assert page.count("<td") == MOST_ROWS
     assert "5 further rows are not shown here" in page
@@ -103,13 +103,13 @@ def test_rows_left_out_are_counted() -> None:
 
 def test_numbers_of_cells_are_what_javascript_reads() -> None:
     values = [1.5, math.inf, -math.inf, math.nan, 3, None]
-    table = Table("t", "Numbers", {"value": values})
+    table = ReportTable("t", "Numbers", {"value": values})
     cells = Elements(page_of(report(sections=(Section("One", tables=(table,)),)))).of("td")
     assert [c.get("data-value") for c in cells] == ["1.5", "Infinity", "-Infinity", "", "3.0", None]
 
 
 def test_gaps_stand_below_the_numbers_of_their_column() -> None:
-    table = Table("t", "Numbers", {"learner": ["a", "b"], "std": [None, 0.5]})
+    table = ReportTable("t", "Numbers", {"learner": ["a", "b"], "std": [None, 0.5]})
     cells = Elements(page_of(report(sections=(Section("One", tables=(table,)),)))).of("td")
     assert [c["class"] for c in cells] == ["short", "number", "short", "number"]
 

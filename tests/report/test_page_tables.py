@@ -6,14 +6,14 @@ import math
 
 import pytest
 
-from curvewise.report.content import Table
+from curvewise.report.content import ReportTable
 from curvewise.report.page import shown_columns
 
 
 @pytest.mark.parametrize(("low", "high"), [("rank low", "rank high"), ("rank_low", "rank_high"), ("low", "high")])
 def test_an_interval_stands_behind_what_it_is_of(low: str, high: str) -> None:
     given = {"name": ["a", "b"], "rank": [2, 3.5], low: [1, -math.inf], high: [3, math.nan]}
-    name, rank = shown_columns(Table("t", "T", given), 9)
+    name, rank = shown_columns(ReportTable("t", "T", given), 9)
     assert (name.name, name.is_number) == ("name", False)
     assert (rank.name, rank.is_number) == ("rank", True)
     assert [(c.text, c.interval, c.value) for c in rank.cells] == [("2", "[1, 3]", 2.0), ("3.500", "[−∞, –]", 3.5)]
@@ -24,16 +24,16 @@ def test_an_interval_stands_behind_what_it_is_of(low: str, high: str) -> None:
     [{"low": [1], "high": [2]}, {"rank": ["first"], "rank_low": [1], "rank_high": [2]}, {"rank": [1], "rank_low": [1]}],
 )
 def test_no_column_is_lost_that_ends_no_interval(given: dict[str, list[object]]) -> None:
-    assert len(shown_columns(Table("t", "T", given), 9)) == len(given)
+    assert len(shown_columns(ReportTable("t", "T", given), 9)) == len(given)
 
 
 def test_ends_without_a_name_are_of_the_column_before_them() -> None:
     given = {"rank": [1], "runs": [4], "low": [1], "high": [2]}
-    found = shown_columns(Table("t", "T", given), 9)
+    found = shown_columns(ReportTable("t", "T", given), 9)
     assert [(c.name, c.cells[0].interval) for c in found] == [("rank", ""), ("runs", "[1, 2]")]
 
 
 def test_an_interval_that_is_not_known_is_no_pair_of_dashes() -> None:
     given = {"std": [0.1], "low": [None], "high": [math.nan]}
-    (only,) = shown_columns(Table("t", "T", given), 9)
+    (only,) = shown_columns(ReportTable("t", "T", given), 9)
     assert (only.cells[0].text, only.cells[0].interval) == ("0.1", "")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.response.cmi import cmi_score, measure_cmi, tail
+from curvewise.response.cmi import cmi_score, measure_cmi, upper_tail
 
 
 def case_arrays(case: dict) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
@@ -349,6 +349,6 @@ def test_few_models_give_possible_numbers(seed: int) -> None:
 
 
 def test_draws_without_a_score_do_not_count() -> None:
-    assert tail(np.array([0.1, 0.3, np.nan, np.nan]), 0.2) == 2 / 3
-    assert math.isnan(tail(np.array([0.1]), math.nan))
-    assert math.isnan(tail(np.array([math.nan]), 0.2))
+    assert upper_tail(np.array([0.1, 0.3, np.nan, np.nan]), 0.2) == 2 / 3
+    assert math.isnan(upper_tail(np.array([0.1]), math.nan))
+    assert math.isnan(upper_tail(np.array([math.nan]), 0.2))

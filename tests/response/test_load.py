@@ -90,7 +90,9 @@ def test_a_corpus_written_as_a_frame_is_read_back(tmp_path: Path) -> None:
 
 def test_roles_that_are_named_win() -> None:
     told = rows() | {"t": ["x", "y"] * 6, "width": np.arange(12.0).tolist()}
-    corpus = load_corpus(told, hyperparameters=["depth"], measures=["width", "gi"], task="t", orientation={"gi": -1})
+    corpus = load_corpus(
+        told, hyperparameters=["depth"], measures=["width", "gi"], columns={"task": "t"}, orientation={"gi": -1}
+    )
     assert list(corpus.hyperparameters) == ["depth"]
     assert list(corpus.measures) == ["width", "gi"]
     assert corpus.task_names == ("x", "y")
@@ -148,11 +150,11 @@ def test_names_that_are_there_twice_are_told_apart_by_their_rows() -> None:
 @pytest.mark.parametrize(
     ("told", "options", "message"),
     [
-        ({"depth": [1, 2]}, {}, "has no gap: name its column with gap=…"),
+        ({"depth": [1, 2]}, {}, "has no gap: name its column with columns="),
         ({"gap": [11.0, 12.0], "depth": [1, 2]}, {}, "holds 11, which is no fraction.*'percent'"),
         ({"gap": [0.1, 0.2], "depth": [1, 2, 3]}, {}, "differ in length"),
         ({"gap": [0.1, "x"], "depth": [1, 2]}, {}, "which is not a number"),
-        ({"gap": [0.1, 0.2]}, {"measures": ["gi"]}, "measures names 'gi'.*no such column"),
+        ({"gap": [0.1, 0.2]}, {"measures": ["gi"]}, "measures=.'gi'.: .*no such column"),
         ({"gap": [0.1, 0.2]}, {"hyperparameters": "depth"}, "is one text: give a list"),
         ({"gap": [0.1, 0.2]}, {"unit": "loss"}, "unit='loss'"),
         ({"gap": [0.1, 0.2]}, {"predictions": "x"}, "goes with the competition's layout"),
@@ -255,8 +257,8 @@ def test_hostile_folders(tmp_path: Path) -> None:
     competition(tmp_path)
     (tmp_path / "loop").symlink_to(tmp_path)
     assert len(load_corpus(tmp_path)) == 10
-    with pytest.raises(InputError, match="leave out gap"):
-        load_corpus(tmp_path, gap="gap")
+    with pytest.raises(InputError, match="leave out columns="):
+        load_corpus(tmp_path, columns={"gap": "gap"})
     bad = tmp_path / "ingestions" / "VR" / "task1_v4.predict"
     bad.write_text('{"model_0": 1, "model_0": 2}')
     with pytest.raises(InputError, match="more than one"):

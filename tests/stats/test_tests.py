@@ -103,10 +103,10 @@ def test_probability_below_of_pairs(rho, gap):
 
 def test_probability_below_without_variance_is_not_known():
     same = np.ones(5)
-    assert tuple(probability_below(same, same)) == (0, 1)
-    assert tuple(probability_below(same, same, paired=True)) == (0, 1)
-    assert tuple(probability_below(np.ones(2), np.array([0.0, 2.0]))) != (0.5, 0.5)
+    assert tuple(probability_below(same, same))[1:] == (0, 1)
+    assert tuple(probability_below(same, same, paired=True))[1:] == (0, 1)
+    assert tuple(probability_below(np.ones(2), np.array([0.0, 2.0])))[1:] != (0.5, 0.5)
     spread = np.arange(6.0)
     alike = probability_below(spread, spread, paired=True)
     assert 0 < alike.low < 0.5 < alike.high < 1
-    assert tuple(probability_below(np.ones(1), np.array([0.0, 2.0]))) == (0, 1)
+    assert tuple(probability_below(np.ones(1), np.array([0.0, 2.0])))[1:] == (0, 1)

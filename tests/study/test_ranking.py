@@ -14,8 +14,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.ranking.judgement import judge_rankings
-from curvewise.ranking.moments import MEASURES as LOGME
-from curvewise.ranking.moments import MEASURES_H_SCORE as H_SCORE
+from curvewise.ranking.moments import MEASURES as SPECTRAL
 from curvewise.ranking.rank import add_rankings, rank_features
 from curvewise.store.write import list_runs
 from curvewise.study.data.dataset import Dataset
@@ -30,7 +29,7 @@ safetensors = pytest.importorskip("safetensors.torch")
 
 from curvewise.nn.networks import features_of, make_network  # noqa: E402
 
-MEASURES = {measure.name: measure for measure in (H_SCORE[0], LOGME[0])}
+MEASURES = {measure.name: measure for measure in SPECTRAL if measure.name in ("h-score", "logme")}
 
 
 def patterns(classes: int, count: int, seed: int, noise: float = 60.0) -> Dataset:

@@ -79,7 +79,7 @@ def test_its_table_and_its_store_read_the_same(study):
     wanted = transfer_risks(study, metric="loss")
     ours = dict(zip(zip(wanted.methods, wanted.n, wanted.folds, strict=True), wanted.risk, strict=True))
     for source in (study.frame(), study.runs_folder):
-        found = load_risks(source, risk="loss")
+        found = load_risks(source, columns={"risk": "loss"})
         theirs = dict(zip(zip(found.methods, found.n, found.folds, strict=True), found.risk, strict=True))
         assert theirs == ours
         assert found.blind["task"].risk == pytest.approx(wanted.blind["digits"].risk)

@@ -306,7 +306,7 @@ def test_interval_without_skewness_is_students():
     values = np.array([-3.0, -2, -1, 0, 1, 2, 3]) + 5
     got = blind_guess(values, lambda _, y: y, prediction=0, level=0.9)
     low, high = student.interval(0.9, 6, loc=5, scale=sem(values))
-    assert tuple(got.risk) == pytest.approx((low, high))
+    assert tuple(got.risk)[1:] == pytest.approx((low, high))
 
 
 def test_interval_of_an_error_is_wilsons():
@@ -316,7 +316,7 @@ def test_interval_of_an_error_is_wilsons():
     t2 = student.ppf(0.975, 99) ** 2
     n = 99
     roots = np.roots([1 + t2 / n, -(2 * 0.3 + t2 / n), 0.09])
-    assert tuple(got.risk) == pytest.approx(tuple(sorted(roots)))
+    assert tuple(got.risk)[1:] == pytest.approx(tuple(sorted(roots)))
 
 
 def test_control_carries_risk_error_and_source():
@@ -352,7 +352,7 @@ def test_one_class_leaves_room_for_another():
     with pytest.warns(CurvewiseWarning, match="nothing to learn"):
         got = blind_guess([1] * 10, "cross-entropy")
     share = 1 - 0.025**0.1
-    assert tuple(got.risk) == pytest.approx((0, entropy([share, 1 - share])))
+    assert tuple(got.risk)[1:] == pytest.approx((0, entropy([share, 1 - share])))
 
 
 def test_one_example_has_no_interval():
@@ -363,7 +363,7 @@ def test_one_example_has_no_interval():
 
 
 def test_classes_never_seen_need_smoothing():
-    with pytest.raises(InputError, match=r"never have.*smoothing=1 .*blind=cw.blind_guess\("):
+    with pytest.raises(InputError, match=r"never have.*smoothing=1 .*blind=cw.transfer.blind_guess\("):
         blind_guess([0, 0, 1], "cross-entropy", test_targets=[0, 2])
     got = blind_guess([0, 0, 1], "cross-entropy", test_targets=[0, 2], smoothing=1)
     np.testing.assert_allclose(got.prediction, [3 / 6, 2 / 6, 1 / 6])
@@ -422,7 +422,7 @@ BAD = {
     "zero": (([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]], "angular"), {}, "ignore=0"),
     "flat": (([0.0, 1.0], "angular"), {}, "a vector for each"),
     "channels": ((np.zeros((2, 3, 4, 4)), "l1"), {}, "axis=1 or axis=-1"),
-    "axis": ((np.zeros((2, 3)), "l1"), {"axis": 2}, "axis=2 is none"),
+    "axis": ((np.zeros((2, 3)), "l1"), {"axis": 2}, "axis=2: is none"),
     "examples": ((np.zeros((2, 3)), "l1"), {"axis": 0}, "holds the examples"),
     "label axis": (([0, 1], "error"), {"axis": 1}, "no channels"),
     "per": (([0.0, 1.0], "l1"), {"per": "image"}, "per='image'"),
@@ -435,11 +435,11 @@ BAD = {
     "one mask": (([0.0, 1.0], "l1"), {"ignore": np.array([True, False]), "test_targets": [1.0]}, "test_ignore"),
     "no test": (([0.0, 1.0], "l1"), {"test_ignore": 0}, "without test_targets"),
     "groups": (([0.0, 1.0], "l1"), {"groups": [1]}, "groups has shape"),
-    "no group": (([0.0, 1.0], "l1"), {"groups": ["a", None]}, "no value for 1 of 2"),
-    "nan group": (([0.0, 1.0], "l1"), {"groups": [np.nan, 1]}, "no value for 1 of 2"),
+    "no group": (([0.0, 1.0], "l1"), {"groups": ["a", None]}, "no value .* for 1 of 2"),
+    "nan group": (([0.0, 1.0], "l1"), {"groups": [np.nan, 1]}, "no value .* for 1 of 2"),
     "level": (([0.0, 1.0], "l1"), {"level": 95}, "level=95"),
     "prediction": (([0.0, 1.0], "l1"), {"prediction": 0}, "loss of your own"),
-    "missing": (([0.0, 1.0], abs), {}, "prediction is missing"),
+    "missing": (([0.0, 1.0], abs), {}, "prediction=…: is missing"),
     "mean": (([0.0, 1.0], lambda _, y: y.mean()), {"prediction": 0}, "of each example"),
     "ignored number": ((["a", "b"], "error"), {"ignore": 255}, "holds text"),
     "ignored text": (([0, 1], "error"), {"ignore": "void"}, "holds numbers"),

@@ -97,7 +97,7 @@ def test_tables_and_sentences(call, losses):
         said = [f"{v:.3f}".replace("-", "−") for v in (cci.estimate, cci.low, cci.high)]
         assert f"{method} {said[0]} [{said[1]}, {said[2]}]" in out
     assert seen.out.index("good ") < seen.out.index("bad ")
-    assert "tasks from 'domain'; methods from 'method'" in seen.err
+    assert "task from 'domain'; method from 'method'" in seen.err
     assert "note:" not in seen.out
 
 
@@ -207,7 +207,7 @@ def test_maximal_supervision_that_scratch_beats_at_a_size(call, losses):
     assert "Pass --maximal with what all the data gives, or leave it out" in err
     seen = call("transfer", "measure", losses, "--maximal", "0.8", "--method", "bad")
     assert seen.code == 1
-    assert "--maximal 0.8 of task 'a' is beaten by scratch on the whole" in words(seen.err)
+    assert "--maximal 0.8: of task 'a' is beaten by scratch on the whole" in words(seen.err)
 
 
 def test_a_blind_guess_in_percent_beside_losses_is_asked_about(call, losses):
@@ -242,7 +242,7 @@ def test_columns_rows_and_stdin(call, losses, start):
     renamed.write_text(text)
     seen = call("transfer", "measure", renamed)
     assert seen.code == 1
-    assert "name it with --method-column …" in words(seen.err)
+    assert "Say which with --column method=COLUMN" in words(seen.err)
     roles = ("--task-column", "t", "--method-column", "m", "--n-column", "k", "--risk-column", "v")
     seen = call("transfer", "measure", renamed, *roles)
     assert seen.code == 1
@@ -252,7 +252,7 @@ def test_columns_rows_and_stdin(call, losses, start):
     assert seen.document["improvements"] == (call("transfer", "measure", losses, "--json").document["improvements"])
     seen = call("transfer", "measure", renamed, *roles, "--seed-column=", "--where", "m=bad")
     assert seen.code == 1
-    assert "name it with --scratch …" in words(seen.err)
+    assert "name it with --scratch." in words(seen.err)
     seen = start("transfer", "measure", "-", "--json", input=losses.read_text())
     assert seen.document["tasks"] == ["a"]
     records = list(csv.DictReader(io.StringIO(losses.read_text())))
@@ -267,12 +267,12 @@ def test_columns_rows_and_stdin(call, losses, start):
         ("", "empty"),
         ("method,n,loss\n", "no rows"),
         ("method,n,loss\nscratch,10,0.5\n", "blind"),
-        ("method,n,loss,error\nscratch,10,0.5,1\n", "Choose with --risk-column loss"),
-        ("method,n,loss,seed\nscratch,10,1,0\nscratch,10,2,0\n", "or pass --seed-column= if"),
+        ("method,n,loss,error\nscratch,10,0.5,1\n", "Choose with --column risk=loss"),
+        ("method,n,loss,seed\nscratch,10,1,0\nscratch,10,2,0\n", "or pass --column seed= if"),
         ("method,n,loss\nscratch,ten,0.5\n", "'ten', which is not a number"),
         ("method,n,loss\nscratch,1%,0.5\n", "Write 500 for 1% of 50,000"),
         ("n,scratch,other\n10,1,2\n", "pass --lower-is-better for losses"),
-        ("n,mine,other\n10,1,2\n", "that of training from scratch with --scratch …"),
+        ("n,mine,other\n10,1,2\n", "that of training from scratch with --scratch."),
         ("method,n,loss\nscratch,10,0.5\n", "--blind is missing for task 'task'"),
         (
             "method,n,loss\nscratch,10,0.5\nblind,0,0.1\ngold,0,0.9\n",
@@ -281,7 +281,7 @@ def test_columns_rows_and_stdin(call, losses, start):
         ),
         (
             "method,n,accuracy\nscratch,10,0.5\nblind,0,0.9\ngold,0,0.1\n",
-            "--blind 0.1 (measured) of task 'task' is not above --maximal 0.9 (measured): the "
+            "--blind 0.1: of task 'task' (measured) is not above --maximal 0.9 (measured): the "
             "values are turned into risks, as higher were better. Exchange --blind and --maximal "
             "if they are mixed up, or read the table with --lower-is-better if lower is better.",
         ),
@@ -524,9 +524,9 @@ def test_wins_name_the_files(call, tmp_path):
     file = {k: tmp_path / f"{k}.npy" for k in ("swav", "none", "one", "two")}
     seen = call("transfer", "wins", file["swav"], file["none"])
     assert seen.code == 1
-    assert "swav.npy has 300 runs on 3 examples: are they transposed?" in words(seen.err)
+    assert "swav has 300 runs on 3 examples: are they transposed?" in words(seen.err)
     seen = call("transfer", "wins", file["one"], file["two"])
-    assert "one.npy has 299 examples and two.npy has 300" in words(seen.err)
+    assert "one has 299 examples and two has 300" in words(seen.err)
     for name in ("swav", "none"):
         np.save(file[name], rng.normal(size=(3, 300)))
     seen = call("transfer", "wins", file["swav"], file["none"])

@@ -59,7 +59,7 @@ def test_the_published_file_reads_out_of_the_box(published):
     assert "scratch_orig" in found.method_names
     assert found.unit == "test loss"
     assert "column '' left out: an index without a name" in found.notes
-    assert found.notes[0].startswith("tasks from 'domain'; methods from 'method'; n from")
+    assert found.notes[0].startswith("task from 'domain'; method from 'method'; n from")
 
 
 def test_every_form_of_table_is_the_same(tmp_path):
@@ -99,11 +99,11 @@ def test_every_form_of_table_is_the_same(tmp_path):
 )
 def test_roles_are_found_by_usual_names_and_by_the_users_word(role, old, new):
     wanted = load_risks(ROWS).columns()
-    ways: list[tuple[str, dict[str, Any]]] = [(new, {}), ("x y", {role: "x y"})]
+    ways: list[tuple[str, dict[str, Any]]] = [(new, {}), ("x y", {"columns": {role: "x y"}})]
     for name, options in ways:
         rows = {name if k == old else k: v for k, v in ROWS.items()}
-        if "risk" in options:
-            with pytest.raises(InputError, match=r"risk='x y' does not say .*higher_is_better="):
+        if role == "risk" and options:
+            with pytest.raises(InputError, match=r"'x y'\}: the name does not say .*higher_is_better="):
                 load_risks(rows, **options)
             options["higher_is_better"] = False
         found = load_risks(rows, **options)
@@ -112,11 +112,11 @@ def test_roles_are_found_by_usual_names_and_by_the_users_word(role, old, new):
 
 
 def test_two_readings_are_an_error_that_says_how_to_choose():
-    with pytest.raises(InputError, match=r"2 columns .* could be the risk: .*risk='test_loss'"):
+    with pytest.raises(InputError, match=r"2 columns .* could be the risk: .*columns=\{'risk': 'test_loss'\}"):
         load_risks(changed(test_error=[0.1] * 6))
-    with pytest.raises(InputError, match=r"could be the method: .* Choose with method='method'"):
+    with pytest.raises(InputError, match=r"could be the method: .* Choose with columns=\{'method': 'method'\}"):
         load_risks(changed(learner=list("aabbcc")))
-    with pytest.raises(InputError, match=r"could be the task: .*task='domain', or task=False"):
+    with pytest.raises(InputError, match=r"could be the task: .*'task': 'domain'\}; or columns=\{'task': None\}"):
         load_risks(changed(dataset=list("ababab"), domain=list("aabbcc")))
     with pytest.raises(InputError, match=r"could be training from scratch: .*scratch='scratch'"):
         one_method("random init")
@@ -124,8 +124,8 @@ def test_two_readings_are_an_error_that_says_how_to_choose():
         one_method("chance")
     with pytest.raises(InputError, match=r"Choose one with where=\{'split': 'test'\}"):
         load_risks(changed(split=["train", "test"] * 3))
-    with pytest.raises(InputError, match="are one column"):
-        load_risks(ROWS, n="test_loss", risk="test_loss")
+    with pytest.raises(InputError, match="two roles"):
+        load_risks(ROWS, columns={"n": "test_loss", "risk": "test_loss"})
 
 
 def test_the_test_set_goes_before_others_and_training_is_no_risk():
@@ -133,14 +133,14 @@ def test_the_test_set_goes_before_others_and_training_is_no_risk():
     found = load_risks(changed(**more))
     assert found.risk.tolist() == ROWS["test_loss"][2:]
     assert "left out: 'train_loss', 'val_loss', 'loss'" in found.notes[0]
-    with pytest.raises(InputError, match="no column of losses or errors: name it with risk=…"):
+    with pytest.raises(InputError, match=r"No column .* known as the risk: .*'risk': 'COLUMN'"):
         load_risks(changed(test_loss=None, train_loss=[0.0] * 6))
 
 
 def test_columns_that_tell_tasks_apart_alike_are_one():
     found = load_risks(changed(dataset=["taskonomy"] * 6, task_name=["DEPTH"] * 6))
     assert found.task_names == ("depth",)
-    assert load_risks(ROWS, task=False).task_names == ("task",)
+    assert load_risks(ROWS, columns={"task": None}).task_names == ("task",)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_controls_by_number_interval_and_task():
     given = load_risks(ROWS, blind=0.95)  # against the rows of the table
     assert given.blind["depth"].risk == 0.95
     assert "blind-guess" not in given.method_names
-    assert "rows of 'blind-guess' left out: blind= is given" in given.notes
+    assert "rows of 'blind-guess' left out: blind=… is given" in given.notes
     with pytest.raises(InputError, match=r"blind names the task 'dpth', .* mean 'depth'"):
         load_risks(rows, blind={"dpth": 0.9})
     for value in (float("nan"), True, [0.1]):
@@ -222,7 +222,7 @@ def test_runs_of_a_control_are_averaged_at_the_largest_size():
 @pytest.mark.parametrize("unit", [None, "percent"])
 def test_accuracies_become_errors(unit):
     percent = [10.0, 90.0, 30.0, 60.0, 50.0, 70.0]
-    for name, options in (("test_accuracy", {}), ("result", {"risk": "result"})):
+    for name, options in (("test_accuracy", {}), ("result", {"columns": {"risk": "result"}})):
         told = {} if name == "test_accuracy" else {"higher_is_better": True}
         rows = changed(test_loss=None, **{name: percent})
         found = load_risks(rows, unit=unit, **options, **told)
@@ -240,7 +240,7 @@ def test_accuracies_become_errors(unit):
 def test_scores_without_bounds_turn_round_and_units_are_checked():
     bleu = changed(test_loss=None, bleu=[2.0, 40.0, 10.0, 20.0, 15.0, 30.0])
     for options in ({"unit": "score"}, {"unit": "score", "higher_is_better": True}):
-        found = load_risks(bleu, risk="bleu", **options)
+        found = load_risks(bleu, columns={"risk": "bleu"}, **options)
         assert found.risk.tolist() == [-10.0, -20.0, -15.0, -30.0]
         assert (found.maximal["depth"].risk, found.unit) == (-40.0, "−bleu")
     for options in ({"unit": "score"}, {"higher_is_better": True}):
@@ -249,12 +249,12 @@ def test_scores_without_bounds_turn_round_and_units_are_checked():
     with pytest.raises(InputError, match="higher_is_better=False contradicts the name 'acc'"):
         load_risks(changed(test_loss=None, acc=ROWS["test_loss"]), higher_is_better=False)
     with pytest.raises(InputError, match="holds 90, which is no fraction: pass unit='percent'"):
-        load_risks(changed(test_loss=[90, 10, 70, 40, 50, 30]), unit="fraction", n="train_size")
+        load_risks(changed(test_loss=[90, 10, 70, 40, 50, 30]), unit="fraction", columns={"n": "train_size"})
     for options in ({"unit": "loss", "higher_is_better": True}, {"unit": "points"}):
         with pytest.raises(InputError, match="unit="):
-            load_risks(bleu, risk="bleu", **options)
+            load_risks(bleu, columns={"risk": "bleu"}, **options)
     with pytest.raises(InputError, match="contradicts higher_is_better=False"):
-        load_risks(bleu, risk="bleu", unit="score", higher_is_better=False)
+        load_risks(bleu, columns={"risk": "bleu"}, unit="score", higher_is_better=False)
 
 
 def test_failed_runs_stay_as_nan_and_are_said():
@@ -272,7 +272,7 @@ def test_failed_runs_stay_as_nan_and_are_said():
     going = ["done", "done", "done", "done", "done", "running"]
     left = load_risks(changed(status=going))
     assert len(left) == 3
-    assert "1 rows left out by 'status': 'running'" in left.notes
+    assert "1 of 6 rows left out by column 'status': 1 running" in left.notes
     with pytest.raises(InputError, match="All 4 runs of the dict failed"):
         load_risks(changed(test_loss=[0.9, 0.1, "", "", "", ""]))
 
@@ -283,7 +283,7 @@ def test_a_run_that_is_there_twice_is_an_error():
         load_risks(twice)
     with pytest.raises(InputError, match=r"choose with where=\{'lr': '1'\}, as they differ in 'lr'"):
         load_risks({**twice, "lr": [1, 1, 1, 2, 1, 1]})
-    assert len(load_risks(twice, seed=False)) == 4
+    assert len(load_risks(twice, columns={"seed": None})) == 4
     assert len(load_risks(twice | {"fold": [0, 0, 0, 1, 0, 0]})) == 4
     without = {k: v for k, v in twice.items() if k != "seed"}
     assert "no seeds: rows of one task, method and size are taken as runs" in (load_risks(without).notes)
@@ -307,8 +307,8 @@ def test_rows_are_chosen():
         ({"test_loss": [0.9, 0.1, "low", 0.4, 0.5, 0.3]}, "Row 3 in column 'test_loss'.*'low'"),
         ({"method": ["blind", "gold", "", "scratch", "a", "a"]}, "Row 3 .* names no method"),
         ({"domain": ["depth", "", *["depth"] * 4]}, "Row 2 .* names no task"),
-        ({"method": None}, "no column of methods: name it with method=…"),
-        ({"train_size": None}, "no column of training sizes: name it with n=…"),
+        ({"method": None}, "No column .* known as the method: .*'method': 'COLUMN'"),
+        ({"train_size": None}, "No column .* known as the training-set size: .*'n': 'COLUMN'"),
         ({"test_loss": [0.9] * 5}, "differ in length"),
         ({"method": ["gold"] * 6}, "No method of the dict is called like"),
     ],
@@ -326,8 +326,8 @@ def test_nearly_nothing(tmp_path):
     empty.write_text("method,n,loss\n")
     with pytest.raises(InputError, match="no rows"):
         load_risks(empty)
-    with pytest.raises(InputError, match=r"risk names 'tst_loss': .* mean 'test_loss'"):
-        load_risks(ROWS, risk="tst_loss")
+    with pytest.raises(InputError, match=r"'tst_loss'\}: .* mean 'test_loss'"):
+        load_risks(ROWS, columns={"risk": "tst_loss"})
     one = load_risks({"method": ["scratch"], "n": [10], "loss": [1.0]})
     assert (len(one), one.blind, one.maximal) == (1, {}, {})
 
@@ -345,7 +345,7 @@ def test_a_store_of_runs_with_those_that_failed(tmp_path):
     write_run(tmp_path / "runs", lost, status="failed", error="out of memory")
     with pytest.raises(InputError, match=r"could be the risk: 'error', 'loss'|'loss', 'error'"):
         load_risks(tmp_path / "runs")
-    found = load_risks(tmp_path / "runs", risk="loss")
+    found = load_risks(tmp_path / "runs", columns={"risk": "loss"})
     assert found.blind["task"].risk == 2.0
     assert sorted(found.of(method="net").risk.tolist())[:2] == [0.5, 0.5]
     assert int(np.isnan(found.risk).sum()) == 1

@@ -79,7 +79,7 @@ def test_columns_without_any_value():
 
 def test_a_table_with_a_column_of_sizes_or_methods_is_not_turned():
     by_fold = {"method": ["scratch", "a"], "n": [10, 10], "1": [0.1, 0.2], "2": [0.1, 0.2]}
-    with pytest.raises(InputError, match="no column of losses or errors"):
+    with pytest.raises(InputError, match="known as the risk"):
         load_risks(by_fold, higher_is_better=False)
 
 

@@ -56,14 +56,14 @@ def test_what_can_be_meant_is_taken(column, values, options, risk):
 
 @pytest.mark.parametrize("name", ["top1", "top-1", "acc1", "Top-1 (%)", "exact_match", "test_top5", "Test Exact Match"])
 def test_names_of_accuracies(name):
-    for options in ({}, {"risk": name}):
+    for options in ({}, {"columns": {"risk": name}}):
         found = load_risks(table(name, ACCURACIES), blind=10, **options)
         assert found.risk.tolist() == [70.0, 50.0, 60.0, 30.0]
 
 
 @pytest.mark.parametrize("name", ["top1_error", "top-5 err", "test error", "val_l1"])
 def test_names_of_errors(name):
-    assert load_risks(table(name, ERRORS), risk=name).risk.tolist() == ERRORS
+    assert load_risks(table(name, ERRORS), columns={"risk": name}).risk.tolist() == ERRORS
 
 
 def test_a_control_given_for_some_tasks_leaves_the_others_theirs():

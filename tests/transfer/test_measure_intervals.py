@@ -12,9 +12,9 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from curvewise.errors import CurvewiseWarning
 from curvewise.transfer.calibration import cci
-from curvewise.transfer.measure import _covariances, measure_transfer
+from curvewise.transfer.measure import covariance_of_means, measure_transfer
 from curvewise.transfer.risks import Control, TransferRisks
-from curvewise.transfer.runs import Error, Estimate, Task, cells_of
+from curvewise.transfer.runs import StandardError, TaskEstimate, TaskRuns, group_runs
 
 SIZES = np.array([100.0, 1000.0, 10000.0])
 TRUE = {
@@ -48,14 +48,14 @@ def draw(
     )
 
 
-def task_of(risks: TransferRisks, blind: float = 1.0, maximal: float | None = 0.1, value: object = None) -> Task:
+def task_of(risks: TransferRisks, blind: float = 1.0, maximal: float | None = 0.1, value: object = None) -> TaskRuns:
     held = None if maximal is None else Control(maximal)
     if value is not None:
         risks = TransferRisks(tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=value, folds=risks.folds)
-    return cells_of(risks, "a", Control(blind), held)
+    return group_runs(risks, "a", Control(blind), held)
 
 
-def numbers(task: Task) -> dict[str, Estimate]:
+def numbers(task: TaskRuns) -> dict[str, TaskEstimate]:
     found = {
         f"{name}, {'pooled' if pooled else 'mean'}": task.cci("one", SIZES, weight, pooled)
         for name, weight in WEIGHTS.items()
@@ -233,7 +233,7 @@ class TestSubsets:
         cells = [task.index(m, SIZES) for m in ("one", "scratch")]
         values = [[task.runs.value[task.runs.cell == c] for c in of_method] for of_method in cells]
         expected = np.diag([np.cov(a, b)[0, 1] / 5 for a, b in zip(*values, strict=True)])
-        np.testing.assert_allclose(_covariances(task, *cells), expected, atol=1e-12)
+        np.testing.assert_allclose(covariance_of_means(task, *cells), expected, atol=1e-12)
         assert (np.diag(expected) > 0).all()
         options = {"runs": (5, 5, 5), "shared": 0.9, "methods": ("scratch", "again")}
         told, untold = (
@@ -251,7 +251,7 @@ class TestSubsets:
             for folds, held in widths.items():
                 risks = draw(np.random.default_rng(seed), (5, 5, 5), shared=0.9, folds=folds)
                 error = task_of(risks).cci("one", SIZES, "scratch", False).error
-                held.append(error.half(0.95))
+                held.append(error.interval(0.0, 0.95).high)
         assert np.median(widths[True]) < 0.7 * np.median(widths[False])
 
 
@@ -328,7 +328,7 @@ class TestSeeds:
                     table["risk"].append(TRUE[method][k] + risk)
         return table
 
-    def measured(self, table: dict[str, list]) -> Error:
+    def measured(self, table: dict[str, list]) -> StandardError:
         risks = TransferRisks(
             tasks=["a"] * len(table["n"]),
             methods=table["method"],

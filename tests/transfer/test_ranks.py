@@ -125,7 +125,7 @@ def test_without_repeats_there_is_a_difference_and_no_interval() -> None:
     ("call", "said"),
     [
         (lambda r: r.compare("one", "tow"), "Did you mean 'two'"),
-        (lambda r: r.compare("one", "scratch"), "'scratch' is none of"),
+        (lambda r: r.compare("one", "scratch"), "'scratch': is none of"),
         (lambda r: r.compare("one", "two", "c"), "task='c'"),
     ],
     ids=["method", "scratch", "task"],

@@ -67,7 +67,7 @@ def test_a_better_method_never_scores_below_0_and_a_beaten_control_is_said(weigh
             continue
         assert cci > 0
         assert ("scratch beats maximal supervision" in said) == (maximal > 0.4)
-        assert ("n = 10,000 (0.4)" in said) == ("Pass maximal= with" in said) == (maximal > 0.4)
+        assert ("n = 10,000 (0.4)" in said) == ("Pass maximal=… with" in said) == (maximal > 0.4)
         assert ("n = 1000 (0.5)" in said) == (maximal > 0.5)
     assert max(set(tried) - set(refused)) > 0.4
 
@@ -90,7 +90,7 @@ def test_the_error_names_the_task():
 
 @pytest.mark.parametrize("controls", [{"blind": 90}, {"blind": 0.9, "maximal": 5}])
 def test_percentages_beside_fractions(controls):
-    with pytest.raises(InputError, match=r"looks like a percentage beside fractions .*pass 0\.0?"):
+    with pytest.raises(InputError, match=r"looks like a percentage beside fractions .*Pass 0\.0?"):
         measure_transfer(table("error"), **controls)
 
 

@@ -13,7 +13,7 @@ from scipy.integrate import trapezoid
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.risks import Control, TransferRisks
-from curvewise.transfer.tasks import TaskNeeds, _alike, rank_tasks
+from curvewise.transfer.tasks import TaskNeeds, groups_alike, rank_tasks
 from curvewise.types import Interval
 
 SIZES = np.array([100.0, 300.0, 1000.0, 3000.0, 10000.0])
@@ -95,7 +95,7 @@ def test_all_pairs_that_are_not_told_apart_are_said():
 
 def test_groups_hold_every_pair_and_no_other():
     pairs = (("a", "b"), ("a", "c"), ("b", "c"), ("c", "d"), ("a", "e"))
-    groups = _alike("abcde", pairs)
+    groups = groups_alike("abcde", pairs)
     assert groups == [("a", "b", "c"), ("c", "d"), ("a", "e")]
 
 

@@ -74,8 +74,7 @@ def test_frame_and_predict_are_tables(simulated):
 
 def test_interval_unpacks_and_contains():
     i = cw.Interval(2.0, 1.0, 3.0)
-    low, high = i
-    assert (low, high) == (1.0, 3.0)
+    assert tuple(i) == (2.0, 1.0, 3.0)  # estimate, low, high
     assert 2.5 in i
     assert 4 not in i
     assert not i.outside

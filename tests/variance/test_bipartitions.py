@@ -121,7 +121,7 @@ def test_two_classes_are_one_task_and_bad_input():
     b = measure_bipartitions(votes, labels)
     assert b.tasks == 1
     assert np.isnan(b.r_squared.low)
-    assert "too few" in b.summary()
+    assert "too few" in b.warnings[0]
     with pytest.raises(InputError, match="tasks"):
         measure_bipartitions(votes, labels, tasks=0)
     with pytest.raises(InputError, match="4 are needed"):

@@ -54,7 +54,7 @@ def test_moments_are_those_of_all_triples_of_runs():
     assert c.checks[0].difference.estimate == pytest.approx(wrong - apart)
     assert c.checks[1].difference.estimate == pytest.approx(variance - spread)
     assert c.predicted["calibrated"].estimate == pytest.approx(np.sqrt(spread / n))
-    assert c.predicted["lower bound"].estimate == pytest.approx(np.sqrt(wrong / (3 * n)))
+    assert c.predicted["lower_bound"].estimate == pytest.approx(np.sqrt(wrong / (3 * n)))
     assert c.predicted["binomial"].estimate == pytest.approx(np.sqrt(wrong * (1 - wrong) / n))
     assert c.ratios[GAP].estimate == pytest.approx(np.sqrt(wrong / apart))
     assert c.ratios[IDENTITY].estimate == pytest.approx(np.sqrt(spread / variance))
@@ -145,16 +145,16 @@ def test_two_classes_need_the_error_only():
     votes, labels = calibrated(np.random.default_rng(6), 40, 4000, k=2)
     c = measured(votes, labels)
     assert len(c.checks) == 1
-    assert set(c.predicted) == {"binomial", "two classes"}
-    assert c.predicted["two classes"].estimate == pytest.approx(np.sqrt(c.error.estimate / 8000))
-    assert c.predicted["two classes"].estimate == pytest.approx(c.independent_std, rel=0.1)
+    assert set(c.predicted) == {"binomial", "two_classes"}
+    assert c.predicted["two_classes"].estimate == pytest.approx(np.sqrt(c.error.estimate / 8000))
+    assert c.predicted["two_classes"].estimate == pytest.approx(c.independent_std, rel=0.1)
 
 
 @pytest.mark.parametrize("k", [2, 5])
 def test_formulas_predict_the_variance_of_calibrated_votes(k):
     """Expected variance on a test set, averaged over many small ones."""
     rng = np.random.default_rng(7)
-    name = "two classes" if k == 2 else "calibrated"
+    name = "two_classes" if k == 2 else "calibrated"
     found = [measured(*calibrated(rng, 30, 200, k, shared=0.1)) for _ in range(200)]
     actual = np.array([c.measured.estimate**2 for c in found])
     added = np.array([(1 - 1 / 200) * c.distribution_variance for c in found])
@@ -233,4 +233,4 @@ def test_golden(fashion):
     assert "must not be used" in c.summary()
     odd = measure_calibration(fashion[0] % 2, fashion[1] % 2)
     assert not odd.usable
-    assert odd.predicted["two classes"].low > odd.independent_std
+    assert odd.predicted["two_classes"].low > odd.independent_std

@@ -28,7 +28,7 @@ def test_decompose(call, files):
     seen = call("variance", "decompose", files["a"])
     assert seen.code == 0
     assert "On the distribution, the standard deviation between runs is" in seen.out
-    assert "distribution std" in seen.out
+    assert "distribution_std" in seen.out
     assert "values from 'preds'" in seen.err
     told = call("variance", "decompose", files["a"], "--json").document
     assert told["type"] == "VarianceDecomposition"

@@ -36,7 +36,7 @@ def test_on_the_test_set_it_is_welch_and_a_permutation_test():
     c = compare_runs(a, b, kind="errors")
     welch = stats.ttest_ind(a.mean(axis=1), b.mean(axis=1), equal_var=False)
     interval = welch.confidence_interval(0.95)
-    assert tuple(c.test_set_difference) == pytest.approx(tuple(interval), rel=1e-9)
+    assert tuple(c.test_set_difference)[1:] == pytest.approx(tuple(interval), rel=1e-9)
     assert c._parts.test_set.pvalue == pytest.approx(welch.pvalue, rel=1e-6)
 
     def t(x, y, axis):
@@ -58,7 +58,7 @@ def test_paired_on_the_test_set_is_the_paired_t():
     a, b = two(np.random.default_rng(1), runs=(9, 9), shared=True)
     c = compare_runs(a, b, paired=True, kind="errors")
     oracle = stats.ttest_rel(a.mean(axis=1), b.mean(axis=1))
-    assert tuple(c.test_set_difference) == pytest.approx(tuple(oracle.confidence_interval(0.95)))
+    assert tuple(c.test_set_difference)[1:] == pytest.approx(tuple(oracle.confidence_interval(0.95)))
     flips = stats.permutation_test(
         (a.mean(axis=1) - b.mean(axis=1),),
         lambda x, axis: np.abs(x.mean(axis=axis)) / x.std(axis=axis, ddof=1),
@@ -258,7 +258,10 @@ def test_groups_widen_the_interval_on_the_distribution():
         (lambda a, b: compare_runs(a, b, distribution_std=-1, kind="errors"), "distribution_std"),
         (lambda a, b: compare_trainings({"a": a}), "fewer than two"),
         (lambda a, b: compare_trainings({"a": a, "b": b}, baseline="c"), "baseline='c'"),
-        (lambda a, b: compare_trainings({"a": a, "b": [0.1, 0.2]}, higher_is_better=False), "mixes"),
+        (
+            lambda a, b: compare_trainings({"a": a, "b": [0.1, 0.2]}, higher_is_better=False),
+            "is not one score per run, and another is",
+        ),
         (lambda a, b: compare_trainings({"a": a, "b": b}, multiplicity="no"), "multiplicity"),
     ],
 )
@@ -655,9 +658,9 @@ def test_a_spread_of_zero_is_knowledge_too():
 @quiet
 def test_no_limit_lies_beyond_what_is_possible():
     c = compare_runs([0.1, 0.9], [0.2, 0.7], higher_is_better=False)
-    assert tuple(c.test_set_difference) == (-1, 1)
+    assert tuple(c.test_set_difference)[1:] == (-1, 1)
     percent = compare_runs([10, 90], [20, 70], unit="percent", higher_is_better=False)
-    assert tuple(percent.test_set_difference) == (-100, 100)
+    assert tuple(percent.test_set_difference)[1:] == (-100, 100)
     errors = np.array([[0] * 90 + [1] * 10, [1] * 50 + [0] * 50], dtype=bool)
     both = compare_trainings({"a": errors, "b": ~errors, "c": errors[::-1]}, kind="errors")
     for d in both.differences:
@@ -752,6 +755,6 @@ def test_runs_without_spread_leave_this_test_set_open(runs, paired):
     chance = c.distribution_probability_better
     assert (chance.low, chance.high) == (0, 1)
     assert c.test_set_verdict == "undecided"
-    assert any("no variation of the error between runs is seen" in w for w in c.warnings)
+    assert any("the error does not vary between runs" in w for w in c.warnings)
     assert "nan" not in c.summary()
     assert c.difference.low < -0.25 < c.difference.high

@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvewise.errors import InputError
-from curvewise.variance import counts as _bits
-from curvewise.variance import counts as _class_counts
-from curvewise.variance import pairs as _pair_counts
-from curvewise.variance.counts import FEW_CLASSES, BitCounter, class_counts, column_pack, count_bits, packed_totals
+from curvewise.variance import counts, pairs
+from curvewise.variance.counts import FEW_CLASSES, BitCounter, class_counts, column_pack, packed_totals
 from curvewise.variance.pairs import estimate_seconds, iter_pair_counts
 
 shapes = st.tuples(st.integers(1, 300), st.integers(1, 200), st.integers(0, 2**32 - 1))
@@ -53,7 +51,7 @@ def test_packed_totals_are_sums_of_the_table(shape):
 def test_totals_without_room_for_lanes(shape):
     errors = random_errors(*shape)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_bits, "LANE_WORDS", 1)
+        patch.setattr(counts, "LANE_WORDS", 1)
         _, examples = packed_totals([np.packbits(errors, axis=1)], errors.shape[1])
     np.testing.assert_array_equal(examples, errors.sum(axis=0))
 
@@ -84,38 +82,18 @@ def test_no_runs_are_no_errors():
     np.testing.assert_array_equal(examples, np.zeros(9))
 
 
-def test_bits_are_counted():
-    words = np.random.default_rng(0).integers(0, 2**63, (7, 5), dtype=np.uint64)
-    expected = np.unpackbits(words.view(np.uint8).reshape(7, 5, 8), axis=-1).sum(axis=-1)
-    counted = count_bits(words)
-    assert counted.dtype == np.uint8
-    np.testing.assert_array_equal(counted, expected)
-
-
 @given(shapes)
 @quick
 def test_column_pack_transposes(shape):
     errors = random_errors(*shape)
     runs, n = errors.shape
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_bits, "PACK_RUNS", 64)
+        patch.setattr(counts, "PACK_RUNS", 64)
         columns = column_pack(cut(np.packbits(errors, axis=1), shape[2]), n, runs)
     assert columns.shape == (n, -(-runs // 64))
     bits = np.unpackbits(columns.view(np.uint8), axis=1)
     np.testing.assert_array_equal(bits[:, :runs], errors.T)
     assert not bits[:, runs:].any()
-
-
-@pytest.mark.parametrize("runs", [9, 11])
-def test_column_pack_needs_the_number_of_rows(runs):
-    with pytest.raises(InputError, match=f"runs={runs}"):
-        column_pack([np.zeros((10, 2), dtype=np.uint8)], 16, runs)
-
-
-@pytest.mark.parametrize("block", [np.zeros((3, 2), bool), np.zeros((3, 3), np.uint8)])
-def test_blocks_that_are_not_packed_are_refused(block):
-    with pytest.raises(InputError, match="packbits"):
-        packed_totals([block], 16)
 
 
 @given(
@@ -136,13 +114,13 @@ def test_class_counts_are_bincounts(shape, classes, dtype):
 
 @pytest.mark.parametrize("classes", [11, 60])
 def test_class_counts_of_several_tiles(monkeypatch, classes):
-    monkeypatch.setattr(_class_counts, "LANE_WORDS", 4)
-    monkeypatch.setattr(_class_counts, "MANY_BINS", 128)
-    monkeypatch.setattr(_class_counts, "MANY_RUNS", 64)
+    monkeypatch.setattr(counts, "LANE_WORDS", 4)
+    monkeypatch.setattr(counts, "MANY_BINS", 128)
+    monkeypatch.setattr(counts, "MANY_RUNS", 64)
     labels = np.random.default_rng(1).integers(0, classes, (500, 101)).astype(np.uint8)
-    counts = class_counts(cut(labels, 1), 101, classes)
+    found = class_counts(cut(labels, 1), 101, classes)
     expected = (labels[:, :, None] == np.arange(classes)).sum(axis=0)
-    np.testing.assert_array_equal(counts, expected)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_true_and_false_are_two_classes():
@@ -155,25 +133,19 @@ def test_true_and_false_are_two_classes():
 def test_labels_out_of_range_are_named(classes, wrong):
     labels = np.zeros((20, 7), dtype=np.int16)
     labels[13, 5] = wrong = classes if wrong is None else wrong
-    with pytest.raises(InputError, match=f"predictions holds class {wrong}.*classes={classes}"):
+    with pytest.raises(InputError, match=f"predictions holds class {wrong}, but {classes} classes"):
         class_counts([labels], 7, classes)
-
-
-@pytest.mark.parametrize("labels", [np.zeros((2, 3)), np.zeros(3, int), np.zeros((2, 4), int)])
-def test_labels_of_another_kind_are_refused(labels):
-    with pytest.raises(InputError, match="predictions"):
-        class_counts([labels], 3, 2)
 
 
 def pair_counts(columns, tile, kernel):
     with pytest.MonkeyPatch.context() as patch:
         if kernel == "plain":
-            patch.setattr(_pair_counts, "_kernel", lambda: _pair_counts._plain_kernel)
+            patch.setattr(pairs, "fastest_kernel", lambda: pairs.plain_kernel)
         n = len(columns)
         table = np.full((n, n), -1)
-        for i0, j0, counts in iter_pair_counts(columns, tile):
-            assert counts.dtype == np.int32
-            table[i0 : i0 + counts.shape[0], j0 : j0 + counts.shape[1]] = counts
+        for i0, j0, tile_counts in iter_pair_counts(columns, tile):
+            assert tile_counts.dtype == np.int32
+            table[i0 : i0 + tile_counts.shape[0], j0 : j0 + tile_counts.shape[1]] = tile_counts
     return table
 
 
@@ -194,7 +166,7 @@ def test_pair_counts_are_a_gram_matrix(kernel, shape, tile):
 @pytest.mark.parametrize("kernel", kernels)
 def test_pair_counts_of_more_runs_than_one_step_takes(kernel):
     rng = np.random.default_rng(3)
-    columns = rng.integers(0, 2**64, (9, 2 * _pair_counts.WORDS + 5), dtype=np.uint64)
+    columns = rng.integers(0, 2**64, (9, 2 * pairs.WORDS + 5), dtype=np.uint64)
     bits = np.unpackbits(columns.view(np.uint8), axis=1).astype(int)
     upper = np.triu_indices(9)
     np.testing.assert_array_equal(pair_counts(columns, 6, kernel)[upper], (bits @ bits.T)[upper])
@@ -204,27 +176,16 @@ def test_without_numba_the_plain_kernel_is_taken(monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(_pair_counts.importlib, "import_module", missing)
-    assert _pair_counts._kernel.__wrapped__() is _pair_counts._plain_kernel
+    monkeypatch.setattr(pairs.importlib, "import_module", missing)
+    assert pairs.fastest_kernel.__wrapped__() is pairs.plain_kernel
 
 
 def test_an_estimate_grows_with_the_work(monkeypatch):
     assert estimate_seconds(100, 64) > 0
     ticks = count()
-    monkeypatch.setattr(_pair_counts.time, "perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr(pairs.time, "perf_counter", lambda: float(next(ticks)))
     # One tile in one second: as many as cover a triangle of pairs, over parts of the runs.
     assert estimate_seconds(8, 64, tile=8) == 1
     assert estimate_seconds(80, 64, tile=8) == 10 * 11 / 2
-    part = 64 * (_pair_counts.WORDS // 8)
+    part = 64 * (pairs.WORDS // 8)
     assert estimate_seconds(80, 3 * part, tile=8) == 3 * estimate_seconds(80, part, tile=8) == 165
-
-
-@pytest.mark.parametrize("columns", [np.zeros((2, 2)), np.zeros(2, dtype=np.uint64)])
-def test_columns_that_are_not_packed_are_refused(columns):
-    with pytest.raises(InputError, match="columns is an array"):
-        next(iter_pair_counts(columns))
-
-
-def test_tiles_without_examples_are_refused():
-    with pytest.raises(InputError, match="tile=0"):
-        next(iter_pair_counts(np.zeros((2, 1), dtype=np.uint64), 0))

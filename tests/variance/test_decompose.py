@@ -89,7 +89,6 @@ def test_independence_is_cochrans_q(errors):
         assert v.independence_pvalue == 1
         return
     oracle = statsmodels.cochrans_q(errors.T)
-    assert v._split.q == pytest.approx(oracle.statistic, rel=1e-10, abs=1e-10)
     assert v.independence_pvalue == pytest.approx(oracle.pvalue, rel=1e-8, abs=1e-12)
     runs, n = errors.shape
     if oracle.statistic > 0:
@@ -115,7 +114,7 @@ def test_f_interval_inverts_the_f_distribution():
     errors = draw(np.random.default_rng(1), 12, 500, 0.4)
     v = decompose_variance(errors, interval="F")
     split = v._split
-    low, high = v.distribution_interval
+    _, low, high = v.distribution_interval
     for limit, tail in ((low, 0.025), (high, 0.975)):
         # at a limit, the F seen has just this tail probability
         scaled = split.ratio / (1 + limit**2 / split.noise)
@@ -371,11 +370,11 @@ def test_groups_keep_a_shared_fate_out_of_the_distribution():
 def test_repeats_split_the_variance_three_ways():
     rng = np.random.default_rng(12)
     runs, n, k = 40, 400, 5
-    truth = {"run": 0.3, "example": 1.0, "run × example": 0.5, "repeat": 0.8}
+    truth = {"run": 0.3, "example": 1.0, "run_example": 0.5, "repeat": 0.8}
     values = (
         truth["run"] ** 0.5 * rng.standard_normal((runs, 1, 1))
         + truth["example"] ** 0.5 * rng.standard_normal((1, n, 1))
-        + truth["run × example"] ** 0.5 * rng.standard_normal((runs, n, 1))
+        + truth["run_example"] ** 0.5 * rng.standard_normal((runs, n, 1))
         + truth["repeat"] ** 0.5 * rng.standard_normal((runs, n, k))
     )
     v = decompose_variance(values, axes=("runs", "examples", "repeats"), kind="losses")
@@ -399,7 +398,7 @@ def test_repeats_agree_with_statsmodels_anova():
     run, example, both, rest = (ms["C(run)"], ms["C(example)"], ms["C(run):C(example)"], ms["Residual"])
     assert v.components["run"] == pytest.approx((run - both) / (n * k))
     assert v.components["example"] == pytest.approx((example - both) / (runs * k))
-    assert v.components["run × example"] == pytest.approx((both - rest) / k)
+    assert v.components["run_example"] == pytest.approx((both - rest) / k)
     assert v.components["repeat"] == pytest.approx(rest)
 
 
@@ -409,7 +408,7 @@ def test_repeats_agree_with_statsmodels_anova():
 def test_golden_fashion_mnist(data_dir):
     data = np.load(data_dir / "variance" / "fashion_mnist_mlp_512runs.npz")
     v = decompose_variance(data["preds"], data["labels"])
-    percent = [100 * x for x in (v.distribution_std, *v.distribution_interval, v.test_set_std)]
+    percent = [100 * x for x in (*v.distribution_interval, v.test_set_std)]
     assert [f"{x:.3f}" for x in percent] == ["0.129", "0.109", "0.149", "0.203"]
 
 
@@ -417,7 +416,7 @@ def test_golden_berts(data_dir):
     accuracy, right = read_berts(data_dir)
     v = decompose_totals(accuracy, right, higher_is_better=True)
     assert (v.runs, v.examples) == (100, 9815)
-    figures = (v.test_set_std, v.independent_std, v.distribution_std, *v.distribution_interval)
+    figures = (v.test_set_std, v.independent_std, *v.distribution_interval)
     assert [f"{100 * x:.3f}" for x in figures] == ["0.242", "0.179", "0.163", "0.115", "0.217"]
     assert f"{v.independence_pvalue:.0e}" == "9e-07"
 
@@ -519,7 +518,7 @@ def test_result_can_be_written_down():
     assert told["distribution_interval"]["low"] == v.distribution_interval.low
     assert told["components"]["run"] == v.distribution_variance
     assert "_totals" not in told
-    assert list(v.columns()["quantity"])[3] == "distribution std"
+    assert list(v.columns()["quantity"])[3] == "distribution_std"
     assert v.run_errors.shape == (8,)
     assert v.example_errors.shape == (100,)
 
@@ -547,7 +546,7 @@ def test_failed_runs_ask_for_the_bootstrap():
         true = np.where(np.arange(runs) % 10 == 0, 0.5, 0.1)[:, None]
         errors = rng.random((runs, 300)) < true
         if runs < 30:
-            with pytest.warns(CurvewiseWarning, match="no interval is sure to hold"):
+            with pytest.warns(CurvewiseWarning, match="no interval is certain to cover"):
                 v = decompose_variance(errors)
             assert v.method == "robust"
         else:

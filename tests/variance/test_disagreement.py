@@ -38,7 +38,7 @@ def test_disagreement_is_that_of_all_pairs(votes):
     if gap.std() > 1e-9:
         theirs = stats.ttest_1samp(gap, 0)
         assert d.pvalue == pytest.approx(theirs.pvalue, abs=1e-9)
-        assert tuple(d.gap) == pytest.approx(tuple(theirs.confidence_interval(0.95)))
+        assert tuple(d.gap)[1:] == pytest.approx(tuple(theirs.confidence_interval(0.95)))
 
 
 def test_groups_widen_the_interval():

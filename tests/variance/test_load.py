@@ -129,7 +129,7 @@ def test_one_array_needs_no_name_and_several_do(tmp_path):
     path = save_npz(tmp_path, arr_0=PREDS, arr_1=LABELS)
     fails("No array of runs.npz is known .* It has 'arr_0', 'arr_1': .* key='arr_0'", path)
     same(load_predictions(path, key="arr_0", columns={"label": "arr_1"}))
-    fails("columns has the key 'labels'.* Did you mean 'label'", path, columns={"labels": "arr_1"})
+    fails("'labels' is no role. Did you mean 'label'", path, columns={"labels": "arr_1"})
     fails("could be the label: 'labels', 'targets'", save_npz(tmp_path, preds=PREDS, labels=LABELS,
                                                                targets=LABELS))  # fmt: skip
     fails("no array.* of kind='losses'|No array .* kind='losses'",
@@ -231,7 +231,7 @@ def test_arrays_and_dicts_of_arrays():
     same(load_predictions({"preds": PREDS, "labels": LABELS}))
     same(load_predictions({"preds": PREDS.tolist(), "labels": LABELS.tolist()}))
     fails("lists of different lengths", [[1, 2], [1]])
-    fails("learner= says nothing about an array", PREDS, labels=LABELS, learner="a")
+    fails("learner='a' says nothing about an array", PREDS, labels=LABELS, learner="a")
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, dict])

@@ -209,7 +209,7 @@ def test_stores(tmp_path):
     assert "1 run(s) failed or have no predictions, and are left out" in p.notes
     fails("'n' is 30 in no run of store. There are", store, where={"n": 30})
     fails("axes=.* by its form", store, labels=LABELS, axes=("examples", "runs"), **ONE)
-    fails("columns= says nothing about a store", store, columns={"run": "seed"})
+    fails("says nothing about a store", store, columns={"run": "seed"})
     message = "None of the 5 run.* has preds. There are 'predictions': choose with key="
     fails(message, store, key="preds", **ONE)
 
@@ -240,7 +240,7 @@ def test_stores_bring_their_labels(tmp_path):
     assert q.kind == "probabilities"
     assert sorted(q.errors().sum(axis=1)) == sorted(ERRORS.sum(axis=1))
     assert load_predictions(store, labels=LABELS).shape == p.shape
-    fails("labels= differs from the labels", store, labels=LABELS[::-1] + 1)
+    fails("labels=… differs from the labels", store, labels=LABELS[::-1] + 1)
     other = {"recipe": "study/1", "learner": "a", "n": 20, "init_seed": 99}
     path = write_run(store, other, PREDS[0], labels=LABELS + 1)
     fails("evaluated on different examples", store)
@@ -281,7 +281,7 @@ def test_damaged_stores(tmp_path):
     (folder / "record.json").write_text("{")
     with pytest.raises(StoreError, match=p.run_ids[2]):
         load_predictions(store, labels=LABELS)
-    fails("where= says nothing", PREDS, labels=LABELS, where={"n": 1})
+    fails("says nothing about an array", PREDS, labels=LABELS, where={"n": 1})
 
 
 @pytest.mark.parametrize("kind", ["npy", "txt", "csv", "json", "npz", "head.csv", "id.csv"])

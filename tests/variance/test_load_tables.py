@@ -134,8 +134,8 @@ def test_columns_by_the_users_word():
     fails("No column .* known as the run: .*If the table is wide.*axes=", frame,
           columns={"prediction": "said", "example": "what"})  # fmt: skip
     fails("no such column. Did you mean 'said'", frame, columns={"prediction": "sai"})
-    fails("'job' two parts", frame, columns={"run": "job", "example": "job"})
-    fails("which is no part", frame, columns={"runner": "job"})
+    fails("'example': 'job'} gives a column two roles", frame, columns={"run": "job", "example": "job"})
+    fails("is no role. Did you mean", frame, columns={"runner": "job"})
 
 
 def test_better_names_win_and_equal_ones_are_asked_about():
@@ -153,11 +153,11 @@ def test_labels_by_position_need_one_order():
     frame["id"] = [f"q{i}" for i in frame["id"]]
     same(load_predictions(frame, labels=LABELS))
     mixed = pd.concat([frame.iloc[:EXAMPLES], frame.iloc[: -EXAMPLES - 1 : -1], frame.iloc[30:90]])
-    fails("labels= is in the order .* and runs .* different orders", mixed, labels=LABELS)
+    fails("labels=… is in the order .* and runs .* different orders", mixed, labels=LABELS)
     numbered = long_frame().drop(columns="label").iloc[::-1]
     p = load_predictions(numbered, labels=LABELS)
     np.testing.assert_array_equal(p.errors(), ERRORS[::-1])
-    fails("labels= differs from the labels that the Data", long_frame(), labels=LABELS[::-1])
+    fails("labels=… differs from the labels that the Data", long_frame(), labels=LABELS[::-1])
     same(load_predictions(long_frame(), labels=LABELS))
     fails("labels has shape", long_frame().drop(columns="label"), labels=LABELS[:-1])
 
@@ -217,7 +217,7 @@ def test_wide_cells_that_do_not_fit(tmp_path):
     path.write_text("a,b,c\nTrue,False,False\nFalse,False,True\n")
     p = load_predictions(path, kind="correct", **ask)
     assert p.errors().tolist() == [[0, 1, 1], [1, 1, 0]]
-    fails("header= says nothing", long_frame(), header=True)
+    fails("header=True says nothing", long_frame(), header=True)
 
 
 def test_nested_json(tmp_path):

@@ -37,7 +37,7 @@ def test_correlation_is_scipys():
     theirs = stats.pearsonr(x, y)
     assert luck.correlation.estimate == pytest.approx(theirs.statistic)
     assert luck.pvalue == pytest.approx(theirs.pvalue)
-    assert tuple(luck.correlation) == pytest.approx(tuple(theirs.confidence_interval(0.95)))
+    assert tuple(luck.correlation)[1:] == pytest.approx(tuple(theirs.confidence_interval(0.95)))
     assert luck.first_errors == pytest.approx(x)
     assert luck.second_errors == pytest.approx(y)
     assert luck.random is None
@@ -113,7 +113,7 @@ def test_no_real_variance_is_not_read_as_none():
     assert f"up to {below.expected.high:.3f}" in below.summary()
     assert expected_of_parts(Interval(-0.05, 0.0, 0.5), (10, 10)).estimate == 0
     pair = expected_of_pair(Interval(-0.1, 0.0, 0.6), Interval(0.5, 0.2, 0.6))
-    assert (pair.estimate, *pair) == pytest.approx((0.0, 0.0, 0.6))
+    assert tuple(pair) == pytest.approx((0.0, 0.0, 0.6))
     unknown = expected_of_pair(Interval(np.nan, 0.0, 1.0), Interval(0.5, 0.2, 0.6))
     assert np.isnan(unknown.estimate)
     same = measure_seed_luck(np.tile(np.arange(40) % 4 == 0, (10, 1)), splits=0, kind="errors")
@@ -173,8 +173,8 @@ def test_losses_and_what_must_not_change():
 def test_runs_that_do_not_differ():
     luck = measure_seed_luck(np.tile(np.arange(40) % 4 == 0, (8, 1)), splits=0, kind="errors")
     assert np.isnan(luck.correlation.estimate)
-    assert tuple(luck.correlation) == (-1, 1)
-    assert "do not differ" in luck.summary()
+    assert tuple(luck.correlation)[1:] == (-1, 1)
+    assert any("do not differ" in w for w in luck.warnings)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats import benjamini_hochberg, holm
 from curvewise.types import Predictions
 from curvewise.variance import pairs
-from curvewise.variance import pairs as _pair_search
 from curvewise.variance.pairs import FisherTest, measure_dependent_pairs, smallest_pvalue
 
 AXES = ("runs", "examples")
@@ -150,7 +149,7 @@ def test_many_pairs_are_counted_in_bounded_memory(monkeypatch):
     errors[:60] = True  # runs that failed: every pair is dependent
     full = measure_dependent_pairs(errors, axes=AXES, limit=50)
     assert full.dependent > 700
-    monkeypatch.setattr(_pair_search, "MOST", 100)
+    monkeypatch.setattr(pairs, "MOST", 100)
     monkeypatch.setattr(pairs, "iter_pair_counts", lambda c: _tiles(errors, 8))
     with pytest.warns(CurvewiseWarning, match="Bonferroni"):
         few = measure_dependent_pairs(errors, axes=AXES, limit=50)

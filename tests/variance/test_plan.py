@@ -30,7 +30,7 @@ def test_power_is_statsmodels(effect, runs):
     plan = plan_runs(difference=effect * 0.002, test_set_std=0.002, target="test set")
     expected = power.TTestIndPower().power(effect, runs, 0.05)
     assert plan.power_at(runs) == pytest.approx(expected, abs=1e-6)
-    paired = plan_runs(difference=effect * 0.002, test_set_std=0.002, target="test set", paired=True, correlation=0.5)
+    paired = plan_runs(difference=effect * 0.002, test_set_std=0.002, target="test set", paired=0.5)
     assert paired.power_at(runs) == pytest.approx(power.TTestPower().power(effect, runs, 0.05), abs=1e-6)
 
 
@@ -154,7 +154,7 @@ def test_one_more_run_buys_less_and_less():
     assert (np.diff(plan.table_power) >= -1e-12).all()
     widths = plan.table_half_width
     assert (np.diff(widths) < 0).all()
-    names = ["runs", "power", "detectable", "std error", "half-width", "one more"]
+    names = ["runs", "power", "detectable", "standard_error", "half_width", "one_more"]
     assert list(plan.columns()) == names
     assert len(plan.columns()["power"]) == len(plan.table_runs)
 
@@ -178,7 +178,7 @@ def test_the_table_fits_a_terminal(question):
         ({"difference": 0.1, "test_set_std": 0.1, "disagreement": 2.0}, "disagreement=2.0"),
         ({"difference": 0.1, "test_set_std": 0.1, "target": "moon"}, "target='moon'"),
         ({"difference": 0.1, "test_set_std": 0.1, "power": 1.0}, "power=1.0"),
-        ({"difference": 0.1, "test_set_std": 0.1, "correlation": 0.5}, "paired=True"),
+        ({"difference": 0.1, "test_set_std": 0.1, "paired": 1.5}, "paired=1.5"),
         ({"difference": 0.1, "pilot": 3}, "pilot must be"),
         ({"distribution_std": 0.1}, "independent_std="),
         ({"difference": 0.1, "test_set_std": 0.1, "runs_max": 1}, "runs_max=1"),

@@ -96,7 +96,7 @@ def test_each_decision(plan):
     assert late.decision == "stop: a better"
     assert "already stopped at 5 runs" in late.warnings[0]
     assert late.looked == (5, 10, 20)
-    assert len(late.columns()["p"]) == 3
+    assert len(late.columns()["pvalue"]) == 3
 
 
 def test_predictions_are_compared_by_their_test_errors(plan):
@@ -120,7 +120,7 @@ def test_options_of_arrays_are_passed_on(plan):
     losses = check_stopping(a * 1.0, b * 1.0, plan, kind="losses", axes=("runs", "examples"))
     assert (losses.unit, plain.unit) == ("loss", "fraction")
     assert losses.pvalues == pytest.approx(plain.pvalues)
-    with pytest.raises(InputError, match="axes= is for predictions"):
+    with pytest.raises(InputError, match="one score per run, for which"):
         check_stopping(a.mean(axis=1), b.mean(axis=1), plan, axes=("runs", "examples"), higher_is_better=False)
 
 
@@ -156,7 +156,7 @@ def test_runs_are_saved(plan):
     assert plan.chance_found[0] == pytest.approx(0.05, abs=0.01)
     assert all(c <= f + 0.02 for c, f in zip(plan.chance_found, plan.fixed_chance, strict=True))
     assert "stopping at p < 0.05 instead" in plan.summary()
-    assert len(plan.columns()["chance found"]) == len(plan.effects)
+    assert len(plan.columns()["chance_found"]) == len(plan.effects)
 
 
 def test_seeds_determine_the_plan():

@@ -124,7 +124,7 @@ def test_warnings_say_where():
 def test_bad_input(runs):
     with pytest.raises(InputError, match="must map values"):
         measure_sweep([1, 2], kind="errors")
-    with pytest.raises(InputError, match="'low', which is no number"):
+    with pytest.raises(InputError, match="'low', which is not a number"):
         measure_sweep({"low": runs[0.5]}, kind="errors")
     losses = Predictions(np.random.default_rng(0).random((9, 900)), "losses")
     with pytest.raises(InputError, match="mixes losses"):

@@ -23,7 +23,6 @@ from curvewise.cli.console import (
     fail,
     hear_warnings,
     note,
-    remember_words,
     text_of,
     use_options,
 )
@@ -151,7 +150,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    remember_words(arguments)
     group = sys.modules.get(f"curvewise.{arguments[0] if arguments else ''}.commands")
     use_options(getattr(group, "OPTIONS", {}))
     # cyclopts would take a lone hyphen for an option.

@@ -1,4 +1,4 @@
-"""What reaches the user: results on stdout, messages on stderr, nothing a terminal would obey."""
+"""Results on stdout, messages on stderr, and nothing that a terminal would obey."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -53,22 +52,22 @@ def check_folder(option: str, path: Path) -> None:
 
 
 def note(message: str) -> None:
-    """Say on stderr how something was understood or where it went."""
+    """Print on stderr how something was understood or where it was written."""
     _message("note: ", "dim", message)
 
 
 def fail(message: str) -> None:
-    """Say on stderr why nothing came of it."""
+    """Print on stderr why a command failed."""
     _message("curvewise: ", "bold red", message)
 
 
 def warn(message: str) -> None:
-    """Say on stderr what to beware of, once."""
+    """Warn on stderr, once."""
     warnings.warn(message, CurvewiseWarning, stacklevel=2)
 
 
 def warn_each(messages: Sequence[str]) -> None:
-    """Warn of the first few and count the others."""
+    """Print the first few warnings and count the others."""
     for message in messages[:MOST_WARNINGS]:
         warn(message)
     if (left := len(messages) - MOST_WARNINGS) > 0:
@@ -77,11 +76,11 @@ def warn_each(messages: Sequence[str]) -> None:
 
 def hear_warnings() -> None:
     """Print Python warnings as ``warning: …``, each text once; undone by ``catch_warnings``."""
-    told: set[str] = set()
+    seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if str(message) not in told:
-            told.add(str(message))
+        if str(message) not in seen:
+            seen.add(str(message))
             _message("warning: ", "yellow", text_of(message))
 
     warnings.simplefilter("always", CurvewiseWarning)
@@ -96,7 +95,8 @@ def use_options(options: Mapping[str, str | None]) -> None:
     """Word the messages that follow with these options for the arguments of the same meaning.
 
     An argument that is not named there has an option of its own name; an empty name stands for a value that is given
-    without an option, and None for a setting of a study file, which is named as it is written there.
+    without an option, and None for a setting of a study file, which is named as it is written there. ``"columns.n"``
+    names the option for one key of an argument that is a dict.
     """
     _OPTIONS.clear()
     _OPTIONS.update({"columns": "column", "rng": "seed"} | dict(options))
@@ -118,12 +118,12 @@ def in_options(text: str) -> str:
     >>> in_options(Message(f"Pass {arg('unit', 'percent')}, {arg('columns', {'n': 'size'})} or {arg('paired', True)}."))
     'Pass --unit percent, --column n=size or --paired.'
     """
-    return text.worded(_option_of) if isinstance(text, Message) else as_options(text)
+    return text.worded(_option_of) if isinstance(text, Message) else text
 
 
 def _option_of(name: str, value: Any) -> str:
-    option = _OPTIONS.get(name, name)
-    if option is None or "." in name:  # a dot: a setting in a table of a study file, such as data.function
+    option = _OPTIONS.get(name, None if "." in name else name)
+    if option is None:  # a setting in a table of a study file, such as data.function
         return f"{name}=…" if value is UNSET else f"{name}={value!r}"
     option = option.replace("_", "-")
     flag = f"--{option}" if option else ""
@@ -134,8 +134,13 @@ def _option_of(name: str, value: Any) -> str:
     if value is None:
         return f"{flag}="
     if isinstance(value, dict):
-        pairs = ((k, v) for k, vs in value.items() for v in (vs if isinstance(vs, list | tuple) else [vs]))
-        return " ".join(f"{flag} {_quoted(f'{k}=' if v is None else f'{k}={v}')}".strip() for k, v in pairs)
+        pairs = [(k, v) for k, vs in value.items() for v in (vs if isinstance(vs, list | tuple) else [vs])]
+        # A key may have an option of its own: columns={'n': 'size'} is --n-column size where OPTIONS has "columns.n".
+        own = {k: f"{name}.{k}" for k, _ in pairs if f"{name}.{k}" in _OPTIONS}
+        return " ".join(
+            _option_of(own[k], v) if k in own else f"{flag} {_quoted(f'{k}=' if v is None else f'{k}={v}')}".strip()
+            for k, v in pairs
+        )
     if isinstance(value, list | tuple | set):
         value = ",".join(map(str, value))
     return f"{flag} {_quoted(str(value))}".strip()
@@ -144,86 +149,6 @@ def _option_of(name: str, value: Any) -> str:
 def _quoted(value: str) -> str:
     # shlex would quote the dots of an ellipsis and percent signs, which no shell minds.
     return value if value and not re.search(r"[^\w…=/@%+:,.-]", value) else shlex.quote(value)
-
-
-_TYPED: set[str] = set()
-_QUOTED = re.compile(r"(?<!\w)('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)")
-
-
-def remember_words(arguments: Sequence[str]) -> None:
-    """Keep in mind what the user typed, so that messages repeat it as it is."""
-    _TYPED.clear()
-    for word in arguments:
-        value = word.partition("=")[2] if word.startswith("-") else word
-        _TYPED.update((value, Path(value).name, Path(value).stem))
-
-
-def keeping_user_text(rewrite: Callable[[str], str]) -> Callable[[str], str]:
-    """Rewrite the program's own words in a message, and nothing that a user named.
-
-    What the user typed is left as it is, and so is what stands in quotes and holds an equals sign:
-    the program's own names of values hold none.
-    """
-
-    @wraps(rewrite)
-    def rewritten(message: str) -> str:
-        kept: list[str] = []
-
-        def hide(text: str) -> str:
-            kept.append(text)
-            return chr(0xF0000 + len(kept))  # of a private area of Unicode: no text holds it
-
-        def hide_quoted(found: re.Match[str]) -> str:
-            text = found[0]
-            return f"{text[0]}{hide(text[1:-1])}{text[-1]}" if "=" in text else text
-
-        for word in sorted(_TYPED, key=len, reverse=True):
-            if word and word in message and rewrite(word) != word:
-                message = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", lambda m: hide(m[0]), message)
-        message = rewrite(_QUOTED.sub(hide_quoted, message))
-        for i, text in reversed(list(enumerate(kept, 1))):
-            message = message.replace(chr(0xF0000 + i), text)
-        return message
-
-    return rewritten
-
-
-@keeping_user_text
-def as_options(message: str) -> str:
-    """Say with command-line options what a message says with Python arguments.
-
-    >>> as_options("Pass unit='percent', or columns={'n': 'size'} and drop_failed=True.")
-    "Pass --unit percent, or --column 'n=size' and --drop-failed."
-    >>> as_options("pass axes=('runs', 'examples'), and labels= for classes")
-    'pass --axes runs,examples, and --labels for classes'
-    """
-    message = re.sub(r"\bsource='([^']*)'", r"\1", message)
-    message = re.sub(r"columns=\{'(\w+)': None\}", r"--column \1=", message)
-    message = re.sub(r"columns=\{'(\w+)': '([^']*)'\}", r"--column '\1=\2'", message)
-    message = re.sub(
-        r"columns=\{'(\w+)': \[([^\]]*)\]\}",
-        lambda m: " ".join(f"--column '{m[1]}={c}'" for c in re.findall(r"'([^']*)'", m[2])),
-        message,
-    )
-    message = re.sub(r"columns=\{'(\w+)': …\}", r"--column \1=NAME", message)
-    message = re.sub(r"where=\{'([^']*)': ('?)([^'}]*)\2\}", r"--where '\1=\3'", message)
-    message = re.sub(r"\baxes=\(([^)]*)\)", lambda m: "--axes " + ",".join(re.findall(r"'(\w+)'", m[1])), message)
-    names = "unit|wide|form|weights|interval|metric|split|kind|learner|key|by|target"
-    message = re.sub(rf"\b({names})='([^' ]*)'", r"--\1 \2", message)
-    message = re.sub(rf"\b({names})='([^']*)'", r"--\1 '\2'", message)
-    message = re.sub(r"(?<!--column )\bvalue=(…|(?= |,|:|\.))", "--value-column", message)
-    options = (
-        "labels|groups|kind|axes|key|learner|margin|difference|disagreement|distribution_std|"
-        "test_set_std|independent_std|examples|paired"
-    )
-    message = re.sub(rf"(?<!--column )\b({options})=(?:…|(?= |:|;|,|\.|$))", lambda m: _option(m[1]), message)
-    flags = "drop_failed|higher_is_better|paired|overwrite|allow_large"
-    message = message.replace("higher_is_better=False", "--lower-is-better")
-    return re.sub(rf"\b({flags})=True", lambda m: _option(m[1]), message)
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -244,7 +169,7 @@ def _message(head: str, style: str, message: str) -> None:
 
 @dataclass
 class Page:
-    """Where a command puts its results: a terminal, a markup table or one JSON document.
+    """The output of a command: a terminal, a markup table or one JSON document.
 
     Attributes
     ----------
@@ -302,7 +227,7 @@ class Page:
             sys.stdout.write("".join(f"  {one_line(line)}\n" for line in lines.splitlines()))
 
     def close(self, code: int = DONE) -> int:
-        """Print the JSON document if that was asked for, and give the exit status."""
+        """Print the JSON document if that was asked for, and return the exit status."""
         if self.as_json:
             from curvewise.types.results import plain
 
@@ -343,7 +268,7 @@ def rich_table(columns: Columns, digits: int | None) -> Table:
 
 
 def width_of(table: Table) -> tuple[int, int]:
-    """Give the least and the natural width of a table, in characters."""
+    """Return the least and the natural width of a table, in characters."""
     to = console()
     found = to.measure(table, options=to.options.update(width=10_000))
     return found.minimum, found.maximum
@@ -377,7 +302,7 @@ def _write(value: Any, digits: int | None) -> str:
 
 
 def shown_as(value: float, form: str) -> str:
-    """Format a number; what is no number is a dash, what has no bound the sign for it.
+    """Format a number: a dash for NaN, the sign ∞ for infinity.
 
     >>> shown_as(0.25, ".0%"), shown_as(float("nan"), ".0%"), shown_as(float("inf"), ".2f")
     ('25%', '–', '∞')
@@ -390,17 +315,13 @@ def shown_as(value: float, form: str) -> str:
 
 
 def digits_of(unit: Unit) -> int | None:
-    """Decimals for values of a unit; None for four significant digits."""
+    """Return the decimals for values of a unit; None for four significant digits."""
     return {"percent": 2, "fraction": 4}.get(unit.name)
 
 
 def sentences(result: Result) -> str:
     """Give the summary without its warnings, which go to stderr."""
-    text = result.summary()
-    found = result.all_warnings
-    for warning in found:
-        text = text.replace(f" Beware: {warning}", "")
-    return text
+    return result.sentences()
 
 
 # Tables with more columns than a terminal has room for.

@@ -573,10 +573,10 @@ class Tour:
 
 def curves_section(curves: LearningCurves, measurements: Measurements) -> Section:
     """Make the section of the learning curves, whose numbers the page shows as a table."""
-    from curvewise.report.lenses import drawn, named
+    from curvewise.report.lenses import name_parts, prefix_each
     from curvewise.report.results import section_of
 
-    section = drawn(
+    section = name_parts(
         section_of(curves, "How does error fall with data?", runs=measurements),
         "curves",
         "Error e_N and data-reliance β_N",
@@ -584,7 +584,7 @@ def curves_section(curves: LearningCurves, measurements: Measurements) -> Sectio
     return replace(
         section,
         text=tuple(sentences(c) for c in curves),
-        warnings=tuple(w for c in curves for w in named(c.all_warnings, c.learner)),
+        warnings=tuple(w for c in curves for w in prefix_each(c.all_warnings, c.learner)),
     )
 
 
@@ -603,7 +603,7 @@ def ask(
     ``last`` are what to know before and after them.
     """
     from curvewise.report.content import Figure, Section
-    from curvewise.report.lenses import named
+    from curvewise.report.lenses import prefix_each
     from curvewise.report.results import METHODS, lens_of
     from curvewise.study.commands import show_section
 
@@ -612,7 +612,7 @@ def ask(
     for answer, name in zip(answers, names or [""] * len(answers), strict=True):
         text.append(f"{name}: {sentences(answer)}" if name else sentences(answer))
         about = name or getattr(answer, "learner", "")
-        found += named(answer.all_warnings, about) if about else answer.all_warnings
+        found += prefix_each(answer.all_warnings, about) if about else answer.all_warnings
     section = Section(
         question,
         text=(*first, *text, *last),

@@ -155,20 +155,23 @@ def note(ax: Axes, text: str, xy: tuple[float, float], **options: Any) -> Annota
     return ax.annotate(plain(text), xy, **given)
 
 
-def mark_value(ax: Axes, x: float, text: str, ls: str = ":", bottom: bool = False) -> None:
-    """A thin vertical line with its text along it, at the top or at the bottom."""
-    ax.axvline(x, color=NEUTRAL, linewidth=0.9, linestyle=ls, zorder=0.6, gid=MARK, label="_line")
+def mark_value(
+    ax: Axes, x: float, text: str, ls: str = ":", *, bottom: bool = False, right: bool = False, gid: str = MARK
+) -> None:
+    """Draw a thin vertical line with its text along it, at the top or the bottom, left or right of the line."""
+    ax.axvline(x, color=NEUTRAL, linewidth=0.9, linestyle=ls, zorder=0.6, gid=gid, label="_line")
     note(
         ax,
         text,
         (x, 0.015 if bottom else 0.985),
         xycoords=ax.get_xaxis_transform(),
-        xytext=(-2.5, 0.0),
+        xytext=(2.5 if right else -2.5, 0.0),
         textcoords="offset points",
         rotation=90,
-        ha="right",
+        ha="left" if right else "right",
         va="bottom" if bottom else "top",
         color="#6E6E6E",
+        gid=gid,
     )
 
 

@@ -21,7 +21,6 @@ from curvewise.cli.console import (
     digits_of,
     note,
     rich_table,
-    sentences,
     shown_as,
     warn,
     warn_each,
@@ -45,13 +44,11 @@ from curvewise.cli.options import (
     save_plot,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.text import as_count
+from curvewise.text import as_count, prefix
 
 if TYPE_CHECKING:
-    from curvewise.cli.console import Columns
     from curvewise.learning.curve import Curve
     from curvewise.learning.fit import LearningCurves
-    from curvewise.learning.validation import LeaveOneSizeOut
     from curvewise.reading.roles import ColumnMap
     from curvewise.types.measurements import Measurements
 
@@ -65,9 +62,6 @@ learning = App(
 )
 
 Gate = Literal["worse", "better", "undecided"]
-
-
-# Options and files of learning curves.
 
 
 def _check_sizes(_: Any, sizes: Sequence[float]) -> None:
@@ -261,11 +255,20 @@ def fit(
     drawing = drawing or CurveDrawing()
     page = showing.page()
     measurements = keep_learners(read_files(files, reading), learner)
-    check_reach(reach, measurements)
+    unit = measurements.unit
+    # An error that no learner can have is refused before anything is fitted.
+    if reach is not None and not (0 <= reach <= unit.top if unit.bounded else math.isfinite(reach)):
+        what = f"an error from 0 to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
+        raise UsageError(f"--reach {reach:g} must be {what}, in the unit of the file.")
     curves = fit_files(measurements, fitting, files)
     page.document = {**curves.to_dict(), "notes": measurements.notes}
     show_curves(page, curves, fitting, interval)
-    ask_curves(page, curves, fitting.level, interval, predict, reach, cost_per_sample)
+    if predict:
+        _show_predictions(page, curves, fitting.level, interval, predict)
+    if reach is not None:
+        _show_reach(page, curves, fitting.level, reach)
+    if cost_per_sample is not None:
+        _show_budget(page, curves, fitting.level, predict, cost_per_sample)
 
     def draw() -> Any:
         from curvewise.learning.plot import plot_learning_curves
@@ -326,7 +329,7 @@ def compare(
 
     result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
     page.document = result.to_dict()
-    page.say(sentences(result), style="bold")
+    page.say(result.sentences(), style="bold")
     rows = dict(result.columns())
     rows["quantity"] = [str(q).replace("beta_N", "β_N") for q in rows["quantity"]]
     title = f"{result.a} minus {result.b} ({result.level:.0%} intervals)"
@@ -384,7 +387,7 @@ def plan(
         level=fitting.level,
     )
     page.document = result.to_dict()
-    page.say(sentences(result))
+    page.say(result.sentences())
     columns = {k: [as_count(v) for v in c] for k, c in result.columns().items()}
     page.table(f"Runs to add for {result.learner}", columns, digits_of(result.unit))
     warn_each([*curve.warnings, *result.warnings])
@@ -421,7 +424,7 @@ def rank(
 
     result = rank_learners(curves, at=fitting.at, level=fitting.level)
     page.document = result.to_dict()
-    page.say(sentences(result))
+    page.say(result.sentences())
     columns = dict(result.columns())
     columns["chance best"] = [shown_as(p, ".0%") for p in columns.pop("probability_best")]
     what = f"{result.level:.0%} {result.kind} intervals, form {fitting.form}"
@@ -457,12 +460,34 @@ def validate(
     """
     reading, _, showing = given(reading, None, showing)
     page = showing.page()
-    result = show_validation(page, read_files(files, reading), form)
+    measurements = read_files(files, reading)
+
+    from curvewise.learning.validation import leave_one_size_out
+
+    unit = measurements.unit
+    result = leave_one_size_out(
+        measurements.n,
+        measurements.error,
+        learner=measurements.learner,
+        forms=list(form) or None,
+        unit=unit.name,
+        higher_is_better=unit.higher_is_better,
+        runs=measurements.runs,
+        variance=measurements.variance if measurements.runs is not None else None,
+    )
+    page.document = result.to_dict()
+    page.say(result.sentences())
+    # The title says RMSE: the columns need only the sizes.
+    columns = {k.removeprefix("rmse_"): v for k, v in result.columns().items()}
+    columns["R²"] = [shown_as(v, ".3f") for v in columns.pop("r_squared")]
+    columns["p"] = [v if v != v else f"{v:.3f}" for v in columns.pop("pvalue")]
+    if page.markup is None and width_of(rich_table(columns, digits_of(unit)))[1] > console().width:
+        columns = {k: columns[k] for k in ("form", "weights", "average", "R²", "p")}
+    page.table("RMSE at sizes left out", columns, digits_of(unit))
+    warn_each(result.warnings)
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
-
-# Tables and sentences of the learning commands.
 
 MOST_SUMMARIES = 6
 """With more learners than this the table stands without sentences."""
@@ -500,41 +525,11 @@ def show_curves(
         page.say(legend, style="dim")
     elif len(every) <= MOST_SUMMARIES:
         for curve in every:
-            page.say(sentences(curve))
-    warn_each([f"{c.learner}: {w}" for c in every for w in c.all_warnings])
-    warn_each([f"{name} could not be fitted: {why}" for name, why in curves.failures.items()])
+            page.say(curve.sentences())
+    warn_each(curves.curve_warnings)
 
 
-def check_reach(reach: float | None, measurements: Measurements) -> None:
-    """Refuse an error that no learner can have, before anything is fitted."""
-    if reach is None:
-        return
-    unit = measurements.unit
-    bad = not 0 <= reach <= unit.top if unit.bounded else not abs(reach) < float("inf")
-    if bad:
-        what = f"an error from 0 to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
-        raise UsageError(f"--reach {reach:g} must be {what}, in the unit of the file.")
-
-
-def ask_curves(
-    page: Page,
-    curves: LearningCurves,
-    level: float,
-    interval: str | None,
-    predict: Sequence[float],
-    reach: float | None,
-    price: float | None,
-) -> None:
-    """Print the answers asked for: predictions, samples to reach an error, a budget."""
-    if predict:
-        _predictions(page, curves, level, interval, predict)
-    if reach is not None:
-        _reach(page, curves, level, reach)
-    if price is not None:
-        _budget(page, curves, level, predict, price)
-
-
-def _predictions(
+def _show_predictions(
     page: Page, curves: LearningCurves, level: float, interval: str | None, sizes: Sequence[float]
 ) -> None:
     import numpy as np
@@ -556,7 +551,7 @@ def _predictions(
         warn(f"n = {max(sizes):g} is beyond four times the largest size measured.")
 
 
-def _reach(page: Page, curves: LearningCurves, level: float, error: float) -> None:
+def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) -> None:
     answers = [c.samples_to_reach(error, level=level) for c in curves]
     page.document["samples_to_reach"] = answers
     columns: dict[str, Sequence[Any]] = {
@@ -568,10 +563,10 @@ def _reach(page: Page, curves: LearningCurves, level: float, error: float) -> No
     }
     title = f"Samples to reach {answers[0].error:g}{answers[0].unit.suffix} ({level:.0%} intervals)"
     page.table(title, columns, None)
-    warn_each([f"{a.learner}: {w}" for a in answers for w in a.warnings])
+    warn_each([prefix(f"{a.learner}: ", w) for a in answers for w in a.warnings])
 
 
-def _budget(page: Page, curves: LearningCurves, level: float, sizes: Sequence[float], price: float) -> None:
+def _show_budget(page: Page, curves: LearningCurves, level: float, sizes: Sequence[float], price: float) -> None:
     records = []
     for curve in curves:
         n = [s for s in sizes if s > curve.largest_n] or [2 * curve.largest_n, 4 * curve.largest_n]
@@ -587,40 +582,6 @@ def _budget(page: Page, curves: LearningCurves, level: float, sizes: Sequence[fl
     columns["gain per cost"] = [shown_as(v, ".3g") for v in columns.pop("gain_per_cost")]
     title = f"What more data costs and brings, at {price:g} per sample"
     page.table(title, columns, digits_of(next(iter(curves)).unit))
-
-
-def show_validation(page: Page, measurements: Measurements, forms: Sequence[str]) -> LeaveOneSizeOut:
-    """Print the leave-one-size-out table of all learners together, and give the result."""
-    from curvewise.learning.validation import leave_one_size_out
-
-    unit = measurements.unit
-    result = leave_one_size_out(
-        measurements.n,
-        measurements.error,
-        learner=measurements.learner,
-        forms=list(forms) or None,
-        unit=unit.name,
-        higher_is_better=unit.higher_is_better,
-        runs=measurements.runs,
-        variance=measurements.variance if measurements.runs is not None else None,
-    )
-    page.document = result.to_dict()
-    page.say(sentences(result))
-    page.table("RMSE at sizes left out", _fitting_columns(page, result), digits_of(unit))
-    warn_each(result.warnings)
-    return result
-
-
-def _fitting_columns(page: Page, result: LeaveOneSizeOut) -> Columns:
-    """All columns if the terminal is wide enough; else without the single sizes."""
-    columns = dict(result.columns())
-    columns["R²"] = [shown_as(v, ".3f") for v in columns.pop("R2")]
-    columns["p"] = [v if v != v else f"{v:.3f}" for v in columns.pop("p_value")]
-    if page.markup is not None:
-        return columns
-    if width_of(rich_table(columns, digits_of(result.unit)))[1] <= console().width:
-        return columns
-    return {k: columns[k] for k in ("form", "weights", "average", "R²", "p")}
 
 
 def _columns(records: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -693,7 +654,7 @@ def _read(file: str, reading: Reading) -> Measurements:
 def _joined(parts: dict[str, Measurements], same_name: str | None, columns: ColumnMap | None) -> Measurements:
     import numpy as np
 
-    from curvewise.learning.load import check_repeats, not_told_apart
+    from curvewise.learning.load import check_repeats
     from curvewise.types.measurements import Measurements
 
     seen: dict[str, list[str]] = {}
@@ -728,8 +689,7 @@ def _joined(parts: dict[str, Measurements], same_name: str | None, columns: Colu
         variance=_column(every, "variance", np.nan) if spread else None,
         labels={k: np.concatenate([p.labels[k] for _, p in every]) for k in shared},
     )
-    apart, alike = not_told_apart(columns, list(found.labels))
-    check_repeats(found, " and ".join(parts), range(1, len(found) + 1), (), apart, alike)
+    check_repeats(found, " and ".join(parts), range(1, len(found) + 1), columns)
     return found
 
 
@@ -750,13 +710,10 @@ def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str]
                 measurements, form=fitting.form, weights=fitting.weights, chance=fitting.chance, at=fitting.at
             )
     except InputError as error:
-        start, rest = "frame holds", str(error)
-        if not files or not rest.startswith(start):
+        if not files or error.argument is not None:
             raise
-        verb = "holds" if len(files) == 1 else "hold"
-        raise InputError(f"{' and '.join(files)} {verb}{rest.removeprefix(start)}") from None
-    of_one = [*curves.failures.values(), *(text for curve in curves for text in curve.warnings)]
-    warn_each([text for text in curves.warnings if not any(one in text for one in of_one)])
+        raise InputError(prefix(f"{' and '.join(files)}: ", error.message)) from None
+    warn_each(curves.general_warnings)
     return curves
 
 

@@ -18,7 +18,7 @@ from curvewise.stats.intervals import (
     first_crossing,
     probability_lowest,
 )
-from curvewise.text import format_number, format_size
+from curvewise.text import Message, arg, format_number, format_size, prefix
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, Unit
 
@@ -44,7 +44,7 @@ class CurveComparison(Result):
         Training size at which the better of the two changes; NaN where the curves do not cross.
     data_equivalence : Interval
         The factor k for which b needs k·N samples to match a at N; above 1, a is worth more data.
-    p_value : float
+    pvalue : float
         Two-sided, of the error difference.
     verdict : str
         "a better", "b better" or "undecided", at N and at ``level``.
@@ -57,7 +57,7 @@ class CurveComparison(Result):
     data_reliance_difference: Interval
     crossing: Interval
     data_equivalence: Interval
-    p_value: float
+    pvalue: float
     verdict: str
     level: float
     unit: Unit
@@ -74,7 +74,7 @@ class CurveComparison(Result):
         }
         return interval_columns(rows)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The verdict in a few sentences."""
         d = self.error_difference
         unit = " points" if self.unit.name == "percent" else ""
@@ -85,7 +85,7 @@ class CurveComparison(Result):
         else:
             better, worse = (self.a, self.b) if self.verdict == "a better" else (self.b, self.a)
             text = f"{better} is better than {worse} {where}: {self.a} minus {self.b} is {interval}."
-        return " ".join([text, *self._more(), *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join([text, *self._more()])
 
     def _more(self) -> list[str]:
         said = []
@@ -131,7 +131,7 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
     check_level(level)
     for name, curve in {"a": a, "b": b}.items():
         if not isinstance(curve, Curve):
-            raise InputError(f"{name}={curve!r} must be a fitted curve; see fit_learning_curves.")
+            raise InputError("must be a fitted curve; see fit_learning_curves.", argument=name, value=curve)
     if a.unit != b.unit:
         raise InputError(f"a is in unit {a.unit.name!r} and b in {b.unit.name!r}: fit both in the same unit.")
     size = min(a.largest_n, b.largest_n) if at is None else check_size(at, "at")
@@ -158,11 +158,11 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         b=b.learner,
         at=size,
         **quantities,
-        p_value=1.0 - excluded_level(interval, 0.0),
+        pvalue=1.0 - excluded_level(interval, 0.0),
         verdict=verdict,
         level=level,
         unit=a.unit,
-        warnings=_warnings(a, b, size),
+        warnings=_warnings_at((a, b), size, "the comparison rests on the form of the curves"),
         _curves=(a, b),
     )
 
@@ -230,19 +230,6 @@ def _inside(estimate: float, low: float, high: float) -> float:
     return float(np.clip(estimate, low, high)) if low <= high else estimate
 
 
-def _warnings(a: Curve, b: Curve, at: float) -> tuple[str, ...]:
-    found = [f"{c.learner}: {w}" for c in (a, b) for w in c.all_warnings]
-    if at > EXTRAPOLATION_LIMIT * min(a.largest_n, b.largest_n):
-        found.append(
-            f"n = {format_number(at)} is beyond four times the largest size measured: the comparison rests"
-            " on the form of the curves."
-        )
-    return tuple(found)
-
-
-# Many learners: which is best at a training size, and how sure that is.
-
-
 @dataclass(frozen=True, eq=False)
 class LearnerRanking(Result):
     """Learners ordered by predicted error at one training size.
@@ -284,8 +271,8 @@ class LearnerRanking(Result):
             "probability_best": self.probability_best,
         }
 
-    def summary(self) -> str:
-        """Which to choose, and how sure that is."""
+    def sentences(self) -> str:
+        """Name the one to choose, and how certain that is."""
         likely, *others = np.argsort(-self.probability_best, kind="stable").tolist()
         name, chance = self.learners[likely], self.probability_best
         text = f"At n = {format_number(self.at)}, {name} is "
@@ -302,7 +289,7 @@ class LearnerRanking(Result):
             text += f" {self.learners[0]} has the best prediction, {self._said(0)}, yet its"
             text += f" chance is {chance[0]:.0%}: chances go by all of an interval, and a"
             text += " prediction need not lie in its middle."
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
+        return text
 
     def _said(self, i: int) -> str:
         """A prediction with its interval."""
@@ -343,6 +330,13 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
         for c, b in zip(all_curves, bands, strict=True)
     ]
     order = np.argsort(costs, kind="stable")
+    uncalibrated = []
+    if size > min(c.largest_n for c in all_curves) and any(c.default_interval == "confidence" for c in all_curves):
+        text = (
+            f"n = {format_number(size)} is beyond the sizes measured, where fits with {arg('form', 'auto')} predict"
+            " better and have intervals calibrated for it."
+        )
+        uncalibrated.append(Message(text))
     pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
     return LearnerRanking(
         at=size,
@@ -353,28 +347,22 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
         kind=" and ".join(dict.fromkeys(c.default_interval for c in all_curves)),
         unit=all_curves[0].unit,
         warnings=(
-            *(f"{name} could not be fitted and is not ranked: {f}" for name, f in failures.items()),
-            *_warnings_rank(all_curves, size),
+            *(prefix(f"{name} could not be fitted and is not ranked: ", f) for name, f in failures.items()),
+            *uncalibrated,
+            *_warnings_at(all_curves, size, "few curves have been followed that far"),
         ),
     )
 
 
-def _warnings_rank(curves: Sequence[Curve], at: float) -> tuple[str, ...]:
-    found = [f"{c.learner}: {w}" for c in curves for w in c.all_warnings]
-    beyond = at > min(c.largest_n for c in curves)
-    if beyond and any(c.default_interval == "confidence" for c in curves):
-        found.append(
-            f"n = {format_number(at)} is beyond the sizes measured, where fits with form='auto' predict"
-            " better and have intervals calibrated for it."
-        )
+def _warnings_at(curves: Sequence[Curve], at: float, far: str) -> tuple[str, ...]:
+    """Warnings of the curves, and one where N lies beyond what their form was seen to hold for."""
+    found = [prefix(f"{c.learner}: ", w) for c in curves for w in c.all_warnings]
     if at > EXTRAPOLATION_LIMIT * min(c.largest_n for c in curves):
-        found.append(
-            f"n = {format_number(at)} is beyond four times the largest size measured: few curves have been"
-            " followed that far."
-        )
+        found.append(f"n = {format_number(at)} is beyond four times the largest size measured: {far}.")
     return tuple(found)
 
 
+# Levels of the nested intervals from which quantiles are read; denser in the tails, where the best is decided.
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.998)
 
 

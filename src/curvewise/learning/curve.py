@@ -21,11 +21,9 @@ from curvewise.learning.power import (
     Replicates,
     Scale,
     bounds,
-    fit_power,
-    gamma_grid,
-    size_variance,
+    check_choice,
+    fit_means,
     size_weights,
-    slope_variance,
 )
 from curvewise.learning.profile import (
     FINE_GRID,
@@ -134,10 +132,8 @@ class Curve(Result):
         """β_N in points."""
 
     @abstractmethod
-    def interval_at(
-        self, n: float | None = None, *, level: float = 0.95, interval: str | None = None
-    ) -> CurveIntervals:
-        """e_N, β_N and e_N − β_N with their intervals."""
+    def _large_points(self, n: float) -> float:
+        """e_N − β_N in points."""
 
     @property
     @abstractmethod
@@ -147,6 +143,39 @@ class Curve(Result):
     @abstractmethod
     def _probability_never(self, target: float) -> float:
         """Probability that the error, in points, never falls to ``target``."""
+
+    def interval_at(
+        self, n: float | None = None, *, level: float = 0.95, interval: str | None = None
+    ) -> CurveIntervals:
+        """Return e_N, β_N and e_N − β_N with their intervals.
+
+        Parameters
+        ----------
+        n : float, optional
+            N; the largest size by default. ``inf`` gives the asymptote of a power law.
+        level : float
+            Coverage.
+        interval : {"confidence", "prediction", "conditional"}, optional
+            Kind of the interval of e_N; forms made to extrapolate have prediction intervals only. The other two
+            quantities have confidence intervals by the power law's likelihood, or conditional ones when asked for.
+        """
+        check_level(level)
+        kind = interval or self.default_interval
+        check_choice("interval", kind, INTERVALS)
+        other = "conditional" if kind == "conditional" else "confidence"
+        size = self._size(n)
+        point = np.array([size])
+        low, high = self._clip(*self._band_points(point, level, kind, np.inf))
+        error = float(self._answer_points(point, low, high)[0])
+        beta, beta_low, beta_high = self._linear_answer(reliance_of(size), self._reliance_points(size), level, other)
+        large, *large_ends = self._linear_answer(large_sample_of(size), self._large_points(size), level, other)
+        value, ends, amount = self._scale.value, self._scale.ends, self._scale.amount
+        return CurveIntervals(
+            n=size,
+            error=Interval(value(error), *ends(float(low[0]), float(high[0])), level, kind),
+            data_reliance=Interval(amount(beta), amount(beta_low), amount(beta_high), level, other),
+            large_sample=Interval(value(large), *ends(*large_ends), level, other),
+        )
 
     @property
     def default_interval(self) -> str:
@@ -164,6 +193,16 @@ class Curve(Result):
         total = float(((self.mean - self.mean.mean()) ** 2).sum())
         rest = float(((self.mean - self.errors_at(self.n)) ** 2).sum())
         return 1.0 - rest / total if total > 0 else float("nan")
+
+    @property
+    def e_N(self) -> float:
+        """Error at the largest size measured; :meth:`interval_at` has its interval."""
+        return self.error_at()
+
+    @property
+    def beta_N(self) -> float:
+        """Data-reliance at the largest size measured; :meth:`interval_at` has its interval."""
+        return self.data_reliance_at()
 
     def error_at(self, n: float | None = None) -> float:
         """e_N, the error at training size N (default: the largest size measured)."""
@@ -217,11 +256,11 @@ class Curve(Result):
     ) -> dict[str, FloatArray]:
         """What :meth:`predict` tabulates, as arrays: error, low, high."""
         kind = interval or self.default_interval
-        check_interval(kind)
+        check_choice("interval", kind, INTERVALS)
         check_level(level)
         n = check_sizes_to_predict(n)
         if not runs > 0:
-            raise InputError(f"runs={runs} must be positive: the number of new runs averaged.")
+            raise InputError("must be positive: the number of new runs averaged.", argument="runs", value=runs)
         low, high = self._clip(*self._band_points(n, level, kind, runs))
         ends = [self._scale.values(low), self._scale.values(high)]
         if self._scale.sign < 0:
@@ -230,12 +269,50 @@ class Curve(Result):
         return {"error": error, "low": ends[0], "high": ends[1]}
 
     def samples_to_reach(self, error: float, *, level: float = 0.95) -> SamplesToReach:
-        """How many training samples it takes to reach an error, given in the unit of the fit."""
-        return samples_to_reach(self, error, level=level)
+        """Find how many training samples it takes to reach an error, given in the unit of the fit."""
+        check_level(level)
+        target = float(self._scale.points(float(self.unit.errors(error, "error"))))
+        estimate, low, high = _reach(self, target, level)
+        floor, _ = bounds(self.unit, self._data.mean)
+        return SamplesToReach(
+            learner=self.learner,
+            error=float(error),
+            estimate=estimate,
+            low=low,
+            high=high,
+            level=level,
+            probability_never=1.0 if target <= floor else self._probability_never(target),
+            kind=self.default_interval,
+            unit=self.unit,
+            warnings=_reach_warnings(self, target, estimate),
+        )
 
     def budget(self, n: ArrayLike, *, cost_per_sample: float = 1.0, level: float = 0.95) -> pd.DataFrame:
-        """What more data would cost and bring, from the largest size measured."""
-        return budget(self, n, cost_per_sample=cost_per_sample, level=level)
+        """Tabulate what more data would cost and bring, from the largest size measured.
+
+        Returns
+        -------
+        DataFrame
+            Columns n, added (samples), cost, error, low, high (the interval of the error there), gain (how much better
+            than at the largest size measured), its interval gain_low, gain_high, and gain_per_cost.
+        """
+        if not (np.isfinite(cost_per_sample) and cost_per_sample >= 0):
+            raise InputError("must be a price of 0 or more.", argument="cost_per_sample", value=cost_per_sample)
+        sizes = check_sizes_to_predict(n)
+        added = np.maximum(sizes - self.largest_n, 0.0)
+        band = self.band(sizes, level=level, runs=np.inf)
+        low, high = self._gain_band(sizes, level)
+        gain = (self.error_at() - self.errors_at(sizes)) * self._scale.sign
+        likely = self._likely_points(np.append(sizes, self.largest_n)) / self._scale.factor
+        outside = (gain < low) | (gain > high)  # pulled there by the prior on γ
+        gain = np.where(outside, np.clip(likely[-1] - likely[:-1], low, high), gain)
+        if self.unit.bounded:  # no more can be gained than the error there is
+            top = self.interval_at(level=level).error.high
+            low, gain, high = (np.clip(v, top - self.unit.top, top) for v in (low, gain, high))
+        cost = added * cost_per_sample
+        per_cost = np.divide(gain, cost, out=np.full_like(gain, np.nan), where=cost > 0)
+        table = {"n": sizes, "added": added, "cost": cost, **band, "gain": gain}
+        return data_frame({**table, "gain_low": low, "gain_high": high, "gain_per_cost": per_cost})
 
     def run_std_at(self, n: ArrayLike) -> FloatArray:
         """Standard deviation of one run at size n, see :mod:`curvewise.learning.profile`."""
@@ -244,19 +321,7 @@ class Curve(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row: learner, N, e_N, β_N, γ where there is one, with intervals."""
-        at = self.interval_at()
-        return {
-            "learner": [self.learner],
-            "N": [as_count(self.largest_n)],
-            "e_N": [at.error.estimate],
-            "e_N low": [at.error.low],
-            "e_N high": [at.error.high],
-            "beta_N": [at.data_reliance.estimate],
-            "beta_N low": [at.data_reliance.low],
-            "beta_N high": [at.data_reliance.high],
-            "gamma": [float(getattr(self, "gamma", np.nan))],
-            "form": [self.form],
-        }
+        return {**estimate_columns([self]), "form": [self.form]}
 
     def to_dict(self) -> dict[str, Any]:
         """All of the result as plain Python values, intervals at the largest size included."""
@@ -311,6 +376,19 @@ class Curve(Result):
         possible = (answer >= floor - slack) & (answer <= ceiling + slack)
         return np.where(possible, np.clip(answer, low, high), np.nan)
 
+    def _linear_interval(self, coefficients: Coefficients, level: float, kind: str) -> tuple[FloatArray, FloatArray]:
+        """Interval, in points, of quantities that are linear in θ once γ is given."""
+        return self._profile.interval(coefficients, level)
+
+    def _linear_answer(
+        self, coefficients: Coefficients, fitted: float, level: float, kind: str
+    ) -> tuple[float, float, float]:
+        """Estimate, low and high in points: the fitted value, or the most likely where outside."""
+        low, high = (float(end[0]) for end in self._linear_interval(coefficients, level, kind))
+        if Interval(fitted, low, high).outside:
+            fitted = float(self._profile.estimate(coefficients)[0])
+        return fitted, low, high
+
     def _size(self, n: float | None) -> float:
         return self.largest_n if n is None else check_size(n, "n", infinite=True)
 
@@ -322,18 +400,27 @@ class Curve(Result):
         return f"{format_number(interval.estimate)}{unit} [{low}, {high}]"
 
 
-def check_interval(interval: str) -> None:
-    """Raise unless the kind of interval is known."""
-    if interval not in INTERVALS:
-        raise InputError(f"interval={interval!r} is not known: use one of {', '.join(map(repr, INTERVALS))}.")
+def estimate_columns(curves: Sequence[Curve], at: float | None = None) -> dict[str, Sequence[Any] | NDArray[Any]]:
+    """Tabulate e_N and β_N with their intervals, and γ, one row per curve; N is each curve's own if None."""
+    rows = [c.interval_at(at) for c in curves]
+    table: dict[str, Sequence[Any] | NDArray[Any]] = {
+        "learner": [c.learner for c in curves],
+        "N": [as_count(r.n) for r in rows],
+    }
+    for name, field in {"e_N": "error", "beta_N": "data_reliance"}.items():
+        intervals: list[Interval] = [getattr(r, field) for r in rows]
+        table[name] = [i.estimate for i in intervals]
+        table[f"{name}_low"] = [i.low for i in intervals]
+        table[f"{name}_high"] = [i.high for i in intervals]
+    return {**table, "gamma": [float(getattr(c, "gamma", np.nan)) for c in curves]}
 
 
 def check_size(n: float, argument: str, *, infinite: bool = False) -> float:
     """One training size as a float, or an error that names the argument."""
     if not isinstance(n, int | float | np.number) or not n > 0:
-        raise InputError(f"{argument}={n!r} must be a positive training size.")
+        raise InputError("must be a positive training size.", argument=argument, value=n)
     if np.isinf(n) and not infinite:
-        raise InputError(f"{argument}={n!r} must be finite.")
+        raise InputError("must be finite.", argument=argument, value=n)
     return float(n)
 
 
@@ -342,13 +429,10 @@ def check_sizes_to_predict(n: ArrayLike) -> FloatArray:
     try:
         sizes = np.atleast_1d(np.asarray(n, dtype=np.float64))
     except (TypeError, ValueError):
-        raise InputError(f"n={n!r} must be one training size or a list of them.") from None
+        raise InputError("must be one training size or a list of them.", argument="n", value=n) from None
     if sizes.ndim != 1 or not (sizes > 0).all():
-        raise InputError("n must be one positive size or a list of them.")
+        raise InputError("must be one positive size or a list of them.", argument="n")
     return sizes
-
-
-# A fitted extended power law and what it says, with intervals that cover.
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,41 +482,8 @@ class LearningCurve(Curve):
         low, high = self._profile.gamma_interval(level)
         return Interval(self.gamma, float(low[0]), float(high[0]), level)
 
-    def interval_at(
-        self, n: float | None = None, *, level: float = 0.95, interval: str | None = None
-    ) -> CurveIntervals:
-        """e_N, β_N and e_N − β_N with their intervals.
-
-        Parameters
-        ----------
-        n : float, optional
-            N; the largest size by default. ``inf`` gives the asymptote.
-        level : float
-            Coverage.
-        interval : {"confidence", "prediction", "conditional"}, optional
-            Kind of the interval of e_N. The other two quantities have confidence intervals, or
-            conditional ones when that is asked for.
-        """
-        check_level(level)
-        size = self._size(n)
-        kind = interval or "confidence"
-        check_interval(kind)
-        other = "conditional" if kind == "conditional" else "confidence"
-        low, high = self._clip(*self._band_points(np.array([size]), level, kind, np.inf))
-        fitted, reliance = (float(self._error_points(np.array([size]))[0]), self._reliance_points(size))
-        error = float(self._answer_points(np.array([size]), low, high)[0])
-        beta, *beta_ends = self._linear_answer(reliance_of(size), reliance, level, other)
-        large, *large_ends = self._linear_answer(large_sample_of(size), fitted - reliance, level, other)
-        value, ends, amount = self._scale.value, self._scale.ends, self._scale.amount
-        return CurveIntervals(
-            n=size,
-            error=Interval(value(error), *ends(float(low[0]), float(high[0])), level, kind),
-            data_reliance=Interval(amount(beta), amount(beta_ends[0]), amount(beta_ends[1]), level, other),
-            large_sample=Interval(value(large), *ends(*large_ends), level, other),
-        )
-
-    def summary(self) -> str:
-        """A few sentences: e_N, β_N, what more data would bring, the fit, the warnings."""
+    def sentences(self) -> str:
+        """A few sentences: e_N, β_N, what more data would bring, the fit."""
         at = self.interval_at()
         reach = EXTRAPOLATION_LIMIT * self.largest_n
         four = self.interval_at(reach).error
@@ -440,13 +491,12 @@ class LearningCurve(Curve):
         if len(self.n) > self.parameters and np.isfinite(self.r_squared):
             fit += f", R² = {self.r_squared:.3f}"
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
-        text = (
+        return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {self._say(at.error)}"
             f" (95% confidence) and the data-reliance is {self._say(at.data_reliance)}. With four"
             f" times the data (n = {format_number(reach)}) it is {self._say(four)} if the fitted form"
             f" holds. Fit: {self.form}, γ = {self.gamma:.2f}, {fit}."
         )
-        return " ".join([text, *(f"Beware: {w}" for w in self.all_warnings)])
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
@@ -479,9 +529,10 @@ class LearningCurve(Curve):
         PowerFits
             Parameters of each refit, in the unit of the fit.
         """
-        points = parametric_refits(self, refits, rng)
+        points = refit_simulated(self, refits, rng)
         back = self._scale.sign / self._scale.factor
-        return PowerFits(points.alpha * back, points.eta * back, points.delta * back, points.gamma, points.objective)
+        alpha, eta, delta = (v * back for v in (points.alpha, points.eta, points.delta))
+        return PowerFits(alpha, eta, delta, points.gamma, points.objective)
 
     @property
     def _terms(self) -> int:
@@ -518,6 +569,9 @@ class LearningCurve(Curve):
         x = n**self.gamma
         return float(-2.0 * self.gamma * (eta * x + 2.0 * delta * x * x))
 
+    def _large_points(self, n: float) -> float:
+        return float(self._error_points(np.array([n]))[0]) - self._reliance_points(n)
+
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         if interval == "prediction":
             noise = self._noise_of_mean(n, level, runs)
@@ -536,22 +590,12 @@ class LearningCurve(Curve):
         return min(above)
 
     def _linear_interval(self, coefficients: Coefficients, level: float, kind: str) -> tuple[FloatArray, FloatArray]:
-        """Interval, in points, of quantities that are linear in θ once γ is given."""
         if kind == "confidence":
-            return self._profile.interval(coefficients, level)
+            return super()._linear_interval(coefficients, level, kind)
         basis, theta, covariance = self._conditional
         c = coefficients(basis, np.array([self.gamma]))[:, 0]
         half = ndtri(0.5 + level / 2.0) * np.sqrt(np.einsum("ti,ij,tj->t", c, covariance, c))
         return c @ theta - half, c @ theta + half
-
-    def _linear_answer(
-        self, coefficients: Coefficients, fitted: float, level: float, kind: str
-    ) -> tuple[float, float, float]:
-        """Estimate, low and high in points: the fitted value, or the most likely where outside."""
-        low, high = (float(end[0]) for end in self._linear_interval(coefficients, level, kind))
-        if Interval(fitted, low, high).outside:
-            fitted = float(self._profile.estimate(coefficients)[0])
-        return fitted, low, high
 
     @cached_property
     def _conditional(self) -> tuple[Basis, FloatArray, FloatArray]:
@@ -564,8 +608,6 @@ class LearningCurve(Curve):
         m = np.linalg.pinv(root[:, None] * x) * root
         return basis, m @ data.mean, (m * (variance / data.runs)) @ m.T
 
-
-# What people ask a learning curve: how much data for this error, and is it worth its price.
 
 FARTHEST = 1e6
 """Sizes are searched up to this multiple of the largest one measured."""
@@ -615,7 +657,7 @@ class SamplesToReach(Result):
             "probability_never": [self.probability_never],
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """One or two sentences."""
         target = f"{format_number(self.error)}{self.unit.suffix}"
         span = f"{self.level:.0%} {self.kind} interval {format_size(self.low)} to {format_size(self.high)}"
@@ -631,27 +673,7 @@ class SamplesToReach(Result):
         if np.isfinite(self.probability_never):
             doubt = "But the" if self.probability_never > 0.5 > np.isinf(self.estimate) else "The"
             text += f" {doubt} chance that it is never reached is {self.probability_never:.0%}."
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
-
-
-def samples_to_reach(curve: Curve, error: float, *, level: float = 0.95) -> SamplesToReach:
-    """Invert a curve and its band; see :meth:`Curve.samples_to_reach`."""
-    check_level(level)
-    target = float(curve._scale.points(float(curve.unit.errors(error, "error"))))
-    estimate, low, high = _reach(curve, target, level)
-    floor, _ = bounds(curve.unit, curve._data.mean)
-    return SamplesToReach(
-        learner=curve.learner,
-        error=float(error),
-        estimate=estimate,
-        low=low,
-        high=high,
-        level=level,
-        probability_never=1.0 if target <= floor else curve._probability_never(target),
-        kind=curve.default_interval,
-        unit=curve.unit,
-        warnings=_reach_warnings(curve, target, estimate),
-    )
+        return text
 
 
 def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, float]:
@@ -694,35 +716,6 @@ def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: flo
     return float(np.exp(high))
 
 
-def budget(curve: Curve, n: ArrayLike, *, cost_per_sample: float = 1.0, level: float = 0.95) -> pd.DataFrame:
-    """Tabulate what more data costs and brings; see :meth:`Curve.budget`.
-
-    Returns
-    -------
-    DataFrame
-        Columns n, samples added, cost, error, low, high (the interval of the error there), gain
-        (how much better than at the largest size measured), its interval, and gain per unit of
-        cost.
-    """
-    if not (np.isfinite(cost_per_sample) and cost_per_sample >= 0):
-        raise InputError(f"cost_per_sample={cost_per_sample!r} must be a price, not negative.")
-    sizes = check_sizes_to_predict(n)
-    added = np.maximum(sizes - curve.largest_n, 0.0)
-    band = curve.band(sizes, level=level, runs=np.inf)
-    low, high = curve._gain_band(sizes, level)
-    gain = (curve.error_at() - curve.errors_at(sizes)) * curve._scale.sign
-    likely = curve._likely_points(np.append(sizes, curve.largest_n)) / curve._scale.factor
-    outside = (gain < low) | (gain > high)  # pulled there by the prior on γ
-    gain = np.where(outside, np.clip(likely[-1] - likely[:-1], low, high), gain)
-    if curve.unit.bounded:  # no more can be gained than the error there is
-        top = curve.interval_at(level=level).error.high
-        low, gain, high = (np.clip(v, top - curve.unit.top, top) for v in (low, gain, high))
-    cost = added * cost_per_sample
-    per_cost = np.divide(gain, cost, out=np.full_like(gain, np.nan), where=cost > 0)
-    table = {"n": sizes, "added": added, "cost": cost, **band, "gain": gain}
-    return data_frame({**table, "gain_low": low, "gain_high": high, "gain_per_cost": per_cost})
-
-
 def _reach_warnings(curve: Curve, target: float, estimate: float) -> tuple[str, ...]:
     limit = EXTRAPOLATION_LIMIT * curve.largest_n
     found = []
@@ -743,18 +736,14 @@ def _reach_warnings(curve: Curve, target: float, estimate: float) -> tuple[str, 
     return tuple(f"{text}." for text in found)
 
 
-# Refit many curves simulated from a fitted one, in one vectorised call.
-
-
-def parametric_refits(curve: LearningCurve, refits: int, rng: int | np.random.Generator) -> PowerFits:
-    """Fit ``refits`` data sets drawn from the fitted curve and variance model, in points."""
+def refit_simulated(curve: LearningCurve, refits: int, rng: int | np.random.Generator) -> PowerFits:
+    """Fit ``refits`` data sets drawn from the fitted curve and variance model, in points, in one vectorised call."""
     if refits < 1:
-        raise InputError(f"refits={refits} must be at least 1.")
-    data, generator = curve._data, np.random.default_rng(rng)
+        raise InputError("must be at least 1.", argument="refits", value=refits)
+    data = curve._data
     spread = data.run_variance(curve.constants.sigma0_squared)
-    fitted = curve._error_points(data.n)
-    mean, variance = simulate(generator, fitted, spread, data.runs, refits)
-    return refit(curve, mean, variance)
+    mean, variance = simulate(np.random.default_rng(rng), curve._error_points(data.n), spread, data.runs, refits)
+    return fit_means(data.n, data.runs, mean, variance, curve.form, curve.weights, curve.constants)
 
 
 def simulate(
@@ -775,19 +764,3 @@ def simulate(
         free = runs[i] - 1.0
         variance[:, i] = rng.standard_gamma(free / 2.0, draws) * (2.0 * spread[i] / free)
     return mean, variance
-
-
-def refit(curve: LearningCurve, mean: FloatArray, variance: FloatArray) -> PowerFits:
-    """Fit the curve's form, anew for each row of means and variances in points."""
-    data, s0 = curve._data, curve.constants.sigma0_squared
-    slope = slope_variance(data.n, data.runs, variance, s0)
-    modelled = size_variance(data.n, slope[:, None], s0)
-    weight = size_weights(curve.weights, data.runs, modelled)
-    return fit_power(
-        data.n,
-        mean,
-        np.atleast_2d(weight),
-        gammas=gamma_grid(curve.form, None if curve._gamma_is_free else curve.gamma),
-        prior=curve.constants.prior,
-        terms=FORMS[curve.form][1],
-    )

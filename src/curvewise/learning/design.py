@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError
 from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict
 from curvewise.learning.profile import expected_freedom
-from curvewise.text import as_count, format_number
+from curvewise.text import arg, as_count, format_number
 from curvewise.types.results import Result, check_level
 from curvewise.types.units import FloatArray, Unit
 
@@ -59,20 +59,19 @@ class SizePlan(Result):
         columns = {"n": self.n, "runs": self.runs, "add": self.add}
         return {name: [as_count(v) for v in values] for name, values in columns.items()}
 
-    def summary(self) -> str:
-        """What to train, and what it brings."""
+    def sentences(self) -> str:
+        """State what to train, and what it brings."""
         steps = [
             f"{int(k)} at n = {format_number(float(size))}" for size, k in zip(self.n, self.add, strict=True) if k > 0
         ]
         unit = self.unit.suffix
-        text = (
+        return (
             f"{self.learner}: to bring the {self.level:.0%} interval of the error at"
             f" n = {format_number(self.at)} from a width of {format_number(self.width_now)}{unit} to"
             f" {format_number(self.width_then)}{unit}, add {', '.join(steps) or 'nothing'}"
             f" ({format_number(self.samples)} training samples in all)."
             " Added runs must differ in data or seed."
         )
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
 
 
 def plan_sizes(
@@ -107,15 +106,15 @@ def plan_sizes(
     """
     check_level(level)
     if not isinstance(curve, LearningCurve):
-        raise InputError("curve must be a power law: fit with form='power' to plan its runs.")
+        raise InputError(f"Runs can be planned for a power law only: fit with {arg('form', 'power')}.")
     if not 0 < factor < 1:
-        raise InputError(f"factor={factor!r} must lie between 0 and 1; 0.5 halves the width.")
+        raise InputError("must lie between 0 and 1; 0.5 halves the width.", argument="factor", value=factor)
     if max_runs < 1:
-        raise InputError(f"max_runs={max_runs} must be at least 1.")
+        raise InputError("must be at least 1.", argument="max_runs", value=max_runs)
     target = curve.largest_n if at is None else check_size(at, "at")
     candidates = curve.n if sizes is None else np.unique(check_sizes_to_predict(sizes))
     if len(candidates) == 0 or not np.isfinite(candidates).all():
-        raise InputError("sizes must name at least one finite training size.")
+        raise InputError("must name at least one finite training size.", argument="sizes")
     if len(curve.n) < curve.parameters or curve.runs.sum() <= curve.parameters:
         raise InputError(
             f"curve has {format_number(float(curve.runs.sum()))} run(s) at {len(curve.n)} size(s), too few"

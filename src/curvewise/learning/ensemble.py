@@ -9,14 +9,12 @@ import numpy as np
 
 from curvewise.errors import InputError
 from curvewise.learning.calibration import ensemble_interval
-from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, CurveIntervals
-from curvewise.learning.diagnosis import diagnose, is_near_chance
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve
 from curvewise.learning.extrapolation import SHORTEST_PREFIX, Ensemble, fit_ensemble, fit_member
-from curvewise.learning.power import Constants, Replicates, Scale, bounds
+from curvewise.learning.power import Replicates, bounds
 from curvewise.learning.profile import NoiseAverage, Profile, large_sample_of, profile_replicates, reliance_of
 from curvewise.stats.intervals import excluded_level
-from curvewise.text import format_number
-from curvewise.types.results import Interval, check_level
+from curvewise.text import arg, format_number
 from curvewise.types.units import FloatArray, Unit
 
 ENSEMBLE_FORMS = ("auto", "constrained", "last")
@@ -45,89 +43,13 @@ class EnsembleCurve(Curve):
     rolling_error: dict[str, float]
     _ensemble: Ensemble
 
-    @classmethod
-    def fit(
-        cls,
-        points: Replicates,
-        unit: Unit,
-        scale: Scale,
-        *,
-        form: str,
-        learner: str,
-        notes: tuple[str, ...],
-        constants: Constants,
-        chance: float | None = None,
-    ) -> EnsembleCurve:
-        """Fit to grouped runs in points; ``chance`` is the error of a blind guess in points."""
-        ensemble = fit_points(points, unit, form, constants.sigma0_squared, chance)
-        found = diagnose(
-            points,
-            ensemble.predict(points.n),
-            gamma=-0.5,
-            parameters=3,
-            sigma0_squared=constants.sigma0_squared,
-            paper_noise=constants.noise == "paper",
-            chance=chance,
-        )
-        return cls(
-            learner=learner,
-            form=form,
-            unit=unit,
-            n=points.n,
-            runs=points.runs,
-            mean=scale.values(points.mean),
-            variance=points.variance / scale.factor**2,
-            warnings=_about_shape(found, len(points.n), form, chance),
-            notes=notes,
-            constants=constants,
-            _data=points,
-            _scale=scale,
-            members=dict(zip(ensemble.members, ensemble.weights.tolist(), strict=True)),
-            rolling_error=dict(ensemble.rolling_error),
-            _ensemble=ensemble,
-            _at_chance=chance is not None and bool(is_near_chance(points.mean, chance)[-1]),
-        )
-
     @property
     def default_interval(self) -> str:
         """Always "prediction"."""
         return "prediction"
 
-    def interval_at(
-        self, n: float | None = None, *, level: float = 0.95, interval: str | None = None
-    ) -> CurveIntervals:
-        """e_N with its prediction interval; β_N and e_N − β_N by the power law's likelihood.
-
-        Parameters
-        ----------
-        n : float, optional
-            N; the largest size by default.
-        level : float
-            Coverage.
-        interval : {"prediction"}, optional
-            The only kind there is here.
-        """
-        check_level(level)
-        size = self._size(n)
-        low, high = self._clip(*self._band_points(np.array([size]), level, interval or "prediction", np.inf))
-        beta = self._profile.interval(reliance_of(size), level)
-        large = self._profile.interval(large_sample_of(size), level)
-        ends, amount, value = self._scale.ends, self._scale.amount, self._scale.value
-        return CurveIntervals(
-            n=size,
-            error=Interval(self.error_at(size), *ends(float(low[0]), float(high[0])), level, "prediction"),
-            data_reliance=Interval(
-                amount(self._reliance_points(size)), amount(float(beta[0][0])), amount(float(beta[1][0])), level
-            ),
-            large_sample=Interval(
-                value(float(self._profile.estimate(large_sample_of(size))[0])),
-                *ends(float(large[0][0]), float(large[1][0])),
-                level,
-            ),
-        )
-
-    def summary(self) -> str:
-        """A few sentences: the error now, at twice and at four times the data, the warnings."""
+    def sentences(self) -> str:
+        """A few sentences: the error now, at twice and at four times the data."""
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
         now, twice, four = (
             self._say(self.interval_at(k * self.largest_n).error) for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
@@ -135,13 +57,12 @@ class EnsembleCurve(Curve):
         best = sorted(self.members, key=lambda m: -self.members[m])[:3]
         fitted = len(self.n) >= SHORTEST_PREFIX or self.form == "last"
         how = f"led by {', '.join(best)}" if fitted else "the means are joined, no law is fitted"
-        text = (
+        return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {now}; with twice the"
             f" data it is predicted to be {twice}, with four times {four} (95% prediction intervals"
             f" for the mean of many runs). Form: {self.form}, {how};"
             f" {self._data.total} runs at {len(self.n)} sizes."
         )
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
 
     @cached_property
     def _profile(self) -> Profile | NoiseAverage:
@@ -164,11 +85,16 @@ class EnsembleCurve(Curve):
         # law's likelihood gives a slope that has an interval.
         return float(self._profile.estimate(reliance_of(n))[0])
 
+    def _large_points(self, n: float) -> float:
+        return float(self._profile.estimate(large_sample_of(n))[0])
+
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         if interval != "prediction":
             raise InputError(
-                f"form={self.form!r} has no interval={interval!r}: it supposes no form that could"
-                " be true. Use interval='prediction', or fit form='power'."
+                f"has no {arg('interval', interval)}: it supposes no form that could"
+                f" be true. Use {arg('interval', 'prediction')}, or fit {arg('form', 'power')}.",
+                argument="form",
+                value=self.form,
             )
         noise = self._noise_of_mean(n, level, runs)
         low, high = ensemble_interval(self._data, self._ensemble, n, level, noise)
@@ -188,26 +114,6 @@ class EnsembleCurve(Curve):
         outside = excluded_level(interval, target)
         above = float(self._error_points(size)[0]) > target
         return 0.5 * (1.0 + outside) if above else 0.5 * (1.0 - outside)
-
-
-def _about_shape(found: tuple[str, ...], sizes: int, form: str, chance: float | None) -> tuple[str, ...]:
-    """Keep what concerns the measurements; parameters and fit are the power law's affair."""
-    kept = [w for w in found if "parameters:" not in w and "lack of fit" not in w]
-    flat = "The curve is flat within its noise, and its extrapolation is its level."
-    if chance is None:
-        flat += " If this is the error of a blind guess, pass chance=: the intervals then allow for any fall."
-    kept = [flat if "flat within its noise" in w else w for w in kept]
-    if sizes == 2 and form != "last":
-        kept.append(
-            "Two sizes do not determine a curve, and none is fitted: the last mean is carried"
-            " forward, with the interval of such forecasts. Add sizes."
-        )
-    if SHORTEST_PREFIX <= sizes < 5 and form == "auto":
-        kept.append(
-            f"With {sizes} sizes the forms of the ensemble cannot be weighed by how well they"
-            " predict held-out sizes: those that fit all sizes count alike."
-        )
-    return tuple(kept)
 
 
 def fit_points(

@@ -1,42 +1,37 @@
-"""Fit one learning curve: the extended power law of Hoiem et al. 2021, or an extrapolator."""
+"""Fit learning curves: the extended power law of Hoiem et al. 2021, or an extrapolator; one curve or many at once."""
 
 from __future__ import annotations
 
+import math
 import warnings as python_warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import fdtrc, ndtr, psi, stdtrit, zeta
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
-from curvewise.learning.curve import Curve, LearningCurve, parametric_refits
-from curvewise.learning.diagnosis import diagnose, is_near_chance, near_chance
-from curvewise.learning.ensemble import ENSEMBLE_FORMS, EnsembleCurve
+from curvewise.learning.curve import Curve, LearningCurve, estimate_columns, refit_simulated
+from curvewise.learning.ensemble import ENSEMBLE_FORMS, EnsembleCurve, fit_points
+from curvewise.learning.extrapolation import SHORTEST_PREFIX
 from curvewise.learning.power import (
     FORMS,
     Constants,
     Replicates,
     Scale,
     bounds,
-    fit_power,
-    fit_replicates,
-    from_means,
-    gamma_grid,
+    check_choice,
+    fit_means,
     group_runs,
     scale_for,
-    size_variance,
-    size_weights,
-    slope_variance,
 )
-from curvewise.text import as_count, format_number
-from curvewise.types.coercion import same_names
+from curvewise.learning.profile import SLOPE_MEAN, SLOPE_STD
+from curvewise.text import Message, arg, format_number, list_names, prefix, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.units import FloatArray, Unit, same_names
 
 
 def fit_learning_curve(
@@ -100,15 +95,15 @@ def fit_learning_curve(
     read_as = Unit(unit, higher_is_better)
     values = read_as.errors(error)
     if runs is None and variance is not None:
-        raise InputError("variance needs runs=: over how many runs each mean was taken.")
-    data = group_runs(n, values) if runs is None else from_means(n, values, runs, variance)
+        raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
+    data = group_runs(n, values, runs, variance)
     if largest is not None:
         if largest < 1:
-            raise InputError(f"largest={largest} must be at least 1: how many sizes to use.")
+            raise InputError("must be at least 1: how many sizes to use.", argument="largest", value=largest)
         data = data.only(slice(-largest, None))
-    guess = None if chance is None else float(read_as.errors(chance, "chance"))
-    turned = read_as.bounded and higher_is_better
-    said = f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy."
+    notes = []
+    if read_as.bounded and higher_is_better:
+        notes.append(f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy.")
     curve = build_curve(
         data,
         read_as.once_read,
@@ -116,267 +111,12 @@ def fit_learning_curve(
         weights=weights,
         learner=learner,
         constants=constants,
-        chance=guess,
-        notes=(said,) if turned else (),
+        chance=None if chance is None else float(read_as.errors(chance, "chance")),
+        notes=notes,
     )
     for message in curve.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
     return curve
-
-
-def build_curve(
-    data: Replicates,
-    unit: Unit,
-    *,
-    form: str = "power",
-    weights: str = "size",
-    learner: str = "learner",
-    constants: Constants = Constants(),  # noqa: B008 (frozen)
-    chance: float | None = None,
-    notes: tuple[str, ...] = (),
-) -> LearningCurve | EnsembleCurve:
-    """Fit a curve to grouped runs given in ``unit``; warnings are kept on the result only."""
-    check_form(form)
-    check_several_sizes(data, unit)
-    scale = scale_for(unit, data.mean)
-    points = to_points(data, scale)
-    guess = None if chance is None else float(scale.points(chance))
-    notes = (*notes, *_notes(unit, data, scale))
-    if form in ENSEMBLE_FORMS:
-        ensemble = EnsembleCurve.fit(
-            points, unit, scale, form=form, learner=learner, notes=notes, constants=constants, chance=guess
-        )
-        return replace(ensemble, warnings=(*ensemble.warnings, *_misread(unit, points.mean)))
-    fits = fit_replicates(points, form, weights, constants)
-    theta = tuple(float(a[0]) for a in (fits.alpha, fits.eta, fits.delta, fits.gamma))
-    curve = wrap_fit(points, theta, unit, scale, form, weights, learner, constants, notes)
-    return curve if guess is None else beside_chance(curve, guess)
-
-
-def beside_chance(curve: LearningCurve, chance: float) -> LearningCurve:
-    """Flag sizes near a blind guess, given in points; see :meth:`Curve._may_drop`."""
-    return replace(
-        curve,
-        warnings=(*curve.warnings, *near_chance(curve._data, chance)),
-        _at_chance=bool(is_near_chance(curve._data.mean, chance)[-1]),
-    )
-
-
-def check_form(form: str) -> None:
-    """Raise unless the form is known."""
-    known = (*FORMS, *ENSEMBLE_FORMS)
-    if form not in known:
-        raise InputError(f"form={form!r} is not known: use one of {', '.join(map(repr, known))}.")
-
-
-def check_several_sizes(data: Replicates, unit: Unit) -> None:
-    """Raise where all runs have one size, and say what is known there."""
-    if len(data.n) > 1:
-        return
-    mean, spread = float(data.mean[0]), float(data.variance[0])
-    known = f"{format_number(mean)}{unit.suffix}"
-    if np.isfinite(spread):
-        error = np.sqrt(spread / data.runs[0])
-        half = float(stdtrit(data.runs[0] - 1.0, 0.975) * error)
-        floor, ceiling = bounds(unit, data.mean)
-        top = ceiling / (100.0 / unit.top) if unit.bounded else ceiling
-        known += f" [{format_number(max(mean - half, floor))}, {format_number(min(mean + half, top))}]"
-    raise InputError(
-        f"n holds one training size only ({format_number(float(data.n[0]))}): that is no curve. All that"
-        f" is known is the mean there, {known} over {format_number(float(data.runs[0]))} run(s). Train at"
-        " half and a quarter of that size too."
-    )
-
-
-def to_points(data: Replicates, scale: Scale) -> Replicates:
-    """Grouped runs from the user's unit to points."""
-    if scale == Scale(1.0):
-        return data
-    return Replicates(data.n, data.runs, scale.points(data.mean), data.variance * scale.factor**2)
-
-
-def wrap_fit(
-    points: Replicates,
-    theta: tuple[float, ...],
-    unit: Unit,
-    scale: Scale,
-    form: str,
-    weights: str,
-    learner: str,
-    constants: Constants,
-    notes: tuple[str, ...],
-) -> LearningCurve:
-    """Make the result out of fitted (α, η, δ, γ) in points."""
-    alpha, eta, delta, gamma = theta
-    x = points.n**gamma
-    fitted = alpha + eta * x + delta * x * x
-    free, terms = FORMS[form]
-    parameters = terms + int(free and constants.gamma is None)
-    found = diagnose(
-        points,
-        fitted,
-        gamma=gamma,
-        parameters=parameters,
-        sigma0_squared=constants.sigma0_squared,
-        paper_noise=constants.noise == "paper",
-    )
-    found = (*found, *_misread(unit, points.mean))
-    if alpha < bounds(unit, points.mean)[0]:
-        found = (
-            *found,
-            "The fit implies a negative error with unlimited data"
-            f" (α = {format_number(scale.value(alpha))}): do not extrapolate it. Use form='auto'.",
-        )
-    return LearningCurve(
-        learner=learner,
-        form=form,
-        unit=unit,
-        n=points.n,
-        runs=points.runs,
-        mean=scale.values(points.mean),
-        variance=points.variance / scale.factor**2,
-        warnings=found,
-        notes=notes,
-        constants=constants,
-        _data=points,
-        _scale=scale,
-        _at_chance=False,
-        alpha=scale.value(alpha),
-        eta=scale.value(eta),
-        gamma=gamma,
-        delta=scale.value(delta),
-        weights=weights,
-        parameters=parameters,
-        _points=(alpha, eta, delta),
-    )
-
-
-def _notes(unit: Unit, data: Replicates, scale: Scale) -> tuple[str, ...]:
-    notes = []
-    if not unit.bounded:
-        notes.append(
-            f"The paper's constants hold for percentages: the {unit.name} was multiplied by"
-            f" {format_number(scale.factor)} so that its largest mean is 100 points."
-        )
-    return tuple(notes)
-
-
-def _misread(unit: Unit, mean: FloatArray) -> tuple[str, ...]:
-    """Errors that look like fractions read as percentages, accuracies turned first or not."""
-    suspicious = float(mean.max()) <= 1.0 or float(mean.min()) >= 99.0
-    if unit.name != "percent" or not suspicious:
-        return ()
-    return ("All errors lie within 1% of 0 or of 100%: if these are fractions, pass unit='fraction'.",)
-
-
-# Many learning curves in one vectorised call.
-
-FEW = 4
-"""Up to so many curves, each is said."""
-
-
-@dataclass(frozen=True, eq=False)
-class LearningCurves(Result):
-    """Fitted curves of many learners.
-
-    Attributes
-    ----------
-    curves : dict of str to LearningCurve or EnsembleCurve
-        By learner, in the order of the input. Iterating gives the curves.
-    at : float or None
-        N of the table; None for each curve's own largest size.
-    bootstrap : dict of str to ndarray
-        With ``refits``: standard error and 95% percentiles of e_N, β_N, α and γ for each curve.
-    failures : dict of str to str
-        Learners that could not be fitted, and why.
-    """
-
-    curves: dict[str, Curve]
-    at: float | None
-    bootstrap: dict[str, FloatArray]
-    failures: dict[str, str]
-    warnings: tuple[str, ...] = ()
-
-    def __getitem__(self, learner: str) -> Curve:
-        if learner in self.failures:
-            raise InputError(f"learner={learner!r} could not be fitted: {self.failures[learner]}")
-        if learner not in self.curves:
-            close = get_close_matches(str(learner), self.curves, n=1)
-            raise InputError(
-                f"learner={learner!r} was not fitted"
-                + (f"; did you mean {close[0]!r}? There are: " if close else "; there are: ")
-                + ", ".join(map(repr, list(self.curves)[:20]))
-            )
-        return self.curves[learner]
-
-    def __iter__(self) -> Iterator[Curve]:
-        return iter(self.curves.values())
-
-    def __len__(self) -> int:
-        return len(self.curves)
-
-    @property
-    def all_warnings(self) -> tuple[str, ...]:
-        """The warnings, and for up to twenty curves those that need their intervals."""
-        if len(self.curves) > 20:
-            return self.warnings
-        late = [f"{c.learner}: {w}" for c in self for w in c.all_warnings if w not in c.warnings]
-        return (*self.warnings, *late)
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per learner: e_N and β_N with their intervals, γ, and the bootstrap columns."""
-        curves = list(self)
-        sizes = [c.largest_n if self.at is None else self.at for c in curves]
-        at = [c.interval_at(n) for c, n in zip(curves, sizes, strict=True)]
-        return {
-            "learner": list(self.curves),
-            "N": [as_count(n) for n in sizes],
-            "e_N": [i.error.estimate for i in at],
-            "e_N low": [i.error.low for i in at],
-            "e_N high": [i.error.high for i in at],
-            "beta_N": [i.data_reliance.estimate for i in at],
-            "beta_N low": [i.data_reliance.low for i in at],
-            "beta_N high": [i.data_reliance.high for i in at],
-            "gamma": [float(getattr(c, "gamma", np.nan)) for c in curves],
-            **self.bootstrap,
-        }
-
-    def summary(self) -> str:
-        """The best at the largest size that all have, how many are flagged, what failed."""
-        parts = [self._best()] if len(self.curves) > 1 else []
-        if flagged := self._flagged():
-            parts.append(f"{flagged} of {len(self.curves)} curves flagged.")
-        for curve in list(self) if len(self.curves) <= FEW else []:
-            n = curve.largest_n if self.at is None else self.at
-            at = curve.interval_at(n)
-            parts.append(
-                f"{curve.learner}: e_N {curve._say(at.error)}, β_N {curve._say(at.data_reliance)}"
-                f" at n = {format_number(n)}."
-            )
-        if self.failures:
-            first = next(iter(self.failures.items()))
-            parts.append(f"{len(self.failures)} could not be fitted; {first[0]}: {first[1]}")
-        return " ".join([*parts, *(f"Beware: {w}" for w in self.all_warnings)])
-
-    def _best(self) -> str:
-        """The best, at the largest size that all of them have; of many, the next two as well."""
-        curves = list(self)
-        n = min(c.largest_n for c in curves) if self.at is None else self.at
-        unit = curves[0].unit.name
-        score, word = unit == "score", {"score": "highest score", "loss": "lowest loss"}
-        ranked = sorted(curves, key=lambda c: float(c.interval_at(n).error.estimate) * (-1 if score else 1))
-        said = [c._say(c.interval_at(n).error) for c in ranked[:3]]
-        text = f"{ranked[0].learner} has the {word.get(unit, 'lowest error')} of"
-        text += f" {len(curves)} learners at n = {format_number(n)}"
-        if len(curves) <= FEW:
-            return f"{text}."
-        then = [f"{c.learner} {e}" for c, e in zip(ranked[1:], said[1:], strict=False)]
-        return f"{text}: {said[0]}; then {', '.join(then)}."
-
-    def _flagged(self) -> int:
-        """How many curves have warnings, counted as ``all_warnings`` does."""
-        few = len(self.curves) <= 20
-        return sum(bool(c.all_warnings if few else c.warnings) for c in self)
 
 
 def fit_learning_curves(
@@ -415,52 +155,152 @@ def fit_learning_curves(
     rng : int
         Seed of the refits; the refits of one curve do not depend on the other curves.
     """
-    check_form(form)
-    read_as, groups = _grouped(frame, by, unit, higher_is_better)
+    check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
+    read_as, groups = _group_by_learner(frame, by, unit, higher_is_better)
     kind = read_as.once_read
     data: dict[str, Replicates] = {}
     failures: dict[str, str] = {}
     for name, columns in groups.items():
         try:
-            data[name] = _replicates(columns, read_as)
-            check_several_sizes(data[name], kind)
+            values = read_as.errors(columns["error"])
+            grouped = group_runs(columns["n"], values, columns.get("runs"), columns.get("variance"))
+            _check_several_sizes(grouped, kind)
         except CurvewiseError as error:
-            data.pop(name, None)
-            failures[name] = str(error)
+            failures[name] = error.args[0]
+        else:
+            data[name] = grouped
     if not data:
         detail = next(iter(failures.values()), "the table has no rows.")
-        raise InputError(f"frame holds no curve that can be fitted: {detail}")
+        raise InputError(prefix("No curve can be fitted: ", detail))
     guess = None if chance is None else float(read_as.errors(chance, "chance"))
-    if form in FORMS:
-        fitted = dict(_fit_together(data, kind, form, weights, constants))
-        if guess is not None:
-            fitted = {k: beside_chance(c, c._scale.points(guess).item()) for k, c in fitted.items()}
-        curves: dict[str, Curve] = {**fitted}
-    else:
-        curves = {
-            k: build_curve(d, kind, form=form, learner=k, constants=constants, chance=guess) for k, d in data.items()
-        }
+    curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess)
+    general = tuple(_general_warnings(frame))
     result = LearningCurves(
-        curves={k: curves[k] for k in data},
+        curves={**curves},
         at=at,
-        bootstrap=_bootstrap(curves, list(data), at, refits, rng) if refits else {},
+        bootstrap=_bootstrap(curves, at, refits, rng) if refits else {},
         failures=failures,
-        warnings=(*_failed_runs(frame), *_shared_subsets(frame), *_warnings(curves, failures)),
+        warnings=(*general, *_first_warnings(curves, failures)),
+        _general=general,
     )
     for message in result.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
     return result
 
 
-def _grouped(
+FEW = 4
+"""Up to so many curves, each is said."""
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurves(Result):
+    """Fitted curves of many learners.
+
+    Attributes
+    ----------
+    curves : dict of str to LearningCurve or EnsembleCurve
+        By learner, in the order of the input. Iterating gives the curves.
+    at : float or None
+        N of the table; None for each curve's own largest size.
+    bootstrap : dict of str to ndarray
+        With ``refits``: standard error and 95% percentiles of e_N, β_N, α and γ for each curve.
+    failures : dict of str to str
+        Learners that could not be fitted, and why.
+    """
+
+    curves: dict[str, Curve]
+    at: float | None
+    bootstrap: dict[str, FloatArray]
+    failures: dict[str, str]
+    warnings: tuple[str, ...] = ()
+    _general: tuple[str, ...] = ()
+
+    def __getitem__(self, learner: str) -> Curve:
+        if learner in self.failures:
+            raise InputError(prefix("could not be fitted. ", self.failures[learner]), argument="learner", value=learner)
+        if learner not in self.curves:
+            raise InputError(
+                "was not fitted.",
+                argument="learner",
+                value=learner,
+                remedy=f"{suggest(learner, self.curves).strip()} There are {list_names(self.curves)}.".strip(),
+            )
+        return self.curves[learner]
+
+    def __iter__(self) -> Iterator[Curve]:
+        return iter(self.curves.values())
+
+    def __len__(self) -> int:
+        return len(self.curves)
+
+    @property
+    def general_warnings(self) -> tuple[str, ...]:
+        """Warnings that concern the measurements as a whole, not single curves."""
+        return self._general
+
+    @property
+    def curve_warnings(self) -> tuple[str, ...]:
+        """All warnings of every curve with its learner's name, and why learners could not be fitted."""
+        each = [prefix(f"{c.learner}: ", w) for c in self for w in c.all_warnings]
+        return (*each, *(prefix(f"{name} could not be fitted: ", why) for name, why in self.failures.items()))
+
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """The warnings, and for up to twenty curves those that need their intervals."""
+        if len(self.curves) > 20:
+            return self.warnings
+        late = [prefix(f"{c.learner}: ", w) for c in self for w in c.all_warnings if w not in c.warnings]
+        return (*self.warnings, *late)
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per learner: e_N and β_N with their intervals, γ, and the bootstrap columns."""
+        return {**estimate_columns(list(self), self.at), **self.bootstrap}
+
+    def sentences(self) -> str:
+        """The best at the largest size that all have, how many are flagged, what failed."""
+        parts = [self._best()] if len(self.curves) > 1 else []
+        if flagged := self._flagged():
+            parts.append(f"{flagged} of {len(self.curves)} curves flagged.")
+        for curve in list(self) if len(self.curves) <= FEW else []:
+            n = curve.largest_n if self.at is None else self.at
+            at = curve.interval_at(n)
+            said = f"e_N {curve._say(at.error)}, β_N {curve._say(at.data_reliance)}"
+            parts.append(f"{curve.learner}: {said} at n = {format_number(n)}.")
+        if self.failures:
+            first = next(iter(self.failures.items()))
+            parts.append(f"{len(self.failures)} could not be fitted; {first[0]}: {first[1]}")
+        return " ".join(parts)
+
+    def _best(self) -> str:
+        """The best, at the largest size that all of them have; of many, the next two as well."""
+        curves = list(self)
+        n = min(c.largest_n for c in curves) if self.at is None else self.at
+        unit = curves[0].unit.name
+        score, word = unit == "score", {"score": "highest score", "loss": "lowest loss"}
+        ranked = sorted(curves, key=lambda c: float(c.interval_at(n).error.estimate) * (-1 if score else 1))
+        said = [c._say(c.interval_at(n).error) for c in ranked[:3]]
+        text = f"{ranked[0].learner} has the {word.get(unit, 'lowest error')} of"
+        text += f" {len(curves)} learners at n = {format_number(n)}"
+        if len(curves) <= FEW:
+            return f"{text}."
+        then = [f"{c.learner} {e}" for c, e in zip(ranked[1:], said[1:], strict=False)]
+        return f"{text}: {said[0]}; then {', '.join(then)}."
+
+    def _flagged(self) -> int:
+        """How many curves have warnings, counted as ``all_warnings`` does."""
+        few = len(self.curves) <= 20
+        return sum(bool(c.all_warnings if few else c.warnings) for c in self)
+
+
+def _group_by_learner(
     frame: Any, by: str, unit: str | None, higher_is_better: bool
 ) -> tuple[Unit, dict[str, dict[str, NDArray[Any]]]]:
     """Columns of each learner, and the unit."""
     if isinstance(frame, Measurements):
         if (unit is not None and unit != frame.unit.name) or higher_is_better:
             raise InputError(
-                f"The measurements are in {frame.unit.name!r} and bring their direction: leave unit"
-                " and higher_is_better out."
+                f"The measurements are in {frame.unit.name!r} and bring their direction:"
+                f" leave {arg('unit')} and {arg('higher_is_better')} out."
             )
         columns: dict[str, Any] = {"learner": frame.learner, "n": frame.n, "error": frame.error}
         columns |= {"runs": frame.runs} if frame.runs is not None else {}
@@ -469,39 +309,35 @@ def _grouped(
         if status is not None:
             done = np.asarray(status) != "failed"
             columns = {k: v[done] for k, v in columns.items()}
-        return frame.unit, _split(columns, "learner")
+        return frame.unit, _split_rows(columns, "learner")
     kind = Unit(unit or "fraction", higher_is_better)
     if isinstance(frame, str | bytes) or hasattr(frame, "__fspath__"):
-        raise InputError(f"frame={frame!r} is a path: read it first with cw.load_measurements.")
-    if isinstance(frame, Mapping) and all(_is_pair(v) for v in frame.values()):
+        raise InputError("is a path: read it first with cw.load_measurements.", argument="frame", value=frame)
+    if isinstance(frame, Mapping) and all(isinstance(v, tuple) and len(v) == 2 for v in frame.values()):
         return kind, {str(k): {"n": np.asarray(v[0]), "error": np.asarray(v[1])} for k, v in frame.items()}
-    return kind, _split(_columns(frame, by), by)
+    return kind, _split_rows(_columns_of(frame, by), by)
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2
-
-
-def _columns(frame: Any, by: str) -> dict[str, Any]:
+def _columns_of(frame: Any, by: str) -> dict[str, Any]:
     names = list(frame.columns if hasattr(frame, "columns") else frame)
     value = "score" if "score" in names and "error" not in names else "error"
     missing = [c for c in (by, "n", value) if c not in names]
     if missing:
         raise InputError(
-            f"frame lacks the column(s) {', '.join(map(repr, missing))}; it has "
-            f"{', '.join(map(repr, names))}. Rename them, pass by=, or read it with"
-            " cw.load_measurements, which takes a column map."
+            f"lacks the column(s) {list_names(missing)}; it has {list_names(names)}. Rename them, pass {arg('by')}, or"
+            " read it with cw.load_measurements, which takes a column map.",
+            argument="frame",
         )
     if "variance" in names and "runs" not in names:
-        raise InputError("frame has a column 'variance' but no 'runs': over how many runs is it?")
+        raise InputError("has a column 'variance' but no 'runs': over how many runs is it?", argument="frame")
     columns = {c: frame[c] for c in (by, "n", "runs", "variance") if c in names}
     return {**columns, "error": frame[value]}
 
 
-def _split(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray[Any]]]:
+def _split_rows(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray[Any]]]:
     given = np.asarray(columns.pop(by))
     if given.dtype == object and any(v is None or v != v for v in given.tolist()):
-        raise InputError(f"frame: the column {by!r} has missing values; name every learner.")
+        raise InputError(f"the column {by!r} has missing values; name every learner.", argument="frame")
     names = np.array(same_names(given.astype(str).tolist(), f"frame: the column {by!r}"))
     arrays = {k: np.asarray(v) for k, v in columns.items()}
     unique, first, inverse = np.unique(names, return_index=True, return_inverse=True)
@@ -512,97 +348,403 @@ def _split(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray[Any]
     }
 
 
-def _replicates(columns: dict[str, NDArray[Any]], unit: Unit) -> Replicates:
-    values = unit.errors(columns["error"])
-    if "runs" in columns:
-        return from_means(columns["n"], values, columns["runs"], columns.get("variance"))
-    return group_runs(columns["n"], values)
-
-
-def _fit_together(
-    data: dict[str, Replicates], unit: Unit, form: str, weights: str, constants: Constants
-) -> Iterator[tuple[str, LearningCurve]]:
-    same_sizes: dict[bytes, list[str]] = {}
-    for name, d in data.items():
-        same_sizes.setdefault(d.n.tobytes(), []).append(name)
-    s0 = constants.sigma0_squared
-    gammas = gamma_grid(form, constants.gamma)
-    for names in same_sizes.values():
-        scales = [scale_for(unit, data[k].mean) for k in names]
-        points = [to_points(data[k], s) for k, s in zip(names, scales, strict=True)]
-        n, runs = points[0].n, np.stack([p.runs for p in points])
-        slope = slope_variance(n, runs, np.stack([p.variance for p in points]), s0)
-        weight = size_weights(weights, runs, size_variance(n, slope[:, None], s0))
-        mean = np.stack([p.mean for p in points])
-        fits = fit_power(n, mean, weight, gammas=gammas, prior=constants.prior, terms=FORMS[form][1])
-        theta = np.stack([fits.alpha, fits.eta, fits.delta, fits.gamma], axis=1)
-        for k, p, scale, row in zip(names, points, scales, theta, strict=True):
-            yield k, wrap_fit(p, tuple(row.tolist()), unit, scale, form, weights, k, constants, ())
-
-
-def _bootstrap(
-    curves: Mapping[str, Curve], names: list[str], at: float | None, refits: int, seed: int
-) -> dict[str, FloatArray]:
+def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed: int) -> dict[str, FloatArray]:
+    """Standard errors and percentiles of e_N, β_N, α and γ over refits, one entry per curve."""
     rows = []
-    for name in names:
-        curve = curves[name]
+    for curve in curves.values():
         if not isinstance(curve, LearningCurve):
-            raise InputError("refits needs one of the power-law forms; form='auto' has none.")
+            raise InputError("needs one of the power-law forms.", argument="refits", value=refits)
         # Seeded by the curve's own data, so that adding a learner changes nothing for the others.
         own = np.frombuffer(curve.mean.tobytes(), dtype=np.uint32)
-        fits = parametric_refits(curve, refits, np.random.default_rng([seed, *own.tolist()]))
-        n = curve.largest_n if at is None else at
-        x = fits.eta * n**fits.gamma
-        square = fits.delta * n ** (2 * fits.gamma)
+        fits = refit_simulated(curve, refits, np.random.default_rng([seed, *own.tolist()]))
+        n, scale = curve.largest_n if at is None else at, curve._scale
         draws = np.stack(
             [
-                curve._scale.values(fits.alpha + x + square),
-                -2.0 * fits.gamma * (x + 2.0 * square) / curve._scale.factor,
-                curve._scale.values(fits.alpha),
+                scale.values(fits.errors_at(n)[:, 0]),
+                fits.reliance_at(n) / scale.factor,
+                scale.values(fits.alpha),
                 fits.gamma,
             ]
         )
         low, high = np.percentile(draws, [2.5, 97.5], axis=1)
         rows.append(np.concatenate([draws.std(axis=1, ddof=1 if refits > 1 else 0), low, high]))
-    table = np.array(rows).T
-    quantities = ("e_N", "beta_N", "alpha", "gamma")
-    labels = [f"{q} {s}" for s in ("se", "2.5%", "97.5%") for q in quantities]
-    return dict(zip(labels, table, strict=True))
+    labels = [f"{q}_{s}" for s in ("se", "q025", "q975") for q in ("e_N", "beta_N", "alpha", "gamma")]
+    return dict(zip(labels, np.array(rows).T, strict=True))
 
 
-def _shared_subsets(frame: Any) -> list[str]:
-    """Runs that differ in their seeds only tell less than their number says."""
-    shared = frame.shared_subsets if isinstance(frame, Measurements) else 0
-    if not shared:
-        return []
-    return [
-        f"{shared} training subset(s) have several runs, which are not independent of each other: "
-        "the intervals take them so and are too narrow. Average over the seeds first, with "
-        "measurements.subset_means()."
-    ]
+def _general_warnings(frame: Any) -> Iterator[str]:
+    if isinstance(frame, Measurements):
+        failed = np.asarray(frame.labels.get("status", [])) == "failed"
+        if failed.any():
+            whose = ", ".join(dict.fromkeys(frame.learner[failed].tolist()))
+            yield f"{int(failed.sum())} of {len(frame)} runs failed and are left out ({whose})."
+        if shared := frame.shared_subsets:
+            # Runs that differ in their seeds only carry less information than their number suggests.
+            yield (
+                f"{shared} training subset(s) have several runs, which are not independent of each other: "
+                "the intervals take them so and are too narrow. Average over the seeds first, with "
+                "measurements.subset_means()."
+            )
 
 
-def _failed_runs(frame: Any) -> tuple[str, ...]:
-    """Say how many failed runs are left out of the fits, and whose."""
-    if not isinstance(frame, Measurements) or "status" not in frame.labels:
-        return ()
-    failed = np.asarray(frame.labels["status"]) == "failed"
-    if not failed.any():
-        return ()
-    whose = ", ".join(dict.fromkeys(frame.learner[failed].tolist()))
-    return (f"{int(failed.sum())} of {len(frame)} runs failed and are left out ({whose}).",)
-
-
-def _warnings(curves: Mapping[str, Curve], failures: Mapping[str, str]) -> tuple[str, ...]:
+def _first_warnings(curves: Mapping[str, Curve], failures: Mapping[str, str]) -> Iterator[str]:
+    """Count the curves that are flagged and the learners that failed, each with the first as an example."""
     flagged = [k for k, c in curves.items() if c.warnings]
-    found = []
     if flagged:
         first = curves[flagged[0]].warnings[0]
-        found.append(
-            f"{len(flagged)} of {len(curves)} curves are flagged, see .warnings of each; the first,"
-            f" {flagged[0]}: {first}"
-        )
+        head = f"{len(flagged)} of {len(curves)} curves are flagged, see .warnings of each; the first, {flagged[0]}: "
+        yield prefix(head, first)
     if failures:
         name, why = next(iter(failures.items()))
-        found.append(f"{len(failures)} learner(s) could not be fitted; the first, {name}: {why}")
-    return tuple(found)
+        yield prefix(f"{len(failures)} learner(s) could not be fitted; the first, {name}: ", why)
+
+
+def _check_several_sizes(data: Replicates, unit: Unit) -> None:
+    """Raise where all runs have one size; the message gives the mean there with its interval."""
+    if len(data.n) > 1:
+        return
+    mean, spread = float(data.mean[0]), float(data.variance[0])
+    known = f"{format_number(mean)}{unit.suffix}"
+    if np.isfinite(spread):
+        error = np.sqrt(spread / data.runs[0])
+        half = float(stdtrit(data.runs[0] - 1.0, 0.975) * error)
+        floor, ceiling = bounds(unit, data.mean)
+        top = ceiling / (100.0 / unit.top) if unit.bounded else ceiling
+        known += f" [{format_number(max(mean - half, floor))}, {format_number(min(mean + half, top))}]"
+    raise InputError(
+        f"n holds one training size only ({format_number(float(data.n[0]))}): that is no curve. All that"
+        f" is known is the mean there, {known} over {format_number(float(data.runs[0]))} run(s). Train at"
+        " half and a quarter of that size too."
+    )
+
+
+def build_curve(
+    data: Replicates,
+    unit: Unit,
+    *,
+    learner: str = "learner",
+    form: str = "power",
+    weights: str = "size",
+    constants: Constants = Constants(),  # noqa: B008 (frozen)
+    chance: float | None = None,
+    notes: Sequence[str] = (),
+) -> LearningCurve | EnsembleCurve:
+    """Fit a curve to grouped runs given in ``unit``; warnings are kept on the result only."""
+    _check_several_sizes(data, unit)
+    options: dict[str, Any] = {"form": form, "weights": weights, "constants": constants}
+    return build_curves({learner: data}, unit, **options, chance=chance, notes=notes)[learner]
+
+
+def build_curves(
+    data: Mapping[str, Replicates],
+    unit: Unit,
+    *,
+    form: str,
+    weights: str,
+    constants: Constants,
+    chance: float | None = None,
+    notes: Sequence[str] = (),
+) -> dict[str, LearningCurve | EnsembleCurve]:
+    """Fit a curve to the grouped runs of each learner, quietly; those measured at the same sizes together."""
+    check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
+    curves: dict[str, LearningCurve | EnsembleCurve] = {}
+    # Curves at the same sizes share the basis of the grid over γ, so that one call fits them all.
+    same_sizes: dict[bytes, list[str]] = {}
+    for name, d in data.items():
+        same_sizes.setdefault(d.n.tobytes(), []).append(name)
+    for names in same_sizes.values():
+        scales = [scale_for(unit, data[k].mean) for k in names]
+        points = [_to_points(data[k], s) for k, s in zip(names, scales, strict=True)]
+        fits = None
+        if form in FORMS:
+            runs, mean, variance = (np.stack([getattr(p, k) for p in points]) for k in ("runs", "mean", "variance"))
+            fits = fit_means(points[0].n, runs, mean, variance, form, weights, constants)
+        for i, (name, p, scale) in enumerate(zip(names, points, scales, strict=True)):
+            guess = None if chance is None else float(scale.points(chance))
+            common: dict[str, Any] = {
+                "learner": name,
+                "form": form,
+                "unit": unit,
+                "n": p.n,
+                "runs": p.runs,
+                "mean": scale.values(p.mean),
+                "variance": p.variance / scale.factor**2,
+                "notes": (*notes, *_scale_note(unit, scale)),
+                "constants": constants,
+                "_data": p,
+                "_scale": scale,
+                "_at_chance": guess is not None and bool(is_near_chance(p.mean, guess)[-1]),
+            }
+            if fits is None:
+                curves[name] = _ensemble_curve(common, guess)
+            else:
+                theta = (float(v[i]) for v in (fits.alpha, fits.eta, fits.delta, fits.gamma))
+                curves[name] = _power_curve(common, *theta, weights=weights, chance=guess)
+    return {name: curves[name] for name in data}
+
+
+def _to_points(data: Replicates, scale: Scale) -> Replicates:
+    if scale == Scale(1.0):
+        return data  # keeps what the data have cached
+    return Replicates(data.n, data.runs, scale.points(data.mean), data.variance * scale.factor**2)
+
+
+def _scale_note(unit: Unit, scale: Scale) -> Iterator[str]:
+    if not unit.bounded:
+        yield (
+            f"The paper's constants hold for percentages: the {unit.name} was multiplied by"
+            f" {format_number(scale.factor)} so that its largest mean is 100 points."
+        )
+
+
+def _power_curve(
+    common: dict[str, Any], alpha: float, eta: float, delta: float, gamma: float, *, weights: str, chance: float | None
+) -> LearningCurve:
+    """Make the result of fitted (α, η, δ, γ) in points."""
+    points, scale, constants = common["_data"], common["_scale"], common["constants"]
+    free, terms = FORMS[common["form"]]
+    parameters = terms + int(free and constants.gamma is None)
+    x = points.n**gamma
+    found = diagnose(points, alpha + eta * x + delta * x * x, constants, gamma=gamma, parameters=parameters)
+    found += _misread(common["unit"], points.mean)
+    if alpha < bounds(common["unit"], points.mean)[0]:
+        found.append(
+            "The fit implies a negative error with unlimited data"
+            f" (α = {format_number(scale.value(alpha))}): do not extrapolate it. Use {arg('form', 'auto')}."
+        )
+    if chance is not None:
+        found += near_chance(points, chance)
+    return LearningCurve(
+        **common,
+        warnings=tuple(map(Message, found)),
+        alpha=scale.value(alpha),
+        eta=scale.value(eta),
+        gamma=gamma,
+        delta=scale.value(delta),
+        weights=weights,
+        parameters=parameters,
+        _points=(alpha, eta, delta),
+    )
+
+
+def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCurve:
+    """Fit a form made to extrapolate; ``chance`` is the error of a blind guess in points."""
+    points, constants, form = common["_data"], common["constants"], common["form"]
+    ensemble = fit_points(points, common["unit"], form, constants.sigma0_squared, chance)
+    found = diagnose(points, ensemble.predict(points.n), constants, chance=chance)
+    if chance is not None:
+        found += near_chance(points, chance, extrapolator=True)
+    if len(points.n) == 2 and form != "last":
+        found.append(
+            "Two sizes do not determine a curve, and none is fitted: the last mean is carried"
+            " forward, with the interval of such forecasts. Add sizes."
+        )
+    if SHORTEST_PREFIX <= len(points.n) < 5 and form == "auto":
+        found.append(
+            f"With {len(points.n)} sizes the forms of the ensemble cannot be weighed by how well they"
+            " predict held-out sizes: those that fit all sizes count alike."
+        )
+    return EnsembleCurve(
+        **common,
+        warnings=tuple(map(Message, [*found, *_misread(common["unit"], points.mean)])),
+        members=dict(zip(ensemble.members, ensemble.weights.tolist(), strict=True)),
+        rolling_error=dict(ensemble.rolling_error),
+        _ensemble=ensemble,
+    )
+
+
+def _misread(unit: Unit, mean: FloatArray) -> Iterator[str]:
+    # Fractions read as percentages lie below 1; accuracies given as fractions and turned first, above 99.
+    if unit.name == "percent" and (float(mean.max()) <= 1.0 or float(mean.min()) >= 99.0):
+        yield f"All errors lie within 1% of 0 or of 100%: if these are fractions, pass {arg('unit', 'fraction')}."
+
+
+GAMMA_USUAL = (-0.85, -0.15)
+"""γ outside this range is flagged; the paper's 41 curves lie inside it."""
+
+
+def diagnose(
+    data: Replicates,
+    fitted: FloatArray,
+    constants: Constants,
+    *,
+    gamma: float | None = None,
+    parameters: int = 0,
+    chance: float | None = None,
+) -> list[str]:
+    """Find the ways in which a learning curve misbehaves, as warnings.
+
+    Parameters
+    ----------
+    data : Replicates
+        Runs per size, in points.
+    fitted : ndarray, shape (S,)
+        The fitted curve at the sizes.
+    constants : Constants
+        σ0², and whether the intervals suppose the paper's variance.
+    gamma, parameters : float, int, optional
+        Exponent and number of parameters of a power law; none for a form made to extrapolate, whose shape and fit
+        are not judged.
+    chance : float, optional
+        Error of a blind guess in points, for a form made to extrapolate.
+    """
+    variance = data.run_variance(constants.sigma0_squared)
+    noise = np.sqrt(variance / data.runs)
+    found = [*_too_little(data, parameters)]
+    if constants.noise == "paper" and spread_trend(data, variance) < 0.005:
+        found.append(
+            "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
+            f" noisier than modelled, and intervals there are too narrow. Use {arg('noise', 'estimated')}."
+        )
+    flat = "The curve is flat within its noise: γ and the asymptote are not determined by the data, and its"
+    flat += " extrapolation is its level."
+    if gamma is None:
+        flat = "The curve is flat within its noise, and its extrapolation is its level."
+        if chance is None:
+            flat += (
+                f" If this is the error of a blind guess, pass {arg('chance')}: the intervals then allow for any fall."
+            )
+    found += _misshapen(data, noise, flat)
+    if gamma is not None:
+        found += _ill_fitting(data, fitted, variance, gamma, parameters)
+    return found
+
+
+def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
+    sizes = len(data.n)
+    if sizes < parameters:
+        yield (
+            f"{sizes} sizes cannot determine {parameters} parameters: γ is held by the prior alone."
+            f" Add sizes, or use {arg('form', 'sqrt')}."
+        )
+    if not data.replicated:
+        # Two standard deviations of the prior of the exponent.
+        low, high = (f"n^{SLOPE_MEAN + k * SLOPE_STD:.1f}".replace("-", "−") for k in (-2, 2))
+        what = "One run per size" if (data.runs < 2).all() else "Means without their variance"
+        yield (
+            f"{what}: the noise of a run is judged only by how far the sizes lie from the curve,"
+            f" and assumed to vary as a power of n between {low} and {high}. Repeat"
+            " some sizes, the largest among them if you can."
+        )
+    elif (data.known_variance <= (1e-9 * data.mean) ** 2).all():
+        yield (
+            "Runs of equal size agree exactly: were they trained with the same seed and data?"
+            " Intervals that rest on their spread are too narrow."
+        )
+    if 1 < data.n[-1] / data.n[0] < 4:
+        yield (
+            f"The sizes span a factor of {data.n[-1] / data.n[0]:.1f} only: the shape of the curve"
+            " is poorly determined. Go down to an eighth of the largest size if you can."
+        )
+
+
+def _misshapen(data: Replicates, noise: FloatArray, flat: str) -> Iterator[str]:
+    rise = data.mean[1:] - data.mean[:-1]
+    limit = 3.0 * np.hypot(noise[1:], noise[:-1])
+    total = float(data.mean[0] - data.mean[-1])
+    total_noise = 3.0 * math.hypot(noise[0], noise[-1])
+    if total < -total_noise:
+        yield (
+            "Error rises with more data from the smallest to the largest size. If these are"
+            f" accuracies or scores, pass {arg('higher_is_better', True)}; if not, a power law cannot describe"
+            " this, and the training of the large runs deserves a look."
+        )
+    elif (rise > limit).any():
+        where = int(np.argmax(rise - limit))
+        yield (
+            f"Error rises from n = {format_number(data.n[where])} to n = {format_number(data.n[where + 1])} by"
+            " more than noise explains: a peak or a dip, which a power law smooths over."
+        )
+    elif abs(total) <= total_noise:
+        yield flat
+
+
+def near_chance(data: Replicates, chance: float, *, extrapolator: bool = False) -> Iterator[str]:
+    """Flag sizes whose error is within a tenth of a blind guess.
+
+    Parameters
+    ----------
+    data : Replicates
+        Runs per size, in points.
+    chance : float
+        Error of a blind guess in points.
+    extrapolator : bool
+        Whether the form fitted is one of those made to extrapolate.
+    """
+    near = is_near_chance(data.mean, chance)
+    if not near.any():
+        return
+    up_to = f"Up to n = {format_number(data.n[near].max())} the error is within a tenth of chance"
+    beyond = int(len(data.n) - np.flatnonzero(near)[-1] - 1)
+    if not extrapolator:
+        yield (
+            f"{up_to}, where a power law does not hold: leave those sizes out, or extrapolate with"
+            f" {arg('form', 'auto')}."
+        )
+    elif beyond == 0:
+        yield (
+            f"{up_to}: the runs do not show when learning begins, and the error with more data may"
+            " be anything below. Train at larger sizes."
+        )
+    else:
+        yield (
+            f"{up_to}: those sizes say little about the rest of the curve. Leave them out"
+            f" ({arg('largest', beyond)}) and compare."
+        )
+
+
+def is_near_chance(mean: FloatArray, chance: float) -> NDArray[np.bool_]:
+    """Return where errors (S,) are within a tenth of a blind guess, both in points."""
+    return np.asarray(mean > chance - 0.1 * abs(chance))
+
+
+def _ill_fitting(
+    data: Replicates, fitted: FloatArray, variance: FloatArray, gamma: float, parameters: int
+) -> Iterator[str]:
+    low, high = GAMMA_USUAL
+    if len(data.n) >= parameters and not low <= gamma <= high:
+        yield (
+            f"γ = {gamma:.2f} is far from −½. The paper reads this as a sign of badly chosen"
+            " hyperparameters, or of sizes so small that error is near chance."
+        )
+    p = lack_of_fit(data, fitted, variance, parameters)
+    at_end = gamma <= -0.985 or gamma >= -0.015
+    if p < 1e-3:
+        yield (
+            f"The fitted form misses the means by more than the spread of the runs allows"
+            f" (lack of fit, p = {p:.1g}): a poor fit."
+            + (" γ is at the end of the range searched. " if at_end else " ")
+            + f"Extrapolate with {arg('form', 'auto')}."
+        )
+
+
+def lack_of_fit(data: Replicates, fitted: FloatArray, variance: FloatArray, parameters: int) -> float:
+    """p-value of the F test of the size means against the curve; NaN without replicates.
+
+    Misfit Σ F_i(ē_i − ê_i)²/σ_i² on S − p degrees of freedom, against the spread within sizes.
+    """
+    between = len(data.n) - parameters
+    within = float(data.freedom.sum())
+    if between < 1 or within < 1:
+        return float("nan")
+    weight = 1.0 / variance
+    spread = float((data.freedom * data.known_variance) @ weight) / within
+    misfit = float((data.runs * (data.mean - fitted) ** 2) @ weight) / between
+    return float(fdtrc(between, within, misfit / spread)) if spread > 0 else float("nan")
+
+
+def spread_trend(data: Replicates, variance: FloatArray) -> float:
+    """p-value, one-sided, that log s²/σ² does not rise with log n; NaN with one replicated size.
+
+    The logarithm of a mean square on f degrees of freedom has mean ψ(f/2) − log(f/2) and variance
+    ψ′(f/2).
+    """
+    known = np.flatnonzero(data.known_variance > 0)
+    if len(known) < 2:
+        return float("nan")
+    half = data.freedom[known] / 2.0
+    logs = np.log(data.variance[known] * half / variance[known]) - psi(half)
+    weight = 1.0 / zeta(2.0, half)  # ψ′
+    x = np.log(data.n[known])
+    x = x - (weight @ x) / weight.sum()
+    return float(ndtr(-(weight @ (x * logs)) / np.sqrt(weight @ (x * x))))

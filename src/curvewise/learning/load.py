@@ -1,13 +1,12 @@
-"""Load learning-curve measurements from files, frames and plain Python."""
+"""Read errors, accuracies, losses or scores by training-set size from files, frames, plain Python and stores."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike
-from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.reading.corpus import USUAL_SETTINGS
-from curvewise.reading.files import large_files, read_file
+from curvewise.reading.files import large_files, read_table
 from curvewise.reading.roles import (
+    FOLD,
     HIGHER_IS_BETTER,
+    LEARNER,
     LOWER_IS_BETTER,
     SCORES,
-    SYNONYMS,
+    SEED,
+    SETTINGS,
+    SIZE,
+    STATUS,
     ColumnMap,
+    Role,
     Roles,
+    ask,
     ask_percent,
-    assign_roles,
     decide_unit,
-    is_run_name,
+    find_roles,
+    is_spread,
+    is_value,
+    keep_ended,
     normal,
-    plays,
     says_percent,
-    some_rows,
-    unit_note,
+    select_one,
+    select_rows,
+    synonyms,
+    tells_runs,
 )
 from curvewise.reading.table import (
     THOUSANDS,
@@ -47,21 +55,38 @@ from curvewise.reading.table import (
     names_in,
     numbers,
     parse,
-    table_from_dict,
-    table_from_frame,
-    table_from_records,
     unfold,
 )
-from curvewise.reading.trackers import keep_finished, plain_names
-from curvewise.store.read import is_store
-from curvewise.store.tables import holds_losses, store_table
-from curvewise.text import brief, list_names
-from curvewise.types.coercion import same_names
+from curvewise.reading.trackers import plain_names
+from curvewise.store.tables import holds_losses, store_folder, store_table
+from curvewise.text import Message, arg, brief, list_names
 from curvewise.types.measurements import Measurements
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.units import FloatArray, Unit, same_names
 
+_VALUE = Role(
+    "value",
+    matches=(is_value,),
+    several=True,
+    if_several=f"{arg('wide', 'runs')} or {arg('wide', 'learners')} if each is a measurement of its own",
+)
+ROLES = (
+    Role("n", (SIZE,), noun="training-set size"),
+    Role("learner", (LEARNER,), several=True),
+    Role("fold", (FOLD,)),
+    Role("seed", (SEED,)),
+    Role("split", (synonyms("split subset partition"),)),
+    Role("metric", (synonyms("metric measure metric_name"),)),
+    Role("runs", (synonyms("runs n_runs num_runs n_rep n_reps num_reps reps replicates n_replicates count"),)),
+    _VALUE,
+    Role("variance", matches=(lambda k: is_spread(k, synonyms("var variance")),)),
+    Role("std", matches=(lambda k: is_spread(k, synonyms("std sd stdev")),)),
+    STATUS,
+    Role("ignore", several=True),
+)
+WIDE = ("runs", "learners", "sizes")
 _NUMBERS = ("n", "runs", "variance", "std")
 _UNFOLDED = ("value", *_NUMBERS, "learner", "fold", "seed")
+_RUN_NAME = re.compile(r"(run|seed|fold|rep|replicate|repeat|repetition|trial)_?[0-9]+")
 
 
 def load_measurements(
@@ -81,8 +106,8 @@ def load_measurements(
 ) -> Measurements:
     """Read errors, accuracies, losses or scores by training-set size.
 
-    What was taken for what is said in ``notes`` of the result; where two readings are possible
-    it is an error that says how to choose.
+    ``notes`` of the result record how each column was interpreted; where two readings are possible it is an error that
+    says how to choose.
 
     Parameters
     ----------
@@ -101,7 +126,7 @@ def load_measurements(
         By default the name of the value column or of the metric says so: an accuracy or a score
         is turned into an error when the unit is a fraction or percentages.
     columns : dict, optional
-        Which column plays a role: ``{"n": "size_train", "value": "err_valid_mean"}``. Roles are n,
+        Which column has a role: ``{"n": "size_train", "value": "err_valid_mean"}``. Roles are n,
         value, learner, fold, seed, split, metric, runs, variance, std (squared into the variance),
         status, and ignore for columns that are not read. A list of columns for the learner is
         joined with ``" / "``, a list for the value is a wide table; None leaves a role out. Roles
@@ -120,7 +145,7 @@ def load_measurements(
         Drop rows whose value is missing, NaN or infinite, and say which. By default they are an
         error in a long table. An empty cell in a wide table is not measured, and is noted.
     tracker : {"mlflow", "wandb", "optuna"}, optional
-        What the table was exported from: ``mlflow.search_runs()``, runs of Weights & Biases as a
+        The source of the table: ``mlflow.search_runs()``, runs of Weights & Biases as a
         frame or the file of a project's table, ``study.trials_dataframe()`` of Optuna, or any of
         them saved to a file. ``params.n`` is then known as n and ``metrics.val_error`` as
         val_error, the name of a run is no learner, and bookkeeping is left out.
@@ -130,7 +155,7 @@ def load_measurements(
     Returns
     -------
     Measurements
-        One row per value. Columns that play no role are in ``labels``.
+        One row per value. Columns without a role are in ``labels``.
 
     Raises
     ------
@@ -145,8 +170,8 @@ def load_measurements(
     train_size, n_train, num_train_samples, samples, seen_examples, … are sizes; learner, model,
     method, estimator, algorithm, name, … learners; n_rep, runs, replicates, count, … runs. A value
     is called error, err, loss, risk, accuracy, acc, score, value or mean, possibly with test,
-    valid, train, mean or rate beside it; with var or variance, std or sd it is the spread. The
-    whole dictionary is ``curvewise.reading.roles``.
+    valid, train, mean or rate beside it; with var or variance, std or sd it is the spread. All
+    names are in ``curvewise.learning.load.ROLES``.
 
     Rows of one learner and size are its runs. Two rows with the same fold and seed are one run, and
     an error; so are rows that differ in a setting (epoch, lr, dataset, …) where neither folds nor
@@ -171,119 +196,75 @@ def load_measurements(
     >>> m.error.tolist()
     [0.5, 0.25, 0.125]
     >>> print(m.notes[0])
-    n from column 'size'; value from 'acc' (higher is better, turned into error = 1 − acc);
-    learner from 'model'; 3 rows, 3 sizes from 25 to 100, 1 learner
+    n from 'size'; learner from 'model'; value from 'acc' (higher is better, turned into error = 1 − acc);
+    3 rows, 3 sizes from 25 to 100, 1 learner
     """
+    folder = store_folder(source)
     with large_files(allow_large):
-        table = _stored(source, metric) or read_source(source)
-    unit = _unit_of(source, table, unit)
-    if metric is not None and metric in table.columns and _is_stored(source):
-        columns, metric = {"value": metric, **(columns or {})}, None
-    if "learner" in table.columns and _is_stored(source):  # a coordinate of runs has its own name
-        columns = {"learner": "learner", **(columns or {})}
+        table = store_table(folder, metric) if folder else read_table(source)
+    if folder:
+        unit, columns, metric = _of_store(folder, table, unit, columns, metric)
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)
-    table, chosen_note = some_rows(table, where or {})
-    roles = assign_roles(table, columns, wide)
-    folded = list_columns(table) if not roles["value"] else ()
-    table = unfold(table, [*folded, *(k for role in _UNFOLDED for k in roles[role])])
-    table = keep_finished(table, roles)
-    table, metrics = _select(table, roles, "metric", metric)
-    table, _ = _select(table, roles, "split", split)
-    readings = _drop_failed(read_values(table, roles, wide), drop_failed)
-    names = readings.measured if readings.form in ("long", "runs") else ()
-    if not names:
+    table = select_rows(table, where)
+    roles = _find_columns(table, columns, wide)
+    # Cells may hold the values of all runs as lists, in a column that no name tells.
+    folded = () if "value" in roles else list_columns(table)
+    table = unfold(table, [*folded, *(k for role in _UNFOLDED for k in roles.of(role))])
+    table = keep_ended(table, roles.get("status"))
+    table, metric = select_one(table, "metric", roles.get("metric"), metric)
+    hint = f". If it numbers folds, pass {ask('fold', 'split')}"
+    table, _ = select_one(table, "split", roles.get("split"), split, hint)
+    readings = _drop_failed(_read_values(table, roles, wide), drop_failed)
+    # Only in these forms the name of a column speaks of the values: in the others it is a learner or a size.
+    value_names = readings.measured if readings.form in ("long", "runs") else ()
+    if not value_names:
         ask_percent(unit, readings.measured, readings.form, table.source)
-    chosen = decide_unit(unit, higher_is_better, names, metrics)
+    chosen = decide_unit(unit, higher_is_better, value_names, metric)
     errors = chosen.errors(readings.value, f"{list_names(readings.measured, 3)} in {table.source}")
     n, size_note = _total_sizes(readings.n, per_class)
     runs, variance, spread_notes = _summaries(readings.table, roles, chosen)
-    labels, label_notes = labels_of(readings, roles)
-    said = _what_was_taken(readings, roles, unit_note(chosen, names), n)
-    read = [*readings.measured, *(name for role in _NUMBERS for name in roles[role])]
-    decimals = decimal_note(table, read)
+    labels, label_notes = _labels_of(readings, roles)
     found = Measurements(
         learner=readings.learner, n=n, error=errors, unit=chosen.once_read, runs=runs, variance=variance, labels=labels
     )
-    apart, alike = not_told_apart(columns, list(labels))
-    if readings.run is not None:  # a column, which every row has
-        apart, alike = [*apart, "run"], False
-    repeat_notes = check_repeats(found, table.source, readings.table.rows, roles["learner"], apart, alike)
+    one_file = () if readings.run is None else ("run",)  # a column that every row of a wide table has
+    repeat_notes = check_repeats(found, table.source, readings.table.rows, columns, roles.of("learner"), one_file)
     notes = (
-        *(said, size_note, *chosen_note, *table.notes, *decimals, *readings.notes),
-        *(*spread_notes, *label_notes, *repeat_notes),
+        *(_describe(readings, roles, _unit_note(chosen, value_names), n), size_note, *table.notes),
+        *decimal_note(table, [*readings.measured, *(name for role in _NUMBERS for name in roles.of(role))]),
+        *(*readings.notes, *spread_notes, *label_notes, *repeat_notes),
     )
-    return replace(found, notes=notes)
+    return replace(found, notes=tuple(map(Message, notes)))
 
 
-def _is_stored(source: Any) -> bool:
-    return isinstance(source, str | PathLike) and isdir(source) and is_store(Path(source))
-
-
-def _stored(source: Any, metric: str | None) -> Table | None:
-    """The runs of a store; None for another source."""
-    return store_table(Path(source).resolve(), metric) if _is_stored(source) else None
-
-
-def _unit_of(source: Any, table: Table, unit: str | None) -> str | None:
-    """The unit as given; that of a store whose runs predict numbers is loss."""
-    if not _is_stored(source):
-        return unit
-    if not holds_losses(Path(source), table):
-        return unit
-    if unit not in ("loss", None):
-        raise InputError(
-            f"unit={unit!r}: the runs in {table.source} predict numbers, and their values are "
-            "losses. Leave unit= out, or pass unit='loss'."
-        )
-    return "loss"
-
-
-def read_source(source: Any, *, single: bool = False) -> Table:
-    """Read whatever can be a table; ``single`` allows one column."""
-    if isinstance(source, str | PathLike):
-        if _is_stored(source):
-            return store_table(Path(source).resolve())
-        return read_file(source, single=single)
-    if isinstance(source, Mapping):
-        return table_from_dict(source, "the dict")
-    if isinstance(source, list | tuple):
-        return table_from_records(source, "the list of records")
-    if isinstance(source, np.ndarray):
-        raise InputError(
-            f"source is an array of shape {source.shape}, which does not say what is what. Pass "
-            "a dict of columns: {'n': sizes, 'error': errors}."
-        )
-    return table_from_frame(source, "the DataFrame")
-
-
-def _select(table: Table, roles: Roles, role: str, wanted: str | None) -> tuple[Table, str | None]:
-    """Take the rows of one metric or split, and which it is."""
-    if not roles[role]:
-        if wanted is not None:
+def _of_store(
+    folder: Path, table: Table, unit: str | None, columns: ColumnMap | None, metric: str | None
+) -> tuple[str | None, ColumnMap | None, str | None]:
+    """Return unit, columns and metric for the table of a store, which names its columns itself."""
+    if holds_losses(folder, table):
+        if unit not in ("loss", None):
             raise InputError(
-                f"{role}={wanted!r:.200}: {table.source} has no column of {role}s. Say which with "
-                f"columns={{{role!r}: …}}; it has {list_names(table.columns)}."
+                f"{arg('unit', unit)}: the runs in {table.source} predict numbers, and their values are losses. Leave "
+                f"{arg('unit')} out, or pass {arg('unit', 'loss')}."
             )
-        return table, None
-    name = roles[role][0]
-    words = np.array(names_in(table, name), dtype=np.str_)
-    there = list(dict.fromkeys(words.tolist()))
-    if wanted is None and len(there) > 1:
-        other = " If it numbers folds, pass columns={'fold': 'split'}." if role == "split" else ""
+        unit = "loss"
+    own = {"learner": "learner"} if "learner" in table.columns else {}
+    if metric is not None and metric in table.columns:
+        own, metric = {**own, "value": metric}, None
+    return unit, {**own, **(columns or {})}, metric
+
+
+def _find_columns(table: Table, columns: ColumnMap | None, wide: str | None) -> Roles:
+    """Find the column of each role; in the wide form values are not looked for."""
+    roles = [Role("value", several=True) if wide and role is _VALUE else role for role in ROLES]
+    found = find_roles(table.columns, table.source, roles, columns)
+    if "variance" in found and "std" in found:
         raise InputError(
-            f"{table.where(name)} has {len(there)} values: {list_names(there)}. Choose one with "
-            f"{role}={there[0]!r:.200}.{other}"
+            f"{table.source} has a variance ({list_names(found.of('variance'))}) and a standard deviation "
+            f"({list_names(found.of('std'))}). Leave one out: {ask('std', None)}."
         )
-    chosen = there[0] if wanted is None else str(wanted)
-    if chosen not in there:
-        raise InputError(f"{role}={wanted!r:.200} is not in {table.where(name)}: {list_names(there)}.")
-    keep = words == chosen
-    if keep.all():
-        return table, chosen
-    note = f"{int(keep.sum())} of {len(table)} rows taken: {role} is {chosen!r:.200}"
-    table = table.take(np.flatnonzero(keep))
-    return replace(table, notes=(*table.notes, note)), chosen
+    return found
 
 
 def _drop_failed(readings: Readings, drop: bool) -> Readings:
@@ -293,10 +274,9 @@ def _drop_failed(readings: Readings, drop: bool) -> Readings:
     count, rows = int(failed.sum()), readings.table.rows
     if not drop:
         raise InputError(
-            f"{count} of {len(failed)} values in {list_names(readings.measured, 3)} of "
-            f"{readings.table.source} are missing, NaN or infinite ({first_row(rows, failed)}). "
-            "Pass drop_failed=True to leave these runs out and have it noted, or give them the "
-            "value of a blind guess."
+            f"{count} of {len(failed)} values in {list_names(readings.measured, 3)} of {readings.table.source} are "
+            f"missing, NaN or infinite ({first_row(rows, failed)}). Pass {arg('drop_failed', True)} to leave these "
+            "runs out and have it noted, or give them the value of a blind guess."
         )
     if failed.all():
         raise InputError(f"All {count} values of {readings.table.source} failed: none is left.")
@@ -316,26 +296,25 @@ def _total_sizes(n: FloatArray, per_class: int | None) -> tuple[FloatArray, str]
         return n, "sizes taken as given" + (below if n.min() < 1 else "")
     whole = isinstance(per_class, int | np.integer) and not isinstance(per_class, bool)
     if not whole or per_class < 1:
-        raise InputError(f"per_class={per_class!r} must be the number of classes, a whole number.")
+        raise InputError(f"{arg('per_class', per_class)} must be the number of classes, a whole number.")
     return n * per_class, f"sizes multiplied by {per_class} classes, so that n is the total"
 
 
 def _summaries(table: Table, roles: Roles, unit: Unit) -> tuple[FloatArray | None, FloatArray | None, list[str]]:
-    """Read runs and variance of rows that are means, and what to say about them."""
+    """Read the number of runs and their variance where rows are means, and make notes."""
     runs = variance = None
     notes = []
-    if roles["runs"]:
-        name = roles["runs"][0]
+    if "runs" in roles:
+        name = roles["runs"]
         runs = _at_least(table, name, "runs", 1.0)
         notes.append(f"number of runs from {name!r:.200}")
     for role in ("variance", "std"):
-        if roles[role]:
-            name = roles[role][0]
+        if role in roles:
+            name = roles[role]
             if says_percent(name) and unit.name != "percent":
                 raise InputError(
-                    f"{table.where(name)} says percent, and the values are read in "
-                    f"{unit.name!r}: pass unit='percent' if they are percentages too, or "
-                    f"columns={{{role!r}: None}}."
+                    f"{table.where(name)} says percent, and the values are read in {unit.name!r}: pass "
+                    f"{arg('unit', 'percent')} if they are percentages too, or {ask(role, None)}."
                 )
             spread = _at_least(table, name, role, 0.0)
             variance = spread**2 if role == "std" else spread
@@ -346,37 +325,50 @@ def _summaries(table: Table, roles: Roles, unit: Unit) -> tuple[FloatArray | Non
 
 
 def _at_least(table: Table, name: str, role: str, low: float) -> FloatArray:
-    remedy = f"Or pass columns={{{role!r}: None}} if it is not the {role}."
+    remedy = f"Or pass {ask(role, None)} if it is not the {role}."
     values = numbers(table, name, thousands=role == "runs", remedy=remedy)
     bad = (values < low) | np.isinf(values) | (np.isnan(values) & (role == "runs"))
     if bad.any():
         cell = table.columns[name][int(np.flatnonzero(bad)[0])]
         raise InputError(
-            f"{table.where(name)} is the {role}, which must be at least {low:g}: it reads "
-            f"{brief(cell)} ({first_row(table.rows, bad)}). {remedy}"
+            f"{table.where(name)} is the {role}, which must be at least {low:g}: it reads {brief(cell)} "
+            f"({first_row(table.rows, bad)}). {remedy}"
         )
     return values
 
 
-def _what_was_taken(readings: Readings, roles: Roles, reading: str, n: FloatArray) -> str:
-    many, names = len(readings.measured), list_names(readings.measured, 5)
-    by_form = {
-        "long": f"value from {names}",
-        "runs": f"value from {many} column(s) taken as runs, {names}",
-        "learners": f"value from {many} column(s) taken as learners, {names}",
-        "sizes": f"value from {many} column(s) taken as sizes, {names}",
-    }
-    learner = f"learner from {' / '.join(map(brief, roles['learner']))}"
-    if readings.form == "learners":
-        learner = "learner from the column names"
-    elif not roles["learner"]:
-        learner = f"no column of learners: all rows are {readings.table.label!r}"
-    size = f"n from column {brief(roles['n'][0])}" if roles["n"] else "n from the column names"
+def _describe(readings: Readings, roles: Roles, unit: str, n: FloatArray) -> str:
+    """Say which column was taken for which role, and how much was read."""
+    held: dict[str, tuple[str, ...]] = {k: roles.of(k) for k in ("n", "learner") if k in roles}
+    said = [Roles(held).note()] if held else []
+    if readings.form in ("learners", "sizes"):
+        said.insert(0, f"{'learner' if readings.form == 'learners' else 'n'} from the column names")
+    if readings.form == "long":
+        value = Roles({"value": readings.measured}).note(value=unit)
+    else:
+        many = f"{len(readings.measured)} column(s) taken as {readings.form}, {list_names(readings.measured, 5)}"
+        value = f"value from {many} ({unit})"
+    if readings.form != "learners" and "learner" not in roles:
+        said.append(f"no column of learners: all rows are {readings.table.label!r}")
     sizes, learners = np.unique(n), len(set(readings.learner.tolist()))
     span = f" from {_size(sizes[0])} to {_size(sizes[-1])}" if len(sizes) > 1 else ""
-    counts = f"{_plural(len(n), 'row')}, {_plural(len(sizes), 'size')}{span}"
-    value = f"{by_form[readings.form]} ({reading})"
-    return f"{size}; {value}; {learner}; {counts}, {_plural(learners, 'learner')}"
+    counts = f"{_plural(len(n), 'row')}, {_plural(len(sizes), 'size')}{span}, {_plural(learners, 'learner')}"
+    return "; ".join([*said, value, counts])
+
+
+def _unit_note(unit: Unit, columns: Sequence[str]) -> str:
+    """Say how values were read, in a few words."""
+    if unit.higher_is_better and not unit.bounded:
+        return "a score, higher is better"
+    if unit.higher_is_better:
+        name = columns[0] if len(columns) == 1 else "value"
+        return f"higher is better, turned into error = {unit.top:g} − {name if name.isidentifier() else brief(name)}"
+    if unit.name == "loss":
+        return "a loss, lower is better"
+    unbounded = (
+        f"; for an unbounded loss pass {arg('unit', 'loss')}" if any("loss" in k.lower() for k in columns) else ""
+    )
+    return f"an error from 0 to {unit.top:g}{unbounded}"
 
 
 def _size(n: float) -> str:
@@ -387,14 +379,9 @@ def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-# Long and wide tables into readings: one size, one value and one learner per row.
-
-WIDE = ("runs", "learners", "sizes")
-
-
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """What was measured, row by row; NaN where a run failed.
+    """Measured values, row by row; NaN where a run failed.
 
     ``table`` holds the cells that belong to each row, ``measured`` names the columns the values
     came from, ``form`` is "long" or one of ``WIDE``.
@@ -421,92 +408,92 @@ class Readings:
         )
 
 
-def read_values(table: Table, roles: Roles, wide: str | None) -> Readings:
+def _read_values(table: Table, roles: Roles, wide: str | None) -> Readings:
     """Find the form of a table and read sizes, values and learners out of it."""
     if wide is not None and wide not in WIDE:
-        raise InputError(f"wide={wide!r} is not known: use one of {', '.join(map(repr, WIDE))}.")
+        raise InputError(f"{arg('wide', wide)} is not known: use one of {', '.join(map(repr, WIDE))}.")
     form = wide or _form(table, roles)
     if form == "long":
         return Readings(
             table=table,
             form=form,
-            measured=roles["value"],
+            measured=roles.of("value"),
             learner=_learners(table, roles),
             n=_sizes(table, roles),
-            value=numbers(table, roles["value"][0]),
+            value=numbers(table, roles["value"]),
             notes=_thousands_note(table, roles),
         )
     _check_no_summary(table, roles)
     return _melt(table, roles, form)
 
 
-def size_columns(table: Table) -> list[str]:
-    """Columns whose names are training-set sizes: whole numbers from 1."""
+def _size_columns(table: Table) -> list[str]:
+    """Find the columns whose names are training-set sizes: whole numbers from 1."""
     sizes = {name: parse(name, thousands=True) for name in table.columns}
     return [k for k, n in sizes.items() if n and math.isfinite(n) and n >= 1 and n == int(n)]
 
 
 def _form(table: Table, roles: Roles) -> str:
-    if not roles["n"]:
-        sizes = size_columns(table)
-        if len(sizes) < 2 or roles["value"]:
+    if "n" not in roles:
+        sizes = _size_columns(table)
+        if len(sizes) < 2 or "value" in roles:
             raise _no_size(table)
         return "sizes"
-    if len(roles["value"]) == 1:
+    if len(roles.of("value")) == 1:
         return "long"
-    found = list(roles["value"]) or _measured(table, roles, "runs")
-    if len(found) > 1 and all(map(is_run_name, found)):
+    found = list(roles.of("value")) or _measured(table, roles, "runs")
+    if len(found) > 1 and all(_RUN_NAME.fullmatch(normal(k)) for k in found):
         return "runs"
     if not found:
         raise InputError(
-            f"No column of {table.source} is known as the value: it has {list_names(table.columns)}. "
-            "Say which with columns={'value': …}, or name it error, accuracy or loss."
+            f"No column of {table.source} is known as the value: it has {list_names(table.columns)}. Say which with "
+            f"{arg('columns', {'value': 'COLUMN'})}, or name it error, accuracy or loss."
         )
     raise InputError(
-        f"{table.source} has a size but no column known as the value; {list_names(found)} hold(s) "
-        "numbers. Pass wide='runs' if each column is a run, wide='learners' if each is a learner, "
-        f"or columns={{'value': {brief(found[0])}}} if one of them is the value."
+        f"{table.source} has a size but no column known as the value; {list_names(found)} hold(s) numbers. Pass "
+        f"{arg('wide', 'runs')} if each column is a run, {arg('wide', 'learners')} if each is a learner, or "
+        f"{ask('value', found[0])} if one of them is the value."
     )
 
 
 def _no_size(table: Table) -> InputError:
     if all(parse(name) is not None for name in table.columns):
         return InputError(
-            f"The column names of {table.source} are numbers ({list_names(table.columns, 5)}): is "
-            "the line with the names missing? Add it, for example n,error."
+            f"The column names of {table.source} are numbers ({list_names(table.columns, 5)}): is the line with the "
+            "names missing? Add it, for example n,error."
         )
     return InputError(
-        f"No column of {table.source} is known as the training-set size: it has "
-        f"{list_names(table.columns)}. Say which with columns={{'n': …}}, or name it n."
+        f"No column of {table.source} is known as the training-set size: it has {list_names(table.columns)}. Say which "
+        f"with {arg('columns', {'n': 'COLUMN'})}, or name it n."
     )
 
 
 def _check_no_summary(table: Table, roles: Roles) -> None:
     for role in ("runs", "variance", "std"):
-        if roles[role]:
+        if role in roles:
             raise InputError(
-                f"{table.where(roles[role][0])} is the {role}, which a wide table cannot carry: "
-                f"remove it, pass columns={{{role!r}: None}}, or use one row per measurement."
+                f"{table.where(roles[role])} is the {role}, which a wide table cannot carry: remove it, pass "
+                f"{ask(role, None)}, or use one row per measurement."
             )
 
 
 def _melt(table: Table, roles: Roles, form: str) -> Readings:
-    names = roles["value"] or tuple(_measured(table, roles, form))
-    _check_wide(table, roles, form, names)
-    cells = np.column_stack([numbers(table, name) for name in names]).ravel()
-    blank = np.column_stack([[is_missing(c) for c in table.columns[k]] for k in names]).ravel()
+    measured = roles.of("value") or tuple(_measured(table, roles, form))
+    _check_wide(table, roles, form, measured)
+    cells = np.column_stack([numbers(table, name) for name in measured]).ravel()
+    blank = np.column_stack([[is_missing(c) for c in table.columns[k]] for k in measured]).ravel()
     if blank.all():
-        raise InputError(f"All cells of {list_names(names)} in {table.source} are empty.")
-    row, column = np.divmod(np.flatnonzero(~blank), len(names))
-    rest = {k: v for k, v in table.columns.items() if k not in names}
-    called = same_names(list(names), f"the columns of {table.source}")
+        raise InputError(f"All cells of {list_names(measured)} in {table.source} are empty.")
+    row, column = np.divmod(np.flatnonzero(~blank), len(measured))
+    rest = {k: v for k, v in table.columns.items() if k not in measured}
+    called = same_names(list(measured), f"the columns of {table.source}")
     name = np.array(called, dtype=np.str_)[column]
-    sizes = np.array([parse(k, thousands=True) for k in names]) if form == "sizes" else None
+    sizes = np.array([parse(k, thousands=True) for k in measured]) if form == "sizes" else None
     note = f"{int(blank.sum())} empty cell(s) taken as not measured"
     return Readings(
         table=replace(table, columns=rest).take(row),
         form=form,
-        measured=names,
+        measured=measured,
         learner=name if form == "learners" else _learners(table, roles)[row],
         n=_sizes(table, roles)[row] if sizes is None else sizes.astype(np.float64)[column],
         value=cells[~blank],
@@ -516,155 +503,126 @@ def _melt(table: Table, roles: Roles, form: str) -> Readings:
 
 
 def _measured(table: Table, roles: Roles, form: str) -> list[str]:
-    """Columns of numbers that play no other role."""
+    """Find the columns of numbers that have no other role."""
     if form == "sizes":
-        return size_columns(table)
-    taken = {name for role, names in roles.items() if role != "value" for name in names}
+        return _size_columns(table)
+    taken = {name for role, held in roles.held.items() if role != "value" for name in held}
     free = [name for name in table.columns if name not in taken]
-    return [name for name in free if is_run_name(name) or is_measured(table.columns[name])]
+    return [name for name in free if _RUN_NAME.fullmatch(normal(name)) or is_measured(table.columns[name])]
 
 
 def _check_wide(table: Table, roles: Roles, form: str, names: Sequence[str]) -> None:
     if not names:
         what = "whose name is a size" if form == "sizes" else "of numbers beside the size"
-        raise InputError(f"wide={form!r}: {table.source} has no column {what}.")
-    if form == "runs" and not roles["value"] and 0 < sum(map(is_run_name, names)) < len(names):
-        others = [name for name in names if not is_run_name(name)]
+        raise InputError(f"{arg('wide', form)}: {table.source} has no column {what}.")
+    others = [name for name in names if not _RUN_NAME.fullmatch(normal(name))]
+    if form == "runs" and "value" not in roles and 0 < len(others) < len(names):
         raise InputError(
-            f"Among the columns of {table.source} some are called like runs and some are not "
-            f"({list_names(others)}). Name the runs: columns={{'value': [{list_names(names, 3)}]}}."
+            f"Among the columns of {table.source} some are called like runs and some are not ({list_names(others)}). "
+            f"Name the runs: {ask('value', names)}."
         )
-    if form == "sizes" and roles["n"]:
+    if form == "sizes" and "n" in roles:
         raise InputError(
-            f"wide='sizes' reads sizes from the column names, but {table.where(roles['n'][0])} "
-            "holds sizes too: pass wide='runs' or wide='learners'."
+            f"{arg('wide', 'sizes')} reads sizes from the column names, but {table.where(roles['n'])} holds sizes too: "
+            f"pass {arg('wide', 'runs')} or {arg('wide', 'learners')}."
         )
     for name in names if form == "sizes" and table.decimal_commas else ():
         check_grouping(name, f"The name of a column of {table.source} is")
-    if form == "sizes" and any(name not in size_columns(table) for name in names):
-        raise InputError(f"wide='sizes': {list_names(names)} must all be sizes, such as '25'.")
-    if form != "sizes" and not roles["n"]:
+    if form == "sizes" and any(name not in _size_columns(table) for name in names):
+        raise InputError(f"{arg('wide', 'sizes')}: {list_names(names)} must all be sizes, such as '25'.")
+    if form != "sizes" and "n" not in roles:
         raise _no_size(table)
-    if form == "learners" and roles["learner"]:
+    if form == "learners" and "learner" in roles:
         raise InputError(
-            f"wide='learners' takes learners from the column names, but "
-            f"{table.where(roles['learner'][0])} names learners too: pass wide='runs', or "
-            "columns={'learner': None} to keep it as a label."
+            f"{arg('wide', 'learners')} takes learners from the column names, but {table.where(roles['learner'])} "
+            f"names learners too: pass {arg('wide', 'runs')}, or {arg('columns', {'learner': None})} to keep it as a "
+            "label."
         )
 
 
 def _learners(table: Table, roles: Roles) -> NDArray[np.str_]:
-    names = roles["learner"]
-    if not names:
+    columns = roles.of("learner")
+    if not columns:
         return np.repeat(np.array([table.label], dtype=np.str_), len(table))
-    parts = [names_in(table, name) for name in names]
-    for name, words in zip(names, parts, strict=True):
+    parts = [names_in(table, name) for name in columns]
+    for name, words in zip(columns, parts, strict=True):
         empty = np.array([word == "" for word in words])
         if empty.any():
             raise InputError(
-                f"{table.where(name)} names no learner in {first_row(table.rows, empty)}: fill "
-                "it in, or pass columns={'learner': None} if all rows are one learner."
+                f"{table.where(name)} names no learner in {first_row(table.rows, empty)}: fill it in, or pass "
+                f"{arg('columns', {'learner': None})} if all rows are one learner."
             )
-    joined = parts[0] if len(parts) == 1 else [" / ".join(words) for words in zip(*parts, strict=True)]
-    return np.array(joined, dtype=np.str_)
+    return np.array([" / ".join(words) for words in zip(*parts, strict=True)], dtype=np.str_)
 
 
 def _sizes(table: Table, roles: Roles) -> FloatArray:
-    name = roles["n"][0]
+    name = roles["n"]
     n = numbers(table, name, thousands=True)
     for bad, what in ((np.isnan(n), "empty"), (np.isinf(n), "infinite"), (n <= 0, "not positive")):
         if bad.any():
             cell = table.columns[name][int(np.flatnonzero(bad)[0])]
             raise InputError(
-                f"A training-set size in {table.where(name)} is {what}: {brief(cell)} "
-                f"({first_row(table.rows, bad)}). Sizes are counts of training examples: correct "
-                "them or remove the rows."
+                f"A training-set size in {table.where(name)} is {what}: {brief(cell)} ({first_row(table.rows, bad)}). "
+                "Sizes are counts of training examples: correct them or remove the rows."
             )
     return n
 
 
 def _thousands_note(table: Table, roles: Roles) -> list[str]:
-    cells = table.columns[roles["n"][0]] if roles["n"] else []
+    cells = table.columns[roles["n"]] if "n" in roles else []
     there = [cell for cell in cells if isinstance(cell, str) and THOUSANDS.fullmatch(cell.strip())]
     return [f"commas in sizes read as thousands: {there[0]!r}"] if there else []
 
-
-# The columns that are neither size nor value: kept beside the measurements, under safe names.
 
 # What a frame of measurements calls its own columns.
 _RESERVED = ("learner", "n", "error", "runs", "variance")
 _COORDINATES = ("fold", "seed", "split", "metric")
 
 
-def labels_of(readings: Readings, roles: Roles) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """Make labels by name, and notes on those that a reader would not expect."""
-    cells = readings.table.columns
+def _labels_of(readings: Readings, roles: Roles) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """Keep the columns that are neither size nor value under safe names, with notes on unexpected ones."""
+    cells, learner = readings.table.columns, roles.of("learner")
     notes: list[str] = []
     several: list[str] = []
-    labels = {role: label_array(cells[roles[role][0]]) for role in _COORDINATES if roles[role]}
+    labels = {role: label_array(cells[roles[role]]) for role in _COORDINATES if role in roles}
     if readings.run is not None:
         labels["run"] = readings.run
-    for name in _unclaimed(readings, roles):
+    parts = learner if len(learner) > 1 else ()  # of a joined name, so that they are kept as well
+    claimed = {name for held in roles.held.values() for name in held} - set(parts)
+    for name in (k for k in cells if k not in claimed):
         key = name
         while key in _RESERVED or key in labels:
             key += "_column"
         if key != name:
             notes.append(f"column {name!r} kept as the label {key!r}")
         labels[key] = label_array(cells[name])
-        if name not in roles["learner"] and labels[key].dtype.kind == "U":
+        if name not in learner and labels[key].dtype.kind == "U":
             kinds = len(set(labels[key].tolist()))  # a name of each row tells no curves apart
             several += [name] if 1 < kinds < max(len(labels[key]), 3) else []
-    return labels, notes + _unjoined_note(several, roles)
-
-
-def _unclaimed(readings: Readings, roles: Roles) -> list[str]:
-    """Columns without a role, and the parts of a joined learner."""
-    parts = roles["learner"] if len(roles["learner"]) > 1 else ()
-    claimed = {name for names in roles.values() for name in names} - set(parts)
-    return [name for name in readings.table.columns if name not in claimed]
-
-
-def _unjoined_note(several: list[str], roles: Roles) -> list[str]:
-    """Say which columns of text may separate curves but are not in the learner's name."""
-    if not several:
-        return []
-    joined = [*several, *roles["learner"]]
-    return [
-        f"kept as labels and not part of the learner's name: {list_names(several)}; to tell curves "
-        f"apart by them pass columns={{'learner': [{list_names(joined)}]}}"
-    ]
+    if several:
+        notes.append(
+            f"kept as labels and not part of the learner's name: {list_names(several)}; to tell curves apart by them "
+            f"pass {ask('learner', [*several, *learner])}"
+        )
+    return labels, notes
 
 
 # Rows that are the same run twice, or runs of different settings under one learner's name.
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # What is set before a run and makes it one of another training, unless the learner's name says it.
-_SETTINGS = USUAL_SETTINGS | _names("""
-    epoch epochs step steps iteration iterations iter iters update updates checkpoint ckpt round
-    temperature noise eps epsilon dataset task""")
-# What tells runs of one training apart, as does any name that ends in _seed.
-_CHANCE = (
-    SYNONYMS["fold"]
-    | SYNONYMS["seed"]
-    | _names("""
-    run run_id run_name run_index run_number trial trial_id repeat repetition rep replicate
-    replication draw subset subset_id""")
-)
+_SETTINGS = SETTINGS | synonyms("""
+    epoch epochs step steps iteration iterations iter iters update updates checkpoint ckpt round temperature noise eps
+    epsilon dataset task""")
 # Words of columns that hold what came of a run, or where it was made.
 _OUTCOMES = (
     LOWER_IS_BETTER
     | HIGHER_IS_BETTER
     | SCORES
-    | _names("""
-    time wall seconds sec secs minutes hours day duration runtime date timestamp start end created
-    updated memory vram ram power energy flops gflops correct wrong std sd var variance stderr
-    precision recall ece best converged stopped
-    comment comments note notes reason message host hostname machine node nodes gpu device worker
-    user path file url commit version status state id uid""")
+    | synonyms("""
+    time wall seconds sec secs minutes hours day duration runtime date timestamp start end created updated memory vram
+    ram power energy flops gflops correct wrong std sd var variance stderr precision recall ece best converged stopped
+    comment comments note notes reason message host hostname machine node nodes gpu device worker user path file url
+    commit version status state id uid""")
 )
 _CROSSED = 0.8
 """Values of a setting fill at least this share of a full design: some runs may have failed."""
@@ -674,48 +632,46 @@ _BLOCK = 6
 """So many rows in a row, of different values to many digits, are not repeated by chance."""
 
 
-def not_told_apart(columns: ColumnMap | None, names: Sequence[str]) -> tuple[list[str], bool]:
-    """The columns that the user says are no seeds or folds, and whether no row has a seed."""
-    left_out = [role for role in ("fold", "seed") if (columns or {}).get(role, role) is None]
-    apart = [name for name in names for role in left_out if plays(name, role)]
-    return apart, "seed" in left_out and not apart
-
-
 def check_repeats(
     found: Measurements,
     source: str,
     rows: Sequence[int] | NDArray[Any],
+    columns: ColumnMap | None = None,
     learner_columns: Sequence[str] = (),
     apart: Sequence[str] = (),
-    alike: bool = False,
 ) -> list[str]:
     """Refuse rows of one run, and rows of one learner and size that differ in a setting.
 
-    A column is a setting if its name says so, or if its values are crossed with learners and
-    sizes: the same few recur at every size. Whole numbers from 0 or 1 on, each once at every size,
-    number the runs. What varies otherwise came of the runs, or names them.
+    A column is a setting if its name says so, or if its values are crossed with learners and sizes: the same few recur
+    at every size. Whole numbers from 0 or 1 on, each once at every size, number the runs. Other columns that vary hold
+    results of the runs, or names.
 
     Parameters
     ----------
     found : Measurements
         As read, with all further columns in ``labels``.
     source : str
-        What messages call it.
+        Its name in messages.
     rows : sequence of int
         The number of each row in the source.
+    columns : dict, optional
+        The user's roles: ``{"seed": None}`` says that a column of seeds does not tell runs apart or, where there is
+        none, that rows are runs even if they are alike.
     learner_columns : sequence of str
         Columns that name the learner.
     apart : sequence of str
-        Columns of which the user said that they do not tell runs apart.
-    alike : bool
-        Whether the user said that rows are runs even if they are alike.
+        Further columns that do not tell runs apart.
 
     Returns
     -------
     list of str
-        What to say of settings that differ between runs which have seeds or folds, and of columns
-        that were not taken for settings where there are none.
+        Notes on settings that differ between runs with seeds or folds, and on columns that were not taken for settings
+        where there are none.
     """
+    left_out = [role for role in ("fold", "seed") if (columns or {}).get(role, role) is None]
+    known = {"fold": FOLD, "seed": SEED}
+    apart = [*(k for k in found.labels for role in left_out if normal(k) in known[role]), *apart]
+    alike = "seed" in left_out and not apart
     labels = {k: v for k, v in found.labels.items() if k not in (*apart, *learner_columns)}
     chance = [k for k in labels if tells_runs(k)]
     # Numbers of which no two rows share one, such as those of a tracker, tell nothing.
@@ -723,33 +679,23 @@ def check_repeats(
     cells = list(zip(found.learner.tolist(), found.n.tolist(), strict=True))
     if ids:
         _check_ids(cells, labels, ids, source, rows, learner_columns)
-    if not ids and not alike:
+    elif not alike:
         _check_copies(found, labels, source, can_say=not apart)
-    differ = [k for k in labels if k not in chance and _varies(cells, labels[k])]
+    differ = [k for k in labels if k not in chance and _first_pair(cells, labels[k])]
     numbering = [k for k in differ if _numbers_runs(k, cells, labels[k])]
     varying = [k for k in differ if k not in numbering and _is_setting(k, cells, labels[k])]
-    if not ids:
-        if varying:
-            raise _differ(cells, labels, varying, source, rows, learner_columns)
-        return _unused_notes(numbering, [k for k in differ if k not in numbering])
-    numeric = [k for k in varying if labels[k].dtype.kind != "U"]
-    if not numeric:
-        return []
-    joined = [*(learner_columns or ()), *numeric]
-    return [
-        f"runs of one learner and size differ in {list_names(numeric)}: to tell curves apart by it "
-        f"pass columns={{'learner': [{list_names(joined)}]}}"
-    ]
-
-
-def tells_runs(column: str) -> bool:
-    """Whether a column is called as one that tells runs of one training apart."""
-    return normal(column) in _CHANCE or normal(column).endswith("_seed")
-
-
-def _unused_notes(numbering: Sequence[str], others: Sequence[str]) -> list[str]:
+    if ids:
+        numeric = [k for k in varying if labels[k].dtype.kind != "U"]
+        way = ask("learner", [*learner_columns, *numeric])
+        return (
+            [f"runs of one learner and size differ in {list_names(numeric)}: to tell curves apart by it pass {way}"]
+            if numeric
+            else []
+        )
+    if varying:
+        raise _differ(cells, labels, varying, source, rows, learner_columns)
     notes = [f"{list_names(numbering)} taken as run numbers"] if numbering else []
-    if others:
+    if others := [k for k in differ if k not in numbering]:
         notes.append(f"runs of one learner and size differ in {list_names(others)}: not settings")
     return notes
 
@@ -762,7 +708,7 @@ def _check_ids(
     rows: Sequence[int] | NDArray[Any],
     learner_columns: Sequence[str],
 ) -> None:
-    """Two rows of one learner, size, fold and seed are one run."""
+    """Refuse two rows of one learner, size, fold and seed: they are one run."""
     seen: dict[tuple[Any, ...], int] = {}
     columns = [labels[k].tolist() for k in ids]
     for row, (cell, *values) in enumerate(zip(cells, *columns, strict=True)):
@@ -778,12 +724,10 @@ def _check_ids(
         if differ:
             # A column of a setting tells more than what came of the run.
             differ.sort(key=lambda k: not _is_setting(k, cells, labels[k]))
-            way = f"they differ in {list_names(differ, 5)}: " + _ways(labels, differ[0], row, ())
-            way += _joined(learner_columns, differ[0])
+            way = f"they differ in {list_names(differ, 5)}: {_ways(labels, differ[0], row, learner_columns)}"
         raise InputError(
-            f"Rows {rows[first]} and {rows[row]} of {source} are the same run (learner "
-            f"{brief(cell[0])}, n {cell[1]:g}, {which}); {way}. If {brief(ids[0])} does not tell "
-            f"runs apart, pass columns={{{none[0]!r}: {none[1]!r:.200}}}."
+            f"Rows {rows[first]} and {rows[row]} of {source} are the same run (learner {brief(cell[0])}, n "
+            f"{cell[1]:g}, {which}); {way}. If {brief(ids[0])} does not tell runs apart, pass {ask(*none)}."
         )
 
 
@@ -796,30 +740,29 @@ def _differ(
     learner_columns: Sequence[str],
 ) -> InputError:
     name = varying[0]
-    first: dict[tuple[str, float], int] = {}
-    pair = next(
-        (first[cell], row) for row, cell in enumerate(cells) if _apart(labels[name], first.setdefault(cell, row), row)
-    )
+    pair = _first_pair(cells, labels[name])
+    assert pair is not None
     also = f" (and in {list_names(varying[1:], 5)})" if len(varying) > 1 else ""
     return InputError(
         f"Rows {rows[pair[0]]} and {rows[pair[1]]} of {source} are of one learner and size "
         f"({brief(cells[pair[0]][0])}, n {cells[pair[0]][1]:g}) and differ in {brief(name)}{also}: "
-        f"{_ways(labels, name, pair[1], ('seed',))}{_joined(learner_columns, name)}, or pass "
-        f"columns={{'ignore': {name!r:.200}}} if that does not matter."
+        f"{_ways(labels, name, pair[1], learner_columns)}, pass {ask('seed', name)} if it numbers runs, or pass "
+        f"{ask('ignore', name)} if that does not matter."
     )
 
 
-def _ways(labels: Mapping[str, NDArray[Any]], name: str, row: int, roles: Sequence[str]) -> str:
-    """How to choose rows by a column, or to say what it is."""
-    value = labels[name][row].item() if hasattr(labels[name][row], "item") else labels[name][row]
-    ways = [f"choose with where={{{name!r:.200}: {value!r:.200}}}"]
-    ways += [f"pass columns={{{role!r}: {name!r:.200}}} if it numbers runs" for role in roles]
-    return ", ".join(ways)
+def _ways(labels: Mapping[str, NDArray[Any]], name: str, row: int, learner_columns: Sequence[str]) -> str:
+    """Say how to choose rows by a column, or to tell curves apart by it."""
+    value = labels[name].tolist()[row]
+    joined = ask("learner", [*learner_columns, name])
+    return f"choose with {arg('where', {name: value})}, or tell curves apart with {joined}"
 
 
-def _joined(learner_columns: Sequence[str], name: str) -> str:
-    names = list_names([*learner_columns, name])
-    return f", or tell curves apart with columns={{'learner': [{names}]}}"
+def _first_pair(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> tuple[int, int] | None:
+    """Find two rows of one learner and size that differ in a column."""
+    first: dict[tuple[str, float], int] = {}
+    pairs = ((first.setdefault(cell, row), row) for row, cell in enumerate(cells))
+    return next((pair for pair in pairs if _apart(values, *pair)), None)
 
 
 def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], source: str, can_say: bool) -> None:
@@ -834,7 +777,7 @@ def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], sourc
     by_learner: dict[str, Counter[tuple[Any, ...]]] = {}
     for key in keys:
         by_learner.setdefault(key[0], Counter())[key] += 1
-    say = ", or pass columns={'seed': None}," if can_say else ""
+    say = f", or pass {arg('columns', {'seed': None})}," if can_say else ""
     remedy = f"Remove the copies, or add a column seed or fold that tells runs apart{say} if these are different runs."
     for learner, counts in by_learner.items():
         times = int(np.gcd.reduce(list(counts.values())))
@@ -854,20 +797,20 @@ def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], sourc
         first = seen.setdefault(block, start)
         if start - first >= _BLOCK:
             raise InputError(
-                f"{_BLOCK} rows of {source}, from row {first + 1} on, are there again from row "
-                f"{start + 1} on, with the same values to all digits. {remedy}"
+                f"{_BLOCK} rows of {source}, from row {first + 1} on, are there again from row {start + 1} on, with "
+                f"the same values to all digits. {remedy}"
             )
 
 
 def _are_coarse(errors: set[float]) -> bool:
-    """Whether all errors are counts of one small test set, or rounded to a few digits."""
+    """Return whether all errors are counts of one small test set, or rounded to a few digits."""
     values, parts = np.array(sorted(errors)), np.arange(1, _COARSE + 1)[:, None]
     counts = values * parts
     return bool((abs(counts - np.rint(counts)) < 1e-9 * parts).all(axis=1).any())
 
 
 def _is_setting(name: str, cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
-    """Whether a column says how a run was made, by its name or by the values in each cell."""
+    """Return whether a column says how a run was made, by its name or by the values in each cell."""
     plain = normal(name)
     if values.dtype.kind == "U" and len(set(values.tolist())) == len(values) > 2:
         return False  # paths and ids
@@ -879,8 +822,12 @@ def _is_setting(name: str, cells: Sequence[tuple[str, float]], values: NDArray[A
 
 
 def _is_crossed(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
-    """Whether the same few values, each as often, recur at the sizes of each learner."""
-    counts = {cell: _reduced(count) for cell, count in _counts(cells, values).items()}
+    """Return whether the same few values, each as often, recur at the sizes of each learner."""
+    counts = {
+        # Several values that are there equally often count once each: two folds of every setting are no other design.
+        cell: Counter(list(count)) if len(count) > 1 and len(set(count.values())) == 1 else count
+        for cell, count in _counts(cells, values).items()
+    }
     learners = Counter(learner for learner, _ in counts)
     several = any(count > 1 for count in learners.values())
     groups: dict[str, list[Counter[Any]]] = {}
@@ -902,13 +849,8 @@ def _is_crossed(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> boo
     return full > 0 and rows >= _CROSSED * full and kinds >= _CROSSED * pairs
 
 
-def _reduced(count: Counter[Any]) -> Counter[Any]:
-    """Several values that are there equally often, once each; any other count as it is."""
-    return Counter(list(count)) if len(count) > 1 and len(set(count.values())) == 1 else count
-
-
 def _numbers_runs(name: str, cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
-    """Whether a column holds 0, 1, 2, … or 1, 2, 3, …, each once at a size of a learner.
+    """Return whether a column holds 0, 1, 2, … or 1, 2, 3, …, each once at a size of a learner.
 
     Two values are no such numbers: 0 and 1 may say without and with.
     """
@@ -924,16 +866,11 @@ def _numbers_runs(name: str, cells: Sequence[tuple[str, float]], values: NDArray
 
 
 def _counts(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> dict[tuple[str, float], Counter[Any]]:
-    """How often each value is there, by learner and size."""
+    """Count each value by learner and size."""
     counts: dict[tuple[str, float], Counter[Any]] = {}
     for cell, value in zip(cells, values.tolist(), strict=True):
         counts.setdefault(cell, Counter())[value if value == value else None] += 1  # NaN is one
     return counts
-
-
-def _varies(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
-    first: dict[tuple[str, float], int] = {}
-    return any(_apart(values, first.setdefault(cell, row), row) for row, cell in enumerate(cells))
 
 
 def _apart(values: NDArray[Any], one: int, other: int) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from matplotlib import rcParams
@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
-from curvewise.drawing.axes import SizeAxis, finish_values, tick_log_values
-from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
+from curvewise.drawing.axes import SizeAxis, finish_values, rows_of, tick_log_values, view
+from curvewise.drawing.labels import safe_names, safe_text
+from curvewise.drawing.marks import bars, finish, mark_value, note, warned
 from curvewise.drawing.style import (
     NEUTRAL,
     OWN,
@@ -107,12 +107,21 @@ def plot_learning_curves(
     with style():
         found = warnings_of(chosen)
         warned = warning_lines(chosen, found, failures)
-        ax = ax or new_axes(height=_height(len(chosen), len(warned), legend))
+        rows = min(len(chosen), CROWD if len(chosen) <= CROWD else 2 * NAMED_IN_CROWD + 1)
+        ax = ax or new_axes(height=4.3 + 0.2 * rows * legend + 0.28 * len(warned))
         own = ax.get_gid() == OWN
         start = len(lines_of(ax, NAMED, UNNAMED))
-        picture = _picture(ax, axis, chosen, outside, at)
+        picture = _curve_range(ax, axis, chosen, outside, at)
         looks = looks_of(chosen, at, start, list(map(bool, found)))
-        _draw_all(picture, chosen, looks, labels_of(chosen, at, found), outside, interval, level)
+        shaded = interval != "none" and (interval is not None or len(chosen) <= CROWD)
+        for i, (curve, look, label) in enumerate(zip(chosen, looks, labels_of(chosen, at, found), strict=True)):
+            low = float(min(curve.n[0], outside[i][0].min() if i in outside else np.inf))
+            if shaded:
+                draw_band(picture, curve, look, interval, level, low)
+            draw_line(picture, curve, look, label, low)
+            draw_measurements(picture, curve, look)
+            if i in outside:
+                draw_held_out(picture, curve, look, *outside[i])
         if limit:
             draw_limits(picture, chosen)
         if at is not None and math.isfinite(at):
@@ -181,7 +190,7 @@ def _held_out(
     return {i: pair for i, pair in out.items() if len(pair[0])}
 
 
-def _picture(
+def _curve_range(
     ax: Axes,
     axis: SizeAxis,
     curves: Sequence[Curve],
@@ -198,26 +207,6 @@ def _picture(
     return Picture(ax, axis, float(sizes.min()), high)
 
 
-def _draw_all(
-    picture: Picture,
-    curves: Sequence[Curve],
-    looks: Sequence[Look],
-    labels: Sequence[str],
-    outside: Mapping[int, tuple[FloatArray, FloatArray]],
-    interval: str | None,
-    level: float,
-) -> None:
-    shaded = interval != "none" and (interval is not None or len(curves) <= CROWD)
-    for i, (curve, look) in enumerate(zip(curves, looks, strict=True)):
-        low = float(min(curve.n[0], outside[i][0].min() if i in outside else np.inf))
-        if shaded:
-            draw_band(picture, curve, look, interval, level, low)
-        draw_line(picture, curve, look, labels[i], low)
-        draw_measurements(picture, curve, look)
-        if i in outside:
-            draw_held_out(picture, curve, look, *outside[i])
-
-
 def _draw_reach(
     picture: Picture, curves: Sequence[Curve], looks: Sequence[Look], target: float, level: float
 ) -> list[str]:
@@ -232,13 +221,6 @@ def _draw_reach(
             said.append(reach_line(found))
     return said[:5]
 
-
-def _height(curves: int, warned: int, legend: bool) -> float:
-    rows = 0 if not legend else min(curves, CROWD if curves <= CROWD else 2 * NAMED_IN_CROWD + 1)
-    return 4.3 + 0.2 * rows + 0.28 * warned
-
-
-# Two learners side by side: where they cross, and how much data one is worth to the other.
 
 CROSSING = "curvewise-crossing"
 EQUIVALENCE = "curvewise-equivalence"
@@ -266,7 +248,7 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         warned = warning_lines(curves, found, {})
         own = ax is None
         ax = ax or new_axes(height=5.2 + 0.28 * len(warned))
-        picture = _picture_compare(ax, axis, result)
+        picture = _comparison_range(ax, axis, result)
         labels = labels_of(curves, result.at, found)
         for i, (curve, label) in enumerate(zip(curves, labels, strict=True)):
             look = Look(colour(i), bool(found[i]))
@@ -285,7 +267,7 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
     return ax
 
 
-def _picture_compare(ax: Axes, axis: SizeAxis, result: CurveComparison) -> Picture:
+def _comparison_range(ax: Axes, axis: SizeAxis, result: CurveComparison) -> Picture:
     """A range that holds both curves, and the crossing and the arrow unless they are far out."""
     curves = result._curves
     farthest = EXTRAPOLATION_LIMIT**2 * max(c.largest_n for c in curves)
@@ -328,17 +310,16 @@ def _mark_equivalence(at: Picture, result: CurveComparison) -> None:
     near_head = at.axis.place(result.at**0.3 * max(target, 1e-9) ** 0.7)
     below = result._curves[1].error_at(result.at) > height
     text = "never" if math.isinf(factor) else f"{format_number(factor, 2 if factor < 10 else 3)}×"
-    at.ax.annotate(
-        safe_text(text),
-        xy=(float(near_head), height),
+    note(
+        at.ax,
+        text,
+        (float(near_head), height),
         xytext=(0.0, -4.0 if below else 3.0),
         textcoords="offset points",
         ha="center",
         va="top" if below else "bottom",
         fontsize=9.5,
-        zorder=4.6,
         gid=EQUIVALENCE,
-        path_effects=[withStroke(linewidth=3.0, foreground=rcParams["axes.facecolor"])],
     )
 
 
@@ -369,13 +350,9 @@ def _findings(result: CurveComparison) -> list[str]:
     return said
 
 
-# Answers as intervals on a line: learners ranked, and the size that reaches a target.
-
 SHOWN = 40
 """Learners shown of a longer ranking."""
 
-INTERVAL = "curvewise-interval"
-CUT = "curvewise-cut"
 CHANCE = "curvewise-chance"
 
 
@@ -396,76 +373,23 @@ def plot_ranking(result: LearnerRanking, ax: Axes | None = None, *, most: int = 
     low, error, high = result.low[:shown], result.error[:shown], result.high[:shown]
     with style():
         ax = ax or new_axes(height=1.7 + 0.26 * shown)
-        left, right = _limits(low, error, high)
-        _intervals(ax, row, low, high, left, right)
+        limits = view(error, low, high)
+        bars(ax, row, low, high, colour(0), limits=limits, horizontal=True)
         ax.plot(error, row, linestyle="none", marker="o", ms=5.5, color=colour(0), label="_error")
-        ax.set_xlim(left, right)
-        ax.set_ylim(shown - 0.4, -0.6)
+        ax.set_xlim(*limits)
         names = safe_names(result.learners[:shown])
-        ax.set_yticks(row, labels=names)
-        ax.tick_params(axis="y", length=0)
-        ax.grid(axis="x", alpha=0.25, linewidth=0.6)
+        rows_of(ax, names)
         ax.set_xlabel(f"{value_label(result.unit)} at n = {format_number(result.at)}")
-        _chances(ax, result.probability_best[:shown])
-        write_caption(ax, _ranking_caption(result, shown), indent=max(map(len, names)) / 14)
+        column = ax.get_yaxis_transform()
+        ax.text(1.03, -0.75, "P(best)", transform=column, fontsize=8.5, va="bottom", gid=CHANCE)
+        for i, p in enumerate(result.probability_best[:shown]):
+            text = "?" if np.isnan(p) else f"{p:.0%}" if p >= 0.005 or p == 0 else "<1%"
+            ax.text(1.03, i, text, transform=column, fontsize=9.0, va="center", gid=CHANCE)
+        lines = [f"Bars: {100 * result.level:.4g}% {result.kind} intervals of the fitted curves."]
+        if shown < len(result.learners):
+            lines.append(f"The best {shown} of {len(result.learners)} learners are shown.")
+        write_caption(ax, [*lines, *warned(result)], indent=max(map(len, names)) / 14)
     return ax
-
-
-def _limits(low: FloatArray, error: FloatArray, high: FloatArray) -> tuple[float, float]:
-    """By the estimates, and by interval ends where those stay within a few spreads of them."""
-    known = error[np.isfinite(error)]
-    if len(known) == 0:
-        return 0.0, 1.0
-    ends = np.concatenate([low, high])
-    ends = ends[np.isfinite(ends)]
-    widths = np.abs(np.concatenate([high - error, error - low]))
-    usual = float(np.median(widths[np.isfinite(widths)])) if np.isfinite(widths).any() else 0.0
-    span = max(float(np.ptp(known)), 3.0 * usual, 1e-9 + 0.02 * float(np.abs(known).max()))
-    ends = np.clip(ends, known.min() - span, known.max() + span)
-    left, right = (min(known.min(), ends.min(initial=np.inf)), max(known.max(), ends.max(initial=-np.inf)))
-    pad = 0.05 * max(right - left, 0.1 * span)
-    return float(left - pad), float(right + pad)
-
-
-def _intervals(ax: Axes, row: FloatArray, low: FloatArray, high: FloatArray, left: float, right: float) -> None:
-    """Horizontal bars; an arrowhead at the edge where an end lies outside the picture."""
-    known = ~(np.isnan(low) | np.isnan(high))
-    start, stop = np.maximum(low[known], left), np.minimum(high[known], right)
-    at = row[known]
-    ax.hlines(at, start, stop, color=colour(0), linewidth=1.6, alpha=0.7, gid=INTERVAL)
-    for cut, edge, marker in ((low[known] < left, left, "<"), (high[known] > right, right, ">")):
-        if cut.any():
-            ax.plot(
-                np.full(int(cut.sum()), edge),
-                at[cut],
-                linestyle="none",
-                marker=marker,
-                markersize=5.0,
-                color=colour(0),
-                clip_on=False,
-                gid=CUT,
-                label="_cut",
-            )
-
-
-def _chances(ax: Axes, chance: FloatArray) -> None:
-    """Probability of being best, as a column of text at the right."""
-    column = ax.get_yaxis_transform()
-    ax.text(1.03, -0.75, "P(best)", transform=column, fontsize=8.5, va="bottom", gid=CHANCE)
-    for i, p in enumerate(chance):
-        text = "?" if np.isnan(p) else f"{p:.0%}" if p >= 0.005 or p == 0 else "<1%"
-        ax.text(1.03, i, text, transform=column, fontsize=9.0, va="center", gid=CHANCE)
-
-
-def _ranking_caption(result: LearnerRanking, shown: int) -> list[str]:
-    lines = [f"Bars: {100 * result.level:.4g}% {result.kind} intervals of the fitted curves."]
-    if shown < len(result.learners):
-        lines.append(f"The best {shown} of {len(result.learners)} learners are shown.")
-    if result.warnings:
-        first = shorten(clean(result.warnings[0]), 200)
-        more = f" ({len(result.warnings) - 1} more)" if len(result.warnings) > 1 else ""
-        lines.append(f"⚠ {first}{more}")
-    return lines
 
 
 def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
@@ -479,43 +403,31 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
         Where; a new figure by default. To see it on the curve, use
         ``plot_learning_curves(curve, reach=target)``.
     """
-    row = np.zeros(1)
-    low, high = np.array([result.low]), np.array([result.high])
+    known = [n for n in (result.low, result.estimate, result.high) if np.isfinite(n) and n > 0] or [1.0, 10.0]
+    room = 1.5 if max(known) > min(known) else 3.0
+    # An interval without end gets an arrowhead, which needs room.
+    limits = min(known) / room, max(known) * (room if np.isfinite(result.high) else 4.0)
     with style():
         ax = ax or new_axes(height=2.3)
-        left, right = _size_limits(result)
         ax.set_xscale("log")
         ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: format_number(n)))
         ax.xaxis.set_minor_formatter(NullFormatter())
-        _intervals(ax, row, low, high, left, right)
-        ax.plot([result.estimate], row, linestyle="none", marker="D", color=colour(0), label="_n")
-        ax.set_xlim(left, right)
+        bars(ax, [0.0], [result.low], [result.high], colour(0), limits=limits, horizontal=True)
+        ax.plot([result.estimate], [0.0], linestyle="none", marker="D", color=colour(0), label="_n")
+        ax.set_xlim(*limits)
+        name = safe_text(result.learner)
         ax.set_ylim(-1.0, 1.0)
-        ax.set_yticks(row, labels=[safe_text(result.learner)])
+        ax.set_yticks([0.0], labels=[name])
         ax.tick_params(axis="y", length=0)
         target = f"{format_number(result.error)}{result.unit.suffix}"
         ax.set_xlabel(safe_text(f"training size n that reaches {target}", 80))
-        write_caption(ax, _reach_caption(result), indent=len(safe_text(result.learner)) / 14)
+        lines = [f"{reach_line(result)} Bar: {100 * result.level:.4g}% {result.kind} interval."]
+        if np.isfinite(result.probability_never):
+            lines.append(f"The chance that it is never reached is {result.probability_never:.0%}.")
+        write_caption(ax, [*lines, *warned(result, 2)], indent=len(name) / 14)
     return ax
 
-
-def _size_limits(result: SamplesToReach) -> tuple[float, float]:
-    known = [n for n in (result.low, result.estimate, result.high) if np.isfinite(n) and n > 0]
-    if not known:
-        return 1.0, 10.0
-    room = 1.5 if max(known) > min(known) else 3.0
-    return min(known) / room, max(known) * (room if np.isfinite(result.high) else 4.0)
-
-
-def _reach_caption(result: SamplesToReach) -> list[str]:
-    lines = [f"{reach_line(result)} Bar: {100 * result.level:.4g}% {result.kind} interval."]
-    if np.isfinite(result.probability_never):
-        lines.append(f"The chance that it is never reached is {result.probability_never:.0%}.")
-    return [*lines, *(f"⚠ {w}" for w in result.warnings[:2])]
-
-
-# Pictures of plans and checks: runs to add, sizes left out, spread of estimates, the variance.
 
 _MARKERS = "osD^v<>PX*"
 
@@ -523,6 +435,7 @@ _MARKERS = "osD^v<>PX*"
 def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
     """Draw the runs there are and the runs to add, size by size."""
     place = np.arange(len(result.n))
+    unit = result.unit.suffix
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.2)
@@ -538,68 +451,50 @@ def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
         ax.set_ylim(0.0, max(1.0, 1.1 * float((result.runs + result.add).max())))
         ax.set_xlabel("training size $n$")
         ax.set_ylabel("runs")
-        box = make_legend(ax, [have, extra], ["runs there are", "runs to add"], outside=own, columns=2)
-        write_caption(ax, _plan_caption(result), under=box if own else None)
+        said = (
+            f"{result.learner[:60]}: the expected width of the interval of e_N at N ="
+            f" {format_number(result.at)} goes from {format_number(result.width_now, 3)}{unit} to"
+            f" {format_number(result.width_then, 3)}{unit}, for {format_number(result.samples)} training samples."
+        )
+        key = [(have, "runs there are"), (extra, "runs to add")]
+        finish(ax, own, key, [said, *warned(result, 2)], caption=True, columns=2)
     return ax
-
-
-def _plan_caption(result: SizePlan) -> list[str]:
-    unit = result.unit.suffix
-    return [
-        f"{result.learner[:60]}: the expected width of the interval of e_N at N ="
-        f" {format_number(result.at)} goes from {format_number(result.width_now, 3)}{unit} to"
-        f" {format_number(result.width_then, 3)}{unit}, for {format_number(result.samples)} training samples.",
-        *(f"⚠ {w}" for w in result.warnings[:2]),
-    ]
 
 
 def plot_left_out(result: LeaveOneSizeOut, ax: Axes | None = None) -> Axes:
     """Draw the error of predicting each size left out, one line per form and weighting."""
-    axis = SizeAxis("log")
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.2 + 0.2 * len(result.forms))
-        for i, row in enumerate(result.rmse):
-            ax.plot(
+        key = []
+        for i, (form, weights) in enumerate(zip(result.forms, result.weights, strict=True)):
+            (line,) = ax.plot(
                 result.sizes,
-                row,
+                result.rmse[i],
                 color=colour(i),
                 marker=_MARKERS[i % len(_MARKERS)],
                 markersize=5.0,
                 linewidth=1.4,
-                linestyle="--" if result.forms[i] == "last" else "-",
-                label=f"{result.forms[i]}, {result.weights[i]}",
+                linestyle="--" if form == "last" else "-",
+                label=f"{form}, {weights}",
             )
-        lines = list(ax.lines[-len(result.forms) :])
+            name = "nearest size carried over" if form == "last" else f"{form}, weights {weights}"
+            key.append((line, safe_text(f"{name}: average {format_number(float(result.average[i]), 3)}", 80)))
         known = result.rmse[np.isfinite(result.rmse)]
-        _scale_rmse(ax, known)
-        axis.finish(ax, result.sizes, float(result.sizes[0]), 1.1 * float(result.sizes[-1]))
+        top = float(known.max(initial=1e-9))
+        # A log scale where rows differ by much, so that the good ones can be told apart.
+        if len(known) and known.min() > 0 and top > 5.0 * float(known.min()):
+            ax.set_yscale("log")
+            ax.set_ylim(float(known.min()) / 1.15, 1.15 * top)
+            tick_log_values(ax)
+        else:
+            ax.set_ylim(0.0, 1.08 * top)
+        SizeAxis("log").finish(ax, result.sizes, float(result.sizes[0]), 1.1 * float(result.sizes[-1]))
         ax.set_xlabel("training size $n$ left out")
         ax.set_ylabel(f"RMSE {unit_text(result.unit)}")
-        labels = [
-            safe_text(f"{_row_name(result, i)}: average {format_number(float(a), 3)}", 80)
-            for i, a in enumerate(result.average)
-        ]
-        box = make_legend(ax, lines, labels, outside=own)
         said = f"Root mean square over {result.curves} curve(s) of predicted minus measured mean."
-        write_caption(ax, [said, *(f"⚠ {w}" for w in result.warnings[:2])], box if own else None)
+        finish(ax, own, key, [said, *warned(result, 2)], caption=True)
     return ax
-
-
-def _scale_rmse(ax: Axes, known: FloatArray) -> None:
-    """A log scale where rows differ by much, so that the good ones can be told apart."""
-    top = float(known.max(initial=1e-9))
-    if len(known) and known.min() > 0 and top > 5.0 * float(known.min()):
-        ax.set_yscale("log")
-        ax.set_ylim(float(known.min()) / 1.15, 1.15 * top)
-        tick_log_values(ax)
-    else:
-        ax.set_ylim(0.0, 1.08 * top)
-
-
-def _row_name(result: LeaveOneSizeOut, i: int) -> str:
-    form = result.forms[i]
-    return "nearest size carried over" if form == "last" else f"{form}, weights {result.weights[i]}"
 
 
 def plot_stability(result: Stability, ax: Axes | None = None) -> Axes:
@@ -609,22 +504,20 @@ def plot_stability(result: Stability, ax: Axes | None = None) -> Axes:
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.4)
-        bars = []
-        for i, std in enumerate(groups.values()):
+        key: list[tuple[Any, str]] = []
+        for i, (name, std) in enumerate(groups.items()):
             x = place + 0.27 * (i - 1)
             height = np.where(np.isfinite(std), std, 0.0)
-            bars.append(ax.bar(x, height, width=0.25, color=colour(i), label="_std"))
+            key.append((ax.bar(x, height, width=0.25, color=colour(i), label="_std"), name))
             for left, value, top in zip(x, std, height, strict=True):
                 text = safe_text(format_number(float(value), 2))
                 ax.annotate(text, (left, top), (0, 2), textcoords="offset points", ha="center", fontsize=8)
         gamma = [format_number(float(g), 2) for g in result.gamma_std]
-        names = [f"{safe_text(f)}\n(γ: {g})" for f, g in zip(result.forms, gamma, strict=True)]
-        ax.set_xticks(place, labels=names)
+        ax.set_xticks(place, labels=[f"{safe_text(f)}\n(γ: {g})" for f, g in zip(result.forms, gamma, strict=True)])
         ax.set_ylabel(f"standard deviation {unit_text(result.unit)}")
         ax.set_xlabel("form (in brackets the standard deviation of γ)")
-        box = make_legend(ax, bars, list(groups), outside=own, columns=3)
         said = f"Spread over {result.draws} draws of one run at each of a few sizes; N = {format_number(result.at)}."
-        write_caption(ax, [said, *(f"⚠ {w}" for w in result.warnings[:2])], box if own else None)
+        finish(ax, own, key, [said, *warned(result, 2)], caption=True, columns=3)
     return ax
 
 
@@ -640,33 +533,21 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
         ax = ax or new_axes(height=4.6)
         low, high = free * measured / chdtri(free, 0.025), free * measured / chdtri(free, 0.975)
         ax.vlines(n, low, high, color=colour(0), linewidth=1.1)
-        ax.plot(n, measured, linestyle="none", marker="o", color=colour(0), label="_measured")
-        ax.plot(result.n, result.modelled, color=colour(1), marker=".", label="_modelled")
-        _log_log(ax, result.n, np.concatenate([measured, result.modelled]))
+        (dots,) = ax.plot(n, measured, linestyle="none", marker="o", color=colour(0), label="_measured")
+        (line,) = ax.plot(result.n, result.modelled, color=colour(1), marker=".", label="_modelled")
+        values = np.concatenate([measured, result.modelled])
+        ax.set_yscale("log")
+        # Room for intervals, which with few degrees of freedom would leave the picture.
+        ax.set_ylim(float(values.min()) / 4.0, float(values.max()) * 4.0)
+        tick_log_values(ax)
+        SizeAxis("log").finish(ax, result.n, float(result.n[0]) / 1.2, 1.3 * float(result.n[-1]))
         square = {"percent": "(%²)", "fraction": "(fraction²)"}.get(result.unit.name, "")
         ax.set_ylabel(safe_text(f"variance of one run {square}"))
-        handles = [
-            Line2D([], [], linestyle="none", marker="o", color=colour(0)),
-            Line2D([], [], color=colour(1), marker="."),
-        ]
-        labels = ["measured, with 95% χ² interval", "model σ0² + σ̂²/n"]
-        box = make_legend(ax, handles, [safe_text(t) for t in labels], outside=own)
-        said = f"{result.curves} curve(s); χ² test of the model: p = {result.p_value:.2g}."
-        write_caption(ax, [said, *(f"⚠ {w}" for w in result.warnings[:2])], box if own else None)
+        key = [(dots, "measured, with 95% χ² interval"), (line, "model σ0² + σ̂²/n")]
+        said = f"{result.curves} curve(s); χ² test of the model: p = {result.pvalue:.2g}."
+        finish(ax, own, key, [said, *warned(result, 2)], caption=True)
     return ax
 
-
-def _log_log(ax: Axes, n: FloatArray, values: FloatArray) -> None:
-    ax.set_yscale("log")
-    low, high = float(values.min()), float(values.max())
-    ax.set_ylim(low / 4.0, high * 4.0)
-    ax.yaxis.set_minor_locator(NullLocator())
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_number(y)))
-    axis = SizeAxis("log")
-    axis.finish(ax, n, float(n[0]) / 1.2, 1.3 * float(n[-1]))
-
-
-# What pictures of curves share: who gets which colour, the scales, the legend.
 
 CROWD = 10
 """With more curves than this only the best and the worst are named and coloured."""
@@ -732,8 +613,6 @@ def curve_legend(ax: Axes, own: bool, curves: int) -> Legend:
     return make_legend(ax, handles, labels, outside=own)
 
 
-# The layers of a learning-curve picture: line, band, measurements, limit, target.
-
 NAMED = "curvewise-named-curve"
 UNNAMED = "curvewise-curve"
 BEYOND = "curvewise-beyond"
@@ -783,20 +662,16 @@ class Picture:
     high: float
 
 
-def values_at(curve: Curve, n: FloatArray) -> FloatArray:
-    """The curve at sizes n in its unit, without the cost of an interval."""
-    return curve.errors_at(n)
-
-
 def draw_line(at: Picture, curve: Curve, look: Look, label: str, low: float) -> None:
     """The fitted curve: solid (dotted if flagged) where data support it, dashed outside."""
-    limit = EXTRAPOLATION_LIMIT * curve.largest_n
-    smallest = float(curve.n[0])
-    for start, stop, supported in _stretches(low, smallest, min(limit, at.high), at.high):
+    smallest, limit = float(curve.n[0]), min(EXTRAPOLATION_LIMIT * curve.largest_n, at.high)
+    for start, stop, supported in ((low, smallest, False), (smallest, limit, True), (limit, at.high, False)):
+        if start >= stop and not supported:
+            continue
         n = at.axis.grid(start, stop)
         at.ax.plot(
             at.axis.place(n),
-            values_at(curve, n),
+            curve.errors_at(n),
             color=look.colour,
             linewidth=look.width,
             linestyle=(":" if look.flagged else "-") if supported else (0, (4, 2.5)),
@@ -805,14 +680,6 @@ def draw_line(at: Picture, curve: Curve, look: Look, label: str, low: float) -> 
             label=label if supported else "_beyond",
             gid=(NAMED if look.named else UNNAMED) if supported else BEYOND,
         )
-
-
-def _stretches(low: float, smallest: float, limit: float, high: float) -> Iterator[tuple[float, float, bool]]:
-    if low < smallest:
-        yield low, smallest, False
-    yield smallest, limit, True
-    if limit < high:
-        yield limit, high, False
 
 
 def draw_band(at: Picture, curve: Curve, look: Look, interval: str | None, level: float, low: float) -> None:
@@ -893,22 +760,7 @@ def mark_size(at: Picture, n: float, text: str, *, gid: str, ls: str = "-") -> N
     right = at.axis.name == "sqrt"
     if x in [float(np.asarray(line.get_xdata())[0]) for line in lines_of(at.ax, gid)]:
         return
-    at.ax.axvline(x, color=NEUTRAL, linewidth=0.9, linestyle=ls, zorder=0.5, gid=gid, label="_line")
-    at.ax.annotate(
-        safe_text(text),
-        xy=(x, 0.985),
-        xycoords=at.ax.get_xaxis_transform(),
-        xytext=(2.5 if right else -2.5, 0.0),
-        textcoords="offset points",
-        rotation=90,
-        ha="left" if right else "right",
-        va="top",
-        fontsize=8.0,
-        color="#6E6E6E",
-        zorder=4.0,
-        gid=gid,
-        path_effects=[withStroke(linewidth=3.0, foreground=rcParams["axes.facecolor"])],
-    )
+    mark_value(at.ax, x, text, ls, gid=gid, right=right)
 
 
 def draw_reach(at: Picture, curve: Curve, look: Look, found: SamplesToReach) -> None:
@@ -973,8 +825,6 @@ def heights_of(lines: Sequence[Line2D]) -> FloatArray:
     parts: list[ArrayLike] = [np.asarray(line.get_ydata(), dtype=np.float64) for line in lines]
     return np.concatenate([np.zeros(0), *parts])
 
-
-# What pictures of curves say: labels of the legend, the caption, the warnings.
 
 Warnings: TypeAlias = Sequence[tuple[str, ...]]
 """The warnings of each curve of a picture, in the order of the curves."""

@@ -1,7 +1,12 @@
-"""The extended power law e(n) = α + η n^γ + δ n^2γ, fitted in closed form for each γ of a grid."""
+"""The extended power law e(n) = α + η n^γ + δ n^2γ of Hoiem et al. 2021, and what it is fitted to.
+
+Runs are grouped by training size (:class:`Replicates`), brought from the user's unit to percentage points
+(:class:`Scale`), in which the paper's constants hold, and fitted in closed form for each γ of a grid.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
+from curvewise.text import list_names
 from curvewise.types.units import FloatArray, Unit, as_floats
 
 GAMMA_GRID: FloatArray = np.arange(-99, 0) / 100.0
@@ -18,17 +24,17 @@ GAMMA_GRID: FloatArray = np.arange(-99, 0) / 100.0
 PRIOR = 5.0
 """λ of the L1 prior λ·|γ + ½|, for errors in percent (Eq. 4)."""
 
+SIGMA0_SQUARED = 0.02
+"""Variance in percent² that initialisation and optimisation alone leave (§3.1 of the paper)."""
+
 FORMS: dict[str, tuple[bool, int]] = {"power": (True, 2), "sqrt": (False, 2), "power2": (True, 3), "sqrt2": (False, 3)}
 """Name of a form → (γ is free, number of linear terms); γ = −½ where it is not free."""
 
 WEIGHTS = ("size", "run", "none")
-"""Weight of one run: 1/(F_i σ_i²), 1/σ_i², or 1."""
+"""Weight of one run: 1/(F_i σ_i²), 1/σ_i², or 1 (the three schemes of the paper's Fig. 2)."""
 
-
-# Runs grouped by training size, and the model of how their variance falls with it.
-
-SIGMA0_SQUARED = 0.02
-"""Variance in percent² that initialisation and optimisation alone leave (§3.1 of the paper)."""
+# Curves fitted at a time: 128 × 99 γ × 8 bytes is small enough that the allocator reuses warm pages.
+_BLOCK = 128
 
 
 @dataclass(frozen=True)
@@ -57,16 +63,20 @@ class Constants:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.prior) and self.prior >= 0):
-            raise InputError(f"prior={self.prior!r} must be 0 or positive.")
+            raise InputError("must be 0 or positive.", argument="prior", value=self.prior)
         if not (np.isfinite(self.sigma0_squared) and self.sigma0_squared >= 0):
-            raise InputError(f"sigma0_squared={self.sigma0_squared!r} must be 0 or positive.")
+            raise InputError("must be 0 or positive.", argument="sigma0_squared", value=self.sigma0_squared)
         if self.gamma is not None and not -10 <= self.gamma < 0:
-            raise InputError(f"gamma={self.gamma:g} must be negative: error falls with n (−0.5 is usual).")
-        if self.noise not in ("estimated", "paper"):
-            raise InputError(f"noise={self.noise!r} is not known: use 'estimated' or 'paper'.")
+            raise InputError(
+                "must be negative, because error falls with n (−0.5 is usual).", argument="gamma", value=self.gamma
+            )
+        check_choice("noise", self.noise, ("estimated", "paper"))
 
 
-_BLOCK = 128  # rows × 99 γ × 8 bytes: small enough that the allocator reuses warm pages
+def check_choice(argument: str, value: str, known: Sequence[str]) -> None:
+    """Raise unless the value is one of a few words."""
+    if value not in known:
+        raise InputError("is not known.", argument=argument, value=value, remedy=f"Use one of {list_names(known)}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,83 +89,86 @@ class PowerFits:
     gamma: FloatArray
     objective: FloatArray
 
+    def errors_at(self, n: ArrayLike) -> FloatArray:
+        """Return e(n) of every curve, shape (B, T) for T sizes."""
+        x = np.atleast_1d(np.asarray(n, dtype=np.float64)) ** self.gamma[:, None]
+        return np.asarray(self.alpha[:, None] + self.eta[:, None] * x + self.delta[:, None] * x * x)
 
-def gamma_grid(form: str, gamma: float | None = None) -> FloatArray:
-    """The values of γ that a form searches: the grid, or a single fixed value."""
-    if form not in FORMS:
-        raise InputError(f"form={form!r} is not known: use one of {', '.join(map(repr, FORMS))}.")
-    if gamma is not None:
-        return np.array([float(gamma)])
-    return GAMMA_GRID if FORMS[form][0] else np.array([-0.5])
+    def reliance_at(self, n: float) -> FloatArray:
+        """Return β_N = −2 ∂e/∂log n of every curve, shape (B,)."""
+        x = n**self.gamma
+        return np.asarray(-2.0 * self.gamma * (self.eta * x + 2.0 * self.delta * x * x))
 
 
-def size_weights(scheme: str, runs: FloatArray, variance: FloatArray) -> FloatArray:
-    """Total weight of each size, F_i · w_ij, under one of the three schemes of Fig. 2.
+def fit_means(
+    n: FloatArray,
+    runs: FloatArray,
+    mean: FloatArray,
+    variance: FloatArray,
+    form: str = "power",
+    weights: str = "size",
+    constants: Constants = Constants(),  # noqa: B008 (frozen)
+) -> PowerFits:
+    """Fit B curves measured at the same sizes, each with its own σ̂² of the variance model.
 
     Parameters
     ----------
-    scheme : {"size", "run", "none"}
-        w_ij = 1/(F_i σ_i²), 1/σ_i² or 1.
-    runs, variance : ndarray, shape (..., S)
-        F_i and the modelled σ_i².
+    n : ndarray, shape (S,)
+        Training sizes.
+    runs : ndarray, shape (S,) or (B, S)
+        Number of runs at each size, F_i.
+    mean, variance : ndarray, shape (B, S)
+        Mean and variance of the runs in points and points²; the variance is ignored where runs < 2 or where it is NaN.
+    form, weights, constants
+        As in :func:`fit_learning_curve`.
     """
-    if scheme == "size":
-        return 1.0 / variance
-    if scheme == "run":
-        return runs / variance
-    if scheme == "none":
-        return np.broadcast_to(runs, np.broadcast_shapes(runs.shape, variance.shape))
-    raise InputError(f"weights={scheme!r} is not known: use one of {', '.join(map(repr, WEIGHTS))}.")
+    s0 = constants.sigma0_squared
+    modelled = size_variance(n, slope_variance(n, runs, variance, s0)[:, None], s0)
+    return fit_power(n, mean, size_weights(weights, runs, modelled), form, constants)
 
 
 def fit_power(
     n: FloatArray,
     mean: FloatArray,
     weight: FloatArray,
-    *,
-    gammas: FloatArray = GAMMA_GRID,
-    prior: float = PRIOR,
-    terms: int = 2,
+    form: str = "power",
+    constants: Constants = Constants(),  # noqa: B008 (frozen)
 ) -> PowerFits:
-    """Minimise G(γ) + λ|γ + ½| over a grid of γ for B curves measured at the same sizes.
+    """Minimise G(γ) + λ|γ + ½| (Eq. 4) over the grid of γ, for B curves measured at the same sizes.
 
     Parameters
     ----------
     n : ndarray, shape (S,)
         Training sizes.
     mean : ndarray, shape (B, S)
-        Mean error at each size.
+        Mean error at each size, in points.
     weight : ndarray, shape (B, S) or (1, S)
         Total weight of each size.
-    gammas : ndarray, shape (G,)
-        Values of γ to try.
-    prior : float
-        λ; 0 leaves the prior out.
-    terms : {2, 3}
-        2 for α + η n^γ, 3 to add δ n^2γ.
+    form, constants
+        As in :func:`fit_learning_curve`.
     """
+    check_choice("form", form, tuple(FORMS))
+    free, terms = FORMS[form]
+    gammas = GAMMA_GRID if free else np.array([-0.5])
+    if constants.gamma is not None:
+        gammas = np.array([float(constants.gamma)])
     logs = np.log(n)
     origin = float(logs.sum()) / len(logs)
     # exp(γ(log n − origin)) − 1 spans the same curves as n^γ and stays well conditioned at γ → 0.
     basis = np.expm1(np.multiply.outer(gammas, logs - origin))
-    penalty = prior * np.abs(gammas + 0.5)
+    penalty = constants.prior * np.abs(gammas + 0.5)
     fit = _fit_two if terms == 2 else _fit_three
     blocks = [
         fit(basis, mean[i : i + _BLOCK], weight if len(weight) == 1 else weight[i : i + _BLOCK], penalty)
         for i in range(0, len(mean), _BLOCK)
     ]
-    joined = blocks[0] if len(blocks) == 1 else tuple(map(np.concatenate, zip(*blocks, strict=True)))
-    level, slope, curve, index, objective = joined
+    level, slope, curve, index, objective = (
+        blocks[0] if len(blocks) == 1 else tuple(map(np.concatenate, zip(*blocks, strict=True)))
+    )
     gamma = gammas[index.astype(np.intp)]
     shift = np.exp(-gamma * origin)
     # level + slope·b + curve·b² with b = x − 1, rewritten in powers of n.
-    return PowerFits(
-        alpha=level - slope + curve,
-        eta=(slope - 2.0 * curve) * shift,
-        delta=curve * shift**2,
-        gamma=gamma,
-        objective=objective,
-    )
+    return PowerFits(level - slope + curve, (slope - 2.0 * curve) * shift, curve * shift**2, gamma, objective)
 
 
 def _fit_two(basis: FloatArray, mean: FloatArray, weight: FloatArray, penalty: FloatArray) -> tuple[FloatArray, ...]:
@@ -205,22 +218,57 @@ def _fit_three(basis: FloatArray, mean: FloatArray, weight: FloatArray, penalty:
     return level, s, c, index.astype(np.float64), objective
 
 
-def fit_replicates(
-    data: Replicates,
-    form: str = "power",
-    weights: str = "size",
-    constants: Constants = Constants(),  # noqa: B008 (frozen)
-) -> PowerFits:
-    """Fit one curve to grouped runs in points (B = 1), the variance model included."""
-    spread = data.run_variance(constants.sigma0_squared)
-    return fit_power(
-        data.n,
-        data.mean[None],
-        size_weights(weights, data.runs, spread)[None],
-        gammas=gamma_grid(form, constants.gamma),
-        prior=constants.prior,
-        terms=FORMS[form][1],
-    )
+def size_weights(scheme: str, runs: FloatArray, variance: FloatArray) -> FloatArray:
+    """Total weight of each size, F_i · w_ij, under one of the three schemes of Fig. 2.
+
+    Parameters
+    ----------
+    scheme : {"size", "run", "none"}
+        w_ij = 1/(F_i σ_i²), 1/σ_i² or 1.
+    runs, variance : ndarray, shape (..., S)
+        F_i and the modelled σ_i².
+    """
+    if scheme == "size":
+        return 1.0 / variance
+    if scheme == "run":
+        return runs / variance
+    check_choice("weights", scheme, WEIGHTS)
+    return np.broadcast_to(runs, np.broadcast_shapes(runs.shape, variance.shape))
+
+
+def slope_variance(
+    n: FloatArray, runs: FloatArray, variance: FloatArray, sigma0_squared: float | FloatArray = SIGMA0_SQUARED
+) -> FloatArray:
+    """Estimate σ̂² of the variance model σ_i² = σ0² + σ̂²/n_i.
+
+    σ̂² = [Σ (F_i − 1)(s_i² − σ0²)/n_i] / [Σ (F_i − 1)/n_i²] over sizes with F_i ≥ 2, clipped at 0;
+    0 where no size is replicated. Hoiem et al. 2021, §3.1.
+
+    Parameters
+    ----------
+    n, runs : ndarray, shape (S,) or (curves, S)
+        Sizes and number of runs.
+    variance : ndarray, shape (..., S)
+        s_i² at ddof 1; ignored where runs < 2 or where it is NaN.
+    sigma0_squared : float
+        σ0², in the square of the unit of the errors.
+    """
+    known = (runs > 1.0) & np.isfinite(variance)
+    free = np.where(known, (runs - 1.0) / n, 0.0)
+    above = (free * np.where(known, variance - sigma0_squared, 0.0)).sum(axis=-1)
+    below = np.maximum((free / n).sum(axis=-1), 1e-300)
+    return np.asarray(np.maximum(above / below, 0.0))
+
+
+def size_variance(
+    n: FloatArray, sigma_hat_squared: float | FloatArray, sigma0_squared: float | FloatArray
+) -> FloatArray:
+    """σ_i² = σ0² + σ̂²/n_i: the variance of one run at each size.
+
+    Kept a hair above 0, so that runs that agree exactly still have a weight.
+    """
+    modelled = np.asarray(sigma0_squared + sigma_hat_squared / n, dtype=np.float64)
+    return np.maximum(modelled, 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,54 +343,40 @@ class Replicates:
         return np.asarray(np.sqrt(moderated / self.runs))
 
 
-def group_runs(n: ArrayLike, error: ArrayLike) -> Replicates:
-    """Group one error per run by training size.
+def group_runs(
+    n: ArrayLike, error: ArrayLike, runs: ArrayLike | None = None, variance: ArrayLike | None = None
+) -> Replicates:
+    """Group errors by training size.
 
     Parameters
     ----------
-    n, error : array_like, shape (runs,)
+    n, error : array_like, shape (rows,)
         Training size and error of each run, in any order; equal sizes are replicates.
+    runs, variance : array_like, shape (rows,), optional
+        Where a row is a mean: over how many runs (default 1), and their variance at ddof 1. Rows of equal size are
+        pooled.
     """
     sizes, values = as_floats(n, "n"), as_floats(error, "error")
-    check_sizes(sizes, values)
-    order = sizes.argsort(kind="stable")
-    sizes, values = sizes[order], values[order]
-    starts = np.flatnonzero(np.concatenate([[True], sizes[1:] != sizes[:-1]]))
-    runs = np.concatenate([starts[1:], [len(sizes)]]) - starts
-    mean = np.add.reduceat(values, starts) / runs
-    square = np.add.reduceat((values - mean.repeat(runs)) ** 2, starts)
-    variance = np.where(runs > 1, square / np.maximum(runs - 1, 1), np.nan)
-    return Replicates(sizes[starts], runs.astype(np.float64), mean, variance)
-
-
-def from_means(n: ArrayLike, mean: ArrayLike, runs: ArrayLike | None, variance: ArrayLike | None) -> Replicates:
-    """Take means over runs as they are; rows of equal size are pooled.
-
-    Parameters
-    ----------
-    n, mean : array_like, shape (rows,)
-        Size and mean error of each row.
-    runs, variance : array_like, shape (rows,), optional
-        Over how many runs each mean goes (default 1), and their variance at ddof 1.
-    """
-    sizes, values = as_floats(n, "n"), as_floats(mean, "error")
-    check_sizes(sizes, values)
+    _check_rows(sizes, values)
     counts = _row_values("runs", runs, sizes, default=1.0)
     spread = _row_values("variance", variance, sizes, default=np.nan)
     if (counts < 1).any() or not np.isfinite(counts).all():
-        raise InputError("runs must be at least 1 for every size: it counts the trained models.")
+        raise InputError("must be at least 1 for every size: it counts the trained models.", argument="runs")
     if (spread < 0).any() or np.isinf(spread).any():
-        raise InputError("variance must be finite and not negative (NaN where it is unknown).")
-    unique, index = np.unique(sizes, return_inverse=True)
-    total = np.bincount(index, counts).astype(np.float64)
-    pooled = np.bincount(index, counts * values) / total
-    inner = np.where(counts > 1, (counts - 1) * spread, 0.0)
-    square = np.bincount(index, inner + counts * (values - pooled[index]) ** 2)
-    variance_out = np.where(total > 1, square / np.maximum(total - 1, 1), np.nan)
-    return Replicates(unique, total, pooled, variance_out)
+        raise InputError("must be finite and not negative (NaN where it is unknown).", argument="variance")
+    order = sizes.argsort(kind="stable")
+    sizes, values, counts, spread = (v[order] for v in (sizes, values, counts, spread))
+    starts = np.flatnonzero(np.concatenate([[True], sizes[1:] != sizes[:-1]]))
+    rows = np.diff(np.append(starts, len(sizes)))
+    total = np.add.reduceat(counts, starts)
+    mean = np.add.reduceat(counts * values, starts) / total
+    # Within rows plus between rows; a row of one run has no variance of its own.
+    within = np.where(counts > 1, (counts - 1) * spread, 0.0)
+    square = np.add.reduceat(within + counts * (values - mean.repeat(rows)) ** 2, starts)
+    return Replicates(sizes[starts], total, mean, np.where(total > 1, square / np.maximum(total - 1, 1), np.nan))
 
 
-def check_sizes(n: FloatArray, error: FloatArray) -> None:
+def _check_rows(n: FloatArray, error: FloatArray) -> None:
     """Raise if sizes and errors cannot be runs of one learning curve."""
     if n.ndim != 1 or error.ndim != 1:
         raise InputError(
@@ -355,45 +389,10 @@ def check_sizes(n: FloatArray, error: FloatArray) -> None:
             "run (repeat the size for replicates)."
         )
     if len(n) == 0:
-        raise InputError("n and error are empty: a curve needs runs at two sizes at the least.")
+        raise InputError("n and error are empty: a curve needs runs at two sizes or more.")
     if not np.isfinite(n).all() or (n <= 0).any():
         bad = n[~(np.isfinite(n) & (n > 0))][0]
-        raise InputError(f"n holds {bad:g}: training sizes must be positive and finite.")
-
-
-def slope_variance(
-    n: FloatArray, runs: FloatArray, variance: FloatArray, sigma0_squared: float | FloatArray = SIGMA0_SQUARED
-) -> FloatArray:
-    """Estimate σ̂² of the variance model σ_i² = σ0² + σ̂²/n_i.
-
-    σ̂² = [Σ (F_i − 1)(s_i² − σ0²)/n_i] / [Σ (F_i − 1)/n_i²] over sizes with F_i ≥ 2, clipped at 0;
-    0 where no size is replicated. Hoiem et al. 2021, §3.1.
-
-    Parameters
-    ----------
-    n, runs : ndarray, shape (S,) or (curves, S)
-        Sizes and number of runs.
-    variance : ndarray, shape (..., S)
-        s_i² at ddof 1; ignored where runs < 2 or where it is NaN.
-    sigma0_squared : float
-        σ0², in the square of the unit of the errors.
-    """
-    known = (runs > 1.0) & np.isfinite(variance)
-    free = np.where(known, (runs - 1.0) / n, 0.0)
-    above = (free * np.where(known, variance - sigma0_squared, 0.0)).sum(axis=-1)
-    below = np.maximum((free / n).sum(axis=-1), 1e-300)
-    return np.asarray(np.maximum(above / below, 0.0))
-
-
-def size_variance(
-    n: FloatArray, sigma_hat_squared: float | FloatArray, sigma0_squared: float | FloatArray
-) -> FloatArray:
-    """σ_i² = σ0² + σ̂²/n_i: the variance of one run at each size.
-
-    Kept a hair above 0, so that runs that agree exactly still have a weight.
-    """
-    modelled = np.asarray(sigma0_squared + sigma_hat_squared / n, dtype=np.float64)
-    return np.maximum(modelled, 1e-12)
+        raise InputError(f"holds {bad:g}: training sizes must be positive and finite.", argument="n")
 
 
 def _row_values(name: str, values: ArrayLike | None, like: FloatArray, default: float) -> FloatArray:
@@ -401,11 +400,8 @@ def _row_values(name: str, values: ArrayLike | None, like: FloatArray, default: 
         return np.full(like.shape, default)
     array = np.broadcast_to(as_floats(values, name), np.shape(values) or like.shape)
     if array.shape != like.shape:
-        raise InputError(f"{name} has shape {array.shape} and n has {like.shape}: one entry per row.")
+        raise InputError(f"has shape {array.shape} and n has {like.shape}: give one entry per row.", argument=name)
     return array
-
-
-# From the user's unit to percentage points, in which the paper's constants hold, and back.
 
 
 @dataclass(frozen=True)

@@ -11,22 +11,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.learning.curve import Curve, check_size
-from curvewise.learning.fit import build_curve, check_form
+from curvewise.learning.fit import build_curve
 from curvewise.learning.power import (
     FORMS,
     Constants,
+    PowerFits,
     Replicates,
     fit_power,
-    from_means,
-    gamma_grid,
     group_runs,
     scale_for,
     size_variance,
-    size_weights,
     slope_variance,
 )
 from curvewise.stats.intervals import paired_t_test
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit, as_floats
 
@@ -57,7 +55,7 @@ class LeaveOneSizeOut(Result):
         Root mean square, over curves, of predicted minus measured mean, in the unit given.
     average : ndarray, shape (K,)
         Mean of ``rmse`` over sizes.
-    p_value : ndarray, shape (K,)
+    pvalue : ndarray, shape (K,)
         Paired t-test of absolute errors over curves and sizes against the first row (NaN there).
     """
 
@@ -67,25 +65,25 @@ class LeaveOneSizeOut(Result):
     sizes: FloatArray
     rmse: FloatArray
     average: FloatArray
-    p_value: FloatArray
+    pvalue: FloatArray
     curves: int
     unit: Unit
     warnings: tuple[str, ...] = ()
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """The layout of the paper's Fig. 2: form, weights, R², RMSE per size, average, p."""
-        by_size = {format_number(n): self.rmse[:, i] for i, n in enumerate(self.sizes)}
+        by_size = {f"rmse_{n:g}": self.rmse[:, i] for i, n in enumerate(self.sizes)}
         return {
             "form": list(self.forms),
             "weights": list(self.weights),
-            "R2": self.r_squared,
+            "r_squared": self.r_squared,
             **by_size,
             "average": self.average,
-            "p_value": self.p_value,
+            "pvalue": self.pvalue,
         }
 
-    def summary(self) -> str:
-        """Which row predicts best, and against what."""
+    def sentences(self) -> str:
+        """State which row predicts best, and against what."""
         best = int(np.nanargmin(self.average))
         text = (
             f"Over {self.curves} curve(s), the mean error at a size left out is predicted best by"
@@ -96,7 +94,7 @@ class LeaveOneSizeOut(Result):
         if "last" in self.forms:
             carried = float(self.average[self.forms.index("last")])
             text += f" (the nearest size carried over: {format_number(carried)}{self.unit.suffix})"
-        return " ".join([text + ".", *(f"Beware: {w}" for w in self.warnings)])
+        return f"{text}."
 
 
 def leave_one_size_out(
@@ -134,16 +132,19 @@ def leave_one_size_out(
         raise InputError("n, error, runs and variance must have one entry per row each.")
     given = {k: np.broadcast_to(v, given["n"].shape) for k, v in given.items()}
     if variance is not None and runs is None:
-        raise InputError("variance needs runs=: over how many runs each mean was taken.")
+        raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     curves = _by_learner(given, learner)
-    rows = _rows(forms, weights)
+    if forms is None and weights is None:
+        rows = [*PAPER_ROWS, ("auto", "size"), ("last", "size")]
+    else:
+        rows = [(f, w) for f in forms or ("power",) for w in weights or ("size",)]
     sizes = curves[0].n
     for data in curves:
         if len(data.n) < 3:
             raise InputError("n needs at least three sizes per curve to leave one out.")
         sizes = np.intersect1d(sizes, data.n)
     if len(sizes) == 0:
-        raise InputError("learner: the curves share no size, so no size can be scored for all.")
+        raise InputError("the curves share no size, so no size can be scored for all.", argument="learner")
     misses = np.array([[_misses(d, sizes, f, w, kind, constants) for d in curves] for f, w in rows])
     flat = np.abs(misses).reshape(len(rows), -1)
     p = [np.nan, *(paired_t_test(row, flat[0]) for row in flat[1:])]
@@ -157,7 +158,7 @@ def leave_one_size_out(
         sizes=sizes,
         rmse=rmse,
         average=rmse.mean(axis=1),
-        p_value=np.array(p),
+        pvalue=np.array(p),
         curves=len(curves),
         unit=kind,
     )
@@ -165,27 +166,12 @@ def leave_one_size_out(
 
 def _by_learner(columns: dict[str, NDArray[Any]], learner: ArrayLike | None) -> list[Replicates]:
     if learner is None:
-        return [_grouped(columns)]
+        return [group_runs(**columns)]
     names = np.asarray(learner).astype(str)
     shape = columns["n"].shape
     if names.shape != shape:
         raise InputError(f"learner has shape {names.shape} and n has {shape}: one name per run.")
-    return [_grouped({c: v[names == k] for c, v in columns.items()}) for k in dict.fromkeys(names.tolist())]
-
-
-def _grouped(columns: dict[str, NDArray[Any]]) -> Replicates:
-    if "runs" not in columns:
-        return group_runs(columns["n"], columns["error"])
-    return from_means(columns["n"], columns["error"], columns["runs"], columns.get("variance"))
-
-
-def _rows(forms: Sequence[str] | None, weights: Sequence[str] | None) -> list[tuple[str, str]]:
-    if forms is None and weights is None:
-        return [*PAPER_ROWS, ("auto", "size"), ("last", "size")]
-    rows = [(f, w) for f in forms or ("power",) for w in weights or ("size",)]
-    for form, _ in rows:
-        check_form(form)
-    return rows
+    return [group_runs(**{c: v[names == k] for c, v in columns.items()}) for k in dict.fromkeys(names.tolist())]
 
 
 def _misses(
@@ -203,9 +189,6 @@ def _misses(
             predicted = curve.error_at(float(size))
         out.append(predicted - float(data.mean[held][0]))
     return np.array(out)
-
-
-# How far estimates move when there is one run at each of a few sizes: the paper's Fig. 9.
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,27 +222,26 @@ class Stability(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per form."""
-        outside = {f"RMSE at {format_number(n)}": self.held_out_rmse[:, i] for i, n in enumerate(self.held_out)}
+        outside = {f"rmse_{n:g}": self.held_out_rmse[:, i] for i, n in enumerate(self.held_out)}
         return {
             "form": list(self.forms),
-            "e_N std": self.error_std,
-            "beta_N std": self.data_reliance_std,
-            "gamma std": self.gamma_std,
-            "alpha std": self.alpha_std,
+            "e_N_std": self.error_std,
+            "beta_N_std": self.data_reliance_std,
+            "gamma_std": self.gamma_std,
+            "alpha_std": self.alpha_std,
             **outside,
         }
 
-    def summary(self) -> str:
-        """How far e_N and β_N can be trusted from one run per size."""
+    def sentences(self) -> str:
+        """State how far e_N and β_N can be trusted from one run per size."""
         unit = self.unit.suffix
-        text = (
+        return (
             f"From one run at each of a few sizes, over {self.draws} draws, e_N at n ="
             f" {format_number(self.at)} has a standard deviation of"
             f" {format_number(float(self.error_std[0]))}{unit} and β_N of"
             f" {format_number(float(self.data_reliance_std[0]))}{unit} with form {self.forms[0]}; the"
             f" asymptote of {format_number(float(self.alpha_std[0]))}{unit}."
         )
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
 
 
 def measure_stability(
@@ -300,68 +282,47 @@ def measure_stability(
     scale = scale_for(kind, data.mean)
     used = data.n[-4:] if sizes is None else np.unique(np.asarray(sizes, dtype=np.float64))
     if not np.isin(used, data.n).all() or len(used) < 2:
-        raise InputError("sizes must be at least two of the sizes that were measured.")
+        raise InputError("must be at least two of the sizes that were measured.", argument="sizes")
     unknown = [f for f in forms if f not in FORMS]
     if unknown or draws < 2:
         raise InputError(f"forms must be among {', '.join(FORMS)} and draws at least 2.")
-    centre, spread = _moments(data, scale.factor, scale.sign, constants)
+    points = Replicates(data.n, data.runs, scale.points(data.mean), data.variance * scale.factor**2)
+    # The variance of one run, modelled where there is only one.
+    spread = np.where(data.runs > 1, points.variance, points.run_variance(constants.sigma0_squared))
     keep = np.isin(data.n, used)
-    generator = np.random.default_rng(rng)
-    points = centre[keep] + np.sqrt(spread[keep]) * generator.standard_normal((draws, keep.sum()))
+    noise = np.random.default_rng(rng).standard_normal((draws, keep.sum()))
+    drawn = points.mean[keep] + np.sqrt(spread[keep]) * noise
     size = float(used[-1]) if at is None else check_size(at, "at")
     held = data.n[~keep]
-    rows = [_stability_row(form, used, points, spread[keep], size, held, centre[~keep], constants) for form in forms]
-    columns = [np.array(c) / scale.factor for c in zip(*rows, strict=True)]
+    deviations, misses = [], []
+    for form in forms:
+        fits, row = _spreads(form, used, drawn, spread[keep], size, constants)
+        deviations.append(row)
+        misses.append(np.sqrt(((fits.errors_at(held) - points.mean[~keep]) ** 2).mean(axis=0)))
+    error_std, reliance_std, gamma_std, alpha_std = np.array(deviations).T
     return Stability(
         forms=tuple(forms),
         at=size,
         draws=draws,
-        error_std=columns[0],
-        data_reliance_std=columns[1],
-        gamma_std=columns[2] * scale.factor,
-        alpha_std=columns[3],
+        error_std=error_std / scale.factor,
+        data_reliance_std=reliance_std / scale.factor,
+        gamma_std=gamma_std,
+        alpha_std=alpha_std / scale.factor,
         held_out=held,
-        held_out_rmse=columns[4],
+        held_out_rmse=np.array(misses) / scale.factor,
         unit=kind,
     )
 
 
-def _moments(data: Replicates, factor: float, sign: float, constants: Constants) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of one run at each size in points; modelled where there is one run."""
-    variance = data.variance * factor**2
-    s0 = constants.sigma0_squared
-    points = Replicates(data.n, data.runs, data.mean * factor * sign, variance)
-    modelled = points.run_variance(s0)
-    return points.mean, np.where(data.runs > 1, variance, modelled)
-
-
-def _stability_row(
-    form: str,
-    n: FloatArray,
-    points: FloatArray,
-    spread: FloatArray,
-    at: float,
-    held: FloatArray,
-    truth: FloatArray,
-    constants: Constants,
-) -> tuple[Any, ...]:
-    weight = size_weights("size", np.ones_like(n), np.maximum(spread, constants.sigma0_squared))
-    fits = fit_power(
-        n, points, weight[None], gammas=gamma_grid(form, constants.gamma), prior=constants.prior, terms=FORMS[form][1]
-    )
-
-    def curve(size: FloatArray | float) -> FloatArray:
-        x = np.asarray(size) ** fits.gamma[:, None]
-        return np.asarray(fits.alpha[:, None] + fits.eta[:, None] * x + fits.delta[:, None] * x * x)
-
-    x = at**fits.gamma
-    reliance = -2.0 * fits.gamma * (fits.eta * x + 2.0 * fits.delta * x * x)
-    outside = np.sqrt(((curve(held) - truth) ** 2).mean(axis=0)) if len(held) else np.zeros(0)
-    spreads = (curve(at).std(), reliance.std(), fits.gamma.std(), fits.alpha.std())
-    return (*spreads, outside)
-
-
-# Whether the variance model σ0² + σ̂²/n describes the spread of runs.
+def _spreads(
+    form: str, n: FloatArray, points: FloatArray, spread: FloatArray, at: float, constants: Constants
+) -> tuple[PowerFits, list[float]]:
+    """Fits to each draw (draws, S), and the standard deviations of e_N, β_N, γ and α over the draws."""
+    # σ0² keeps a size whose runs happen to agree from taking all the weight.
+    weight = 1.0 / np.maximum(spread, constants.sigma0_squared)
+    fits = fit_power(n, points, weight[None], form, constants)
+    quantities = (fits.errors_at(at), fits.reliance_at(at), fits.gamma, fits.alpha)
+    return fits, [float(q.std()) for q in quantities]
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +335,7 @@ class VarianceCheck(Result):
         Sizes with replicates in at least one curve.
     measured, modelled : ndarray, shape (S,)
         Mean over curves, weighted by degrees of freedom, of s² and of σ0² + σ̂²/n.
-    p_value : float
+    pvalue : float
         Simulated, that measured and modelled keep one ratio over the sizes; NaN with one size.
         Small means that the spread does not fall as the model says. With few runs at the large
         sizes it has little power.
@@ -384,7 +345,7 @@ class VarianceCheck(Result):
     measured: FloatArray
     modelled: FloatArray
     freedom: FloatArray
-    p_value: float
+    pvalue: float
     curves: int
     unit: Unit
     warnings: tuple[str, ...] = ()
@@ -396,15 +357,15 @@ class VarianceCheck(Result):
             "measured": self.measured,
             "modelled": self.modelled,
             "ratio": self.measured / self.modelled,
-            "degrees of freedom": self.freedom,
+            "degrees_of_freedom": self.freedom,
         }
 
-    def summary(self) -> str:
-        """Whether σ0² + σ̂²/n describes the spread of the runs."""
-        verdict = "does not describe" if self.p_value < 0.01 else "is consistent with"
+    def sentences(self) -> str:
+        """State whether σ0² + σ̂²/n describes the spread of the runs."""
+        verdict = "does not describe" if self.pvalue < 0.01 else "is consistent with"
         return (
             f"The variance model σ0² + σ̂²/n {verdict} the spread of the runs of {self.curves}"
-            f" curve(s) at {len(self.n)} sizes (p = {self.p_value:.2g})."
+            f" curve(s) at {len(self.n)} sizes (p = {self.pvalue:.2g})."
         )
 
 
@@ -423,7 +384,7 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
     if isinstance(curves, Curve):
         curves = [curves]
     if not curves or len({c.unit for c in curves}) > 1:
-        raise InputError("curves must be a list of fitted curves in one unit.")
+        raise InputError("must be a list of fitted curves in one unit.", argument="curves")
     parts = [_part(c) for c in curves]
     if not any(len(p.n) for p in parts):
         raise InputError("curves hold no replicated size: there is no spread to check.")
@@ -439,7 +400,7 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
         measured=pooled[0],
         modelled=expected[0],
         freedom=freedom,
-        p_value=float("nan") if len(sizes) < 2 else float((1 + beyond.sum()) / (1 + draws)),
+        pvalue=float("nan") if len(sizes) < 2 else float((1 + beyond.sum()) / (1 + draws)),
         curves=len(curves),
         unit=curves[0].unit,
     )

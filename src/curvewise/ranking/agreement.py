@@ -1,4 +1,4 @@
-"""How well a measure's scores agree with what fine-tuning gave."""
+"""Agreement of a measure's scores with the accuracies after fine-tuning, with intervals."""
 
 from __future__ import annotations
 
@@ -18,10 +18,18 @@ from curvewise.text import format_number
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, as_floats
 
+CORRELATIONS = ("pearson", "kendall", "weighted_kendall")
+_WHOLE = {"pearson": pearson, "kendall": kendall, "weighted_kendall": weighted_kendall}
+_TITLES = {"kendall": "Kendall", "pearson": "Pearson", "weighted_kendall": "weighted Kendall"}
+FEWEST = 4  # with fewer checkpoints nothing can be said of a correlation
+DRAWS = 500  # of the bootstrap over tasks and checkpoints
+PART = 2**20  # pairs of checkpoints that are held at a time
+Places: TypeAlias = NDArray[np.intp]
+
 
 @dataclass(frozen=True, eq=False)
 class RankingAgreement(Result):
-    """How well scores rank checkpoints, on average over tasks.
+    """Agreement of scores with accuracies, on average over tasks.
 
     Attributes
     ----------
@@ -31,7 +39,7 @@ class RankingAgreement(Result):
         By k: how often the best checkpoint is among the k of highest score, and the best accuracy
         among them over the best of all.
     intervals : dict of str to Interval
-        Of each: "kendall", "pearson", "weighted_kendall", "recall@1", "rel@1", …
+        Of each: "kendall", "pearson", "weighted_kendall", "recall_at_1", "rel_at_1", …
     by_task : dict of str to ndarray
         The same numbers for each task.
     n : tuple of int
@@ -39,7 +47,7 @@ class RankingAgreement(Result):
     level : float
         Coverage of the intervals.
     over : {"checkpoints", "checkpoints and tasks"}
-        What the intervals take to be drawn at random.
+        Units that the intervals treat as drawn at random.
     """
 
     kendall: float
@@ -55,13 +63,13 @@ class RankingAgreement(Result):
     warnings: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, list[Any]]:
-        """A row for each number: its estimate, low and high."""
+        """Return a row for each number: its estimate, low and high."""
         return interval_columns(self.intervals)
 
     def summary(self) -> str:
-        """One sentence."""
+        """Return one sentence with all numbers."""
         tasks = "" if len(self.n) == 1 else f" on average over {len(self.n)} tasks"
-        said = ", ".join(f"{_TITLES.get(k, k.capitalize())} {v}" for k, v in self.intervals.items())
+        said = ", ".join(f"{metric_title(k)} {v}" for k, v in self.intervals.items())
         sizes = "–".join(dict.fromkeys((str(min(self.n)), str(max(self.n)))))
         return (
             f"Scores against accuracies of {sizes} checkpoints{tasks}: {said} "
@@ -69,7 +77,13 @@ class RankingAgreement(Result):
         )
 
 
-_TITLES = {"kendall": "Kendall", "pearson": "Pearson", "weighted_kendall": "weighted Kendall"}
+def metric_title(name: str) -> str:
+    """Return the name of a metric as papers write it.
+
+    >>> metric_title("recall_at_1"), metric_title("kendall")
+    ('Recall@1', 'Kendall')
+    """
+    return _TITLES.get(name, name.replace("_at_", "@").capitalize())
 
 
 def ranking_agreement(
@@ -80,7 +94,7 @@ def ranking_agreement(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> RankingAgreement:
-    """Hold the scores of a measure against what fine-tuning gave.
+    """Compare the scores of a measure with the accuracies after fine-tuning.
 
     Parameters
     ----------
@@ -104,8 +118,8 @@ def ranking_agreement(
     Warns
     -----
     CurvewiseWarning
-        If scores or accuracies are missing, all scores of a task are equal, or a task tells
-        nothing, and is in no average, because all its accuracies are equal.
+        If scores or accuracies are missing, all scores of a task are equal, or a task is left out
+        of the averages because all its accuracies are equal.
 
     Notes
     -----
@@ -124,9 +138,9 @@ def ranking_agreement(
     interval would give for accuracies like these; a Recall@k of 0 or 1 in all of T tasks as far
     as a chance that shows this in T. In simulation (``benchmarks/ranking_judging.py``) 95%
     intervals hold 91 to 100% of correlations, and 89 to 100% of Recall@k and Rel@k if scores are
-    normal; of Rel@k of one task as few as 80% with many equal or very uneven accuracies. None
-    knows of a failure that it has not seen: if one score in thirty is far too high, those of one
-    task hold as few as 29%, and of Rel@1 of several 71 to 87%.
+    normal; of Rel@k of one task as few as 80% with many equal or very uneven accuracies. They do
+    not allow for rare failures: if one score in thirty is far too high, those of one task hold as
+    few as 29%, and of Rel@1 of several 71 to 87%.
 
     Examples
     --------
@@ -145,12 +159,16 @@ def ranking_agreement(
 def agree(
     scores: FloatArray, accuracy: FloatArray, k: tuple[int, ...], level: float, rng: np.random.Generator
 ) -> RankingAgreement:
-    """As :func:`ranking_agreement` for matrices that were checked; nothing is warned of."""
-    rows = [_one_task(s, a, k) for s, a in zip(scores, accuracy, strict=True)]
+    """Compute :func:`ranking_agreement` of matrices that were checked, without raising warnings."""
+    names = [f"{name}_at_{count}" for count in k for name in ("recall", "rel")]
+    rows = [
+        {name: _metric(s, a, name) for name in (*names, *CORRELATIONS)} for s, a in zip(scores, accuracy, strict=True)
+    ]
     by_task = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     said = [f"task {t + 1}" for t in range(len(scores))]
     whole = ~np.isnan(scores) & ~np.isnan(accuracy)
-    told = np.array([a.size > 1 and a.min() < a.max() for a in map(_known, scores, accuracy)])
+    known = [a[both] for a, both in zip(accuracy, whole, strict=True)]
+    told = np.array([a.size > 1 and a.min() < a.max() for a in known])
     without = {
         name: np.array([left_out(scores[t], accuracy[t], name) for t in np.flatnonzero(told)]) for name in CORRELATIONS
     }
@@ -159,14 +177,14 @@ def agree(
         name: correlation_interval(name, by_task[name][told], without[name], most, level) for name in CORRELATIONS
     }
     picked = {name: known_mean(v) for name, v in by_task.items() if name not in CORRELATIONS}
-    some = ~np.isnan(by_task[f"recall@{k[0]}"])
+    some = ~np.isnan(by_task[f"recall_at_{k[0]}"])
     chosen = selection_intervals(picked, scores[some], accuracy[some], k, intervals["kendall"], rng)
     return RankingAgreement(
         kendall=intervals["kendall"].estimate,
         pearson=intervals["pearson"].estimate,
         weighted_kendall=intervals["weighted_kendall"].estimate,
-        recall={count: picked[f"recall@{count}"] for count in k},
-        rel={count: picked[f"rel@{count}"] for count in k},
+        recall={count: picked[f"recall_at_{count}"] for count in k},
+        rel={count: picked[f"rel_at_{count}"] for count in k},
         intervals={**chosen, **intervals},
         by_task=by_task,
         n=tuple(whole.sum(axis=1).tolist()),
@@ -176,45 +194,27 @@ def agree(
     )
 
 
-class TaskMetric(NamedTuple):
-    """A number for each task, and for each task without each checkpoint (for correlations)."""
-
-    values: FloatArray
-    without: FloatArray
-
-
-def metric_of_tasks(scores: FloatArray, accuracy: FloatArray, name: str) -> TaskMetric:
-    """One metric of each task, NaN where it tells nothing."""
+def metric_of_tasks(scores: FloatArray, accuracy: FloatArray, name: str) -> tuple[FloatArray, FloatArray]:
+    """Return a metric of each task, and of each task without each checkpoint (of correlations only)."""
     both = list(zip(scores, accuracy, strict=True))
-    values = np.array([_metric(s, a, name) for s, a in both])
-    if name not in CORRELATIONS:
-        return TaskMetric(values, np.zeros((len(scores), 0)))
-    return TaskMetric(values, np.array([left_out(s, a, name) for s, a in both]))
-
-
-def _known(scores: FloatArray, accuracy: FloatArray) -> FloatArray:
-    """Accuracies of the checkpoints that have a score."""
-    return accuracy[~np.isnan(scores) & ~np.isnan(accuracy)]
-
-
-def _one_task(scores: FloatArray, accuracy: FloatArray, k: tuple[int, ...]) -> dict[str, float]:
-    names = [f"{name}@{count}" for count in k for name in ("recall", "rel")]
-    return {name: _metric(scores, accuracy, name) for name in (*names, *CORRELATIONS)}
+    without = [left_out(s, a, name) if name in CORRELATIONS else np.zeros(0) for s, a in both]
+    return np.array([_metric(s, a, name) for s, a in both]), np.array(without)
 
 
 def _metric(scores: FloatArray, accuracy: FloatArray, name: str) -> float:
+    """Return a metric of one task; NaN where it is undefined."""
     if name in CORRELATIONS:
         return correlation(scores, accuracy, name)
     there = ~np.isnan(accuracy)
     s, a = scores[there], accuracy[there]
     if len(a) < 2 or a.min() == a.max() or np.isnan(s).all():
-        return math.nan  # whichever is chosen, nothing is learnt of the scores
-    kind, _, count = name.partition("@")
+        return math.nan  # every choice would score the same
+    kind, _, count = name.partition("_at_")
     return (recall_at if kind == "recall" else rel_at)(s, a, int(count))
 
 
 def accuracy_alarms(accuracy: FloatArray, tasks: Sequence[str], failed: NDArray[np.bool_]) -> list[str]:
-    """What is missing of what fine-tuning gave."""
+    """Return warnings about accuracies."""
     found: dict[str, list[str]] = {}
     for values, task, without in zip(accuracy, tasks, failed, strict=True):
         known = values[~np.isnan(values)]
@@ -222,16 +222,16 @@ def accuracy_alarms(accuracy: FloatArray, tasks: Sequence[str], failed: NDArray[
             text = f"{lost} of {len(values)} checkpoints have no accuracy and are left out."
             found.setdefault(text, []).append(task)
         if len(known) < 2:
-            text = f"{len(known)} checkpoint(s) with an accuracy tell nothing."
+            text = f"{len(known)} checkpoint(s) with an accuracy are too few to rank."
             found.setdefault(text, []).append(task)
         elif known.min() == known.max():
-            text = "all accuracies are equal, which tells nothing and is left out."
+            text = "all accuracies are equal: left out."
             found.setdefault(text, []).append(task)
-    return _said(found, tasks)
+    return _by_task(found, tasks)
 
 
 def score_alarms(scores: FloatArray, accuracy: FloatArray, tasks: Sequence[str]) -> list[str]:
-    """What is missing of scores, where there are accuracies."""
+    """Return warnings about scores of checkpoints that have accuracies."""
     found: dict[str, list[str]] = {}
     for s, a, task in zip(scores, accuracy, tasks, strict=True):
         there = ~np.isnan(a)
@@ -242,29 +242,29 @@ def score_alarms(scores: FloatArray, accuracy: FloatArray, tasks: Sequence[str])
             text = f"{lost} of {len(a)} checkpoints have no score: never chosen, and left out of "
             found.setdefault(text + "correlations.", []).append(task)
         if len(given) > 1 and given.min() == given.max():
-            text = "all scores are equal, which is to rank at random."
+            text = "all scores are equal: the ranking is random."
             found.setdefault(text, []).append(task)
-    return _said(found, tasks)
+    return _by_task(found, tasks)
 
 
-def _said(found: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[str]:
-    """Each text once, with the tasks it is about where it is not about all."""
-    places = {text: "" if len(some) == len(tasks) else ", ".join(some) + ": " for text, some in found.items()}
-    return [places[text] + text for text in found]
+def _by_task(found: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[str]:
+    """Return each text once, after the tasks it is about where it is not about all."""
+    return [("" if len(some) == len(tasks) else ", ".join(some) + ": ") + text for text, some in found.items()]
 
 
 def as_counts(k: int | Sequence[int]) -> tuple[int, ...]:
-    """How many checkpoints can be tried, as a tuple; raise unless they are whole numbers."""
+    """Return the numbers of checkpoints to try as a tuple; raise unless they are whole numbers."""
     given = (k,) if isinstance(k, int | np.integer) else tuple(k)
     for count in given:
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise InputError(f"k={k!r}: give whole numbers from 1 on, such as (1, 3).")
+            raise InputError("give whole numbers from 1 on, such as (1, 3).", argument="k", value=k)
     if not given:
         raise InputError("k is empty: give at least one number, such as (1, 3).")
     return tuple(dict.fromkeys(int(count) for count in given))
 
 
 def _matrices(scores: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return scores and accuracies as matrices of tasks by checkpoints."""
     given = {"scores": as_floats(scores, "scores"), "accuracy": as_floats(accuracy, "accuracy")}
     for name, values in given.items():
         if values.ndim not in (1, 2) or not values.size:
@@ -285,28 +285,22 @@ def _matrices(scores: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, Float
     return s, a
 
 
-# How far metrics of a ranking would move with other checkpoints and other tasks.
-
-FEWEST = 4  # with fewer checkpoints nothing can be said of a correlation
-DRAWS = 500
-
-
-class Spread(NamedTuple):
+class MeanError(NamedTuple):
     """Standard error of a mean over tasks, and its degrees of freedom."""
 
     error: float
     degrees: float
 
     def half(self, level: float) -> float:
-        """Half the width of an interval."""
+        """Return half the width of the interval."""
         return float(stdtrit(self.degrees, 0.5 + level / 2)) * self.error
 
 
-def two_way(values: FloatArray, without: FloatArray) -> Spread:
-    """Spread of a mean over tasks when tasks and checkpoints are both drawn at random.
+def two_way(values: FloatArray, without: FloatArray) -> MeanError:
+    """Return the error of a mean over tasks when tasks and checkpoints are both drawn at random.
 
     The variance over tasks and the jackknife's over checkpoints, each left out of every task at
-    once, are added; what both count is counted twice, which is on the safe side.
+    once, are added. The part that both contain is counted twice, which is conservative.
 
     Parameters
     ----------
@@ -319,42 +313,39 @@ def two_way(values: FloatArray, without: FloatArray) -> Spread:
     over_tasks = float(np.var(values, ddof=1)) / tasks if tasks > 1 else 0.0
     total = over_tasks + over_checkpoints
     if not total:
-        return Spread(0.0, 1.0)
+        return MeanError(0.0, 1.0)
+    # Degrees of freedom of a sum of variances (Satterthwaite).
     parts = over_checkpoints**2 / (size - 1)
     parts += over_tasks**2 / (tasks - 1) if tasks > 1 else 0.0
-    return Spread(math.sqrt(total), total**2 / parts)
+    return MeanError(math.sqrt(total), total**2 / parts)
 
 
 def correlation_interval(name: str, values: FloatArray, without: FloatArray, n: int, level: float) -> Interval:
-    """Interval of a mean correlation over tasks, the largest of which has n checkpoints."""
+    """Return the interval of a mean correlation over tasks, the largest of which has n checkpoints."""
     if not len(values):
         return Interval(math.nan, math.nan, math.nan, level)
     mean, spread = float(values.mean()), two_way(values, without)
     if n < FEWEST:
         return Interval(mean, -1.0, 1.0, level)
     if 1 - abs(mean) < 1e-9:
-        # Disjoint pairs are independent: so many would not all agree if τ were further away.
+        # All pairs agree, and the jackknife is 0. Disjoint pairs are independent: n/2 of them would not all agree, at
+        # this level, if τ were further away.
         edge = 2 * (1 - level) ** (1 / (n // 2)) - 1
         low, high = (edge, 1.0) if mean > 0 else (-1.0, -edge)
         return Interval(mean, low, high, level)
     half, middle = spread.half(level), math.atanh(mean)
-    least = _least(name, n, level) if len(values) == 1 else 0.0
+    least = 0.0
+    if len(values) == 1:
+        # Half the width for normal pairs, on the scale of artanh: a jackknife of few checkpoints, some of them equal,
+        # may come out far too small by chance. Variances are Fisher's for Pearson's correlation, and that of Fieller,
+        # Hartley and Pearson 1957 for Kendall's τ.
+        variance = 1 / (n - 3) if name == "pearson" else 0.437 / max(n - 4, 1)
+        least = float(ndtri(0.5 + level / 2)) * math.sqrt(variance)
     if name == "pearson":
         half = max(half / (1 - mean**2), least)
         return Interval(mean, math.tanh(middle - half), math.tanh(middle + half), level)
     low, high = (min(mean - half, math.tanh(middle - least)), max(mean + half, math.tanh(middle + least)))
     return Interval(mean, max(-1.0, low), min(1.0, high), level)
-
-
-def _least(name: str, n: int, level: float) -> float:
-    """What half a width is for normal pairs, as an inverse hyperbolic tangent.
-
-    A jackknife of few checkpoints, of which some are equal, may come out far too small by chance.
-    Variances are Fisher's for Pearson's correlation, and that of Fieller, Hartley and Pearson 1957
-    for Kendall's τ.
-    """
-    variance = 1 / (n - 3) if name == "pearson" else 0.437 / max(n - 4, 1)
-    return float(ndtri(0.5 + level / 2)) * math.sqrt(variance)
 
 
 def selection_intervals(
@@ -365,38 +356,36 @@ def selection_intervals(
     kendall: Interval,
     rng: np.random.Generator,
 ) -> dict[str, Interval]:
-    """Intervals of Recall@k and Rel@k: see :func:`ranking_agreement`."""
+    """Return intervals of Recall@k and Rel@k; see the notes of :func:`ranking_agreement`."""
     level, several = kendall.level, len(scores) > 1
     if not len(scores):
         return {name: Interval(math.nan, math.nan, math.nan, level) for name in estimates}
-    imagined = _imagined(scores, accuracy, k, (kendall.low, kendall.high), rng)
+    normal = _with_normal_scores(scores, accuracy, k, (kendall.low, kendall.high), rng)
     drawn = resampled(scores, accuracy, k, rng) if several else {}
     found = {}
     for name, value in estimates.items():
         recalled = several and name.startswith("recall")
-        ends = [value] if recalled else [value, *imagined[name]]
+        ends = [value] if recalled else [value, *normal[name]]
         if several:
-            ends += _quantiles(drawn[name], level)
+            known = drawn[name][~np.isnan(drawn[name])]
+            ends += np.quantile(known, [(1 - level) / 2, (1 + level) / 2]).tolist() if len(known) else []
         low, high = math.nan, math.nan
         if not math.isnan(value):
             low, high = float(np.nanmin(ends)), float(np.nanmax(ends))
         if recalled and value in (0.0, 1.0):
-            low, high = _never_or_always((low, high), value, len(scores), level)
+            # Draws from tasks that are all alike hide that others may differ: a chance this far off shows the same
+            # in every one of them with probability 1 − level.
+            far = (1 - level) ** (1 / len(scores))
+            low, high = (min(low, far), high) if value else (low, max(high, 1 - far))
         found[name] = Interval(value, low, high, level=level)
     return found
 
 
-def _never_or_always(ends: tuple[float, float], value: float, tasks: int, level: float) -> tuple[float, float]:
-    """Draws from tasks that are all alike hide that others may differ: so many allow this."""
-    far = (1 - level) ** (1 / tasks)
-    return (min(ends[0], far), ends[1]) if value else (ends[0], max(ends[1], 1 - far))
-
-
-def _imagined(
+def _with_normal_scores(
     scores: FloatArray, accuracy: FloatArray, k: tuple[int, ...], taus: tuple[float, ...], rng: np.random.Generator
 ) -> dict[str, list[float]]:
-    """Means over tasks if accuracies were ranked by normal scores with each of these τ."""
-    names = [f"{name}@{count}" for count in k for name in ("recall", "rel")]
+    """Return means over tasks of Recall@k and Rel@k if scores and accuracies were normal with each of these τ."""
+    names = [f"{name}_at_{count}" for count in k for name in ("recall", "rel")]
     kept: dict[str, list[list[float]]] = {name: [] for name in names}
     draws = max(DRAWS // len(scores), 100)
     for s, a in zip(scores, accuracy, strict=True):
@@ -407,7 +396,7 @@ def _imagined(
         drawn = values[np.argsort(np.argsort(quality, axis=1), axis=1)]
         rows = []
         for tau in taus:
-            r = math.sin(math.pi * tau / 2)
+            r = math.sin(math.pi * tau / 2)  # Pearson's r of normal pairs with this τ (Greiner)
             rows.append(drawn_selections(r * quality + math.sqrt(1 - r * r) * chance, drawn, k, rng))
         for name in names:
             kept[name].append([float(np.mean(row[name])) for row in rows])
@@ -419,7 +408,7 @@ def _imagined(
 def resampled(
     scores: FloatArray, accuracy: FloatArray, k: tuple[int, ...], rng: np.random.Generator
 ) -> dict[str, FloatArray]:
-    """Means of Recall@k and Rel@k when tasks and checkpoints are both drawn with replacement."""
+    """Resample the means of Recall@k and Rel@k, with tasks and checkpoints both drawn with replacement."""
     tasks, size = scores.shape
     chosen = rng.integers(0, tasks, (DRAWS, tasks))
     who = rng.integers(0, size, (DRAWS, size))
@@ -437,29 +426,14 @@ def resampled(
     return found
 
 
-def _quantiles(values: FloatArray, level: float) -> list[float]:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return [math.nan, math.nan]
-    ends: list[float] = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return ends
-
-
 def known_mean(values: FloatArray) -> float:
-    """Mean of what is known; NaN if nothing is."""
+    """Return the mean of the known values; NaN if there are none."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else math.nan
 
 
-# Correlations of one task, and what they are without each of the checkpoints in turn.
-
-PART = 2**20  # pairs that are held at a time
-CORRELATIONS = ("pearson", "kendall", "weighted_kendall")
-_WHOLE = {"pearson": pearson, "kendall": kendall, "weighted_kendall": weighted_kendall}
-
-
 def correlation(scores: FloatArray, accuracy: FloatArray, name: str) -> float:
-    """A correlation of one task, over the checkpoints that have both.
+    """Return a correlation of one task, over the checkpoints that have both.
 
     0 where all scores are equal, which is what a random order of them gives on average; NaN where
     all accuracies are equal or there are fewer than two.
@@ -472,7 +446,7 @@ def correlation(scores: FloatArray, accuracy: FloatArray, name: str) -> float:
 
 
 def left_out(scores: FloatArray, accuracy: FloatArray, name: str) -> FloatArray:
-    """A correlation without each checkpoint in turn.
+    """Return a correlation without each checkpoint in turn.
 
     It is that of all where a checkpoint has no score or accuracy, and 0 where all that are left
     are equal.
@@ -488,14 +462,14 @@ def left_out(scores: FloatArray, accuracy: FloatArray, name: str) -> FloatArray:
 
 
 def _pearson(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Sums of squares and products less those of each checkpoint, around the mean of the others."""
+    """Compute Pearson's correlation without each, from sums less those of each around the mean of the others."""
     size = len(x)
     a, b = x - x.mean(), y - y.mean()
-    more = size / (size - 1)  # what a checkpoint takes away, as it moves the mean too
+    more = size / (size - 1)  # leaving out a checkpoint moves the mean, too
     both, first, second = (np.sum(u * v) - more * u * v for u, v in ((a, b), (a, a), (b, b)))
     equal = _one_value(x) | _one_value(y)
     outlier = (first < 1e-4 * np.sum(a * a)) | (second < 1e-4 * np.sum(b * b))
-    for place in np.flatnonzero(outlier & ~equal):  # where it is all there is, little is left
+    for place in np.flatnonzero(outlier & ~equal):  # the difference of sums would be mostly rounding
         rest = np.arange(size) != place
         u, v = (value[rest] - value[rest].mean() for value in (x, y))
         both[place], first[place], second[place] = np.sum(u * v), np.sum(u * u), np.sum(v * v)
@@ -504,7 +478,7 @@ def _pearson(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _one_value(values: FloatArray) -> NDArray[np.bool_]:
-    """Whether all values are equal without each in turn."""
+    """Return a mask: without which of them all values are equal."""
     different, place, count = np.unique(values, return_inverse=True, return_counts=True)
     if len(different) > 2:
         return np.zeros(len(values), dtype=np.bool_)
@@ -513,22 +487,20 @@ def _one_value(values: FloatArray) -> NDArray[np.bool_]:
 
 
 def _kendall(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Sums over pairs less those of each checkpoint."""
+    """Compute Kendall's τ-b without each, from sums over pairs less those of each checkpoint."""
     own = np.concatenate([[m.sum(axis=1) for m in _signs(x, y, rows)] for rows in _rows(x)], axis=1)
     return _ratio(*(sums.sum() / 2 - sums for sums in own))
 
 
 def _weighted(x: FloatArray, y: FloatArray) -> FloatArray:
-    """As above, a pair weighing as much as the places of its two, by scores and by accuracies.
-
-    Without a checkpoint those below it are a place further up.
-    """
+    """Compute the weighted τ without each: a pair weighs by the places of its two, by scores and by accuracies."""
     own = np.concatenate([[m.sum(axis=1) for m in _signs(x, y, rows)] for rows in _rows(x)], axis=1)
     found = np.zeros(len(x))
     for keys in ((y, x), (x, y)):
         place = np.empty(len(x))
         place[np.lexsort(keys)[::-1]] = np.arange(len(x))
         for rows in _rows(x):
+            # Without a checkpoint those below it are a place further up.
             weight = 1 / (1 + place[None] - (place[None] > place[rows, None]))
             weight[np.arange(len(weight)), np.arange(len(x))[rows]] = 0.0
             sums = [
@@ -542,30 +514,26 @@ _WITHOUT = {"pearson": _pearson, "kendall": _kendall, "weighted_kendall": _weigh
 
 
 def _signs(x: FloatArray, y: FloatArray, rows: slice) -> tuple[NDArray[np.float64], ...]:
-    """For pairs of some with all whether x and y agree, and whether each tells them apart."""
+    """Return for pairs of some rows with all: 1 or −1 if x and y agree or not, and 1 where x and y differ."""
     up, over = np.sign(x[rows, None] - x[None]), np.sign(y[rows, None] - y[None])
     return up * over, up * up, over * over
 
 
 def _rows(x: FloatArray) -> list[slice]:
-    """Rows to take at a time, so that a table of pairs stays small."""
+    """Return slices of rows, so that a table of pairs stays small."""
     step = max(1, PART // len(x))
     return [slice(start, start + step) for start in range(0, len(x), step)]
 
 
 def _ratio(both: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    told = first * second > 1e-12
-    found: FloatArray = both / np.sqrt(np.where(told, first * second, 1.0))
-    return np.where(told, found, 0.0)
-
-
-# What trying the k checkpoints of highest score gives, averaged over the orders of ties.
-
-Places: TypeAlias = NDArray[np.intp]
+    """Return both / √(first · second), and 0 where all values of one are equal."""
+    varied = first * second > 1e-12
+    found: FloatArray = both / np.sqrt(np.where(varied, first * second, 1.0))
+    return np.where(varied, found, 0.0)
 
 
 def recall_at(scores: FloatArray, accuracy: FloatArray, k: int) -> float:
-    """Chance that a checkpoint of the highest accuracy is among the k of highest score.
+    """Return the probability that a checkpoint of the highest accuracy is among the k of highest score.
 
     Equal scores are put in a random order. A checkpoint without a score (NaN) is never chosen.
 
@@ -581,7 +549,7 @@ def recall_at(scores: FloatArray, accuracy: FloatArray, k: int) -> float:
 
 
 def rel_at(scores: FloatArray, accuracy: FloatArray, k: int) -> float:
-    """Best accuracy among the k of highest score over the best of all, in the same way.
+    """Return the best accuracy among the k of highest score over the best of all, in the same way.
 
     NaN where the best accuracy is not above 0, so that there is no ratio.
 
@@ -596,14 +564,14 @@ def rel_at(scores: FloatArray, accuracy: FloatArray, k: int) -> float:
     if not slots:
         return least / top
     values = np.maximum(np.sort(accuracy[tied])[::-1], least)
-    # Of the sets of so many, those in which a value is the first of the sorted ones.
+    # Number of sets of so many tied checkpoints in which each value is the highest.
     ways = [math.comb(len(tied) - 1 - place, slots - 1) for place in range(len(tied))]
     total = math.comb(len(tied), slots)
     return math.fsum(v * (w / total) for v, w in zip(values.tolist(), ways, strict=True)) / top
 
 
 def _chosen(scores: FloatArray, k: int) -> tuple[Places, Places, int]:
-    """Who is surely among the k highest, who shares the places left, and how many these are."""
+    """Return those always among the k highest, those tied for the places left, and the number of these places."""
     known = np.flatnonzero(~np.isnan(scores))
     if len(known) <= k:
         return known, known[:0], 0
@@ -615,7 +583,7 @@ def _chosen(scores: FloatArray, k: int) -> tuple[Places, Places, int]:
 def drawn_selections(
     scores: FloatArray, accuracy: FloatArray, k: tuple[int, ...], rng: np.random.Generator
 ) -> dict[str, FloatArray]:
-    """Recall@k and Rel@k of many draws at once, ties in one random order each.
+    """Compute Recall@k and Rel@k of many draws at once, with ties in one random order each.
 
     Parameters
     ----------
@@ -630,6 +598,6 @@ def drawn_selections(
     found = {}
     for count in k:
         best = np.fmax.reduce(ranked[:, :count], axis=-1)
-        found[f"recall@{count}"] = np.where(np.isnan(top), np.nan, best == top)
-        found[f"rel@{count}"] = best / np.where(top > 0, top, np.nan)
+        found[f"recall_at_{count}"] = np.where(np.isnan(top), np.nan, best == top)
+        found[f"rel_at_{count}"] = best / np.where(top > 0, top, np.nan)
     return found

@@ -1,4 +1,4 @@
-"""How sure it is that the best checkpoint is among the first few."""
+"""Intervals of scores and ranks, and the probability that the best checkpoint is among the first few."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.ranking.scoring import Replicates
+from curvewise.text import Message, arg
 from curvewise.types.units import FloatArray, as_floats
 
-GRID = 200  # values of τ that are tried
+GRID = 200  # values of the spread τ over which its posterior is computed
+DRAWS = 4000
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """How a measure's scores correlate with fine-tuned accuracies, from task to task.
+    """Correlation of a measure's scores with fine-tuned accuracies, and its spread between tasks.
 
     Attributes
     ----------
@@ -27,9 +29,9 @@ class Reliability:
     spread : float
         Standard deviation of z between tasks.
     tasks : int
-        How many tasks they come from.
+        Number of tasks behind both.
     source : str
-        Which table.
+        Table that they come from.
     """
 
     fisher: float
@@ -43,9 +45,9 @@ class Reliability:
         return math.tanh(self.fisher)
 
     def draw(self, draws: int, rng: np.random.Generator) -> FloatArray:
-        """Correlations as they may be on a further task.
+        """Draw correlations for a further task.
 
-        Student's t with a degree of freedom less than tasks, spread out by the error of the mean:
+        Student's t with one degree of freedom less than tasks, widened by the error of the mean:
         the predictive distribution of a further value of a normal sample.
         """
         if not self.spread:
@@ -82,15 +84,14 @@ RELIABILITY = {
     "parc": Reliability(0.217, 0.391, 3, HERE),
     "transrate": Reliability(0.881, 0.391, 3, HERE),
 }
+# Of a measure without a reference: the lower quartile of those that have one.
 UNKNOWN = Reliability(0.219, 0.391, 4, "no reference")
-"""Of a measure without a reference: the lower quartile of those that have one."""
-
+# Correlation below which a measure says next to nothing.
 LOW = 0.3
-"""Correlation below which a measure tells next to nothing."""
 
 
 def find_reliability(measure: str, given: Reliability | float | str | None) -> tuple[Reliability, str]:
-    """How far a measure can be relied on, and what should be said about that.
+    """Return the reliability of a measure, and a remark on it where one is due.
 
     >>> found, said = find_reliability("nleep", None)
     >>> round(found.correlation, 2), said
@@ -100,17 +101,17 @@ def find_reliability(measure: str, given: Reliability | float | str | None) -> t
         return as_reliability(given), ""
     found = RELIABILITY.get(measure, UNKNOWN)
     if measure not in RELIABILITY:
-        return found, (
+        return found, Message(
             f"No reference says how scores of {measure} correlate with accuracies: a cautious "
-            f"correlation of about {found.correlation:.2f} is taken. If you know better, pass "
-            "reliability=0.8, say, or for a variant of a measure that has a reference its name, "
-            "such as reliability='nleep'."
+            f"correlation of about {found.correlation:.2f} is assumed. If you know it, pass "
+            f"{arg('reliability', 0.8)}, say; for a variant of a measure that has a reference, its name, "
+            f"such as {arg('reliability', 'nleep')}."
         )
     if found.correlation < LOW:
         return found, (
             f"Scores of {measure} correlated with accuracies by {found.correlation:.2f} only in "
-            f"the reference ({found.source}): the certainty is hardly more than that of a blind "
-            "choice, and may be less."
+            f"the reference ({found.source}): the probabilities are hardly better than those of a "
+            "random choice, and may be worse."
         )
     return found, ""
 
@@ -122,9 +123,9 @@ def best_certainty(
     likely: FloatArray | None = None,
     rng: int | np.random.Generator = 0,
 ) -> FloatArray:
-    """Chance of each checkpoint to be the one that fine-tunes best.
+    """Return the probability of each checkpoint to be the one that fine-tunes best.
 
-    Accuracies are taken as r·z + √(1 − r²)·noise, with z the scores brought to mean 0 and variance
+    Accuracies are modelled as r·z + √(1 − r²)·noise, with z the scores brought to mean 0 and variance
     1 over the pool and r the measure's reliability, which varies from task to task.
 
     Parameters
@@ -132,10 +133,10 @@ def best_certainty(
     scores : array_like
         A score for each checkpoint; higher predicts better.
     reliability : Reliability, float or str
-        How scores correlate with accuracies; a number is taken as exact, and the name of a
-        measure is the reference that it has.
+        Correlation of scores with accuracies; a number is taken as exact, the name of a measure
+        stands for its reference.
     likely : ndarray, shape (draws, checkpoints), optional
-        Scores as they may be in the population; the scores themselves by default.
+        Draws of the scores in the population; the scores themselves by default.
     rng : int or Generator
         Decides the draws.
 
@@ -159,11 +160,11 @@ def best_certainty(
     z = np.divide(z, size, out=np.zeros_like(z), where=size > 0)
     r = as_reliability(reliability).draw(len(z), generator)[:, None]
     accuracy = r * z + np.sqrt(1 - r * r) * generator.standard_normal(z.shape)
-    return _shares(accuracy, generator)
+    return highest_shares(accuracy, generator)
 
 
 def as_reliability(value: Reliability | float | str) -> Reliability:
-    """A correlation as it is given, a reference, or that of a measure by name.
+    """Return a reliability: as it is given, from a correlation, or of a measure by name.
 
     >>> as_reliability("nleep").tasks, as_reliability(0.5).source
     (12, 'given')
@@ -173,32 +174,28 @@ def as_reliability(value: Reliability | float | str) -> Reliability:
     if isinstance(value, str):
         if value not in RELIABILITY:
             raise InputError(
-                f"reliability={value!r} has no reference: give a correlation between -1 and 1, or "
-                f"one of {', '.join(RELIABILITY)}."
+                f"it has no reference. Give a correlation between -1 and 1, or one of {', '.join(RELIABILITY)}.",
+                argument="reliability",
+                value=value,
             )
         return RELIABILITY[value]
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise InputError(f"reliability={value!r}: give a correlation between -1 and 1.")
+        raise InputError("give a correlation between -1 and 1.", argument="reliability", value=value)
     if not -1 <= value <= 1:
-        raise InputError(f"reliability={value!r}: a correlation lies between -1 and 1.")
-    bound = 1 - 1e-12
+        raise InputError("a correlation lies between -1 and 1.", argument="reliability", value=value)
+    bound = 1 - 1e-12  # artanh(1) is infinite
     return Reliability(math.atanh(min(max(float(value), -bound), bound)), 0.0, 1, "given")
-
-
-# Intervals of scores and ranks out of replicates.
-
-DRAWS = 4000
 
 
 def likely_scores(
     scores: FloatArray, replicates: Replicates, rng: np.random.Generator, draws: int = DRAWS
 ) -> FloatArray:
-    """Draw what the scores may be in the population, given those of the sample.
+    """Draw the scores in the population, given those of the sample.
 
     Scores of a pool are taken as drawn from a normal distribution of unknown mean (flat prior) and
-    spread τ, and seen with an error of sampling of size s (τ has density ∝ 1/(s + τ)²; DuMouchel
-    1994). The highest of many is too high in part by luck, and is drawn back accordingly. Only
-    differences matter, so that what the same examples do to all scores at once is removed first.
+    spread τ, and observed with a sampling error of size s (τ has density ∝ 1/(s + τ)²; DuMouchel
+    1994). The highest of many is too high in part by luck, and is shrunk accordingly. Only
+    differences matter, so that the error that all scores share is removed first.
 
     Returns
     -------
@@ -226,13 +223,8 @@ def likely_scores(
     return found
 
 
-def top_certainty(likely: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Chance of each checkpoint to have the highest score in the population; sums to 1."""
-    return _shares(likely, rng)
-
-
 def _covariance(replicates: Replicates) -> FloatArray:
-    """Covariance of scores less what all share, drawn towards its diagonal as replicates are few.
+    """Return the covariance of scores without their shared error, shrunk towards its diagonal as replicates are few.
 
     The weight of the diagonal is that of the oracle-approximating shrinkage (Chen et al. 2010),
     applied to the correlations.
@@ -250,8 +242,8 @@ def _covariance(replicates: Replicates) -> FloatArray:
     return shrunk
 
 
-def _shares(values: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """How often each column holds the largest value; equal ones by lot."""
+def highest_shares(values: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return how often each column holds the largest value of a row, ties at random; sums to 1."""
     largest = values == values.max(axis=1, keepdims=True)
     lot = np.where(largest, rng.random(values.shape), -1.0)
     found: FloatArray = np.bincount(lot.argmax(axis=1), minlength=values.shape[1]) / len(values)
@@ -261,10 +253,7 @@ def _shares(values: FloatArray, rng: np.random.Generator) -> FloatArray:
 def score_limits(
     scores: FloatArray, replicates: Replicates, level: float, bounds: tuple[float, float] = (-np.inf, np.inf)
 ) -> tuple[FloatArray, FloatArray]:
-    """Interval of each score: Student's t times the standard error to either side.
-
-    It ends where scores do.
-    """
+    """Return the interval of each score, Student's t times the standard error to either side, within the bounds."""
     from scipy.special import stdtrit
 
     half = float(stdtrit(replicates.freedom, 0.5 + level / 2)) * replicates.errors()
@@ -275,14 +264,14 @@ def score_limits(
 def rank_limits(
     scores: FloatArray, replicates: Replicates, level: float, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Interval of each rank, from which checkpoints are told apart from it.
+    """Return the interval of each rank, from the significant differences between checkpoints.
 
-    A checkpoint's rank is at least one more than the number that score surely more, and at most
-    the number of all less those that score surely less. All differences of one checkpoint from
-    the others are tested together, so that the chance of any wrong verdict is 1 − level (the
-    largest of the studentised differences, stepping down; Mogstad, Romano, Shaikh and Wilhelm
-    2024). Quantiles of resampled ranks would not do: noise on top of noise keeps checkpoints
-    that are as good as equal in the order in which they happened to come.
+    A checkpoint's rank is at least one more than the number that score significantly more, and at
+    most the number of all less those that score significantly less. All differences of one
+    checkpoint from the others are tested together, so that the probability of any wrong verdict is
+    1 − level (the largest of the studentised differences, stepping down; Mogstad, Romano, Shaikh
+    and Wilhelm 2024). Quantiles of resampled ranks would not do: noise on top of noise keeps
+    checkpoints that are practically equal in the order of the sample.
 
     Returns
     -------
@@ -293,20 +282,21 @@ def rank_limits(
     low, high = np.ones(count), np.full(count, float(count))
     if count == 1:
         return low, high
+    # Multivariate t with the covariance of the replicates, as random combinations of their deviations.
     weights = rng.standard_normal((DRAWS, len(replicates.deviations))) / np.sqrt(replicates.freedom)
     weights /= np.sqrt(rng.chisquare(replicates.freedom, (DRAWS, 1)) / replicates.freedom)
     noise = weights @ np.nan_to_num(replicates.deviations)
     for j in range(count):
-        sure = _told_apart(j, scores, replicates, noise, level)
+        sure = _different(j, scores, replicates, noise, level)
         low[j] += np.sum(sure & (scores > scores[j]))
         high[j] -= np.sum(sure & (scores < scores[j]))
     return low, high
 
 
-def _told_apart(
+def _different(
     j: int, scores: FloatArray, replicates: Replicates, noise: FloatArray, level: float
 ) -> NDArray[np.bool_]:
-    """Which checkpoints surely differ from checkpoint j."""
+    """Return a mask of the checkpoints that differ significantly from checkpoint j."""
     apart = replicates.deviations - replicates.deviations[:, [j]]
     error = np.sqrt((apart**2).sum(axis=0) / replicates.freedom)
     difference = np.abs(scores - scores[j])

@@ -1,11 +1,10 @@
-"""Measures against each other on the same checkpoints and tasks."""
+"""Differences between measures on the same checkpoints and tasks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from curvewise.errors import InputError
-from curvewise.ranking.agreement import CORRELATIONS, FEWEST, Spread, metric_of_tasks, resampled, two_way
+from curvewise.ranking.agreement import CORRELATIONS, FEWEST, MeanError, known_mean, metric_of_tasks, resampled, two_way
 from curvewise.ranking.scores import UNION, CheckpointScores
 from curvewise.stats.tests import holm, sign_flip_pvalue
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.results import Interval, Result
 from curvewise.types.units import FloatArray
 
@@ -24,31 +23,31 @@ ENOUGH_TASKS = 6  # with fewer, no arrangement of signs is rarer than 5%
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
-    """How much better one measure ranks than another.
+class ComparisonRow:
+    """Difference between two measures in how well they rank.
 
     Attributes
     ----------
     one, two : str
         The measures.
     group : str
-        Whose checkpoints.
+        Group of the checkpoints.
     value : str
-        What is compared: "kendall", "pearson", …
+        Metric that is compared: "kendall", "pearson", …
     difference : Interval
         Mean over the tasks of the value of ``one`` less that of ``two``.
     pvalue : float
-        Two-sided, that it is 0 for other checkpoints and tasks like these. NaN for Recall@k and
+        Two-sided, of no difference for other checkpoints and tasks like these. NaN for Recall@k and
         Rel@k of one task.
     adjusted : float
-        By Holm's method for all comparisons made together.
+        The same adjusted by Holm's method for all comparisons made together.
     task_pvalue : float
-        That it is 0 for these checkpoints and other tasks: how often differences with random signs
-        are as large. NaN with fewer than six tasks.
+        Of no difference for these checkpoints and other tasks: the share of random signs with which
+        differences are as large. NaN with fewer than six tasks.
     tasks, checkpoints : int
-        How many it rests on.
+        Numbers of both.
     test : str
-        How ``pvalue`` was found.
+        Method behind ``pvalue``.
     """
 
     one: str
@@ -66,37 +65,26 @@ class Compared:
 
 @dataclass(frozen=True, eq=False)
 class RankingComparisons(Result):
-    """Measures against each other.
+    """Differences between pairs of measures.
 
     Attributes
     ----------
-    rows : tuple of Compared
+    rows : tuple of ComparisonRow
         A row for each pair and group.
     """
 
-    rows: tuple[Compared, ...]
+    rows: tuple[ComparisonRow, ...]
     warnings: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, list[Any]]:
-        """A row for each pair of measures and group."""
-        return {
-            "group": [r.group for r in self.rows],
-            "one": [r.one for r in self.rows],
-            "two": [r.two for r in self.rows],
-            "value": [r.value for r in self.rows],
-            "difference": [r.difference.estimate for r in self.rows],
-            "low": [r.difference.low for r in self.rows],
-            "high": [r.difference.high for r in self.rows],
-            "pvalue": [r.pvalue for r in self.rows],
-            "adjusted": [r.adjusted for r in self.rows],
-            "task_pvalue": [r.task_pvalue for r in self.rows],
-            "tasks": [r.tasks for r in self.rows],
-            "checkpoints": [r.checkpoints for r in self.rows],
-            "test": [r.test for r in self.rows],
-        }
+        """Return a row for each pair of measures and group."""
+        names = ("group", "one", "two", "value", "difference", "low", "high", "pvalue", "adjusted", "task_pvalue")
+        found = {name: [getattr(r, name, None) for r in self.rows] for name in (*names, "tasks", "checkpoints", "test")}
+        ends = zip(("difference", "low", "high"), ("estimate", "low", "high"), strict=True)
+        return found | {name: [getattr(r.difference, end) for r in self.rows] for name, end in ends}
 
     def summary(self) -> str:
-        """A sentence for each pair."""
+        """Return a sentence for each pair."""
         return "\n".join(
             f"{r.group}: {r.value} of {r.one} less that of {r.two}: {r.difference}, "
             f"p = {format_number(r.pvalue, 2)} ({format_number(r.adjusted, 2)} for all comparisons together)."
@@ -129,12 +117,12 @@ def compare_pairs(
 
 def _pair(
     pool: Pool, one: str, two: str, value: str, level: float, permutations: int, rng: np.random.Generator
-) -> Compared:
+) -> ComparisonRow:
     both = ~np.isnan(pool.scores[one]) & ~np.isnan(pool.scores[two])
     scores = [np.where(both, pool.scores[m], np.nan) for m in (one, two)]
-    first, second = (metric_of_tasks(s, pool.accuracy, value) for s in scores)
-    told = ~np.isnan(first.values) & ~np.isnan(second.values)
-    difference = first.values[told] - second.values[told]
+    (first, first_without), (second, second_without) = (metric_of_tasks(s, pool.accuracy, value) for s in scores)
+    told = ~np.isnan(first) & ~np.isnan(second)
+    difference = first[told] - second[told]
     usable = (both & ~np.isnan(pool.accuracy))[told]
     count = int(usable.any(axis=0).sum())
     most = int(usable.sum(axis=1).max(initial=0))
@@ -144,12 +132,13 @@ def _pair(
     where = "checkpoints and tasks" if len(difference) > 1 else "checkpoints"
     test = f"{'jackknife' if value in CORRELATIONS else 'bootstrap'} over {where}"
     if value in CORRELATIONS:
-        without = (first.without - second.without)[told]
-        interval, pvalue = _tested(difference, without, most, level)
+        without = (first_without - second_without)[told]
+        interval, pvalue = _jackknife_test(difference, without, most, level)
     else:
-        draw = partial(_drawn, [s[told] for s in scores], pool.accuracy[told], value, rng)
-        interval, pvalue = _drawn_test(difference, draw, most, level)
-    return Compared(
+        interval, pvalue = _bootstrap_test(
+            difference, [s[told] for s in scores], pool.accuracy[told], value, level, rng
+        )
+    return ComparisonRow(
         one=one,
         two=two,
         group=pool.group,
@@ -164,8 +153,8 @@ def _pair(
     )
 
 
-def _tested(difference: FloatArray, without: FloatArray, most: int, level: float) -> tuple[Interval, float]:
-    """Interval and p-value of a mean difference of correlations."""
+def _jackknife_test(difference: FloatArray, without: FloatArray, most: int, level: float) -> tuple[Interval, float]:
+    """Return the interval and p-value of a mean difference of correlations, over at most so many checkpoints."""
     if not len(difference):
         return Interval(math.nan, math.nan, math.nan, level), math.nan
     mean = float(difference.mean())
@@ -173,8 +162,7 @@ def _tested(difference: FloatArray, without: FloatArray, most: int, level: float
     if most < FEWEST:
         return Interval(mean, -2.0, 2.0, level), math.nan
     if not spread.error:
-        # Every pair of checkpoints says the same; half as many pairs as checkpoints are
-        # independent of each other.
+        # Every pair of checkpoints says the same; half as many pairs as checkpoints are independent of each other.
         pvalue = 2.0 ** (1 - most // 2) if mean else 1.0
         return Interval(mean, -2.0 if mean else 0.0, 2.0 if mean else 0.0, level), pvalue
     half = spread.half(level)
@@ -182,38 +170,31 @@ def _tested(difference: FloatArray, without: FloatArray, most: int, level: float
     return Interval(mean, max(-2.0, mean - half), min(2.0, mean + half), level), pvalue
 
 
-def _drawn(scores: Sequence[FloatArray], accuracy: FloatArray, value: str, rng: np.random.Generator) -> FloatArray:
-    """Differences of two measures in the same draws of tasks and checkpoints."""
-    seed, k = int(rng.integers(2**32)), (int(value.partition("@")[2]),)
-    one, two = (resampled(s, accuracy, k, np.random.default_rng(seed))[value] for s in scores)
-    drawn = one - two
-    return drawn[~np.isnan(drawn)]
-
-
-def _drawn_test(
-    difference: FloatArray, draw: Callable[[], FloatArray], most: int, level: float
+def _bootstrap_test(
+    difference: FloatArray,
+    scores: Sequence[FloatArray],
+    accuracy: FloatArray,
+    value: str,
+    level: float,
+    rng: np.random.Generator,
 ) -> tuple[Interval, float]:
-    """Interval and p-value of a mean difference that can be drawn; not for one task."""
+    """Return the interval and p-value of a mean difference of Recall@k or Rel@k; unknown for one task."""
     tasks = len(difference)
+    most = int((~np.isnan(scores[0]) & ~np.isnan(accuracy)).sum(axis=1).max(initial=0))
     mean = float(difference.mean()) if tasks else math.nan
     if tasks < 2 or most < FEWEST:
         return Interval(mean, math.nan, math.nan, level), math.nan
-    spread = Spread(float(draw().std(ddof=1)), min(tasks, most) - 1.0)
-    if not spread.error:  # in every task and draw the same: signs of the tasks are all that tells
+    # The same draws of tasks and checkpoints for both measures.
+    seed, k = int(rng.integers(2**32)), (int(value.partition("_at_")[2]),)
+    one, two = (resampled(s, accuracy, k, np.random.default_rng(seed))[value] for s in scores)
+    drawn = one - two
+    spread = MeanError(float(drawn[~np.isnan(drawn)].std(ddof=1)), min(tasks, most) - 1.0)
+    if not spread.error:  # the same in every task and draw: only the signs of the tasks are left
         far = 1.0 if mean else 0.0
         return Interval(mean, -far, far, level), 2.0 ** (1 - tasks) if mean else 1.0
     half = spread.half(level)
     pvalue = 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
     return Interval(mean, mean - half, mean + half, level), pvalue
-
-
-def check_value(value: str, known: Sequence[str]) -> None:
-    """Raise unless a metric is known."""
-    if value not in known:
-        raise InputError(f"value={value!r}: use one of {', '.join(map(repr, known))}.")
-
-
-# Checkpoints of a group as matrices of tasks by checkpoints.
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,24 +223,22 @@ class Pool:
 
     @property
     def uneven(self) -> int:
-        """Tasks for which not all checkpoints of the group were tried."""
+        """Number of tasks for which not all checkpoints of the group were tried."""
         return int((np.isnan(self.accuracy) & ~self.failed).any(axis=1).sum())
 
     def cost(self, measure: str, task: int | None = None) -> float:
-        """Mean cost of a score; NaN where unknown."""
+        """Return the mean cost of a score; NaN where it is unknown."""
         values = self.gflops.get(measure, np.full_like(self.accuracy, np.nan))
-        some = values if task is None else values[task]
-        known = some[~np.isnan(some)]
-        return float(known.mean()) if len(known) else math.nan
+        return known_mean(values if task is None else values[task])
 
 
 def pools_of(table: CheckpointScores, union: bool) -> dict[str, Pool]:
-    """The pool of each group, and of all as one at the end if there are several."""
+    """Return the pool of each group, and at the end their union if there are several."""
     parts = table.by_group()
     if union and len(parts) > 1:
         if UNION in parts:
             raise InputError(
-                f"groups holds {UNION!r}, which all groups together are called: rename it, or pass union=False."
+                f"groups holds {UNION!r}, the name of all groups together: rename it, or pass {arg('union', False)}."
             )
         _check_union(table)
         parts[UNION] = table.union()
@@ -267,6 +246,7 @@ def pools_of(table: CheckpointScores, union: bool) -> dict[str, Pool]:
 
 
 def _pool(group: str, table: CheckpointScores) -> Pool:
+    """Arrange the rows of a group as matrices of tasks by checkpoints."""
     if not table.ranked.any():
         raise InputError(f"group {group!r} holds references only: there is nothing to rank.")
     table = table.select(table.ranked)
@@ -295,7 +275,7 @@ def _pool(group: str, table: CheckpointScores) -> Pool:
 
 
 def _check_union(table: CheckpointScores) -> None:
-    """One name in two groups is one checkpoint, with one accuracy and one score of a measure."""
+    """Raise unless a name in two groups is one checkpoint, with one accuracy and one score of a measure."""
     assert table.tasks is not None
     keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
     first = {key: i for i, key in reversed(list(enumerate(keys)))}
@@ -309,5 +289,5 @@ def _check_union(table: CheckpointScores) -> None:
             raise InputError(
                 f"checkpoint {name!r} is in several groups with different {kind} for {task!r} "
                 f"({values[before[row]]:g} and {values[row]:g}): name them apart, or pass "
-                "union=False."
+                f"{arg('union', False)}."
             )

@@ -1,4 +1,4 @@
-"""Accuracy of nearest neighbours in feature space."""
+"""kNN and PARC: measures from the distances between examples."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.ranking.measure import RankingMeasure, as_count, as_targets, warn, warn_of_lone_classes
+from curvewise.ranking.measure import (
+    RankingMeasure,
+    as_count,
+    as_targets,
+    as_test_targets,
+    check_width,
+    has_test,
+    warn,
+    warn_of_lone_classes,
+)
 from curvewise.ranking.moments import Matrix, mean_of, membership
-from curvewise.ranking.prediction import asked_targets, has_test, same_width
 from curvewise.ranking.scores import as_matrix
 from curvewise.stats.correlation import spearman
 from curvewise.types.units import FloatArray
 
 METRICS = ("euclidean", "cosine")
-
+# Pairs of examples that are compared at a time.
 BLOCK = 2**23
-"""Pairs of examples that are compared at a time."""
-
+# Share of ties above which distances in single precision are computed again in double.
 BLURRED = 0.02
-"""Share of ties above which distances in single precision are computed again in double."""
+# Pairs of like labels below which PARC is mostly chance.
+ENOUGH = 100
+# Examples that PARC pairs by default.
+PAIRED = 3000
 
 
 def knn(
@@ -73,75 +83,38 @@ def knn(
     >>> round(knn(good, labels), 3), round(knn(bad, labels), 3)
     (0.99, 0.565)
     """
-    hits = knn_hits(
-        features, labels, test_features=test_features, test_labels=test_labels, neighbours=neighbours, metric=metric
-    )
+    x = as_matrix(features, "features")
+    targets = as_targets(labels, len(x), measure="kNN")
+    asking, truth, among = None, targets.codes, len(x) - 1
+    if has_test(test_features, test_labels, "test_features"):
+        asking, among = as_matrix(np.asarray(test_features), "test_features"), len(x)
+        check_width(x, asking, "test_features")
+        truth = as_test_targets(test_labels, len(asking), targets, "kNN").codes
+    if metric not in METRICS:
+        raise InputError("use 'euclidean' or 'cosine'.", argument="metric", value=metric)
+    if as_count(neighbours, "neighbours") > among:
+        raise InputError(
+            f"give a number from 1 to {among}, as there are {among} examples to choose from.",
+            argument="neighbours",
+            value=neighbours,
+        )
+    if asking is None:
+        lone = int((np.bincount(targets.codes) == 1).sum())
+        warn_of_lone_classes(lone, "which can have no neighbour of its class")
+    # Hits in the precision of the features, and again in double where single precision cannot tell distances apart.
+    kind, hits = x.dtype if asking is None else np.promote_types(x.dtype, asking.dtype), None
+    while hits is None:
+        near = _place(x.astype(kind, copy=False), x, metric)
+        far = None if asking is None else _place(asking.astype(kind, copy=False), x, metric)
+        hits = _hits(near, targets.codes, far, truth, int(neighbours))
+        kind = np.dtype(np.float64)
     return float(hits.mean())
 
 
-def knn_hits(
-    features: ArrayLike,
-    labels: ArrayLike,
-    *,
-    test_features: ArrayLike | None = None,
-    test_labels: ArrayLike | None = None,
-    neighbours: int = 5,
-    metric: Literal["euclidean", "cosine"] = "euclidean",
-) -> FloatArray:
-    """Whether each test example (or each, leaving it out) is right: 1, 0, or 1/m in a tie.
-
-    See `knn` for the arguments.
-
-    >>> knn_hits([[0.0], [1.0], [5.0]], [0, 0, 1], test_features=[[4.0]], test_labels=[1],
-    ...          neighbours=1)
-    array([1.])
-    """
-    x = as_matrix(features, "features")
-    targets = as_targets(labels, len(x), measure="kNN")
-    if not has_test(test_features, test_labels, "test_features"):
-        neighbours = _checked(len(x) - 1, neighbours, metric)
-        lone = int((np.bincount(targets.codes) == 1).sum())
-        warn_of_lone_classes(lone, "which can have no neighbour of its class", depth=4)
-        return _in_space(x, targets.codes, None, targets.codes, neighbours, metric)
-    asking = as_matrix(np.asarray(test_features), "test_features")
-    same_width(x, asking, "test_features")
-    truth = asked_targets(test_labels, len(asking), targets, "kNN").codes
-    neighbours = _checked(len(x), neighbours, metric)
-    return _in_space(x, targets.codes, asking, truth, neighbours, metric)
-
-
-def _checked(among: int, neighbours: int, metric: str) -> int:
-    """The number of neighbours, if there are so many and the metric is known."""
-    if metric not in METRICS:
-        raise InputError(f"metric={metric!r}: use 'euclidean' or 'cosine'.")
-    found = as_count(neighbours, "neighbours")
-    if found > among:
-        raise InputError(
-            f"neighbours={neighbours!r}: give a number from 1 to {among}, as there are {among} examples to choose from."
-        )
-    return found
-
-
-def _in_space(
-    x: Matrix, codes: NDArray[np.int64], asking: Matrix | None, truth: NDArray[np.int64], neighbours: int, metric: str
-) -> FloatArray:
-    """Hits in the precision of the features, or in double where that cannot tell them apart."""
-    kind = x.dtype if asking is None else np.promote_types(x.dtype, asking.dtype)
-    while True:
-        near = _place(x.astype(kind, copy=False), x, metric)
-        far = None if asking is None else _place(asking.astype(kind, copy=False), x, metric)
-        hits = _hits(near, codes, far, truth, neighbours)
-        if hits is not None:
-            return hits
-        kind = np.dtype(np.float64)
-
-
 def _place(rows: Matrix, training: Matrix, metric: str) -> Matrix:
-    """Rows whose Euclidean distances order neighbours by the metric.
-
-    Around the training examples' mean less is lost to rounding.
-    """
+    """Return rows whose Euclidean distances order neighbours by the metric."""
     if metric == "euclidean":
+        # Centred on the training examples: less is lost to rounding when norms are subtracted.
         return rows - mean_of(training).astype(rows.dtype)
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(length > 0, length, 1)
@@ -150,11 +123,11 @@ def _place(rows: Matrix, training: Matrix, metric: str) -> Matrix:
 def _hits(
     near: Matrix, codes: NDArray[np.int64], asking: Matrix | None, truth: NDArray[np.int64], neighbours: int
 ) -> FloatArray | None:
-    """Hits of the asking rows, or of all near ones leaving each out.
+    """Return 1, 0, or 1/m in a tie, for each of the asking rows, or of all near ones leaving each out.
 
-    A row y is the nearer to x the larger x·y − |y|²/2 is, which one product gives. None if single
-    precision cannot tell the distances apart.
+    None if single precision cannot tell the distances apart.
     """
+    # A row y is the nearer to x the larger x·y − |y|²/2 is, which one matrix product gives.
     half = np.einsum("ij,ij->i", near, near) / 2
     classes = int(codes.max()) + 1
     step = max(1, BLOCK // len(near))
@@ -179,12 +152,13 @@ def _hits(
 def _votes(
     closeness: NDArray[Any], squares: NDArray[Any], codes: NDArray[np.int64], classes: int, neighbours: int
 ) -> tuple[FloatArray, float]:
-    """Votes for each class, and the share of rows whose last neighbour has its like.
+    """Return the votes for each class, and the share of rows in which the last neighbour is tied.
 
     Those as near as the last neighbour, up to rounding, share the votes that are left.
     """
     last = np.partition(closeness, -neighbours, axis=1)[:, -neighbours]
     reach = np.sqrt(squares) + np.sqrt(np.maximum(squares - 2 * last, 0))
+    # Error of x·y − |y|²/2 in the worst case: a few units in the last place of the squared distance.
     rounding = 4 * np.finfo(closeness.dtype).eps * reach**2
     row, column = np.nonzero(closeness >= (last - rounding)[:, None])
     nearer = closeness[row, column] > (last + rounding)[row]
@@ -197,34 +171,9 @@ def _votes(
     return votes.reshape(shape, classes), float((tied > 1).mean())
 
 
-def _flops(n: int, d: int, classes: int) -> float:
-    return 2.0 * n * n * d + 10.0 * n * n
-
-
-MEASURES = (
-    RankingMeasure(
-        "knn",
-        knn,
-        about="Accuracy of the nearest neighbours in feature space, leaving one out or on a test set.",
-        cost="Distances of all pairs of examples: about five seconds of CPU for 10,000 examples of "
-        "2,048 dimensions, a bounded number at a time.",
-        fails="Without a test set, a class of one example is always wrong; one feature of a large "
-        "scale hides the others.",
-        flops=_flops,
-        splits=True,
-        guess="share",
-        bounds=(0.0, 1.0),
-    ),
-)
-
-
-# PARC: whether examples with like features have like labels, by correlations of pairs.
-
-ENOUGH = 100
-"""Pairs of like labels below which the score is mostly chance."""
-
-
-def parc(features: ArrayLike, labels: ArrayLike, *, examples: int = 3000, rng: int | np.random.Generator = 0) -> float:
+def parc(
+    features: ArrayLike, labels: ArrayLike, *, examples: int = PAIRED, rng: int | np.random.Generator = 0
+) -> float:
     """Rank correlation, over pairs of examples, of feature distance with label distance.
 
     Both distances are one less Pearson's correlation: of the two examples' features, and of their
@@ -296,26 +245,24 @@ def parc(features: ArrayLike, labels: ArrayLike, *, examples: int = 3000, rng: i
 
 
 def _distances(rows: Matrix) -> tuple[FloatArray, int]:
-    """One less the correlation of each pair of rows; and how many rows are constant.
-
-    Distances are rounded to what double precision holds, so that equal ones are ties.
-    """
+    """Return 1 − Pearson's correlation of each pair of rows, and the number of constant rows."""
     unit = rows.astype(np.float64)
     flat = unit.max(axis=1) == unit.min(axis=1)
     unit -= unit.mean(axis=1, keepdims=True)
     unit[flat] = 0.0
     unit /= np.where(flat, 1.0, np.linalg.norm(unit, axis=1))[:, None]
     distances = 1 - (unit @ unit.T)[np.triu_indices(len(rows), 1)]
+    # Rounded to what double precision holds, so that equal distances are ties.
     return np.round(distances, 12), int(flat.sum())
 
 
-def _flops_parc(n: int, d: int, classes: int) -> float:
-    kept = min(n, 3000)
+def _parc_flops(n: int, d: int, classes: int) -> float:
+    kept = min(n, PAIRED)
     pairs = kept * (kept - 1) / 2
     return pairs * 2 * (d + classes) + 2 * pairs * math.log2(max(pairs, 2))
 
 
-MEASURES_PARC = (
+MEASURES = (
     RankingMeasure(
         "parc",
         parc,
@@ -324,9 +271,22 @@ MEASURES_PARC = (
         cost="All pairs of at most 3,000 examples: about two seconds of CPU and a quarter of a gigabyte.",
         fails="Mostly chance with few examples of each class; depends on the axes of the features, "
         "as it correlates over them.",
-        flops=_flops_parc,
+        flops=_parc_flops,
         seeded=True,
         targets=("classes", "multilabel"),
         bounds=(-1.0, 1.0),
+    ),
+    RankingMeasure(
+        "knn",
+        knn,
+        about="Accuracy of the nearest neighbours in feature space, leaving one out or on a test set.",
+        cost="Distances of all pairs of examples: about five seconds of CPU for 10,000 examples of "
+        "2,048 dimensions, a bounded number at a time.",
+        fails="Without a test set, a class of one example is always wrong; one feature of a large "
+        "scale hides the others.",
+        flops=lambda n, d, classes: 2.0 * n * n * d + 10.0 * n * n,
+        splits=True,
+        guess="share",
+        bounds=(0.0, 1.0),
     ),
 )

@@ -1,4 +1,4 @@
-"""How NLEEP's two settings change its agreement with fine-tuned accuracies."""
+"""Agreement of NLEEP with fine-tuned accuracies over its two settings (figure 2 of Li et al. 2021)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import progress_bar
 from curvewise.ranking.measure import Targets, as_targets
 from curvewise.ranking.mixture import project
-from curvewise.ranking.prediction import Settings, nleep_reduced
+from curvewise.ranking.prediction import NleepSettings, nleep_reduced
 from curvewise.ranking.scores import CheckpointFeatures, as_matrix
 from curvewise.ranking.scoring import split_rows
 from curvewise.stats.correlation import kendall
@@ -22,8 +22,8 @@ from curvewise.text import format_number
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
-Task = tuple[Mapping[str, Any], ArrayLike, Mapping[str, float]]
-Reduced = tuple[NDArray[Any], NDArray[Any] | None]
+# Features by checkpoint, labels of the examples, accuracy by checkpoint.
+GridTask = tuple[Mapping[str, Any], ArrayLike, Mapping[str, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class NleepGrid(Result):
         return found
 
     def interval_at(self, energy: float, components: int) -> Interval:
-        """The mean over tasks at one setting, with Student's interval; unknown for one task."""
+        """Return the mean over tasks at one setting, with Student's interval; unknown for one task."""
         from scipy.special import stdtrit
 
         if energy not in self.energies or components not in self.components:
@@ -75,14 +75,14 @@ class NleepGrid(Result):
         return Interval(centre, max(-1.0, centre - half), min(1.0, centre + half), self.level)
 
     def columns(self) -> dict[str, list[Any]]:
-        """A row for each energy, a column for each number of components."""
+        """Return a row for each energy, a column for each number of components per class."""
         return {
             "energy": list(self.energies),
-            **{f"{c}×": self.mean[:, i].tolist() for i, c in enumerate(self.components)},
+            **{f"components_{c}": self.mean[:, i].tolist() for i, c in enumerate(self.components)},
         }
 
     def summary(self) -> str:
-        """One or two sentences."""
+        """Return the range of agreement over the grid in a sentence."""
         best = np.unravel_index(np.nanargmax(self.mean), self.mean.shape)
         worst = np.unravel_index(np.nanargmin(self.mean), self.mean.shape)
         tasks = f"{len(self.tasks)} task{'' if len(self.tasks) == 1 else 's'}"
@@ -94,7 +94,7 @@ class NleepGrid(Result):
 
 
 def measure_nleep_grid(
-    tasks: Mapping[str, Task],
+    tasks: Mapping[str, GridTask],
     energies: Sequence[float] = (0.5, 0.6, 0.7, 0.8, 0.9),
     components: Sequence[int] = (1, 2, 3, 4, 5, 6, 7, 8),
     *,
@@ -144,14 +144,25 @@ def measure_nleep_grid(
            [1., 1.]])
     """
     check_level(level)
-    shares, counts = _settings(energies, components, tasks)
+    shares, counts = tuple(map(float, energies)), tuple(map(int, components))
+    if not shares or not all(0 < share <= 1 for share in shares):
+        raise InputError("give shares above 0 and up to 1.", argument="energies", value=list(energies))
+    if not counts or min(counts) < 1:
+        raise InputError("give whole numbers of at least 1.", argument="components", value=list(components))
+    if not tasks:
+        raise InputError("tasks is empty: give at least one.")
     found: dict[str, FloatArray] = {}
     agreement, said = [], []
     total = sum(len(task[0]) for task in tasks.values()) * len(shares) * len(counts)
     with progress_bar("NLEEP", total, progress) as advance, warnings.catch_warnings(record=True) as w:
         warnings.simplefilter("always", CurvewiseWarning)
         for name, (checkpoints, labels, accuracy) in tasks.items():
-            known = _accuracies(name, checkpoints, accuracy)
+            if len(checkpoints) < 2:
+                raise InputError(f"task {name!r} has {len(checkpoints)} checkpoint(s): it takes two.")
+            for key in checkpoints:
+                if key not in accuracy or not np.isfinite(accuracy[key]):
+                    raise InputError(f"task {name!r} has no accuracy of {key!r}: give one, or leave it out.")
+            known = np.array([accuracy[key] for key in checkpoints], dtype=np.float64)
             targets = as_targets(labels, len(np.asarray(labels)), allowed=("classes", "multilabel"))
             rows = split_rows(targets, test, np.random.default_rng(rng))
             scores = []
@@ -159,33 +170,12 @@ def measure_nleep_grid(
                 scores.append(_scores(given, np.asarray(labels), targets, rows, shares, counts, covariance, rng))
                 advance(len(shares) * len(counts), name)
             found[name] = np.array(scores)
-            agreement.append(_kendalls(found[name], known))
+            rows_of_scores = found[name].reshape(len(scores), -1).T  # a row for each setting
+            agreement.append(kendall(rows_of_scores, known).reshape(found[name].shape[1:]))
     said = list(dict.fromkeys(str(one.message) for one in w))
     for text in said:
         warnings.warn(text, CurvewiseWarning, stacklevel=2)
     return NleepGrid(shares, counts, tuple(tasks), np.array(agreement), found, level, tuple(said))
-
-
-def _settings(
-    energies: Sequence[float], components: Sequence[int], tasks: Mapping[str, Task]
-) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    shares, counts = tuple(map(float, energies)), tuple(map(int, components))
-    if not shares or not all(0 < share <= 1 for share in shares):
-        raise InputError(f"energies={list(energies)!r}: give shares above 0 and up to 1.")
-    if not counts or min(counts) < 1:
-        raise InputError(f"components={list(components)!r}: give whole numbers of at least 1.")
-    if not tasks:
-        raise InputError("tasks is empty: give at least one.")
-    return shares, counts
-
-
-def _accuracies(name: str, checkpoints: Mapping[str, Any], accuracy: Mapping[str, float]) -> FloatArray:
-    if len(checkpoints) < 2:
-        raise InputError(f"task {name!r} has {len(checkpoints)} checkpoint(s): it takes two.")
-    for key in checkpoints:
-        if key not in accuracy or not np.isfinite(accuracy[key]):
-            raise InputError(f"task {name!r} has no accuracy of {key!r}: give one, or leave it out.")
-    return np.array([accuracy[key] for key in checkpoints], dtype=np.float64)
 
 
 def _scores(
@@ -198,7 +188,7 @@ def _scores(
     covariance: str,
     rng: int,
 ) -> FloatArray:
-    """Energies × components: NLEEP of a checkpoint, with one decomposition for all of them."""
+    """Return energies × components: NLEEP of a checkpoint, with one decomposition for all of them."""
     features = given.features if isinstance(given, CheckpointFeatures) else given
     x = as_matrix(features, "features")
     if len(x) != len(targets):
@@ -214,11 +204,6 @@ def _scores(
         kept = min(int(np.searchsorted(energy, share * (1 - 1e-9))) + 1, reduced.shape[1])
         part = reduced[:, :kept], None if shown is None else shown[:, :kept]
         for c, count in enumerate(counts):
-            settings = Settings(components=count, covariance=covariance)
+            settings = NleepSettings(components=count, covariance=covariance)
             found[e, c] = nleep_reduced(part[0], labels[train], part[1], asked, settings, rng)
     return found
-
-
-def _kendalls(scores: FloatArray, accuracy: FloatArray) -> FloatArray:
-    rows = scores.reshape(len(scores), -1).T
-    return kendall(rows, accuracy).reshape(scores.shape[1:])

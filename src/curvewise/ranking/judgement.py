@@ -1,4 +1,4 @@
-"""Judge ranking measures on checkpoints whose fine-tuned accuracies are known."""
+"""Judge which measures rank checkpoints as fine-tuning does."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.agreement import RankingAgreement, accuracy_alarms, agree, as_counts, score_alarms
-from curvewise.ranking.comparison import Compared, Pool, RankingComparisons, check_value, compare_pairs, pools_of
+from curvewise.ranking.agreement import accuracy_alarms, agree, as_counts, metric_title, score_alarms
+from curvewise.ranking.comparison import ComparisonRow, Pool, RankingComparisons, compare_pairs, pools_of
 from curvewise.ranking.scores import UNION, CheckpointScores
 from curvewise.tables import format_table
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.results import Interval, Result, check_level
+
+AVERAGE = "average"  # stands for the task in rows that are means over tasks
+_MARKS = {
+    "markdown": (("**", "**"), ("<u>", "</u>")),
+    "latex": ((r"\textbf{", "}"), (r"\underline{", "}")),
+    "text": (("", "*"), ("", "+")),
+}
+# Private-use characters stand for markup, as many as it is wide: the writer of tables would escape the markup itself.
+_STANDS = (("\ue000", "\ue001"), ("\ue002", "\ue003"))
+_MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
 
 
 def judge_rankings(
@@ -39,15 +49,15 @@ def judge_rankings(
     table : CheckpointScores
         Checkpoints by task with accuracies and scores; see :func:`load_checkpoint_scores`.
     measures : sequence of str, optional
-        Which to judge; all by default.
+        Measures to judge; all by default.
     k : int or sequence of int
-        How many checkpoints can be tried.
+        Numbers of checkpoints that can be tried.
     union : bool
-        Whether to judge all groups as one too, if there are several.
+        Judge all groups as one, too, if there are several.
     level : float
         Coverage of the intervals.
     permutations : int
-        Random signs drawn at most where there are too many tasks to try all.
+        Maximum number of random signs, where there are too many tasks to try all.
     rng : int
         Decides the draws behind intervals and tests.
 
@@ -62,7 +72,7 @@ def judge_rankings(
     Warns
     -----
     CurvewiseWarning
-        If scores or accuracies are missing, or a measure cannot tell checkpoints apart.
+        If scores or accuracies are missing, or all scores of a measure are equal.
 
     Examples
     --------
@@ -91,7 +101,17 @@ def judge_rankings(
             f"table is a {type(table).__name__}: pass CheckpointScores, which "
             "load_checkpoint_scores reads from a file or a DataFrame."
         )
-    chosen, counts = _chosen(table, measures), as_counts(k)
+    if isinstance(measures, str):
+        raise InputError("give a list of names.", argument="measures", value=measures)
+    chosen = list(table.measures if measures is None else dict.fromkeys(measures))
+    for name in chosen:
+        if name not in table.scores:
+            near = " or ".join(map(repr, get_close_matches(name, table.measures)))
+            hint = f" Did you mean {near}?" if near else ""
+            raise InputError(f"not among {list(table.measures)[:20]!r}.{hint}", argument="measures", value=name)
+    if not chosen:
+        raise InputError("table has no scores: add some with table.with_scores({…}).")
+    counts = as_counts(k)
     check_level(level)
     if AVERAGE in table.task_names:
         raise InputError(f"tasks holds {AVERAGE!r}, which the mean over tasks is called: rename it.")
@@ -123,20 +143,6 @@ def judge_rankings(
     )
 
 
-def _chosen(table: CheckpointScores, measures: Sequence[str] | None) -> list[str]:
-    if isinstance(measures, str):
-        raise InputError(f"measures={measures!r} is one text: give a list of names.")
-    chosen = list(table.measures if measures is None else dict.fromkeys(measures))
-    for name in chosen:
-        if name not in table.scores:
-            near = " or ".join(map(repr, get_close_matches(name, table.measures)))
-            hint = f" Did you mean {near}?" if near else ""
-            raise InputError(f"measures holds {name!r}, which is none of {list(table.measures)[:20]!r}.{hint}")
-    if not chosen:
-        raise InputError("table has no scores: add some with table.with_scores({…}).")
-    return chosen
-
-
 def _rows(
     pool: Pool,
     table: CheckpointScores,
@@ -144,40 +150,34 @@ def _rows(
     k: tuple[int, ...],
     level: float,
     rng: np.random.Generator,
-) -> list[Judged]:
-    """Every measure on every task, then on average."""
+) -> list[JudgementRow]:
+    """Return a row for every measure on every task, then on average."""
     rows = []
-    for t, task in enumerate(pool.tasks):
+    for t, task in [*enumerate(pool.tasks), (None, AVERAGE)]:
+        some = slice(None) if t is None else slice(t, t + 1)
         for name in measures:
-            found = agree(pool.scores[name][t : t + 1], pool.accuracy[t : t + 1], k, level, rng)
-            rows.append(_judged(found, pool, table, name, task, pool.cost(name, t)))
-    for name in measures:
-        found = agree(pool.scores[name], pool.accuracy, k, level, rng)
-        rows.append(_judged(found, pool, table, name, AVERAGE, pool.cost(name)))
+            found = agree(pool.scores[name][some], pool.accuracy[some], k, level, rng)
+            rows.append(
+                JudgementRow(
+                    measure=name,
+                    group=pool.group,
+                    task=task,
+                    n=sum(found.n),
+                    recall=found.recall,
+                    rel=found.rel,
+                    pearson=found.pearson,
+                    kendall=found.intervals["kendall"],
+                    weighted_kendall=found.weighted_kendall,
+                    gflops=pool.cost(name, t),
+                    baseline=name in table.baselines,
+                    intervals=found.intervals,
+                )
+            )
     return rows
 
 
-def _judged(
-    found: RankingAgreement, pool: Pool, table: CheckpointScores, measure: str, task: str, gflops: float
-) -> Judged:
-    return Judged(
-        measure=measure,
-        group=pool.group,
-        task=task,
-        n=sum(found.n),
-        recall=found.recall,
-        rel=found.rel,
-        pearson=found.pearson,
-        kendall=found.intervals["kendall"],
-        weighted_kendall=found.weighted_kendall,
-        gflops=gflops,
-        baseline=measure in table.baselines,
-        intervals=found.intervals,
-    )
-
-
 def _alarms(pool: Pool, measures: Sequence[str]) -> list[str]:
-    """What is missing; of the scores of a union its groups have told already."""
+    """Return warnings about accuracies and scores; those about scores of a union came with its groups."""
     said = accuracy_alarms(pool.accuracy, pool.tasks, pool.failed)
     found = [f"{pool.group}: {text}" for text in said]
     for name in () if pool.group == UNION else measures:
@@ -189,8 +189,8 @@ def _alarms(pool: Pool, measures: Sequence[str]) -> list[str]:
     return found
 
 
-def _references(table: CheckpointScores, pools: dict[str, Pool]) -> list[Referred]:
-    """Each reference beside the checkpoints of every group that it stands in."""
+def _references(table: CheckpointScores, pools: dict[str, Pool]) -> list[ReferenceRow]:
+    """Return each reference beside the checkpoints of every group that it is in."""
     found = []
     parts = {**table.by_group(), **({UNION: table.union()} if UNION in pools else {})}
     for group, pool in pools.items():
@@ -205,15 +205,15 @@ def _references(table: CheckpointScores, pools: dict[str, Pool]) -> list[Referre
             own = float(part.accuracy[row])
             best = float(known.max()) if len(known) else math.nan
             below = int((known < own).sum())
-            found.append(Referred(name, group, task, own, below, len(known), best))
+            found.append(ReferenceRow(name, group, task, own, below, len(known), best))
     return found
 
 
 def _against(
-    rows: Sequence[Judged], pools: dict[str, Pool], level: float, permutations: int, rng: np.random.Generator
+    rows: Sequence[JudgementRow], pools: dict[str, Pool], level: float, permutations: int, rng: np.random.Generator
 ) -> RankingComparisons | None:
-    """Each measure against the baseline of the highest Kendall, in every group."""
-    compared: list[Compared] = []
+    """Compare each measure with the baseline of the highest Kendall, in every group."""
+    compared: list[ComparisonRow] = []
     for group, pool in pools.items():
         means = [r for r in rows if r.group == group and r.task == AVERAGE]
         plain = [r for r in means if r.baseline and not math.isnan(r.kendall.estimate)]
@@ -225,13 +225,8 @@ def _against(
     return RankingComparisons(tuple(compared)) if compared else None
 
 
-# What judging ranking measures on checkpoints with known accuracies gives.
-
-AVERAGE = "average"
-
-
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgementRow:
     """One measure on the checkpoints of one group, for one task or on average over tasks.
 
     Attributes
@@ -247,11 +242,11 @@ class Judged:
     kendall : Interval
         Kendall's τ-b.
     gflops : float
-        Mean cost of the score of a checkpoint apart from the forward pass; NaN where unknown.
+        Mean cost of the score of a checkpoint without the forward pass; NaN where unknown.
     baseline : bool
-        Whether it is a plain baseline.
+        True for a plain baseline.
     intervals : dict of str to Interval
-        Of every number, by name: "recall@1", "rel@1", …, "pearson", "kendall",
+        Of every number, by name: "recall_at_1", "rel_at_1", …, "pearson", "kendall",
         "weighted_kendall".
     """
 
@@ -269,16 +264,16 @@ class Judged:
     intervals: Mapping[str, Interval] = field(default_factory=dict, repr=False)
 
     def value(self, name: str) -> float:
-        """One of the numbers by its name, such as "kendall" or "rel@1"."""
+        """Return one of the numbers by its name, such as "kendall" or "rel_at_1"."""
         if name == "gflops":
             return self.gflops
         if name not in self.intervals:
-            raise InputError(f"value={name!r}: use one of {', '.join(map(repr, self.intervals))}.")
+            raise InputError(f"use one of {', '.join(map(repr, self.intervals))}.", argument="value", value=name)
         return self.intervals[name].estimate
 
 
 @dataclass(frozen=True, eq=False)
-class Referred:
+class ReferenceRow:
     """A reference, such as training from scratch, beside the checkpoints of a group.
 
     Attributes
@@ -287,7 +282,7 @@ class Referred:
     accuracy : float
         Of the reference.
     below, n : int
-        How many checkpoints of how many fine-tune to a lower accuracy.
+        Number of checkpoints that fine-tune to a lower accuracy, and of all.
     best : float
         Accuracy of the best checkpoint.
     """
@@ -303,41 +298,41 @@ class Referred:
 
 @dataclass(frozen=True, eq=False)
 class RankingJudgement(Result):
-    """How well measures rank checkpoints before they are fine-tuned.
+    """Agreement of measures with accuracies after fine-tuning, by group and task.
 
     Attributes
     ----------
-    rows : tuple of Judged
+    rows : tuple of JudgementRow
         Measures within tasks within groups; after the tasks of a group the averages over them.
     measures, groups, tasks : tuple of str
         ``groups`` ends with "union" if there are several.
     baselines : tuple of str
         Those of the measures that are plain baselines.
     k : tuple of int
-        How many checkpoints can be tried.
+        Numbers of checkpoints that can be tried.
     level : float
         Coverage of the intervals.
-    references : tuple of Referred
+    references : tuple of ReferenceRow
         Training from scratch and the like beside the checkpoints.
     against_baseline : RankingComparisons, optional
         Each measure against the best baseline of a group.
     """
 
-    rows: tuple[Judged, ...]
+    rows: tuple[JudgementRow, ...]
     measures: tuple[str, ...]
     groups: tuple[str, ...]
     tasks: tuple[str, ...]
     baselines: tuple[str, ...]
     k: tuple[int, ...]
     level: float
-    references: tuple[Referred, ...] = ()
+    references: tuple[ReferenceRow, ...] = ()
     against_baseline: RankingComparisons | None = None
     warnings: tuple[str, ...] = ()
     _pools: Mapping[str, Pool] = field(default_factory=dict, repr=False)
     _permutations: int = field(default=9999, repr=False)
 
-    def row(self, measure: str, task: str | None = None, *, group: str | None = None) -> Judged:
-        """One measure on one task or on average over tasks; ``group`` is the last by default."""
+    def row(self, measure: str, task: str | None = None, *, group: str | None = None) -> JudgementRow:
+        """Return the row of a measure on one task or on average over tasks; ``group`` is the last by default."""
         wanted = (measure, self._group(group), task or AVERAGE)
         for row in self.rows:
             if (row.measure, row.group, row.task) == wanted:
@@ -351,17 +346,17 @@ class RankingJudgement(Result):
         if group is None:
             return self.groups[-1]
         if group not in self.groups:
-            raise InputError(f"group={group!r} is none of {list(self.groups)!r}.")
+            raise InputError(f"not among {list(self.groups)!r}.", argument="group", value=group)
         return group
 
     @property
     def values(self) -> tuple[str, ...]:
         """Names of the numbers, in the order of the paper's tables."""
-        each = [name for k in self.k for name in (f"recall@{k}", f"rel@{k}")]
+        each = [name for k in self.k for name in (f"recall_at_{k}", f"rel_at_{k}")]
         return (*each, "pearson", "kendall", "weighted_kendall")
 
     def columns(self) -> dict[str, Any]:
-        """A row for each measure, group and task, and for the average over tasks."""
+        """Return a row for each measure, group and task, and for the average over tasks."""
         return {
             "group": [r.group for r in self.rows],
             "task": [r.task for r in self.rows],
@@ -377,7 +372,7 @@ class RankingJudgement(Result):
     def table(
         self, format: str = "markdown", digits: int = 2, *, group: str | None = None, task: str | None = None
     ) -> str:
-        """Measures by metrics × 100, as in tables 1 to 3 of Li et al. 2021.
+        """Write measures by metrics × 100, as in tables 1 to 3 of Li et al. 2021.
 
         The best of each column is bold, the second best underlined; in plain text they are marked
         with * and +. Baselines are marked by name.
@@ -394,46 +389,64 @@ class RankingJudgement(Result):
             One task; the average over them by default.
         """
         rows = [self.row(name, task, group=group) for name in self.measures]
-        return write_judgement(rows, self.values, format, digits)
+        columns = {"Measure": [_name(f"{r.measure} (baseline)" if r.baseline else r.measure, format) for r in rows]}
+        for value in self.values:
+            head = "Weighted" if value == "weighted_kendall" else metric_title(value)
+            columns[head] = _marked([100 * r.value(value) for r in rows], digits, format)
+        costs = [r.gflops for r in rows]
+        columns["GFLOPs"] = [
+            "–" if math.isnan(v) else f"{v:.2E}" if v >= 1e4 or 0 < v < 0.01 else f"{v:.2f}" for v in costs
+        ]
+        return _written(columns, 1, format)
 
     def reference_table(self, format: str = "markdown", digits: int = 2) -> str:
-        """References beside the best checkpoint of each group and task, in per cent."""
-        return write_references(self.references, format, digits)
+        """Write references beside the best checkpoint of each group and task, in per cent."""
+        rows = self.references
+        columns = {
+            name.capitalize(): [_name(getattr(r, name), format) for r in rows]
+            for name in ("group", "task", "reference")
+        }
+        for head, name in (("Accuracy", "accuracy"), ("Best checkpoint", "best")):
+            values = [getattr(r, name) for r in rows]
+            columns[head] = ["–" if math.isnan(v) else f"{100 * v:.{digits}f}" for v in values]
+        return _written({**columns, "Below": [f"{r.below} of {r.n}" for r in rows]}, 3, format)
 
     def comparisons(
         self, measures: Sequence[str] | None = None, *, group: str | None = None, value: str = "kendall"
     ) -> RankingComparisons:
-        """Every pair of measures compared on the same checkpoints and tasks.
+        """Compare every pair of measures on the same checkpoints and tasks.
 
         Parameters
         ----------
         measures : sequence of str, optional
-            Which; all by default.
+            Measures to compare; all by default.
         group : str, optional
-            Whose checkpoints; the last group by default.
+            Group of the checkpoints; the last by default.
         value : str
-            What to compare: "kendall", "pearson", "weighted_kendall", "rel@1", …
+            Metric to compare: "kendall", "pearson", "weighted_kendall", "rel_at_1", …
 
         Notes
         -----
         A difference is for other checkpoints and other tasks like these. Tasks share their
         checkpoints, so that counting tasks alone would find differences where there are none;
-        ``task_pvalue`` does so, for those who will rank the very same checkpoints.
+        ``task_pvalue`` does so, for users who will rank these same checkpoints.
         """
         if isinstance(measures, str):
             raise InputError(
-                f"measures={measures!r} must be a list of two or more measures. What to compare is "
-                "value=, such as value='kendall'."
+                f"give a list of two or more measures. The metric to compare is {arg('value', 'kendall')}, say.",
+                argument="measures",
+                value=measures,
             )
         chosen = self.measures if measures is None else tuple(measures)
         for name in chosen:
             self.row(name, group=group)
-        check_value(value, self.values)
+        if value not in self.values:
+            raise InputError(f"use one of {', '.join(map(repr, self.values))}.", argument="value", value=value)
         pool, pairs = self._pools[self._group(group)], list(combinations(chosen, 2))
         return compare_pairs(pool, pairs, value, self.level, self._permutations, 0)
 
     def summary(self) -> str:
-        """A few sentences."""
+        """Return a few sentences on the best measure of each group."""
         many = f"{len(self.measures)} measure{'' if len(self.measures) == 1 else 's'}"
         tasks = f"{len(self.tasks)} task{'' if len(self.tasks) == 1 else 's'}"
         text = f"{many} judged on {tasks}"
@@ -474,55 +487,8 @@ class RankingJudgement(Result):
         return "".join(parts)
 
 
-# Tables of measures by metrics: the best of each column bold, the second best underlined.
-
-_MARKS = {
-    "markdown": (("**", "**"), ("<u>", "</u>")),
-    "latex": ((r"\textbf{", "}"), (r"\underline{", "}")),
-    "text": (("", "*"), ("", "+")),
-}
-# Private-use characters stand for markup, as many as it is wide, and the writers of tables let
-# them be.
-_STANDS = (("\ue000", "\ue001"), ("\ue002", "\ue003"))
-_MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
-_TITLES = {"pearson": "Pearson", "kendall": "Kendall", "weighted_kendall": "Weighted"}
-
-
-def write_judgement(rows: Sequence[Judged], values: Sequence[str], format: str, digits: int) -> str:
-    """Measures by metrics × 100, and their cost."""
-    _check(format)
-    columns = {"Measure": [_name(_label(r), format) for r in rows]}
-    for value in values:
-        columns[_TITLES.get(value, value.capitalize())] = _marked([100 * r.value(value) for r in rows], digits, format)
-    columns["GFLOPs"] = [_cost(r.gflops) for r in rows]
-    return _written(columns, 1, format)
-
-
-def write_references(rows: Sequence[Referred], format: str, digits: int) -> str:
-    """References by group and task."""
-    _check(format)
-    columns = {
-        "Group": [_name(r.group, format) for r in rows],
-        "Task": [_name(r.task, format) for r in rows],
-        "Reference": [_name(r.reference, format) for r in rows],
-        "Accuracy": [_percent(r.accuracy, digits) for r in rows],
-        "Best checkpoint": [_percent(r.best, digits) for r in rows],
-        "Below": [f"{r.below} of {r.n}" for r in rows],
-    }
-    return _written(columns, 3, format)
-
-
-def _check(format: str) -> None:
-    if format not in _MARKS:
-        raise InputError(f"format={format!r} is not known: use one of {', '.join(_MARKS)}.")
-
-
-def _label(row: Judged) -> str:
-    return f"{row.measure} (baseline)" if row.baseline else row.measure
-
-
 def _marked(values: Sequence[float], digits: int, format: str) -> list[str]:
-    """Numbers as text; those that read like the best are bold, like the next underlined."""
+    """Return numbers as text; those that read like the best are bold, like the second best underlined."""
     texts = ["–" if math.isnan(v) else f"{round(v, digits) + 0.0:.{digits}f}" for v in values]
     order = sorted({t for t in texts if t != "–"}, key=float, reverse=True)
     marks = dict(zip(order, _stands(format), strict=False)) if len(order) > 1 else {}
@@ -530,28 +496,21 @@ def _marked(values: Sequence[float], digits: int, format: str) -> list[str]:
 
 
 def _stands(format: str) -> list[tuple[str, str]]:
+    """Return the characters that stand for the markup of bold and of underlined text."""
+    if format not in _MARKS:
+        raise InputError(f"use one of {', '.join(_MARKS)}.", argument="format", value=format)
     both = zip(_STANDS, _MARKS[format], strict=True)
     return [(a * len(x), b * len(y)) for (a, b), (x, y) in both]
 
 
-def _cost(value: float) -> str:
-    if math.isnan(value):
-        return "–"
-    return f"{value:.2E}" if value >= 1e4 or 0 < value < 0.01 else f"{value:.2f}"
-
-
-def _percent(value: float, digits: int) -> str:
-    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}"
-
-
 def _name(text: str, format: str) -> str:
-    """A name that cannot do anything to a page or a terminal."""
+    """Return a name without characters that a page or a terminal would interpret."""
     plain = "".join(c if c.isprintable() and not "\ue000" <= c <= "\ue0ff" else "�" for c in text)
     return _MARKDOWN.sub(r"\\\1", plain) if format == "markdown" else plain
 
 
 def _written(columns: dict[str, list[str]], names: int, format: str) -> str:
-    """The table, with what follows after so many columns of names to the right."""
+    """Write the table, with all but the first columns of names aligned to the right."""
     lines = format_table(columns, format).split("\n")
     if format == "markdown":
         parts = lines[1].strip("|").split("|")

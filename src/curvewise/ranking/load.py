@@ -1,4 +1,4 @@
-"""Load checkpoints with what fine-tuning gave and what measures said of them before."""
+"""Read checkpoints with their accuracies after fine-tuning and the scores that measures gave them before."""
 
 from __future__ import annotations
 
@@ -10,29 +10,79 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.load import read_source
 from curvewise.ranking.scores import ONE_TASK, CheckpointScores
-from curvewise.reading.files import large_files
-from curvewise.reading.roles import ask_percent, bare, check_column, is_status, named_unit, normal, some_rows
+from curvewise.reading.files import large_files, read_table
+from curvewise.reading.roles import (
+    TOPS,
+    ColumnMap,
+    Role,
+    Roles,
+    ask,
+    ask_percent,
+    check_column,
+    find_roles,
+    fractions,
+    is_status,
+    named_unit,
+    normal,
+    select_rows,
+    synonyms,
+)
 from curvewise.reading.table import Table, is_measured, is_missing, names_in, numbers, texts, unfold
-from curvewise.text import brief, list_names, suggest
-from curvewise.types.coercion import same_names
-from curvewise.types.units import FloatArray
+from curvewise.text import arg, brief, list_names, suggest
+from curvewise.types.units import FloatArray, same_names
 
-_UNITS = {"fraction": 1.0, "percent": 100.0, "score": 1.0}
+ROLES = (
+    Role(
+        "checkpoint",
+        (
+            synonyms("""
+            checkpoint checkpoint_name ckpt model model_name network backbone architecture source_architecture
+            source_model source_network source_dataset pretrained name"""),
+        ),
+        percent=True,
+    ),
+    Role(
+        "task",
+        (
+            synonyms("""
+            task task_name target target_dataset target_task dataset dataset_name downstream downstream_task
+            downstream_dataset"""),
+        ),
+        percent=True,
+    ),
+    Role("group", (synonyms("group group_name pool family"),), percent=True),
+    Role(
+        "accuracy",
+        (
+            synonyms("""
+            accuracy acc test_accuracy test_acc final_accuracy fine_tuned_accuracy finetuned_accuracy
+            finetune_accuracy fine_tuning_accuracy finetuning_accuracy ft_accuracy ft_acc truth mean_iou test_mean_iou
+            miou"""),
+        ),
+        percent=True,
+    ),
+    Role("measure", (synonyms("measure measure_name metric metric_name transferability_metric"),), percent=True),
+    Role("score", (synonyms("score measure_score metric_score transferability_metric_score"),), percent=True),
+    Role("reference", (synonyms("reference is_reference"),), percent=True),
+)
+_BY_NAME = {role.name: role for role in ROLES}
+BASELINES = synonyms("""
+    parameters params n_parameters num_parameters number_of_parameters n_params num_params size model_size weights
+    largest_model source_accuracy source_acc source_test_accuracy imagenet_accuracy imagenet_acc imagenet_top_1
+    imagenet_top1 pretraining_accuracy best_source_accuracy""")
+_NEITHER = synonyms("""
+    seed fold seconds time date index id run run_id reason error train_error loss train_loss n epoch epochs steps rate
+    lr learning_rate batch batch_size weight_decay""")
+_COST = "gflops"
 
 
 def load_checkpoint_scores(
     source: Any,
     *,
     accuracies: Any = None,
-    checkpoint: str | None = None,
-    task: str | None = None,
-    group: str | None = None,
-    accuracy: str | None = None,
+    columns: ColumnMap | None = None,
     measures: Sequence[str] | None = None,
-    measure: str | None = None,
-    score: str | None = None,
     wide: str | None = None,
     unit: str | None = None,
     reference: str | Sequence[str] = (),
@@ -43,7 +93,7 @@ def load_checkpoint_scores(
 ) -> CheckpointScores:
     """Read checkpoints with fine-tuned accuracies and scores of ranking measures.
 
-    What was taken for what is said in ``notes`` of the result.
+    ``notes`` of the result record how each column was interpreted.
 
     Parameters
     ----------
@@ -55,13 +105,13 @@ def load_checkpoint_scores(
     accuracies : path, DataFrame, dict, list or CheckpointScores, optional
         The accuracies, if they are in another table; joined by checkpoint, task and group. Scores
         without a column of tasks hold for all tasks.
-    checkpoint, task, group, accuracy : str, optional
-        Columns with these roles, found by name otherwise.
+    columns : dict, optional
+        Which column has a role: ``{"checkpoint": "net", "accuracy": "top1"}``. Roles are checkpoint, task, group,
+        accuracy, reference and, where each row is one score, measure and score; None leaves one out. Others are found
+        by name.
     measures : sequence of str, optional
         Columns with scores, by default all other numbers; where each row is one score, the
         measures to read. Columns called ``MEASURE_gflops`` or ``gflops.MEASURE`` are their costs.
-    measure, score : str, optional
-        Columns with the name of a measure and its score, where each row is one score.
     wide : {"checkpoints"}, optional
         Each column of numbers is a checkpoint and holds its accuracies, a row for each task.
     unit : {"fraction", "percent", "score"}, optional
@@ -76,8 +126,8 @@ def load_checkpoint_scores(
     where : dict, optional
         Only rows with these values: ``{"Trainable Backbone": False}``, or a list of values.
     repeats : {"best", "mean"}, optional
-        What to take of several rows of one checkpoint and task: the best accuracy, as over
-        hyperparameters, or the mean, as over seeds. By default they are an error.
+        Of several rows of one checkpoint and task, take the best accuracy, as over hyperparameters, or the mean, as
+        over seeds. By default they are an error.
     allow_large : bool
         Read a compressed file even if it unpacks to more than 256 MiB of text or 1 GiB of arrays.
 
@@ -104,193 +154,46 @@ def load_checkpoint_scores(
     >>> table, table.baselines
     (CheckpointScores(2 checkpoints, 2 tasks, 1 group, 2 measures), ('parameters',))
     """
-    _check_options(unit, wide, repeats)
-    with large_files(allow_large):
-        table, note = some_rows(read_source(source), where or {})
-    told = {"checkpoint": checkpoint, "task": task, "group": group, "accuracy": accuracy}
-    options = _Options(unit, repeats)
-    if wide is not None:
-        found = _from_matrix(table, told, options)
-    else:
-        named = {**told, "measure": measure, "score": score}
-        roles = score_roles(table, named, measures, list(where or ()))
-        table = unfold(table, [*roles.one.values(), *roles.measures * (not roles.is_long)])
-        found = _from_rows(table, roles, options, separate=accuracies is not None)
-    if accuracies is not None:
-        with large_files(allow_large):
-            found = joined(found, _truth(accuracies, told, options), table.source)
-    if unit == "percent" and 0 < np.nanmax(found.accuracy, initial=0.0) <= 0.01:
-        raise InputError("unit='percent', and no accuracy is above 1: pass unit='fraction' if that is what they are.")
-    found = replace(found, notes=(*found.notes, *note, *table.notes))
-    return _finished(found, reference, baselines)
-
-
-@dataclass(frozen=True)
-class _Options:
-    unit: str | None
-    repeats: str | None
-
-
-def _check_options(unit: str | None, wide: str | None, repeats: str | None) -> None:
-    if unit is not None and unit not in _UNITS:
-        raise InputError(f"unit={unit!r}: use one of {', '.join(map(repr, _UNITS))}.")
+    if unit is not None and unit not in TOPS:
+        raise InputError(f"{arg('unit', unit)}: use one of {', '.join(map(repr, TOPS))}.")
     if wide not in (None, "checkpoints"):
-        raise InputError(f"wide={wide!r}: use 'checkpoints', or leave it out.")
+        raise InputError(f"{arg('wide', wide)}: use 'checkpoints', or leave it out.")
     if repeats not in (None, "best", "mean"):
-        raise InputError(f"repeats={repeats!r}: use 'best', 'mean', or leave it out.")
-
-
-def _from_rows(table: Table, roles: ScoreRoles, options: _Options, *, separate: bool) -> CheckpointScores:
-    one = roles.one
-    if one["checkpoint"] is None:
+        raise InputError(f"{arg('repeats', repeats)}: use 'best', 'mean', or leave it out.")
+    with large_files(allow_large):
+        table = select_rows(read_table(source), where)
+        if wide is not None:
+            found = _from_matrix(table, columns or {}, unit)
+        else:
+            roles = _find_columns(table, columns, measures, list(where or ()))
+            table = unfold(table, [*(k for held in roles.of.held.values() for k in held), *roles.score_columns])
+            found = _from_rows(table, roles, unit, repeats, separate=accuracies is not None)
+        if accuracies is not None:
+            truth = accuracies
+            if not isinstance(truth, CheckpointScores):
+                other = read_table(accuracies)
+                # Names that only the table of scores has are not asked of that of accuracies.
+                told = {role: name for role, name in (columns or {}).items() if name is None or name in other.columns}
+                truth = _from_rows(other, _find_columns(other, told, None, ()), unit, repeats, separate=False)
+                truth = replace(truth, notes=(*truth.notes, *other.notes))
+            found = _joined(found, truth, table.source)
+    if unit == "percent" and 0 < np.nanmax(found.accuracy, initial=0.0) <= 0.01:
         raise InputError(
-            f"{table.source} has no column of checkpoints: name it with checkpoint=…. It has "
-            f"{list_names(table.columns)}."
+            f"{arg('unit', 'percent')}, and no accuracy is above 1: pass {arg('unit', 'fraction')} if that is what "
+            "they are."
         )
-    if one["accuracy"] is None and not separate:
-        raise InputError(
-            f"{table.source} has no accuracies: name their column with accuracy=…, or pass the "
-            f"table that has them as accuracies=…. It has {list_names(table.columns)}."
-        )
-    truth = np.full(len(table), np.nan)
-    if one["accuracy"] is not None and not separate:
-        name = one["accuracy"]
-        truth = _in_unit(table, name, named_unit(options.unit, [name]))
-    found = gather(table, roles, truth, options.repeats)
-    notes = [
-        *(f"{role}s from {one[role]!r}" for role in ("checkpoint", "task", "group") if one[role]),
-        *([f"accuracies from {one['accuracy']!r}"] if one["accuracy"] and not separate else []),
-        f"scores: {list_names(found.scores) or 'none'}",
-        *([f"left out: {list_names(roles.left_out)}"] if roles.left_out else []),
-    ]
-    return replace(found, reference=_references(table, one), notes=(*notes, *found.notes))
-
-
-def _references(table: Table, one: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Checkpoints that a column marks as references."""
-    if one["reference"] is None or one["checkpoint"] is None:
-        return ()
-    marks = [word.lower() in ("true", "1", "yes") for word in names_in(table, one["reference"])]
-    names = names_in(table, one["checkpoint"])
-    return tuple(dict.fromkeys(n for n, mark in zip(names, marks, strict=True) if mark))
-
-
-def _in_unit(table: Table, name: str, unit: str) -> FloatArray:
-    top = _UNITS[unit]
-    values = numbers(table, name) / top
-    bad = np.isinf(values) | ((values < 0) | (values > 1) if unit != "score" else False)
-    if bad.any():
-        right = "'percent'" if top == 1 else "'fraction'"
-        raise InputError(
-            f"{table.where(name)} holds {values[bad][0] * top:g}, which is no "
-            f"{'fraction' if top == 1 else 'percentage'}: pass unit={right} if that is "
-            "what it is, or unit='score' for a number without bounds."
-        )
-    return values
-
-
-def _from_matrix(table: Table, told: dict[str, str | None], options: _Options) -> CheckpointScores:
-    """Accuracies with a row for each task and a column for each checkpoint."""
-    for role in ("checkpoint", "accuracy"):
-        if told[role] is not None:
-            raise InputError(f"{role}={told[role]!r} does not go with wide='checkpoints'.")
-    keys = {}
-    for role in ("task", "group"):
-        check_column(table, role, told[role])
-        free = [k for k in table.columns if normal(k) in ROLES[role]]
-        keys[role] = told[role] or (free[0] if free else None)
-    names = [k for k in table.columns if k not in keys.values()]
-    ask_percent(options.unit, names, "checkpoints", table.source)
-    unit = options.unit or "fraction"
-    values = np.stack([_in_unit(table, name, unit) for name in names], axis=1)
-
-    def spread(role: str) -> Any:
-        column = keys[role]
-        return None if column is None else np.repeat(names_in(table, column), len(names))
-
-    return CheckpointScores(
-        np.tile(same_names(names, f"the columns of {table.source}"), len(table)),
-        values.ravel(),
-        tasks=spread("task"),
-        groups=spread("group"),
-        notes=(f"{len(names)} checkpoints from columns, {len(table)} tasks from rows",),
-    )
-
-
-def _truth(accuracies: Any, told: dict[str, str | None], options: _Options) -> CheckpointScores:
-    if isinstance(accuracies, CheckpointScores):
-        return accuracies
-    table = read_source(accuracies)
-    named = {k: v if v in table.columns else None for k, v in told.items()}
-    roles = score_roles(table, named, None, ())
-    found = _from_rows(table, roles, options, separate=False)
-    return replace(found, notes=(*found.notes, *table.notes))
-
-
-def _finished(
-    table: CheckpointScores, reference: str | Sequence[str], baselines: Sequence[str] | None
-) -> CheckpointScores:
-    """With references and baselines, and notes of what is missing."""
-    names = (reference,) if isinstance(reference, str) else tuple(reference)
-    names = tuple(dict.fromkeys((*table.reference, *names)))
-    for name in names:
-        if name not in table.checkpoints:
-            raise InputError(f"reference names {brief(name)}, which is no checkpoint of the table.")
-    plain = baselines
-    if plain is None:
-        plain = [name for name in table.scores if normal(name) in BASELINES]
-    ranked = ~np.isin(table.checkpoints, names)
-    notes = [f"baselines: {list_names(plain)}"] if plain and baselines is None else []
-    columns = {"accuracy": table.accuracy, **table.scores}
-    for name, values in columns.items():
-        if lost := int((np.isnan(values) & ranked).sum()):
-            notes.append(f"{lost} of {int(ranked.sum())} rows have no {brief(name)}")
-    return replace(table, reference=names, baselines=tuple(plain), notes=tuple(dict.fromkeys((*table.notes, *notes))))
-
-
-# Which columns of a table of checkpoints are names, tasks, accuracies, scores and costs.
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-ROLES = {
-    "checkpoint": _names("""
-        checkpoint checkpoint_name ckpt model model_name network backbone architecture
-        source_architecture source_model source_network source_dataset pretrained name"""),
-    "task": _names("""
-        task task_name target target_dataset target_task dataset dataset_name downstream
-        downstream_task downstream_dataset"""),
-    "group": _names("group group_name pool family"),
-    "accuracy": _names("""
-        accuracy acc test_accuracy test_acc final_accuracy fine_tuned_accuracy finetuned_accuracy
-        finetune_accuracy fine_tuning_accuracy finetuning_accuracy ft_accuracy ft_acc truth
-        mean_iou test_mean_iou miou"""),
-    "measure": _names("measure measure_name metric metric_name transferability_metric"),
-    "score": _names("score measure_score metric_score transferability_metric_score"),
-    "reference": _names("reference is_reference"),
-}
-BASELINES = _names("""
-    parameters params n_parameters num_parameters number_of_parameters n_params num_params size
-    model_size weights largest_model source_accuracy source_acc source_test_accuracy
-    imagenet_accuracy imagenet_acc imagenet_top_1 imagenet_top1 pretraining_accuracy
-    best_source_accuracy""")
-_NEITHER = _names("""
-    seed fold seconds time date index id run run_id reason error train_error loss train_loss n
-    epoch epochs steps rate lr learning_rate batch batch_size weight_decay""")
-_COST = "gflops"
+    return _finished(replace(found, notes=(*found.notes, *table.notes)), reference, baselines)
 
 
 @dataclass(frozen=True)
-class ScoreRoles:
-    """Columns by role; None or empty where nobody plays it.
+class ScoreColumns:
+    """Columns by role, and those of scores and costs.
 
-    ``measures`` are columns of scores of a wide table (of a long one the measures to keep, all
-    if empty), and ``gflops`` columns of costs by measure (by ``""`` in a long one).
+    ``measures`` are columns of scores of a wide table (of a long one the measures to keep, all if empty), and
+    ``gflops`` columns of costs by measure (by ``""`` in a long one).
     """
 
-    one: dict[str, str | None]
+    of: Roles
     measures: tuple[str, ...] = ()
     gflops: dict[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
@@ -298,116 +201,97 @@ class ScoreRoles:
     @property
     def is_long(self) -> bool:
         """Whether a row is one score of one checkpoint."""
-        return self.one["measure"] is not None
+        return "measure" in self.of
+
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        """Columns that hold scores of one measure each."""
+        return () if self.is_long else self.measures
 
 
-def score_roles(
-    table: Table, told: dict[str, str | None], measures: Sequence[str] | None, used: Sequence[str]
-) -> ScoreRoles:
-    """Give each column a role: the user's word, then names, then whether it holds numbers.
+def _find_columns(
+    table: Table, told: ColumnMap | None, measures: Sequence[str] | None, used: Sequence[str]
+) -> ScoreColumns:
+    """Find the column of each role, by the user's word or by name; other numbers are scores or their costs.
 
     Columns in ``used`` select rows, and hold no scores.
     """
     if isinstance(measures, str):
-        raise InputError(f"measures={measures!r} is one text: give a list of columns.")
-    wide = measures is not None and not _is_long(table, told, measures)
+        raise InputError(f"{arg('measures', measures)} is one text: give a list of columns.")
+    named = {role: name for role, name in (told or {}).items() if name is not None}
+    wide = measures is not None and not _is_long(table, named, measures)
     columns = list(measures or ()) if wide else []
-    for role, name in told.items():
-        check_column(table, role, name)
     for name in columns:
-        _check_measure(table, told, name)
-    taken = {*columns, *(v for v in told.values() if v)}
-    one = dict(told)
-    for role, synonyms in ROLES.items():
-        if one.get(role) is None and not (wide and role in ("measure", "score")):
-            free = [k for k in table.columns if k not in taken and bare(k) in synonyms]
-            one[role] = _only(table, role, free)
-            taken |= {one[role] or ""}
-    _check_long(table, one, {*taken, *used})
-    rest = [k for k in table.columns if k not in taken and k not in used]
-    costs = {k: _costs(k) for k in rest if _costs(k) is not None}
+        _check_measure(table, named, name)
+    free = {k: cells for k, cells in table.columns.items() if k not in columns}
+    roles = [r if not (wide and r.name in ("measure", "score")) else Role(r.name) for r in ROLES]
+    one = find_roles(free, table.source, roles, told, used=used)
+    _check_long(table, one)
+    costs = {k: measure for k in one.rest if (measure := _costs(k)) is not None}
     scores = list(measures or ())
-    if not wide and one.get("measure") is None:
-        scores = [k for k in rest if k not in costs and _is_score(k, table)]
-    gflops = _named_costs(costs, scores, one.get("measure") is not None)
-    left = [k for k in rest if k not in scores and k not in gflops.values()]
-    return ScoreRoles({role: one.get(role) for role in ROLES}, tuple(scores), gflops, tuple(left))
+    if not wide and "measure" not in one:
+        scores = [k for k in one.rest if k not in costs and _is_score(k, table)]
+    if "measure" in one:
+        plain = [k for k, measure in costs.items() if measure == ""]
+        gflops = {"": plain[0]} if plain else {}
+    else:
+        known = {normal(name): name for name in scores}
+        gflops = {known[m]: column for column, m in costs.items() if m in known}
+    left = [k for k in one.rest if k not in scores and k not in gflops.values()]
+    return ScoreColumns(one, tuple(scores), gflops, tuple(left))
 
 
-def _check_measure(table: Table, told: dict[str, str | None], name: str) -> None:
-    """Raise unless a measure is a column; where it is in cells of one, say what to pass."""
-    inside = [
-        k
-        for k, cells in table.columns.items()
-        if k not in told.values() and not is_measured(cells) and name in texts(cells)
-    ]
-    if name not in table.columns and inside:
-        free = [k for k in table.columns if k not in told.values() and _is_score(k, table)]
-        numeric = [k for k in free if bare(k) not in ROLES["accuracy"]]
-        raise InputError(
-            f"measures names {brief(name)}, which is no column of {table.source} but stands in "
-            f"{brief(inside[0])}: pass measure={inside[0]!r:.200} and {_which('score', numeric)}."
-        )
-    check_column(table, "measures", name)
-
-
-def _only(table: Table, role: str, found: list[str]) -> str | None:
-    if len(found) > 1:
-        raise InputError(
-            f"{len(found)} columns of {table.source} could be the {role}: {list_names(found)}. Say which with {role}=…"
-        )
-    return found[0] if found else None
-
-
-def _is_long(table: Table, told: dict[str, str | None], measures: Sequence[str]) -> bool:
-    """Whether measures that are asked for are named in cells, and not by columns."""
-    if told.get("measure") is not None or told.get("score") is not None:
+def _is_long(table: Table, named: Mapping[str, Any], measures: Sequence[str]) -> bool:
+    """Return whether measures that are asked for are named in cells, and not by columns."""
+    if "measure" in named or "score" in named:
         return True
-    found = [any(normal(k) in ROLES[role] for k in table.columns) for role in ("measure", "score")]
+    found = [any(map(_BY_NAME[role].is_called, table.columns)) for role in ("measure", "score")]
     return all(found) and not all(name in table.columns for name in measures)
 
 
-def _check_long(table: Table, one: dict[str, str | None], taken: set[str]) -> None:
-    """A table that names measures has scores, and the other way round; says what to pass."""
-    measure, score = one.get("measure"), one.get("score")
-    rest = [k for k in table.columns if k not in taken]
-    numeric = [k for k in rest if _is_score(k, table)]
-    if measure is not None and score is None:
+def _check_measure(table: Table, named: Mapping[str, Any], name: str) -> None:
+    """Raise unless a measure is a column; where it is in cells of one, say what to pass."""
+    free = {k: cells for k, cells in table.columns.items() if k not in named.values()}
+    inside = [k for k, cells in free.items() if not is_measured(cells) and name in texts(cells)]
+    if name not in table.columns and inside:
+        numeric = [k for k in free if _is_score(k, table) and not _BY_NAME["accuracy"].is_called(k)]
         raise InputError(
-            f"{table.source} names measures in {brief(measure)}, but no column holds their "
-            f"scores: pass measure={measure!r:.200} and {_which('score', numeric)}."
+            f"{arg('measures', [name])}: {brief(name)} is no column of {table.source} but stands in "
+            f"{brief(inside[0])}: pass {_ask_long([inside[0]], numeric)}."
         )
-    if score is not None and measure is None:
-        others = [k for k in rest if k not in numeric]
+    check_column(table.columns, table.source, arg("measures", [name]), name)
+
+
+def _check_long(table: Table, one: Roles) -> None:
+    """Check that a table which names measures has scores, and the other way round."""
+    numeric = [k for k in one.rest if _is_score(k, table)]
+    if "measure" in one and "score" not in one:
         raise InputError(
-            f"{table.source} has scores in {brief(score)}, but no column says of which measure: "
-            f"pass {_which('measure', others)} and score={score!r:.200}, or "
-            f"measures=[{score!r:.200}] if there is one only."
+            f"{table.source} names measures in {brief(one['measure'])}, but no column holds their scores: pass "
+            f"{_ask_long([one['measure']], numeric)}."
+        )
+    if "score" in one and "measure" not in one:
+        others = [k for k in one.rest if k not in numeric]
+        raise InputError(
+            f"{table.source} has scores in {brief(one['score'])}, but no column says of which measure: pass "
+            f"{_ask_long(others, [one['score']])}, or {arg('measures', [one['score']])} if there is one only."
         )
 
 
-def _which(role: str, columns: Sequence[str]) -> str:
-    """An argument with the column that it can only be, or with those to choose from.
+def _ask_long(measures: Sequence[str], scores: Sequence[str]) -> str:
+    """Write the setting for a table with one score per row, with the columns that are possible.
 
-    >>> _which("score", ["value"]), _which("score", ["a", "b"])
-    ("score='value'", "score=COLUMN (one of 'a', 'b')")
+    >>> from curvewise.text import Message
+    >>> Message(_ask_long(["metric"], ["a", "b"]))
+    "columns={'measure': 'metric', 'score': 'COLUMN'} (one of 'a', 'b')"
     """
-    if len(columns) == 1:
-        return f"{role}={columns[0]!r:.200}"
-    return f"{role}=COLUMN" + (f" (one of {list_names(columns)})" if columns else "")
-
-
-def long_hint(table: Table, roles: ScoreRoles, differ: Sequence[str]) -> str:
-    """What to pass if a column in which rows of a checkpoint differ names measures."""
-    words = [k for k in differ if not is_measured(table.columns[k])]
-    if roles.is_long or not words or not roles.measures:
-        return ""
-    told = " and ".join([_which("measure", words), _which("score", roles.measures)])
-    return f" If each row is one score of a measure, pass {told}."
+    named = {"measure": measures, "score": scores}
+    choices = [f" (one of {list_names(k)})" for k in named.values() if len(k) > 1]
+    return arg("columns", {role: k[0] if len(k) == 1 else "COLUMN" for role, k in named.items()}) + "".join(choices)
 
 
 def _costs(name: str) -> str | None:
-    """The measure whose cost a column holds, "" where it does not say; None for another column.
+    """Return the measure whose cost a column holds, "" where it does not say; None for another column.
 
     >>> _costs("nleep_gflops"), _costs("GFLOPs"), _costs("nleep")
     ('nleep', '', None)
@@ -421,14 +305,6 @@ def _costs(name: str) -> str | None:
     return None
 
 
-def _named_costs(costs: dict[str, str | None], scores: Sequence[str], long: bool) -> dict[str, str]:
-    if long:
-        plain = [column for column, measure in costs.items() if measure == ""]
-        return {"": plain[0]} if plain else {}
-    known = {normal(name): name for name in scores}
-    return {known[m]: column for column, m in costs.items() if m in known}
-
-
 def _is_score(name: str, table: Table) -> bool:
     cells = table.columns[name]
     if normal(name) in _NEITHER or is_status(name, cells) or all(map(is_missing, cells)):
@@ -438,61 +314,111 @@ def _is_score(name: str, table: Table) -> bool:
     return is_measured(cells) and not all(isinstance(c, bool | np.bool_) for c in cells)
 
 
-# Rows of a table gathered by group, task and checkpoint.
+def _from_rows(
+    table: Table, roles: ScoreColumns, unit: str | None, repeats: str | None, *, separate: bool
+) -> CheckpointScores:
+    """Read a table with a row for each checkpoint and task, or for each score; accuracies may be ``separate``."""
+    one = roles.of
+    if "checkpoint" not in one:
+        raise InputError(
+            f"{table.source} has no column of checkpoints: name it with {ask('checkpoint')}. It has "
+            f"{list_names(table.columns)}."
+        )
+    if "accuracy" not in one and not separate:
+        raise InputError(
+            f"{table.source} has no accuracies: name their column with {ask('accuracy')}, or pass the table that has "
+            f"them as {arg('accuracies')}. It has {list_names(table.columns)}."
+        )
+    truth = np.full(len(table), np.nan)
+    if "accuracy" in one and not separate:
+        truth = fractions(table, one["accuracy"], named_unit(unit, [one["accuracy"]]))
+    found = _gather(table, roles, truth, repeats)
+    shown = [role for role in ("checkpoint", "task", "group", "accuracy") if not (separate and role == "accuracy")]
+    notes = [
+        Roles({role: one.of(role) for role in shown}, roles.left_out).note(),
+        f"scores: {list_names(found.scores) or 'none'}",
+    ]
+    references: list[str] = []
+    if "reference" in one:
+        marks = [word.lower() in ("true", "1", "yes") for word in names_in(table, one["reference"])]
+        references = [k for k, mark in zip(names_in(table, one["checkpoint"]), marks, strict=True) if mark]
+    return replace(found, reference=tuple(dict.fromkeys(references)), notes=(*notes, *found.notes))
+
+
+def _from_matrix(table: Table, told: ColumnMap, unit: str | None) -> CheckpointScores:
+    """Read accuracies with a row for each task and a column for each checkpoint."""
+    for role in ("checkpoint", "accuracy"):
+        if told.get(role) is not None:
+            raise InputError(f"{ask(role, told[role])} does not go with {arg('wide', 'checkpoints')}.")
+    roles = [replace(r, first=True) if r.name in ("task", "group") else Role(r.name) for r in ROLES]
+    keys = find_roles(table.columns, table.source, roles, told)
+    ask_percent(unit, keys.rest, "checkpoints", table.source)
+    values = np.stack([fractions(table, name, unit or "fraction") for name in keys.rest], axis=1)
+
+    def spread(role: str) -> Any:
+        return np.repeat(names_in(table, keys[role]), len(keys.rest)) if role in keys else None
+
+    return CheckpointScores(
+        np.tile(same_names(list(keys.rest), f"the columns of {table.source}"), len(table)),
+        values.ravel(),
+        tasks=spread("task"),
+        groups=spread("group"),
+        notes=(f"{len(keys.rest)} checkpoints from columns, {len(table)} tasks from rows",),
+    )
+
+
+# Rows gathered by group, task and checkpoint.
 
 Key: TypeAlias = tuple[str, str, str]
 Places: TypeAlias = NDArray[np.intp]
 
 
-def gather(table: Table, roles: ScoreRoles, accuracy: FloatArray, repeats: str | None) -> CheckpointScores:
-    """One entry for each group, task and checkpoint; several rows of one are ``repeats``."""
+def _gather(table: Table, roles: ScoreColumns, accuracy: FloatArray, repeats: str | None) -> CheckpointScores:
+    """Make one entry for each group, task and checkpoint; several rows of one are ``repeats``."""
     keys = _keys(table, roles)
     places = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     where = np.array([places[key] for key in keys])
-    words = names_in(table, roles.one["measure"]) if roles.one["measure"] else []
+    words = names_in(table, roles.of["measure"]) if roles.is_long else []
     part = np.unique(words, return_inverse=True)[1] if words else np.zeros(len(keys), dtype=int)
     notes = _check_repeats(table, roles, keys, where, part, repeats)
     count = len(places)
     if roles.is_long:
-        score, cost = roles.one["score"], roles.gflops.get("")
-        assert score is not None
-        wanted = _wanted(table, roles, words)
-        picks = {name: np.array(words) == name for name in wanted}
-        scores = {k: _mean(numbers(table, score), where, count, rows) for k, rows in picks.items()}
-        gflops = {k: _mean(numbers(table, cost), where, count, rows) for k, rows in picks.items()} if cost else {}
+        there = list(dict.fromkeys(words))
+        for name in roles.measures:
+            if name not in there:
+                raise InputError(
+                    f"{arg('measures', [name])}: no row of {table.source} is of that measure.{suggest(name, there)} It "
+                    f"has {list_names(there)}."
+                )
+        picks = {name: np.array(words) == name for name in roles.measures or there}
+        score, cost = numbers(table, roles.of["score"]), roles.gflops.get("")
+        scores = {k: _mean(score, where, count, rows) for k, rows in picks.items()}
+        spent = numbers(table, cost) if cost else None
+        gflops = {} if spent is None else {k: _mean(spent, where, count, rows) for k, rows in picks.items()}
         if repeats is None:
             _check_same(table, roles, accuracy, where)
     else:
         scores = {k: _mean(numbers(table, k), where, count) for k in roles.measures}
         gflops = {k: _mean(numbers(table, c), where, count) for k, c in roles.gflops.items()}
-    chosen = _best if repeats == "best" else _mean
-    names = list(places)
+    chosen = _mean(accuracy, where, count)
+    if repeats == "best":
+        chosen = np.full(count, np.nan)
+        np.fmax.at(chosen, where, accuracy)
+    named = list(places)
     return CheckpointScores(
-        np.array([name for _, _, name in names]),
-        chosen(accuracy, where, count),
+        np.array([name for _, _, name in named]),
+        chosen,
         scores,
-        tasks=np.array([t for _, t, _ in names]) if roles.one["task"] else None,
-        groups=np.array([g for g, _, _ in names]) if roles.one["group"] else None,
+        tasks=np.array([t for _, t, _ in named]) if "task" in roles.of else None,
+        groups=np.array([g for g, _, _ in named]) if "group" in roles.of else None,
         gflops=gflops,
         notes=tuple(notes),
     )
 
 
-def _wanted(table: Table, roles: ScoreRoles, words: list[str]) -> list[str]:
-    """The measures of a long table, or those that were asked for."""
-    there = list(dict.fromkeys(words))
-    for name in roles.measures:
-        if name not in there:
-            raise InputError(
-                f"measures names {brief(name)}: no row of {table.source} is of that measure."
-                f"{suggest(name, there)} It has {list_names(there)}."
-            )
-    return list(roles.measures) or there
-
-
-def _keys(table: Table, roles: ScoreRoles) -> list[Key]:
+def _keys(table: Table, roles: ScoreColumns) -> list[Key]:
     def words(role: str) -> list[str]:
-        column = roles.one[role]
+        column = roles.of.get(role)
         if column is None:
             return [""] * len(table)
         found = names_in(table, column)
@@ -506,9 +432,9 @@ def _keys(table: Table, roles: ScoreRoles) -> list[Key]:
 
 
 def _check_repeats(
-    table: Table, roles: ScoreRoles, keys: list[Key], where: Places, part: Places, repeats: str | None
+    table: Table, roles: ScoreColumns, keys: list[Key], where: Places, part: Places, repeats: str | None
 ) -> list[str]:
-    """Several rows of one checkpoint, task (and measure) are an error unless they were meant."""
+    """Refuse several rows of one checkpoint, task (and measure) unless ``repeats`` says what to take."""
     both = where * (int(part.max()) + 1) + part
     _, first, counts = np.unique(both, return_index=True, return_counts=True)
     if counts.max() == 1:
@@ -520,14 +446,13 @@ def _check_repeats(
     rows = np.flatnonzero(both == both[row])
     differ = [k for k in roles.left_out if len({texts(table.columns[k])[i] for i in rows}) > 1]
     group, task, name = keys[row]
-    hint = "Pass repeats='best' (of hyperparameters) or repeats='mean' (of seeds)."
+    hint = f"Pass {arg('repeats', 'best')} (of hyperparameters) or {arg('repeats', 'mean')} (of seeds)."
     if differ:
         value = texts(table.columns[differ[0]])[row]
         hint = (
-            f"They differ in {list_names(differ)}: choose with "
-            f"where={{{differ[0]!r:.200}: {value!r:.200}}}, make it the group with "
-            f"group={differ[0]!r:.200}, or pass repeats='best' or "
-            f"repeats='mean'.{long_hint(table, roles, differ)}"
+            f"They differ in {list_names(differ)}: choose with {arg('where', {differ[0]: value})}, make it the group "
+            f"with {ask('group', differ[0])}, or pass {arg('repeats', 'best')} or "
+            f"{arg('repeats', 'mean')}.{_long_hint(table, roles, differ)}"
         )
     raise InputError(
         f"{table.source} holds {brief(name)} {len(rows)} times"
@@ -537,9 +462,17 @@ def _check_repeats(
     )
 
 
-def _check_same(table: Table, roles: ScoreRoles, accuracy: FloatArray, where: Places) -> None:
-    """In a long table the accuracy stands beside every score, and is the same there."""
-    column = roles.one["accuracy"]
+def _long_hint(table: Table, roles: ScoreColumns, differ: Sequence[str]) -> str:
+    """Say what to pass if a column in which rows of a checkpoint differ names measures."""
+    words = [k for k in differ if not is_measured(table.columns[k])]
+    if roles.is_long or not words or not roles.measures:
+        return ""
+    return f" If each row is one score of a measure, pass {_ask_long(words, roles.measures)}."
+
+
+def _check_same(table: Table, roles: ScoreColumns, accuracy: FloatArray, where: Places) -> None:
+    """Check that a long table has the same accuracy beside every score of a checkpoint."""
+    column = roles.of.get("accuracy")
     if column is None:
         return
     low, high = (np.full(where.max() + 1, end) for end in (np.inf, -np.inf))
@@ -548,13 +481,13 @@ def _check_same(table: Table, roles: ScoreRoles, accuracy: FloatArray, where: Pl
     if (bad := high - low > 1e-9).any():
         row = int(np.flatnonzero(bad[where])[0])
         raise InputError(
-            f"{table.where(column)} has different accuracies for one checkpoint and task, such as "
-            f"row {table.rows[row]}: pass repeats='best' or repeats='mean', or correct it."
+            f"{table.where(column)} has different accuracies for one checkpoint and task, such as row "
+            f"{table.rows[row]}: pass {arg('repeats', 'best')} or {arg('repeats', 'mean')}, or correct it."
         )
 
 
 def _mean(values: FloatArray, where: Places, count: int, rows: NDArray[np.bool_] | None = None) -> FloatArray:
-    """Mean of what is known by place, NaN where nothing is."""
+    """Average the known values of each place, NaN where there is none."""
     known = ~np.isnan(values) & (True if rows is None else rows)
     total = np.bincount(where[known], values[known], minlength=count)
     many = np.bincount(where[known], minlength=count)
@@ -562,17 +495,8 @@ def _mean(values: FloatArray, where: Places, count: int, rows: NDArray[np.bool_]
     return found
 
 
-def _best(values: FloatArray, where: Places, count: int) -> FloatArray:
-    found = np.full(count, np.nan)
-    np.fmax.at(found, where, values)
-    return found
-
-
-# Scores of one table beside the accuracies of another.
-
-
-def joined(scores: CheckpointScores, truth: CheckpointScores, source: str) -> CheckpointScores:
-    """The rows of the truth with scores of the same checkpoint and task (and group)."""
+def _joined(scores: CheckpointScores, truth: CheckpointScores, source: str) -> CheckpointScores:
+    """Put scores of the same checkpoint and task (and group) beside the accuracies of another table."""
     any_task = scores.task_names == (ONE_TASK,) and truth.task_names != (ONE_TASK,)
     any_group = len(scores.group_names) == 1
 
@@ -589,9 +513,8 @@ def joined(scores: CheckpointScores, truth: CheckpointScores, source: str) -> Ch
     if (where < 0).all():
         raise InputError(
             f"{source} and the accuracies share no checkpoint and task: {source} has "
-            f"{list_names(dict.fromkeys(scores.checkpoints.tolist()), 5)} for "
-            f"{list_names(scores.task_names, 5)}, the accuracies "
-            f"{list_names(dict.fromkeys(truth.checkpoints.tolist()), 5)} for "
+            f"{list_names(dict.fromkeys(scores.checkpoints.tolist()), 5)} for {list_names(scores.task_names, 5)}, the "
+            f"accuracies {list_names(dict.fromkeys(truth.checkpoints.tolist()), 5)} for "
             f"{list_names(truth.task_names, 5)}."
         )
     notes = []
@@ -609,3 +532,24 @@ def joined(scores: CheckpointScores, truth: CheckpointScores, source: str) -> Ch
         gflops={**truth.gflops, **{k: taken(v) for k, v in scores.gflops.items()}},
         notes=(*truth.notes, *scores.notes, *notes),
     )
+
+
+def _finished(
+    table: CheckpointScores, reference: str | Sequence[str], baselines: Sequence[str] | None
+) -> CheckpointScores:
+    """Add references and baselines, and notes of what is missing."""
+    names = (reference,) if isinstance(reference, str) else tuple(reference)
+    names = tuple(dict.fromkeys((*table.reference, *names)))
+    for name in names:
+        if name not in table.checkpoints:
+            raise InputError(f"{arg('reference', name)} is no checkpoint of the table.")
+    plain = baselines
+    if plain is None:
+        plain = [name for name in table.scores if normal(name) in BASELINES]
+    ranked = ~np.isin(table.checkpoints, names)
+    notes = [f"baselines: {list_names(plain)}"] if plain and baselines is None else []
+    columns = {"accuracy": table.accuracy, **table.scores}
+    for name, values in columns.items():
+        if lost := int((np.isnan(values) & ranked).sum()):
+            notes.append(f"{lost} of {int(ranked.sum())} rows have no {brief(name)}")
+    return replace(table, reference=names, baselines=tuple(plain), notes=tuple(dict.fromkeys((*table.notes, *notes))))

@@ -1,4 +1,4 @@
-"""What a ranking measure is: a function of features and labels with its conditions."""
+"""Ranking measures, and the labels and features they are computed from."""
 
 from __future__ import annotations
 
@@ -16,39 +16,47 @@ from curvewise.ranking.scores import as_matrix
 from curvewise.types.predictions import check_labelled
 from curvewise.types.units import FloatArray
 
+# What the examples of a task may be labelled with, and how messages put it.
+KINDS = ("classes", "multilabel", "numbers")
+_IN_WORDS = {
+    "classes": "one class per example",
+    "multilabel": "several classes per example (a matrix of 0 and 1)",
+    "numbers": "numbers (regression)",
+}
+
 
 @dataclass(frozen=True, eq=False)
 class RankingMeasure:
-    """A number for a checkpoint and a task of which more predicts better fine-tuning.
+    """Score of a checkpoint for a task; a higher score predicts better fine-tuning.
 
     Attributes
     ----------
     name : str
-        What it is asked for by.
+        The name that ``measures=`` takes.
     function : callable
         ``function(x, labels, *, test_features=None, test_labels=None, rng=0) -> float``, where x
-        is what it takes (``test_probabilities`` in the place of ``test_features`` for those that
-        take probabilities). A measure that does not split has no ``test_`` arguments, one without
-        chance no ``rng``.
+        is what it takes (``test_probabilities`` in place of ``test_features`` for those that take
+        probabilities). A measure that does not split has no ``test_`` arguments, a deterministic
+        one no ``rng``.
     takes : {"features", "probabilities", "network"}
-        What it is computed from.
+        Input that it is computed from.
     splits : bool
-        Whether it is fitted on training examples and scored on test examples; one that does not
-        is computed on all examples at once.
+        True if it is fitted on training examples and scored on test examples; otherwise it is
+        computed on all examples at once.
     seeded : bool
-        Whether chance enters.
+        True if it draws random numbers.
     targets : tuple of str
         Among "classes", "multilabel", "numbers".
     flops : callable
-        ``flops(n, d, classes) -> float``: operations for n examples of d dimensions, apart from
-        the forward pass.
+        ``flops(n, d, classes) -> float``: operations for n examples of d dimensions, without the
+        forward pass.
     guess : {"", "log", "share"}
-        What a guess by the frequencies of classes scores: the mean of their logs, or the largest
-        share; unknown if empty.
+        Score of a guess by class frequencies: the mean of their logarithms, or the largest share;
+        empty if unknown.
     bounds : tuple of float
-        The lowest and the highest value that there can be; intervals end there.
+        Lowest and highest possible value; intervals end there.
     about, cost, fails : str
-        One sentence each: what it is and where it comes from; what it costs; when it fails.
+        One sentence each: definition and origin; cost; conditions under which it fails.
     """
 
     name: str
@@ -65,7 +73,7 @@ class RankingMeasure:
     bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def columns(self) -> dict[str, Any]:
-        """What is said of it, in a row."""
+        """Return the descriptive fields as one row of a table."""
         return {
             "measure": self.name,
             "takes": self.takes,
@@ -76,21 +84,15 @@ class RankingMeasure:
         }
 
 
-# Labels of examples: one class each, several, or numbers.
-
-KINDS = ("classes", "multilabel", "numbers")
-
-
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What examples are labelled with.
+    """Labels of the examples.
 
     Attributes
     ----------
     kind : {"classes", "multilabel", "numbers"}
-        What they are.
     count : int
-        How many examples.
+        Number of examples.
     rows, codes : ndarray of int
         One row per example and label: the example's position, and its class from 0. For one class
         each, ``rows`` is 0, 1, 2 …; an example without any label has no row. Empty for numbers.
@@ -111,7 +113,7 @@ class Targets:
         return self.count
 
     def one_hot(self) -> FloatArray:
-        """Examples × classes, 1 where an example has the class."""
+        """Return examples × classes, 1 where an example has the class."""
         found = np.zeros((self.count, len(self.classes)))
         found[self.rows, self.codes] = 1.0
         return found
@@ -130,7 +132,7 @@ def as_targets(
 
     A vector of whole numbers, texts or booleans is classes; a vector or matrix of other numbers is
     numbers; a matrix of 0 and 1 with more than one column is multi-label. Whole numbers in floating
-    point are asked about where both classes and numbers would do.
+    point are refused where both classes and numbers are allowed.
 
     Parameters
     ----------
@@ -139,9 +141,9 @@ def as_targets(
     count : int
         Number of examples.
     allowed : tuple of str
-        What the measure takes.
+        Kinds that the measure takes.
     measure, argument : str
-        What to call them in messages.
+        Names for messages.
     classes : tuple, optional
         The classes of the training examples, where these are test examples.
 
@@ -150,15 +152,25 @@ def as_targets(
     InputError
         If lengths differ, values are missing, there is one class only, or a class is unknown.
     """
-    found = _array(labels, argument)
+    try:
+        found = np.asarray(labels)
+    except ValueError:
+        raise InputError(
+            f"{argument} holds lists of several lengths: where examples have several classes, give "
+            "a matrix of 0 and 1 with a column for each class."
+        ) from None
     if found.ndim == 0 or len(found) != count:
         raise InputError(f"{argument} has shape {found.shape} for {count} examples: give one for each.")
-    if found.dtype.kind in "fO" and _missing(found):
+    if found.dtype.kind in "fO" and any(map(_is_missing, found.ravel().tolist())):
         raise InputError(f"{argument} has missing values: leave those examples out.")
-    found = _plain(found)
+    if found.dtype.kind == "O":  # a column of a DataFrame: numbers or texts held as objects
+        values = [v if isinstance(v, int | float | np.number) else str(v) for v in found.ravel()]
+        found = np.array(values).reshape(found.shape)
     kind = _kind(found, argument, allowed, classes)
     if kind not in allowed:
-        raise InputError(f"{argument} are {_SAID[kind]}, and {measure} takes {' or '.join(_SAID[k] for k in allowed)}.")
+        raise InputError(
+            f"{argument} are {_IN_WORDS[kind]}, and {measure} takes {' or '.join(_IN_WORDS[k] for k in allowed)}."
+        )
     if kind == "numbers":
         none = np.zeros(0, dtype=np.int64)
         return Targets(kind, count, none, none, (), found.reshape(count, -1).astype(np.float64))
@@ -167,39 +179,10 @@ def as_targets(
     return _single(found, count, argument, classes)
 
 
-_SAID = {
-    "classes": "one class per example",
-    "multilabel": "several classes per example (a matrix of 0 and 1)",
-    "numbers": "numbers (regression)",
-}
-
-
-def _array(labels: ArrayLike, argument: str) -> NDArray[Any]:
-    try:
-        return np.asarray(labels)
-    except ValueError:
-        raise InputError(
-            f"{argument} holds lists of several lengths: where examples have several classes, give "
-            "a matrix of 0 and 1 with a column for each class."
-        ) from None
-
-
-def _plain(found: NDArray[Any]) -> NDArray[Any]:
-    """Numbers or texts, where they are held as objects."""
-    if found.dtype.kind != "O":
-        return found
-    values = [v if isinstance(v, int | float | np.number) else str(v) for v in found.ravel()]
-    return np.array(values).reshape(found.shape)
-
-
-def _missing(found: NDArray[Any]) -> bool:
-    return any(_is_missing(value) for value in found.ravel().tolist())
-
-
 def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas' NA is neither
+    except TypeError:  # the truth value of pandas' NA is undefined
         return True
 
 
@@ -215,6 +198,7 @@ def _kind(found: NDArray[Any], argument: str, allowed: tuple[str, ...], classes:
         return "classes"
     if found.ndim == 2 or (found != np.trunc(found)).any() or not np.isfinite(found).all():
         return "numbers"
+    # Whole numbers in floating point, such as a column of a CSV with gaps: never guess between the two.
     if "numbers" in allowed:
         raise InputError(
             f"{argument} holds whole numbers in floating point, which could be classes or numbers: "
@@ -229,6 +213,7 @@ def _single(found: NDArray[Any], count: int, argument: str, classes: tuple[Any, 
     names, codes = np.unique(values, return_inverse=True)
     known = tuple(names.tolist())
     if classes is not None:
+        # Test labels get the codes of the training classes.
         place = {name: i for i, name in enumerate(classes)}
         if lost := [name for name in known if name not in place]:
             raise InputError(
@@ -255,11 +240,8 @@ def _several(found: NDArray[Any], count: int, argument: str, classes: tuple[Any,
     return Targets("multilabel", count, rows, codes, tuple(range(width)))
 
 
-# Features and the classes of their examples, read together.
-
-
 @dataclass(frozen=True, eq=False)
-class Examples:
+class LabelledRows:
     """Rows of features, each with one class.
 
     Attributes
@@ -269,7 +251,7 @@ class Examples:
     codes : ndarray of int
         Class of each row, from 0 without gaps.
     counts : ndarray of int
-        How many rows each class has; none has 0.
+        Rows of each class; none has 0.
     """
 
     features: NDArray[np.floating[Any]]
@@ -281,45 +263,83 @@ class Examples:
 
     @property
     def lone(self) -> int:
-        """How many classes have a single row."""
+        """Number of classes with a single row."""
         return int((self.counts == 1).sum())
 
     @property
     def same(self) -> bool:
-        """Whether all rows are the same."""
+        """True if all rows are equal."""
         return bool((self.features == self.features[0]).all())
 
 
-def read_examples(features: ArrayLike, labels: ArrayLike, measure: str) -> Examples:
+def read_rows(features: ArrayLike, labels: ArrayLike, measure: str) -> LabelledRows:
     """Check features and labels; an example with several labels becomes a row for each."""
     x = as_matrix(features, "features")
     targets = as_targets(labels, len(x), allowed=("classes", "multilabel"), measure=measure)
     if targets.kind == "multilabel":
         x = x[targets.rows]
     _, codes, counts = np.unique(targets.codes, return_inverse=True, return_counts=True)
-    return Examples(x, codes.reshape(-1).astype(np.int64), counts.astype(np.int64))
+    return LabelledRows(x, codes.reshape(-1).astype(np.int64), counts.astype(np.int64))
+
+
+def as_test_targets(labels: Any, count: int, targets: Targets, measure: str) -> Targets:
+    """Read the labels of test examples; each must be of a class that a training example has."""
+    found = as_targets(
+        labels,
+        count,
+        allowed=(targets.kind,),
+        measure=f"{measure} with such training labels",
+        argument="test_labels",
+        classes=targets.classes,
+    )
+    known = np.bincount(targets.codes, minlength=len(targets.classes)) > 0
+    if not len(found.codes):
+        raise InputError("test_labels has no label: give examples that have one.")
+    if lost := found.codes[~known[found.codes]].tolist():
+        raise InputError(
+            f"test_labels holds class {targets.classes[lost[0]]!r}, which no training example "
+            "has: add examples of it, or leave it out."
+        )
+    return found
+
+
+def has_test(features: ArrayLike | None, labels: ArrayLike | None, argument: str) -> bool:
+    """Tell if there are test examples; raise where only half of them is given."""
+    if (features is None) != (labels is None):
+        both = [argument, "test_labels"] if labels is None else ["test_labels", argument]
+        raise InputError(f"{both[0]} is given without {both[1]}: give both, or neither.")
+    return features is not None
+
+
+def check_width(train: Any, test: Any, argument: str) -> None:
+    """Raise where test examples have another number of columns."""
+    if train.shape[1] != test.shape[1]:
+        raise InputError(
+            f"{argument} has {test.shape[1]} columns and the training examples {train.shape[1]}: "
+            "give the output of the same layer."
+        )
 
 
 def as_count(value: object, argument: str, least: int = 1, otherwise: str = "") -> int:
-    """A whole number from the least on; raise otherwise.
+    """Return a whole number of at least ``least``; raise for anything else.
 
     >>> as_count(5.0, "components")
     5
     """
     if isinstance(value, int | float | np.number) and value >= least and float(value).is_integer():
         return int(value)
-    raise InputError(f"{argument}={value!r}: give a whole number from {least}{otherwise}.")
+    raise InputError(f"give a whole number from {least}{otherwise}.", argument=argument, value=value)
 
 
 def as_number(value: object, argument: str, remedy: str) -> float:
-    """A number; raise with what to give for anything else, such as text.
+    """Return a number; raise with the remedy for anything else, such as text.
 
     >>> as_number(1, "energy", "give a share")
     1.0
     """
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
         return float(value)
-    raise InputError(f"{argument}={value!r}: {remedy}")
+    raise InputError(remedy, argument=argument, value=value)
 
 
 def warn(text: str) -> None:

@@ -1,7 +1,7 @@
-"""Mixtures of Gaussians fitted by EM in matrix products, for numpy or torch.
+"""Principal components, k-means and Gaussian mixtures by EM, in matrix products of numpy or torch (``xp``).
 
 Sums over examples are products in the precision of the data; parameters are kept in double
-precision. A step waits for nothing to be read from the device, only a look at the likelihood does.
+precision. On a GPU nothing is read back within a step: only a look at the likelihood waits for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ EMPTY = 1e-10  # examples below which a component is dead
 NEVER = -1e30  # logarithm of the weight of a dead component
 LEAST = -60.0  # logarithm of the least share: products with smaller ones are slow subnormals
 SLIGHT = 1e-10  # share in a component below which an example does not enter its covariance
-
+ROUNDS = 10  # of Lloyd's algorithm, which only gives EM a start
+ROWS = 2048  # of the features that are centred at a time
+SMALL = 512  # dimensions up to which all eigenvectors are computed at once
+WIDTH = 128  # of the first block of the subspace iteration
+LOOKS = 5  # at one width, before giving up and computing all eigenvectors
+PRECISION = 1e-3  # of an eigenvector: its residual relative to its eigenvalue
 Respond = Callable[[Any], tuple[Any, Any]]
 
 
@@ -51,12 +56,12 @@ class Mixture:
     trace: tuple[float, ...] = ()
 
     def posteriors(self, x: Any, xp: Any = np) -> Any:
-        """Chance of each component given each example; a row for each example."""
+        """Return the probability of each component given each example; a row for each example."""
         respond, z = responder(self, x.dtype, xp), _prepared(x, self.covariance, xp)
         return xp.concatenate([respond(z[rows])[0].T for rows in parts(z, len(self.means))])
 
     def log_likelihood(self, x: Any, xp: Any = np) -> float:
-        """Mean logarithm of the density at examples."""
+        """Return the mean logarithm of the density at examples."""
         respond, z = responder(self, x.dtype, xp), _prepared(x, self.covariance, xp)
         sums = [respond(z[r])[1].sum(dtype=xp.float64) for r in parts(z, len(self.means))]
         return float(sum(sums)) / len(x)
@@ -112,7 +117,8 @@ def fit_mixture(
         trace[at] = likelihood
         at[...] = at + 1
 
-    # Matrices are factored, and rows chosen, with a look at what was found: not to be recorded.
+    # Only steps with diagonal covariance can be recorded on a GPU: factoring matrices and choosing rows read values
+    # back from the device.
     go, taken = looped(step, xp if covariance == "diagonal" else np), 0
     while taken < steps:
         go(min(LOOK, steps - taken))
@@ -123,12 +129,12 @@ def fit_mixture(
 
 
 def _prepared(x: Any, covariance: str, xp: Any) -> Any:
-    """What a step reads of examples: coordinates, for diagonal covariance after their squares."""
+    """Return what a step reads of examples: coordinates, for diagonal covariance after their squares."""
     return xp.concatenate([x * x, x], axis=1) if covariance == "diagonal" else x
 
 
 def _started(x: Any, z: Any, labels: Any, components: int, covariance: str, xp: Any) -> Mixture:
-    """Estimates from hard assignments."""
+    """Return the estimates from hard assignments."""
     centre = x.mean(axis=0, dtype=xp.float64)
     centred = x - xp.asarray(centre, dtype=x.dtype)
     floor = FLOOR * (centred * centred).mean(dtype=xp.float64)
@@ -145,26 +151,26 @@ def _started(x: Any, z: Any, labels: Any, components: int, covariance: str, xp: 
 
 
 def _step(model: Mixture, z: Any, respond: Respond, xp: Any) -> tuple[Mixture, Any]:
-    """Estimates from the components' shares in examples, and the mean log-likelihood before."""
+    """Return the estimates from the components' shares in examples, and the mean log-likelihood before."""
     sums: list[Any] = []
     for rows in parts(z, len(model.means)):
         shares, likelihood = respond(z[rows])
-        found = [*_SUMS[model.covariance](model, z[rows], shares, xp)]
+        found = [*_FORMS[model.covariance].sums(model, z[rows], shares, xp)]
         found += [shares.sum(axis=1, dtype=xp.float64), likelihood.sum(dtype=xp.float64)]
         sums = [a + b for a, b in zip(sums, found, strict=True)] if sums else found
     first, second, counts, likelihood = sums
     alive = xp.where(counts > EMPTY, counts, xp.ones_like(counts))
-    means, spread = _ESTIMATES[model.covariance](model, first, second, alive, len(z), xp)
+    means, spread = _FORMS[model.covariance].estimate(model, first, second, alive, len(z), xp)
     return replace(model, counts=counts, means=means, spread=spread), likelihood / len(z)
 
 
 def responder(model: Mixture, dtype: Any, xp: Any = np) -> Respond:
-    """A function from prepared examples to shares (components × examples) and log densities."""
+    """Return a function from prepared examples to shares (components × examples) and log densities."""
     alive = model.counts > EMPTY
     weights = xp.log(xp.where(alive, model.counts, xp.ones_like(model.counts)) / model.counts.sum())
     weights = xp.where(alive, weights, xp.full_like(weights, NEVER))
     weights = weights - 0.5 * model.means.shape[1] * math.log(2 * math.pi)
-    score = _SCORES[model.covariance](model, weights, dtype, xp)
+    score = _FORMS[model.covariance].score(model, weights, dtype, xp)
 
     def respond(z: Any) -> tuple[Any, Any]:
         shares = score(z)
@@ -179,105 +185,118 @@ def responder(model: Mixture, dtype: Any, xp: Any = np) -> Respond:
     return respond
 
 
-def _score_diagonal(model: Mixture, weights: Any, dtype: Any, xp: Any) -> Callable[[Any], Any]:
-    pull = model.means / model.spread
-    both = xp.asarray(xp.concatenate([-0.5 / model.spread, pull], axis=1), dtype=dtype)
-    own = weights - 0.5 * (model.means * pull + xp.log(model.spread)).sum(axis=1)
-    own = xp.asarray(own[:, None], dtype=dtype)
+class _Diagonal:
+    """Variances of each component: z holds squares and coordinates, so that one product gives all sums."""
 
-    def score(z: Any) -> Any:
-        found = both @ z.T
-        found += own
-        return found
+    @staticmethod
+    def score(model: Mixture, weights: Any, dtype: Any, xp: Any) -> Callable[[Any], Any]:
+        """Return a function from prepared examples to log densities, components × examples."""
+        pull = model.means / model.spread
+        both = xp.asarray(xp.concatenate([-0.5 / model.spread, pull], axis=1), dtype=dtype)
+        own = weights - 0.5 * (model.means * pull + xp.log(model.spread)).sum(axis=1)
+        own = xp.asarray(own[:, None], dtype=dtype)
 
-    return score
+        def score(z: Any) -> Any:
+            found = both @ z.T
+            found += own
+            return found
 
+        return score
 
-def _score_tied(model: Mixture, weights: Any, dtype: Any, xp: Any) -> Callable[[Any], Any]:
-    factor = xp.linalg.cholesky(model.spread)
-    whiten = xp.linalg.inv(factor).T
-    centres = model.means @ whiten
-    own = weights - xp.log(xp.diagonal(factor)).sum() - 0.5 * (centres * centres).sum(axis=1)
-    whiten, centres, own = (xp.asarray(v, dtype=dtype) for v in (whiten, centres, own[:, None]))
+    @staticmethod
+    def sums(model: Mixture, z: Any, shares: Any, xp: Any) -> tuple[Any, Any]:
+        """Return the weighted sums of coordinates and of their products."""
+        found, size = xp.asarray(shares @ z, dtype=xp.float64), model.means.shape[1]
+        return found[:, size:], found[:, :size]
 
-    def score(x: Any) -> Any:
-        white = x @ whiten
-        found = centres @ white.T
-        found += own - 0.5 * (white * white).sum(axis=1)
-        return found
-
-    return score
-
-
-def _score_full(model: Mixture, weights: Any, dtype: Any, xp: Any) -> Callable[[Any], Any]:
-    factors = xp.linalg.cholesky(model.spread)
-    sizes = xp.log(xp.diagonal(factors, 0, 1, 2)).sum(axis=1)
-    own = xp.asarray((weights - sizes)[:, None], dtype=dtype)
-    whiten = xp.asarray(xp.linalg.inv(factors).swapaxes(1, 2), dtype=dtype)
-    means = xp.asarray(model.means, dtype=dtype)
-
-    def score(x: Any) -> Any:
-        found = xp.empty((len(means), len(x)), dtype=dtype)
-        for k in range(len(means)):
-            white = (x - means[k]) @ whiten[k]
-            found[k] = -0.5 * xp.einsum("ij,ij->i", white, white)
-        found += own
-        return found
-
-    return score
+    @staticmethod
+    def estimate(model: Mixture, first: Any, second: Any, alive: Any, count: int, xp: Any) -> tuple[Any, Any]:
+        """Return means and spreads from the sums."""
+        means = first / alive[:, None]
+        return means, xp.clip(second / alive[:, None] - means * means, 0, None) + model.floor
 
 
-def _sums_diagonal(model: Mixture, z: Any, shares: Any, xp: Any) -> tuple[Any, Any]:
-    found, size = xp.asarray(shares @ z, dtype=xp.float64), model.means.shape[1]
-    return found[:, size:], found[:, :size]
+class _Tied:
+    """One matrix for all components."""
+
+    @staticmethod
+    def score(model: Mixture, weights: Any, dtype: Any, xp: Any) -> Callable[[Any], Any]:
+        """Return a function from prepared examples to log densities, components × examples."""
+        factor = xp.linalg.cholesky(model.spread)
+        whiten = xp.linalg.inv(factor).T
+        centres = model.means @ whiten
+        own = weights - xp.log(xp.diagonal(factor)).sum() - 0.5 * (centres * centres).sum(axis=1)
+        whiten, centres, own = (xp.asarray(v, dtype=dtype) for v in (whiten, centres, own[:, None]))
+
+        def score(x: Any) -> Any:
+            white = x @ whiten
+            found = centres @ white.T
+            found += own - 0.5 * (white * white).sum(axis=1)
+            return found
+
+        return score
+
+    @staticmethod
+    def sums(model: Mixture, x: Any, shares: Any, xp: Any) -> tuple[Any, Any]:
+        """Return the weighted sums of coordinates and of their products."""
+        wide = xp.asarray(x, dtype=xp.float64)
+        return xp.asarray(shares @ x, dtype=xp.float64), wide.T @ wide
+
+    @staticmethod
+    def estimate(model: Mixture, first: Any, second: Any, alive: Any, count: int, xp: Any) -> tuple[Any, Any]:
+        """Return means and spreads from the sums."""
+        means = first / alive[:, None]
+        level = model.floor * xp.eye(first.shape[1], dtype=first.dtype)
+        return means, (second - first.T @ means) / count + level
 
 
-def _sums_tied(model: Mixture, x: Any, shares: Any, xp: Any) -> tuple[Any, Any]:
-    wide = xp.asarray(x, dtype=xp.float64)
-    return xp.asarray(shares @ x, dtype=xp.float64), wide.T @ wide
+class _Full:
+    """A matrix for each component, shrunk towards the one they share if the mixture says so."""
+
+    @staticmethod
+    def score(model: Mixture, weights: Any, dtype: Any, xp: Any) -> Callable[[Any], Any]:
+        """Return a function from prepared examples to log densities, components × examples."""
+        factors = xp.linalg.cholesky(model.spread)
+        sizes = xp.log(xp.diagonal(factors, 0, 1, 2)).sum(axis=1)
+        own = xp.asarray((weights - sizes)[:, None], dtype=dtype)
+        whiten = xp.asarray(xp.linalg.inv(factors).swapaxes(1, 2), dtype=dtype)
+        means = xp.asarray(model.means, dtype=dtype)
+
+        def score(x: Any) -> Any:
+            found = xp.empty((len(means), len(x)), dtype=dtype)
+            for k in range(len(means)):
+                white = (x - means[k]) @ whiten[k]
+                found[k] = -0.5 * xp.einsum("ij,ij->i", white, white)
+            found += own
+            return found
+
+        return score
+
+    @staticmethod
+    def sums(model: Mixture, x: Any, shares: Any, xp: Any) -> tuple[Any, Any]:
+        """Return the same of distances from the previous means, over examples with a noticeable share."""
+        first, second = xp.zeros_like(model.means), []
+        for k in range(len(shares)):
+            (rows,) = xp.where(shares[k] > SLIGHT)
+            apart = xp.asarray(x[rows], dtype=xp.float64) - model.means[k]
+            weighted = apart * xp.asarray(shares[k][rows], dtype=xp.float64)[:, None]
+            first[k] = weighted.sum(axis=0)
+            second.append(weighted.T @ apart)
+        return first, xp.stack(second)
+
+    @staticmethod
+    def estimate(model: Mixture, first: Any, second: Any, alive: Any, count: int, xp: Any) -> tuple[Any, Any]:
+        """Return means and spreads from the sums."""
+        moved, size = first / alive[:, None], first.shape[1]
+        spread = second / alive[:, None, None] - moved[:, :, None] * moved[:, None, :]
+        if model.covariance == "shrunk":
+            own = alive[:, None, None]
+            shared = (own * spread).sum(axis=0) / count
+            spread = (own * spread + size * shared) / (own + size)
+        return model.means + moved, spread + model.floor * xp.eye(size, dtype=first.dtype)
 
 
-def _sums_full(model: Mixture, x: Any, shares: Any, xp: Any) -> tuple[Any, Any]:
-    """Of distances from the means before, over the examples that have a share worth the name."""
-    first, second = xp.zeros_like(model.means), []
-    for k in range(len(shares)):
-        (rows,) = xp.where(shares[k] > SLIGHT)
-        apart = xp.asarray(x[rows], dtype=xp.float64) - model.means[k]
-        weighted = apart * xp.asarray(shares[k][rows], dtype=xp.float64)[:, None]
-        first[k] = weighted.sum(axis=0)
-        second.append(weighted.T @ apart)
-    return first, xp.stack(second)
-
-
-def _estimate_diagonal(model: Mixture, first: Any, second: Any, alive: Any, count: int, xp: Any) -> tuple[Any, Any]:
-    means = first / alive[:, None]
-    return means, xp.clip(second / alive[:, None] - means * means, 0, None) + model.floor
-
-
-def _estimate_tied(model: Mixture, first: Any, second: Any, alive: Any, count: int, xp: Any) -> tuple[Any, Any]:
-    means = first / alive[:, None]
-    level = model.floor * xp.eye(first.shape[1], dtype=first.dtype)
-    return means, (second - first.T @ means) / count + level
-
-
-def _estimate_full(model: Mixture, first: Any, second: Any, alive: Any, count: int, xp: Any) -> tuple[Any, Any]:
-    moved, size = first / alive[:, None], first.shape[1]
-    spread = second / alive[:, None, None] - moved[:, :, None] * moved[:, None, :]
-    if model.covariance == "shrunk":
-        own = alive[:, None, None]
-        shared = (own * spread).sum(axis=0) / count
-        spread = (own * spread + size * shared) / (own + size)
-    return model.means + moved, spread + model.floor * xp.eye(size, dtype=first.dtype)
-
-
-_SCORES = {"diagonal": _score_diagonal, "tied": _score_tied, "shrunk": _score_full, "full": _score_full}
-_SUMS = {"diagonal": _sums_diagonal, "tied": _sums_tied, "shrunk": _sums_full, "full": _sums_full}
-_ESTIMATES = {"diagonal": _estimate_diagonal, "tied": _estimate_tied, "shrunk": _estimate_full, "full": _estimate_full}
-
-
-# Where a mixture starts: k-means from seeds that lie far apart, for numpy or torch.
-
-ROUNDS = 10  # of Lloyd's algorithm: a start for EM, which goes on from there
+_FORMS: dict[str, Any] = {"diagonal": _Diagonal, "tied": _Tied, "shrunk": _Full, "full": _Full}
 
 
 def cluster(x: Any, draws: Any, xp: Any = np) -> Any:
@@ -315,7 +334,7 @@ def cluster(x: Any, draws: Any, xp: Any = np) -> Any:
 
 
 def candidates(clusters: int) -> int:
-    """How many candidates there are for each seed, as scikit-learn has it.
+    """Return the number of candidates for each seed, the same as scikit-learn's.
 
     >>> candidates(1), candidates(30)
     (2, 5)
@@ -324,7 +343,7 @@ def candidates(clusters: int) -> int:
 
 
 def seeds(x: Any, draws: Any, xp: Any = np) -> Any:
-    """A row of x for each row of draws: far from each other, by chance.
+    """Draw a row of x for each row of draws, far from each other (greedy k-means++).
 
     >>> seeds(np.array([[0.0], [0.0], [3.0]]), np.array([[0.1], [0.5]]))
     array([[0.],
@@ -333,6 +352,7 @@ def seeds(x: Any, draws: Any, xp: Any = np) -> Any:
     lengths = (x * x).sum(axis=1)
     rounding = 16 * float(xp.finfo(x.dtype).eps)
 
+    # Distances below rounding are 0: a copy of a seed must not be drawn again.
     def drawn(chances: Any, draw: Any) -> Any:
         sums = xp.cumsum(chances, 0, dtype=xp.float64)
         return xp.clip(xp.searchsorted(sums, draw * sums[-1:]), 0, len(x) - 1)
@@ -361,7 +381,7 @@ def seeds(x: Any, draws: Any, xp: Any = np) -> Any:
 
 
 def nearest(x: Any, centres: Any, xp: Any = np) -> Any:
-    """The nearest centre to each row.
+    """Return the nearest centre to each row.
 
     >>> nearest(np.array([[0.0], [2.0]]), np.array([[3.0], [-1.0]]))
     array([1, 0])
@@ -371,14 +391,14 @@ def nearest(x: Any, centres: Any, xp: Any = np) -> Any:
 
 
 def parts(x: Any, width: int) -> list[slice]:
-    """Rows to take at a time, so that a table of them stays in the cache (of a GPU: in memory)."""
+    """Return slices of rows, so that a table of them stays in the cache (on a GPU: in memory)."""
     most = 2**19 if str(getattr(x, "device", "cpu")) == "cpu" else 2**29
     rows = max(most // width, 128)
     return [slice(start, start + rows) for start in range(0, len(x), rows)]
 
 
 def _centres(x: Any, labels: Any, old: Any, xp: Any) -> Any:
-    """Means of clusters; of an empty one the old."""
+    """Return the means of clusters; an empty one keeps its old mean."""
     sums, counts = xp.zeros_like(old), xp.zeros_like(old[:, 0])
     names = xp.arange(len(old))
     for rows in parts(x, len(old)):
@@ -388,15 +408,12 @@ def _centres(x: Any, labels: Any, old: Any, xp: Any) -> Any:
     return xp.where(counts[:, None] > 0, sums / xp.clip(counts, 1, None)[:, None], old)
 
 
-# Steps that are taken again and again on arrays that stay where they are.
-
-
 def looped(step: Callable[[], None], xp: Any) -> Callable[[int], None]:
-    """A function that takes a step so many times.
+    """Return a function that takes a step so many times.
 
     The step changes arrays in place and reads nothing from the device. An array module may have a
-    ``looped`` of its own, which records the step and plays it back: on a GPU most of the time of a
-    small step goes into asking for it.
+    ``looped`` of its own, which records the step and plays it back: on a GPU launching the kernels of
+    a small step takes longer than running them.
 
     >>> import numpy as np
     >>> total = np.zeros(1)
@@ -415,21 +432,9 @@ def looped(step: Callable[[], None], xp: Any) -> Callable[[int], None]:
     return found
 
 
-# Principal components that keep a share of the energy, without all the others.
-#
-# Written for numpy or torch: ``xp`` is the module, and arrays are its own. Nothing but what both
-# call by one name is used, so that the same lines run on a GPU.
-
-ROWS = 2048  # centred at a time
-SMALL = 512  # below which all eigenvectors are had at once
-WIDTH = 128  # of the first block
-LOOKS = 5  # at one width, before all eigenvectors are computed after all
-PRECISION = 1e-3  # of an eigenvector: its residual relative to its eigenvalue
-
-
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Where principal components lie.
+    """Principal axes of the training examples.
 
     Attributes
     ----------
@@ -447,7 +452,7 @@ class Projection:
     kept: float
 
     def apply(self, features: Any, xp: Any = np) -> Any:
-        """Scores of examples on the axes, a row for each."""
+        """Return the scores of examples on the axes, a row for each."""
         found = [part @ self.axes for part in _centred(features, self.mean, self.scale)]
         return found[0] if len(found) == 1 else xp.concatenate(found)
 
@@ -492,13 +497,15 @@ def project(features: Any, energy: float = 0.8, xp: Any = np) -> tuple[Any, Proj
     kept = float(values.sum()) / total if total else 1.0
     projection = Projection(mean, axes, scale, kept)
     scores = projection.apply(features, xp)
+    # Eigenvectors have no sign of their own: point each to the longer tail, so that the order of examples, a rotation
+    # or another machine does not change the seeds of k-means.
     long = (scores * scores * scores).sum(axis=0)
     sign = xp.where(long < 0, -xp.ones_like(long), xp.ones_like(long))
     return scores * sign, Projection(mean, axes * sign, scale, kept)
 
 
 def leading(matrix: Any, share: float, xp: Any = np) -> tuple[Any, Any, float]:
-    """The largest eigenvalues that make up a share of the trace, their vectors, and the trace.
+    """Return the largest eigenvalues that make up a share of the trace, their vectors, and the trace.
 
     Examples
     --------
@@ -521,10 +528,9 @@ def leading(matrix: Any, share: float, xp: Any = np) -> tuple[Any, Any, float]:
 
 
 def _iterated(matrix: Any, wanted: float, xp: Any) -> tuple[Any, Any] | None:
-    """Leading eigenpairs by subspace iteration; None where most are needed, or gaps are small.
+    """Return leading eigenpairs by subspace iteration; None where most are needed, or gaps are small.
 
-    The block is twice as wide as what is asked of it, and starts from the same random signs every
-    time.
+    The block is twice as wide as the result, and starts from the same random signs every time.
     """
     size, random = len(matrix), np.random.default_rng(0)
     image = xp.zeros((size, 0), dtype=matrix.dtype)
@@ -543,7 +549,11 @@ def _iterated(matrix: Any, wanted: float, xp: Any) -> tuple[Any, Any] | None:
             if count is None or count > width // 2:
                 break
             vectors = block @ turn[:, :count]
-            if _settled(values[:count], vectors, image @ turn[:, :count], xp):
+            # Done if they are eigenvectors, and orthonormal.
+            off = image @ turn[:, :count] - vectors * values[:count]
+            worst = (xp.sqrt((off * off).sum(axis=0)) / values[:count]).max()
+            gram = vectors.T @ vectors - xp.eye(count, dtype=values.dtype)
+            if float(xp.maximum(worst, xp.abs(gram).max())) < PRECISION:
                 return values[:count], vectors
         else:
             return None
@@ -551,22 +561,14 @@ def _iterated(matrix: Any, wanted: float, xp: Any) -> tuple[Any, Any] | None:
 
 
 def _enough(values: Any, wanted: float, xp: Any) -> int | None:
-    """How many of the values, the largest first, add up to what is wanted; None if they do not."""
+    """Return how many of the values, the largest first, add up to what is wanted; None if they do not."""
     sums = xp.cumsum(xp.asarray(values, dtype=xp.float64), 0)
     count = int((sums < wanted).sum())
     return count + 1 if count < len(values) else None
 
 
-def _settled(values: Any, vectors: Any, image: Any, xp: Any) -> bool:
-    """Whether they are eigenvectors, and orthonormal."""
-    off = image - vectors * values
-    worst = (xp.sqrt((off * off).sum(axis=0)) / values).max()
-    gram = vectors.T @ vectors - xp.eye(len(values), dtype=values.dtype)
-    return float(xp.maximum(worst, xp.abs(gram).max())) < PRECISION
-
-
 def _orthonormal(block: Any, xp: Any, passes: int) -> Any:
-    """An orthonormal basis of a block, by Cholesky factors in double precision."""
+    """Return an orthonormal basis of a block, by Cholesky factors in double precision."""
     wide = xp.asarray(block, dtype=xp.float64)
     for _ in range(passes):
         gram = wide.T @ wide
@@ -576,6 +578,7 @@ def _orthonormal(block: Any, xp: Any, passes: int) -> Any:
 
 
 def _centred(features: Any, mean: Any, scale: Any) -> Iterator[Any]:
+    """Yield some rows at a time, centred and scaled, so that a memory map is never copied whole."""
     for start in range(0, len(features), ROWS):
         part = features[start : start + ROWS] - mean
         part /= scale
@@ -583,7 +586,10 @@ def _centred(features: Any, mean: Any, scale: Any) -> Iterator[Any]:
 
 
 def _scale(features: Any, mean: Any, xp: Any) -> Any:
-    """The largest distance from the mean; infinite where it is rounding in every feature."""
+    """Return the largest distance from the mean; infinite where it is rounding in every feature.
+
+    Division by it keeps squares of very large or very small features in the range of float32.
+    """
     high, low = xp.amax(features, axis=0), xp.amin(features, axis=0)
     found = xp.maximum(high - mean, mean - low)
     eps = max(4 * float(xp.finfo(features.dtype).eps), len(features) * 2.0**-52)

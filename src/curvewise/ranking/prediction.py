@@ -1,4 +1,7 @@
-"""LEEP and NCE: how well a checkpoint's own classes tell the labels of a task."""
+"""LEEP, NCE and NLEEP: labels predicted from the checkpoint's own classes, or from clusters of its features.
+
+Arrays of probabilities are numpy's or torch's, with ``xp`` the module; labels are numpy's.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.measure import RankingMeasure, Targets, as_count, as_number, as_targets
+from curvewise.ranking.measure import (
+    RankingMeasure,
+    Targets,
+    as_count,
+    as_number,
+    as_targets,
+    as_test_targets,
+    check_width,
+    has_test,
+)
 from curvewise.ranking.mixture import COVARIANCES, candidates, cluster, fit_mixture, project
 from curvewise.ranking.scores import as_matrix
 from curvewise.types.units import FloatArray
+
+TAKES = ("classes", "multilabel")
+RARE = 0.05  # share of test labels at the floor above which a warning is due
+VARIANTS = ("paper", "in-sample", "no-log", "capped")
+FEW = 5  # examples per component below which a warning is due
 
 
 def leep(
@@ -73,8 +90,8 @@ def leep(
     if not has_test(test_probabilities, test_labels, "test_probabilities"):
         return mean_log(predict_labels(own, targets, own, targets), targets, None)
     test = as_probabilities(test_probabilities, "test_probabilities")
-    same_width(own, test, "test_probabilities")
-    asked = asked_targets(test_labels, len(test), targets, "leep")
+    check_width(own, test, "test_probabilities")
+    asked = as_test_targets(test_labels, len(test), targets, "leep")
     return mean_log(predict_labels(own, targets, test, asked), targets, asked)
 
 
@@ -124,8 +141,8 @@ def nce(
         test = _source_classes(test_probabilities, "test_probabilities")
         given, asking = np.asarray(source_probabilities), np.asarray(test_probabilities)
         if given.ndim == asking.ndim == 2:
-            same_width(given, asking, "test_probabilities")
-        asked = asked_targets(test_labels, len(test), targets, "nce")
+            check_width(given, asking, "test_probabilities")
+        asked = as_test_targets(test_labels, len(test), targets, "nce")
         every = np.concatenate([own, test])
     names, codes = np.unique(every, return_inverse=True)
     sums = np.zeros((len(targets.classes), len(names)))
@@ -135,7 +152,7 @@ def nce(
 
 
 def as_probabilities(values: ArrayLike | None, argument: str) -> NDArray[np.floating[Any]]:
-    """A matrix whose rows are probabilities; raise otherwise."""
+    """Return a matrix whose rows are probabilities; raise for anything else."""
     found = as_matrix(np.asarray(values), argument)
     least, sums = float(found.min()), found.sum(axis=1, dtype=np.float64)
     worst = float(sums[abs(sums - 1).argmax()])
@@ -150,7 +167,7 @@ def as_probabilities(values: ArrayLike | None, argument: str) -> NDArray[np.floa
 
 
 def _source_classes(values: ArrayLike | None, argument: str) -> NDArray[Any]:
-    """A source class for each example: the most probable, or the one given."""
+    """Return a source class for each example: the most probable, or the one given."""
     found: NDArray[Any] = np.asarray(values)
     if found.ndim != 1:
         likely: NDArray[Any] = as_probabilities(found, argument).argmax(axis=1)
@@ -160,72 +177,26 @@ def _source_classes(values: ArrayLike | None, argument: str) -> NDArray[Any]:
     return found.astype(np.str_) if found.dtype.kind == "O" else found
 
 
-# Labels predicted through a checkpoint's source classes, as LEEP, NCE and NLEEP do it.
-#
-# Arrays of probabilities are numpy's or torch's, with ``xp`` the module; labels are numpy's.
-
-TAKES = ("classes", "multilabel")
-
-
-MEASURES = (
-    RankingMeasure(
-        "leep",
-        leep,
-        about="How well the checkpoint's own classes tell the labels (LEEP, Nguyen et al. 2020).",
-        cost="One pass over the head's probabilities.",
-        fails="Needs a classification head; an overconfident head spoils it.",
-        flops=lambda n, d, classes: 3.0 * n * d,  # d source classes
-        takes="probabilities",
-        splits=True,
-        targets=TAKES,
-        guess="log",
-        bounds=(-np.inf, 0.0),
-    ),
-    RankingMeasure(
-        "nce",
-        nce,
-        about="Minus the entropy of labels given the head's most probable class (NCE, Tran et al. 2019).",
-        cost="One pass over the head's probabilities.",
-        fails="Needs a classification head; many source classes for few examples look informative in-sample.",
-        flops=lambda n, d, classes: float(n * d),
-        takes="probabilities",
-        splits=True,
-        targets=TAKES,
-        guess="log",
-        bounds=(-np.inf, 0.0),
-    ),
-)
-
-
-# NLEEP: how well clusters of a checkpoint's features tell the labels of a task.
-
-VARIANTS = ("paper", "in-sample", "no-log", "capped")
-FEW = 5  # examples a component below which a warning is due
-
-
 @dataclass(frozen=True)
-class Settings:
-    """How the mixture of NLEEP is fitted; see :func:`nleep`."""
+class NleepSettings:
+    """Settings of the mixture that NLEEP fits; see :func:`nleep`."""
 
     components: int = 5
     covariance: str = "diagonal"
     variant: str = "paper"
     steps: int = 100
-    tolerance: float = 1e-3
+    tolerance: float = 1e-3  # of a step's gain in mean log-likelihood, below which EM stops
 
     def __post_init__(self) -> None:
         if self.covariance not in COVARIANCES:
-            raise InputError(f"covariance={self.covariance!r} is not known: use one of {', '.join(COVARIANCES)}.")
+            raise InputError(f"use one of {', '.join(COVARIANCES)}.", argument="covariance", value=self.covariance)
         if self.variant not in VARIANTS:
-            raise InputError(f"variant={self.variant!r} is not known: use one of {', '.join(VARIANTS)}.")
+            raise InputError(f"use one of {', '.join(VARIANTS)}.", argument="variant", value=self.variant)
         for name in ("components", "steps"):
             as_count(getattr(self, name), name)
-        remedy = "give a number from 0."
-        if not as_number(self.tolerance, "tolerance", remedy) >= 0:
-            raise InputError(f"tolerance={self.tolerance!r}: {remedy}")
 
     def count(self, examples: int, classes: int) -> int:
-        """How many components."""
+        """Return the number of components."""
         if self.variant == "capped":
             return max(int(max(min(classes, 0.2 * examples), 0.1 * examples)), 1)
         return int(self.components) * classes
@@ -242,7 +213,6 @@ def nleep(
     covariance: str = "diagonal",
     variant: str = "paper",
     steps: int = 100,
-    tolerance: float = 1e-3,
     rng: int | np.random.Generator = 0,
 ) -> float:
     """LEEP with Gaussian clusters of features for source classes (Li et al. 2021).
@@ -275,9 +245,9 @@ def nleep(
         The others are in circulation, and score the examples they are fitted on: ``"in-sample"``
         otherwise like the paper; ``"no-log"`` the mean probability, not its logarithm;
         ``"capped"`` with max(min(classes, .2 n), .1 n) Gaussians for n examples.
-    steps, tolerance : int, float
-        EM makes at most so many steps, and stops where one adds less to the mean log-likelihood;
-        looked at every fifth step.
+    steps : int
+        Maximum number of EM steps; EM stops earlier once a step adds less than 0.001 to the mean
+        log-likelihood.
     rng : int or Generator
         Draws the seeds of k-means.
 
@@ -291,7 +261,7 @@ def nleep(
     -----
     CurvewiseWarning
         If there are fewer than five examples a component, all features are the same, full
-        covariance is stuck, or many test labels were never seen with their component.
+        covariance is stuck, or many test labels never occurred with their component.
 
     Raises
     ------
@@ -308,7 +278,7 @@ def nleep(
     >>> bool(nleep(clear, labels) > nleep(blurred, labels))
     True
     """
-    settings = Settings(components, covariance, variant, steps, tolerance)
+    settings = NleepSettings(components, covariance, variant, steps)
     x, test = as_matrix(features, "features"), None
     if has_test(test_features, test_labels, "test_features"):
         test = as_matrix(np.asarray(test_features), "test_features")
@@ -317,15 +287,16 @@ def nleep(
 
 
 def reduce_features(x: Any, test: Any, energy: float, xp: Any = np) -> tuple[Any, Any]:
-    """Principal components of training examples, and test examples on the same axes."""
+    """Return principal components of training examples, and test examples on the same axes."""
     remedy = "give a share above 0 and up to 1, such as 0.8."
     if not 0 < as_number(energy, "energy", remedy) <= 1:
-        raise InputError(f"energy={energy!r}: {remedy}")
+        raise InputError(remedy, argument="energy", value=energy)
     if test is not None:
-        same_width(x, test, "test_features")
+        check_width(x, test, "test_features")
     reduced, projection = project(x, energy, xp)
     if not bool((reduced != 0).any()):
-        _warn("all examples have the same features: they tell nothing about labels.", level=4)
+        text = "all examples have the same features, which therefore say nothing about the labels."
+        warnings.warn(text, CurvewiseWarning, stacklevel=3)
     return reduced, None if test is None else projection.apply(xp.asarray(test, dtype=x.dtype), xp)
 
 
@@ -334,23 +305,21 @@ def nleep_reduced(
     labels: ArrayLike,
     test: Any = None,
     test_labels: ArrayLike | None = None,
-    settings: Settings = Settings(),  # noqa: B008  frozen
+    settings: NleepSettings = NleepSettings(),  # noqa: B008  frozen
     rng: int | np.random.Generator = 0,
     xp: Any = np,
 ) -> float:
-    """NLEEP from what :func:`reduce_features` gives, or a part of its rows.
-
-    ``reduced`` and ``test`` are arrays of ``xp``, numpy or torch; labels are numpy's.
-    """
+    """Compute NLEEP from the result of :func:`reduce_features`, or from some of its rows."""
     targets = as_targets(labels, len(reduced), allowed=TAKES, measure="nleep")
     asked = None
     if test is not None:
         if settings.variant != "paper":
             raise InputError(
-                f"variant={settings.variant!r} scores the examples it is fitted on: leave "
-                "test_features and test_labels out, or use variant='paper'."
+                "it scores the examples it is fitted on: leave test_features and test_labels out, or take 'paper'.",
+                argument="variant",
+                value=settings.variant,
             )
-        asked = asked_targets(test_labels, len(test), targets, "nleep")
+        asked = as_test_targets(test_labels, len(test), targets, "nleep")
     own, tested = _posteriors(reduced, targets, test, settings, rng, xp)
     found = predict_labels(own, targets, tested, targets if asked is None else asked, xp)
     if settings.variant == "no-log":
@@ -359,15 +328,17 @@ def nleep_reduced(
 
 
 def _posteriors(
-    x: Any, targets: Targets, test: Any, settings: Settings, rng: int | np.random.Generator, xp: Any
+    x: Any, targets: Targets, test: Any, settings: NleepSettings, rng: int | np.random.Generator, xp: Any
 ) -> tuple[Any, Any]:
-    """Chances of components, for training and test examples (the same without those)."""
+    """Return the probabilities of components for training and test examples (the same without those)."""
     wanted = settings.count(len(x), len(np.unique(targets.codes)))
     count = min(wanted, len(x))
     if len(x) < FEW * wanted:
-        _warn(
-            f"{len(x)} examples for {wanted} components are fewer than {FEW} for each: the score "
-            "tells them apart by chance. Take more examples or fewer components."
+        warnings.warn(
+            f"{len(x)} examples for {wanted} components are fewer than {FEW} for each: the score is "
+            "mostly chance. Take more examples or fewer components.",
+            CurvewiseWarning,
+            stacklevel=4,
         )
     draws = xp.asarray(np.random.default_rng(rng).random((count, candidates(count))))
     start = cluster(x, draws, xp)
@@ -375,48 +346,21 @@ def _posteriors(
         x, start, count, settings.covariance, steps=int(settings.steps), tolerance=settings.tolerance, xp=xp
     )
     own = mixture.posteriors(x, xp)
+    # With no more examples per component than dimensions every full covariance is singular but for the floor on
+    # variances, and EM cannot move an example from one component to another.
     thin = settings.covariance == "full" and len(x) <= count * x.shape[1]
     if thin and bool((own.argmax(axis=1) == start).all()):
-        _warn(
-            f"full covariance is stuck where k-means left it: {len(x) / count:.0f} examples a "
-            f"component in {x.shape[1]} dimensions. Use covariance='diagonal' or 'shrunk'."
+        warnings.warn(
+            f"full covariance is stuck where k-means left it: {len(x) / count:.0f} examples per "
+            f"component in {x.shape[1]} dimensions. Use covariance='diagonal' or 'shrunk'.",
+            CurvewiseWarning,
+            stacklevel=4,
         )
     return own, own if test is None else mixture.posteriors(test, xp)
 
 
-def _warn(message: str, level: int = 5) -> None:
-    warnings.warn(message, CurvewiseWarning, stacklevel=level)
-
-
-def _operations(n: int, d: int, classes: int) -> float:
-    """The covariance (or the products of examples), and 50 steps of EM in 100 dimensions."""
-    return float(n) * d * min(n, d) + 50 * 8.0 * n * min(d, 100) * 5 * classes
-
-
-MEASURES_NLEEP = (
-    RankingMeasure(
-        "nleep",
-        nleep,
-        about="How well Gaussian clusters of features tell the labels (NLEEP, Li et al. 2021).",
-        cost="A covariance of features, and EM in matrix products: about 1 s of CPU for 10,000 "
-        "examples of 2,048 dimensions and 10 classes.",
-        fails="With few examples a component it tells them apart by chance; full covariance then "
-        "stays where k-means left it.",
-        flops=_operations,
-        splits=True,
-        seeded=True,
-        targets=TAKES,
-        guess="log",
-        bounds=(-np.inf, 0.0),
-    ),
-)
-
-
-RARE = 0.05  # share of test labels at the floor above which a warning is due
-
-
 def predict_labels(source: Any, targets: Targets, tested: Any, asked: Targets, xp: Any = np) -> FloatArray:
-    """Probability of each test label: Σ P̂(label | source class) P(source class | example).
+    """Return the probability of each test label, Σ P̂(label | source class) P(source class | example).
 
     Parameters
     ----------
@@ -442,7 +386,7 @@ def predict_labels(source: Any, targets: Targets, tested: Any, asked: Targets, x
 
 
 def conditional(sums: Any, xp: Any = np) -> Any:
-    """P(label | source class) from sums; label frequencies where a source class has no weight.
+    """Return P(label | source class) from sums; label frequencies where a source class has no weight.
 
     >>> conditional(np.array([[2.0, 0.0], [1.0, 0.0]])).round(3)
     array([[0.667, 0.667],
@@ -454,7 +398,7 @@ def conditional(sums: Any, xp: Any = np) -> Any:
 
 
 def mean_log(probabilities: FloatArray, targets: Targets, asked: Targets | None, level: int = 3) -> float:
-    """Mean logarithm; of test labels, not below what the training labels can tell from 0.
+    """Return the mean logarithm; test labels have at least the probability that training can distinguish from 0.
 
     One more training example, with its label drawn apart from its source class, would change a
     probability p to (ñp + P̂(y)) / (ñ + 1): at least P̂(y) / (ñ + 1), where P̂(y) is the label's
@@ -476,47 +420,55 @@ def mean_log(probabilities: FloatArray, targets: Targets, asked: Targets | None,
     return float(np.log(probabilities).mean())
 
 
-def asked_targets(labels: Any, count: int, targets: Targets, measure: str) -> Targets:
-    """Labels of test examples, each of a class that a training example has."""
-    found = as_targets(
-        labels,
-        count,
-        allowed=(targets.kind,),
-        measure=f"{measure} with such training labels",
-        argument="test_labels",
-        classes=targets.classes,
-    )
-    known = np.bincount(targets.codes, minlength=len(targets.classes)) > 0
-    if not len(found.codes):
-        raise InputError("test_labels has no label: give examples that have one.")
-    if lost := found.codes[~known[found.codes]].tolist():
-        raise InputError(
-            f"test_labels holds class {targets.classes[lost[0]]!r}, which no training example "
-            "has: add examples of it, or leave it out."
-        )
-    return found
-
-
-def has_test(features: ArrayLike | None, labels: ArrayLike | None, argument: str) -> bool:
-    """Whether there are test examples; raise where only half of them is given."""
-    if (features is None) != (labels is None):
-        both = [argument, "test_labels"] if labels is None else ["test_labels", argument]
-        raise InputError(f"{both[0]} is given without {both[1]}: give both, or neither.")
-    return features is not None
-
-
-def same_width(train: Any, test: Any, argument: str) -> None:
-    """Raise where test examples have another number of columns."""
-    if train.shape[1] != test.shape[1]:
-        raise InputError(
-            f"{argument} has {test.shape[1]} columns and the training examples {train.shape[1]}: "
-            "give the output of the same layer."
-        )
-
-
 def _by_class(values: Any, targets: Targets, xp: Any) -> tuple[list[Any], NDArray[np.int64]]:
-    """Rows of an array for each class, and the places of all of them among the targets."""
+    """Return the rows of an array for each class, and the places of all of them among the targets."""
     order = np.argsort(targets.codes, kind="stable")
     rows = values[xp.asarray(targets.rows[order])]
     ends = [0, *np.cumsum(np.bincount(targets.codes, minlength=len(targets.classes))).tolist()]
     return [rows[first:last] for first, last in pairwise(ends)], order
+
+
+MEASURES = (
+    RankingMeasure(
+        "nleep",
+        nleep,
+        about="How well Gaussian clusters of features tell the labels (NLEEP, Li et al. 2021).",
+        cost="A covariance of features, and EM in matrix products: about 1 s of CPU for 10,000 "
+        "examples of 2,048 dimensions and 10 classes.",
+        fails="With few examples a component it tells them apart by chance; full covariance then "
+        "stays where k-means left it.",
+        # The covariance (or the products of examples), and 50 steps of EM with 5 components a class in 100 dimensions.
+        flops=lambda n, d, classes: float(n) * d * min(n, d) + 50 * 8.0 * n * min(d, 100) * 5 * classes,
+        splits=True,
+        seeded=True,
+        targets=TAKES,
+        guess="log",
+        bounds=(-np.inf, 0.0),
+    ),
+    RankingMeasure(
+        "leep",
+        leep,
+        about="How well the checkpoint's own classes tell the labels (LEEP, Nguyen et al. 2020).",
+        cost="One pass over the head's probabilities.",
+        fails="Needs a classification head; an overconfident head spoils it.",
+        flops=lambda n, d, classes: 3.0 * n * d,  # d source classes
+        takes="probabilities",
+        splits=True,
+        targets=TAKES,
+        guess="log",
+        bounds=(-np.inf, 0.0),
+    ),
+    RankingMeasure(
+        "nce",
+        nce,
+        about="Minus the entropy of labels given the head's most probable class (NCE, Tran et al. 2019).",
+        cost="One pass over the head's probabilities.",
+        fails="Needs a classification head; many source classes for few examples look informative in-sample.",
+        flops=lambda n, d, classes: float(n * d),
+        takes="probabilities",
+        splits=True,
+        targets=TAKES,
+        guess="log",
+        bounds=(-np.inf, 0.0),
+    ),
+)

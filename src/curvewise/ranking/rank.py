@@ -1,4 +1,4 @@
-"""Rank checkpoints by what measures say of their features."""
+"""Rank checkpoints by measures of their features, with intervals for scores and ranks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,25 +14,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import Advance, progress_bar
+from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.certainty import (
     UNKNOWN,
     Reliability,
     best_certainty,
     find_reliability,
+    highest_shares,
     likely_scores,
     rank_limits,
     score_limits,
-    top_certainty,
 )
 from curvewise.ranking.measure import KINDS, RankingMeasure, Targets, as_targets
 from curvewise.ranking.scores import CheckpointFeatures, CheckpointScores
 from curvewise.ranking.scoring import (
     LEAST,
+    MEASURES,
     Candidate,
     Named,
     Replicates,
     Rows,
-    Scored,
+    Score,
     Scorer,
     draw_parts,
     find_measures,
@@ -42,11 +44,13 @@ from curvewise.ranking.scoring import (
     split_rows,
 )
 from curvewise.stats.correlation import average_ranks, kendall
-from curvewise.text import format_number
+from curvewise.text import format_number, prefix
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
 DEFAULT_MEASURES = ("nleep", "logme")
+NAMED = 3  # checkpoints that a summary or a message names
+HIT_RESAMPLES = 1000  # more than of parts of the examples, as means of stored hits cost next to nothing
 
 
 def rank_features(
@@ -62,7 +66,6 @@ def rank_features(
     reliability: Reliability | float | str | None = None,
     rng: int | np.random.Generator = 0,
     progress: bool | None = None,
-    known: Mapping[str, RankingMeasure] | None = None,
 ) -> CheckpointRanking:
     """Rank checkpoints for a task, from their features of the same labelled examples.
 
@@ -94,14 +97,12 @@ def rank_features(
         Decides the split, the parts and what is random in measures.
     progress : bool, optional
         Show a bar; by default where stderr is a terminal.
-    known : dict of str to RankingMeasure, optional
-        What names stand for; all measures of this lens by default.
 
     Returns
     -------
     CheckpointRanking
-        Ranks with intervals, every measure's scores, their agreement and cost, the first k and how
-        sure it is that the best is among them.
+        Ranks with intervals, every measure's scores, their agreement and cost, and the probability
+        that the best checkpoint is among the first k.
 
     Raises
     ------
@@ -111,15 +112,15 @@ def rank_features(
     Warns
     -----
     CurvewiseWarning
-        If a measure fails for a checkpoint or is where it is known to fail, or no reference says
-        how far the one that ranks can be relied on.
+        If a measure fails for a checkpoint or is used where it is known to fail, or no reference
+        says how reliable the one that ranks is.
 
     Notes
     -----
-    Scores are estimates of what they would be on average over samples of this size, with as many
-    examples of each class, from the same population: that is what their intervals cover, and by
-    which true ranks are meant. (What a measure would be with no end of examples can differ for all
-    checkpoints by as much as it overfits; it is a matter of how far a measure can be relied on.)
+    Scores estimate their mean over samples of this size, with as many examples of each class, from
+    the same population: that is what their intervals cover, and what true ranks refer to. (The
+    limit for infinitely many examples differs for all checkpoints by as much as the measure
+    overfits; that belongs to the reliability of a measure.)
 
     The spread comes from random parts of the examples of each class, the same for every
     checkpoint: half of them, or four fifths for a measure that is fitted and scored on the same
@@ -127,15 +128,15 @@ def rank_features(
     the whole has around the population, where errors fall with √n. (In a bootstrap sample examples
     occur twice, which makes in-sample fits too good: in simulations with more dimensions than
     examples its intervals of the H-score held the truth 77 times in 100, these 97 times.)
-    Where the H-score is 0 because the covariance cannot be told from a sphere, parts of the
-    examples go on below 0, without which they would seem not to vary.
+    Where the H-score is 0 because the covariance is not distinguishable from a sphere, parts of the
+    examples continue below 0; otherwise they would seem not to vary.
     With few examples for a fit, parts vary more than they should and intervals are too wide: those
-    of NLEEP twice at 10 examples a component, by a third at 40 and a fifth at 100. A measure that
-    is the mean of hits of something trained is not trained anew: test examples are drawn, and the
-    interval is for this one training.
+    of NLEEP twice at 10 examples per component, by a third at 40 and a fifth at 100. A measure that
+    is the mean of hits of a trained classifier is not retrained: test examples are resampled, and
+    the interval is for this one training.
 
-    Ranks are bounded by the differences that are sure, all of one checkpoint tested together;
-    their coverage is at least the level, and more where few are tied.
+    Ranks are bounded by the significant differences, all of one checkpoint tested together; their
+    coverage is at least the level, and more where few are tied.
 
     Examples
     --------
@@ -152,32 +153,9 @@ def rank_features(
     >>> ranking.checkpoints, ranking.rank_low, ranking.rank_high
     (('strong', 'middling', 'weak'), array([1., 2., 3.]), array([1., 2., 3.]))
     """
-    if known is None:
-        from curvewise.ranking.scoring import MEASURES
-
-        known = MEASURES
-    candidates = [Candidate.of(found) for found in _as_features(checkpoints)]
-    return rank_candidates(
-        candidates,
-        labels,
-        find_measures(measures, known),
-        test=test,
-        by=by,
-        resamples=resamples,
-        level=level,
-        k=k,
-        reliability=reliability,
-        rng=rng,
-        progress=progress,
-    )
-
-
-def _as_features(
-    checkpoints: Mapping[str, ArrayLike | CheckpointFeatures] | Sequence[CheckpointFeatures],
-) -> list[CheckpointFeatures]:
     if isinstance(checkpoints, Mapping):
         found = [
-            _renamed(name, value)
+            (value if value.name == name else replace(value, name=str(name)))
             if isinstance(value, CheckpointFeatures)
             else CheckpointFeatures(str(name), np.asanyarray(value))
             for name, value in checkpoints.items()
@@ -192,11 +170,19 @@ def _as_features(
                 )
     if not found:
         raise InputError("checkpoints is empty: give at least one.")
-    return found
-
-
-def _renamed(name: str, found: CheckpointFeatures) -> CheckpointFeatures:
-    return found if found.name == name else replace(found, name=str(name))
+    return rank_candidates(
+        [Candidate.of(one) for one in found],
+        labels,
+        find_measures(measures, MEASURES),
+        test=test,
+        by=by,
+        resamples=resamples,
+        level=level,
+        k=k,
+        reliability=reliability,
+        rng=rng,
+        progress=progress,
+    )
 
 
 def rank_candidates(
@@ -215,7 +201,7 @@ def rank_candidates(
     failures: Mapping[str, str] | None = None,
     hits: Mapping[str, Callable[..., NDArray[Any]]] | None = None,
 ) -> CheckpointRanking:
-    """Rank checkpoints as :func:`rank_features` does, with what trained measures need.
+    """Rank checkpoints as :func:`rank_features` does, with the inputs of trained measures.
 
     Parameters
     ----------
@@ -224,33 +210,37 @@ def rank_candidates(
     failures : dict of str to str, optional
         Checkpoints that could not be read, and why.
     hits : dict of str to callable, optional
-        By measure, a function that gives its parts, one for each test example.
+        By measure, a function that gives a value for each test example.
     labels, measures, test, by, resamples, level, k, reliability, rng, progress
         As there.
     """
     check_level(level)
-    targets = _checked(candidates, labels, resamples, k)
-    leader = _leader(measures, by)
+    targets = _check(candidates, labels, resamples, k)
+    leader = next((measure for measure in measures if by is None or measure.name == by), None)
+    if leader is None:
+        names = ", ".join(m.name for m in measures)
+        raise InputError(f"none of the measures {names}: add it to them.", argument="by", value=by)
     generator = np.random.default_rng(rng)
     train, held = split_rows(targets, test, generator)
     scorer = Scorer(np.asarray(labels), targets, hits or {})
-    work = Work(scorer, measures, leader, train, held, resamples, generator)
-    with progress_bar("ranking", work.total(candidates), progress) as advance:
+    scoring = _Scoring(scorer, measures, leader, train, held, resamples, generator)
+    with progress_bar("ranking", scoring.total(candidates), progress) as advance:
         for candidate in candidates:
-            work.score(candidate, advance)
-    return work.result(candidates, level, k, reliability, dict(failures or {}))
+            scoring.score(candidate, advance)
+    return scoring.result(candidates, level, k, reliability, dict(failures or {}))
 
 
-def _checked(candidates: Sequence[Candidate], labels: ArrayLike, resamples: int, k: int) -> Targets:
+def _check(candidates: Sequence[Candidate], labels: ArrayLike, resamples: int, k: int) -> Targets:
+    """Raise unless checkpoints, labels and options fit together; return the labels read."""
     names = [candidate.name for candidate in candidates]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"checkpoints holds {name!r} {names.count(name)} times: rename one.")
     for argument, value, least in (("resamples", resamples, 0), ("k", k, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputError(f"{argument}={value!r}: give a whole number of at least {least}.")
+            raise InputError(f"give a whole number of at least {least}.", argument=argument, value=value)
     if 0 < resamples < LEAST:
-        raise InputError(f"resamples={resamples}: give at least {LEAST}, or 0 for no intervals.")
+        raise InputError(f"give at least {LEAST}, or 0 for no intervals.", argument="resamples", value=resamples)
     counts = {candidate.name: len(candidate.about) for candidate in candidates}
     count = len(np.asarray(labels)) if np.ndim(labels) else 0
     for name, rows in counts.items():
@@ -259,18 +249,6 @@ def _checked(candidates: Sequence[Candidate], labels: ArrayLike, resamples: int,
                 f"features of {name!r} have {rows:,} rows and labels {count:,}: give those of the same examples."
             )
     return as_targets(labels, count, allowed=KINDS)
-
-
-def _leader(measures: Sequence[RankingMeasure], by: str | None) -> RankingMeasure:
-    for measure in measures:
-        if by is None or measure.name == by:
-            return measure
-    raise InputError(f"by={by!r} is none of the measures {', '.join(m.name for m in measures)}: add it to them.")
-
-
-# What ranking checkpoints gives.
-
-SEVERAL = 3  # checkpoints that a summary names
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,31 +276,31 @@ class CheckpointRanking(Result):
         Kendall's τ-b of each pair of measures, in the order of scores; see
         :meth:`agreement_interval`.
     seconds, gflops : dict of str to ndarray
-        Cost of each measure, apart from the forward pass and from intervals; 10⁹ operations.
+        Cost of each measure, without the forward pass and intervals; 10⁹ operations.
     forward_seconds, forward_gflops : ndarray
         Cost of the forward pass; NaN where it is not known.
     interval_seconds : float
-        What the intervals took.
+        Time that the intervals took.
     failures : dict of str to str
         Checkpoints without features, and why.
     missing : dict of str to dict
         By measure: checkpoints that it gave no score, and why.
     k : int
-        How many to try.
+        Number of checkpoints to try.
     chance_top : ndarray
-        Chance of each checkpoint to have the highest score on average over samples like this.
+        Probability of each checkpoint to have the highest mean score over samples like this.
     chance_best : ndarray
-        Chance of each to fine-tune best, as far as the measure can be relied on.
+        Probability of each to fine-tune best, given the reliability of the measure.
     top_certainty, best_certainty : float
         The same for the first k together.
     reliability : Reliability
-        How scores of this measure correlate with accuracies, and where that comes from.
+        Correlation of this measure's scores with accuracies, and its source.
     level : float
         Coverage of the intervals.
     examples, test_examples : int
-        How many scores rest on, and how many of them measures that split are scored on.
+        Number of examples, and of test examples for measures that split.
     resamples : int
-        How often examples were drawn anew for the intervals.
+        Number of random parts of the examples behind the intervals.
     """
 
     checkpoints: tuple[str, ...]
@@ -366,20 +344,18 @@ class CheckpointRanking(Result):
 
     @property
     def ranked(self) -> int:
-        """How many checkpoints have a rank."""
+        """Number of checkpoints with a rank."""
         return int(np.isfinite(self.ranks).sum())
 
     def enough(self, certainty: float = 0.9) -> int:
-        """How many of the first must be tried for the best to be among them with this certainty."""
+        """Return how many of the first to try so that the best is among them with this probability."""
         if not 0 < certainty < 1:
-            raise InputError(f"certainty={certainty!r}: give a number between 0 and 1.")
+            raise InputError("give a number between 0 and 1.", argument="certainty", value=certainty)
         reached = np.cumsum(self.chance_best[: self.ranked]) >= certainty - 1e-9
         return int(reached.argmax()) + 1 if reached.any() else self.ranked
 
     def agreement_interval(self, one: str, two: str) -> Interval:
-        """Kendall's τ-b of two measures with its interval over checkpoints."""
-        from curvewise.ranking.agreement import ranking_agreement
-
+        """Return Kendall's τ-b of two measures with its interval over checkpoints."""
         for name in (one, two):
             if name not in self.scores:
                 raise InputError(f"{name!r} is none of {', '.join(self.measures)}.")
@@ -388,7 +364,7 @@ class CheckpointRanking(Result):
         return found.intervals["kendall"]
 
     def columns(self) -> dict[str, Any]:
-        """A row for each checkpoint, best first."""
+        """Return a row for each checkpoint, best first."""
         others = {name: values for name, values in self.scores.items() if name != self.by}
         return {
             "checkpoint": list(self.checkpoints),
@@ -404,7 +380,7 @@ class CheckpointRanking(Result):
         }
 
     def costs(self) -> dict[str, list[Any]]:
-        """A row for the forward pass and each measure: seconds and GFLOPs over all checkpoints."""
+        """Return a row for the forward pass and each measure: seconds and GFLOPs over all checkpoints."""
         parts = {"forward pass": (self.forward_seconds, self.forward_gflops)}
         parts |= {name: (self.seconds[name], self.gflops[name]) for name in self.measures}
         return {
@@ -414,12 +390,12 @@ class CheckpointRanking(Result):
         }
 
     def summary(self) -> str:
-        """A few sentences."""
+        """Return a few sentences on the ranking."""
         count = self.ranked
         text = f"{count} checkpoint{'' if count == 1 else 's'} ranked by {self.by} "
         text += f"on {self.examples:,} examples: {self._named(0)}"
-        text += "".join(f", {self._named(i)}" for i in range(1, min(count, SEVERAL)))
-        text += "." if count <= SEVERAL else " …"
+        text += "".join(f", {self._named(i)}" for i in range(1, min(count, NAMED)))
+        text += "." if count <= NAMED else " …"
         tried = len(self.top)
         if tried < count:
             best = f"The one that fine-tunes best is among the first {tried} with "
@@ -441,17 +417,13 @@ class CheckpointRanking(Result):
 
 
 def _total(values: FloatArray) -> float:
+    """Sum what is known; NaN if nothing is."""
     known = values[np.isfinite(values)]
     return float(known.sum()) if len(known) else float("nan")
 
 
-# Scores of every checkpoint and replicates of the one that ranks, and the result out of both.
-
-HIT_RESAMPLES = 1000  # means of stored hits cost nothing
-
-
-class Work:
-    """Scores one checkpoint after the other, and puts the result together.
+class _Scoring:
+    """Score one checkpoint after the other, and put the result together.
 
     Parameters
     ----------
@@ -486,12 +458,12 @@ class Work:
         self.parts = [
             (*draw_parts(train, test, scorer.targets, self.share, rng), int(rng.integers(2**31))) for _ in range(drawn)
         ]
-        self.found: dict[str, list[Scored]] = {measure.name: [] for measure in measures}
+        self.found: dict[str, list[Score]] = {measure.name: [] for measure in measures}
         self.drawn: list[FloatArray] = []
         self.interval_seconds = 0.0
 
     def total(self, candidates: Sequence[Candidate]) -> float:
-        """Amount of work."""
+        """Return the amount of work in operations, for the progress bar."""
         return math.fsum(
             sum(self._weight(m, c) for m in self.measures) + len(self.parts) * self._weight(self.leader, c) * self.share
             for c in candidates
@@ -502,29 +474,25 @@ class Work:
         return flops if math.isfinite(flops) else float(candidate.about.features.size)
 
     def score(self, candidate: Candidate, advance: Advance) -> None:
-        """All measures of a checkpoint, and replicates of the one that ranks."""
+        """Compute all measures of a checkpoint, and replicates of the one that ranks."""
         for measure in self.measures:
             advance(0, f"{candidate.name}: {measure.name}")
             found = self.scorer.score(measure, candidate, self.train, self.test, self.seed)
             self.found[measure.name].append(found)
             advance(self._weight(measure, candidate))
         start = time.perf_counter()
-        self.drawn.append(self._again(candidate, advance))
-        self.interval_seconds += time.perf_counter() - start
-
-    def _again(self, candidate: Candidate, advance: Advance) -> FloatArray:
-        """The score that ranks, on parts of the examples."""
         values = np.full(len(self.parts), np.nan)
         each = self._weight(self.leader, candidate) * self.share
         if not len(values) or not math.isfinite(self.found[self.leader.name][-1].value):
             advance(each * len(values))
-            return values
-        measure, prepared = reused(self.leader, candidate, self.train, self.test)
-        for i, (train, test, seed) in enumerate(self.parts):
-            advance(0, f"{candidate.name}: interval of {measure.name}")
-            values[i] = self.scorer.score(measure, prepared, train, test, seed).value
-            advance(each)
-        return values
+        else:
+            measure, prepared = reused(self.leader, candidate, self.train, self.test)
+            for i, (train, test, seed) in enumerate(self.parts):
+                advance(0, f"{candidate.name}: interval of {measure.name}")
+                values[i] = self.scorer.score(measure, prepared, train, test, seed).value
+                advance(each)
+        self.drawn.append(values)
+        self.interval_seconds += time.perf_counter() - start
 
     def result(
         self,
@@ -534,20 +502,27 @@ class Work:
         reliability: Reliability | float | str | None,
         failures: dict[str, str],
     ) -> CheckpointRanking:
-        """Put it together, best first."""
+        """Put the ranking together, best first."""
         names = [candidate.name for candidate in candidates]
         values = {name: np.array([s.value for s in own]) for name, own in self.found.items()}
         scores = values[self.leader.name]
-        order, ranked = self._order(names, scores)
+        known = np.isfinite(scores)
+        if not known.any():
+            raise InputError(
+                f"{self.leader.name}, which should rank, gave no checkpoint a score. For "
+                f"{names[0]!r}: {self.found[self.leader.name][0].reason}. Rank by another measure."
+            )
+        order = np.argsort(np.where(known, -scores, np.inf), kind="stable")  # those without a score come last
+        ranked = order[known[order]]
         found, said = find_reliability(self.leader.name, reliability)
-        judged = self._judge(scores[ranked], ranked, level, found)
+        limits, unknown = self._limits(scores[ranked], ranked, level, found)
         wrong = alarms(self.found, names, failures, self.leader.name)
         wrong += [said] if found is UNKNOWN else []
         rows = len(self.train) if self.test is None else len(self.test)
         wrong += blind(self.leader, scores, self.scorer.targets, rows)
         notes = [said] if said and found is not UNKNOWN else []
         notes += ties(self.leader.name, names, scores)
-        notes += self._notes([names[i] for i in ranked], judged)
+        notes += self._notes([names[i] for i in ranked], unknown)
         for text in wrong:
             warnings.warn(text, CurvewiseWarning, stacklevel=4)
         return CheckpointRanking(
@@ -556,71 +531,62 @@ class Work:
             scores={name: own[order] for name, own in values.items()},
             measure_ranks={name: ranks_of(own)[order] for name, own in values.items()},
             ranks=ranks_of(scores)[order],
-            agreement=agreement(list(values.values())),
+            agreement=_agreement(list(values.values())),
             seconds=self._costs("seconds", order),
             gflops=self._costs("gflops", order),
-            forward_seconds=_known([c.about.seconds for c in candidates])[order],
-            forward_gflops=_known([c.about.gflops for c in candidates])[order],
+            forward_seconds=np.array([c.about.seconds for c in candidates], dtype=np.float64)[order],
+            forward_gflops=np.array([c.about.gflops for c in candidates], dtype=np.float64)[order],
             interval_seconds=self.interval_seconds,
             failures=failures,
             missing=missing(self.found, names),
             k=k,
-            top_certainty=judged.certainty("chance_top", k),
-            best_certainty=judged.certainty("chance_best", k),
+            top_certainty=float(np.minimum(limits["chance_top"][:k].sum(), 1.0)),
+            best_certainty=float(np.minimum(limits["chance_best"][:k].sum(), 1.0)),
             reliability=found,
             level=level,
             examples=len(self.scorer.targets),
             test_examples=0 if self.test is None else len(self.test),
             resamples=self.resamples,
             warnings=tuple(dict.fromkeys([*wrong, *notes])),
-            **judged.padded(len(names)),
+            **{n: np.append(v, np.full(len(names) - len(v), np.nan)) for n, v in limits.items()},
         )
 
-    def _order(self, names: list[str], scores: FloatArray) -> tuple[Rows, Rows]:
-        """Checkpoints best first, those without a score last; and those that have one."""
-        known = np.isfinite(scores)
-        if not known.any():
-            raise InputError(
-                f"{self.leader.name}, which should rank, gave no checkpoint a score. For "
-                f"{names[0]!r}: {self.found[self.leader.name][0].reason}. Rank by another measure."
-            )
-        order = np.argsort(np.where(known, -scores, np.inf), kind="stable")
-        return order, order[known[order]]
-
-    def _judge(self, scores: FloatArray, ranked: Rows, level: float, reliability: Reliability) -> Chances:
-        """Intervals and chances of the checkpoints that have a score, best first."""
-        judged = Chances(len(scores))
-        likely = None
+    def _limits(
+        self, scores: FloatArray, ranked: Rows, level: float, reliability: Reliability
+    ) -> tuple[dict[str, FloatArray], NDArray[np.bool_]]:
+        """Return intervals and probabilities of the ranked checkpoints, and a mask of those without an interval."""
+        names = ("rank_low", "rank_high", "score_low", "score_high", "chance_top")
+        found = {name: np.full(len(scores), np.nan) for name in names}
+        unknown, likely = np.zeros(len(scores), dtype=np.bool_), None
         if self.resamples:
-            replicates = Replicates(self._replicates(ranked), self.share)
-            judged.rank_low, judged.rank_high = rank_limits(scores, replicates, level, self.rng)
-            judged.score_low, judged.score_high = score_limits(scores, replicates, level, self.leader.bounds)
-            judged.unknown = ~replicates.known
-            if replicates.known.all():
+            if self.by_hits:
+                hits = np.array([self.found[self.leader.name][i].hits for i in ranked])
+                drawn = hit_replicates(hits, HIT_RESAMPLES, self.rng)
+            else:
+                drawn = np.array([self.drawn[i] for i in ranked]).T
+            replicates = Replicates(drawn, self.share)
+            found["rank_low"], found["rank_high"] = rank_limits(scores, replicates, level, self.rng)
+            found["score_low"], found["score_high"] = score_limits(scores, replicates, level, self.leader.bounds)
+            unknown = ~replicates.known
+            if not unknown.any():
                 likely = likely_scores(scores, replicates, self.rng)
-                judged.chance_top = top_certainty(likely, self.rng)
-        judged.chance_best = best_certainty(scores, reliability=reliability, likely=likely, rng=self.rng)
-        return judged
-
-    def _replicates(self, ranked: Rows) -> FloatArray:
-        if self.by_hits:
-            rows = [self.found[self.leader.name][i].hits for i in ranked]
-            return hit_replicates(np.array(rows), HIT_RESAMPLES, self.rng)
-        return np.array([self.drawn[i] for i in ranked]).T
+                found["chance_top"] = highest_shares(likely, self.rng)
+        found["chance_best"] = best_certainty(scores, reliability=reliability, likely=likely, rng=self.rng)
+        return found, unknown
 
     def _costs(self, what: str, order: Rows) -> dict[str, FloatArray]:
         return {name: np.array([getattr(s, what) for s in own])[order] for name, own in self.found.items()}
 
-    def _notes(self, names: list[str], judged: Chances) -> list[str]:
-        """What is worth knowing about intervals and scores."""
+    def _notes(self, names: list[str], unknown: NDArray[np.bool_]) -> list[str]:
+        """Return remarks on intervals and scores that need no warning."""
         notes = []
         if self.by_hits and self.resamples:
             notes.append(
                 f"Intervals are for these trainings of {self.leader.name}: test examples were "
-                "drawn anew, networks not trained anew."
+                "resampled, networks not retrained."
             )
-        if judged.unknown.any():
-            lost = [name for name, u in zip(names, judged.unknown, strict=True) if u]
+        if unknown.any():
+            lost = [name for name, u in zip(names, unknown, strict=True) if u]
             notes.append(
                 f"{self.leader.name} failed on too many parts of the examples for "
                 f"{listed(lost, names)}: no interval. Give more examples."
@@ -630,37 +596,8 @@ class Work:
         return notes
 
 
-@dataclass(eq=False)
-class Chances:
-    """Intervals and chances; unknown until they are put in."""
-
-    count: int
-    rank_low: FloatArray = field(init=False)
-    rank_high: FloatArray = field(init=False)
-    score_low: FloatArray = field(init=False)
-    score_high: FloatArray = field(init=False)
-    chance_top: FloatArray = field(init=False)
-    chance_best: FloatArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.unknown = np.zeros(self.count, dtype=np.bool_)
-        for name in self.names:
-            setattr(self, name, np.full(self.count, np.nan))
-
-    names = ("rank_low", "rank_high", "score_low", "score_high", "chance_top", "chance_best")
-
-    def padded(self, count: int) -> dict[str, FloatArray]:
-        """The same for all checkpoints: unknown for those without a rank, which come last."""
-        left = np.full(count - self.count, np.nan)
-        return {name: np.concatenate([getattr(self, name), left]) for name in self.names}
-
-    def certainty(self, name: str, k: int) -> float:
-        """Chance of the first k together."""
-        return float(np.minimum(getattr(self, name)[:k].sum(), 1.0))
-
-
 def ranks_of(scores: FloatArray) -> FloatArray:
-    """Ranks from 1 for the highest; equal ones share their mean; NaN for no score.
+    """Return ranks from 1 for the highest; equal ones share their mean; NaN for no score.
 
     >>> ranks_of(np.array([0.5, np.nan, 0.9, 0.5]))
     array([2.5, nan, 1. , 2.5])
@@ -671,8 +608,8 @@ def ranks_of(scores: FloatArray) -> FloatArray:
     return found
 
 
-def agreement(scores: Sequence[FloatArray]) -> FloatArray:
-    """Kendall's τ-b of each pair of measures over the checkpoints that have both."""
+def _agreement(scores: Sequence[FloatArray]) -> FloatArray:
+    """Return Kendall's τ-b of each pair of measures over the checkpoints that have both."""
     found = np.eye(len(scores))
     for i, one in enumerate(scores):
         for j, two in enumerate(scores[:i]):
@@ -682,17 +619,8 @@ def agreement(scores: Sequence[FloatArray]) -> FloatArray:
     return found
 
 
-def _known(values: Sequence[float | None]) -> FloatArray:
-    return np.array([math.nan if value is None else value for value in values])
-
-
-# What is said about a ranking: what failed, and what is worth knowing.
-
-NAMED = 3  # checkpoints that a message names
-
-
-def missing(found: Mapping[str, Sequence[Scored]], names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """By measure: checkpoints that it gave no score, and why."""
+def missing(found: Mapping[str, Sequence[Score]], names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return by measure the checkpoints without a score, and the reason for each."""
     reasons = {
         measure: {n: s.reason for n, s in zip(names, own, strict=True) if s.reason} for measure, own in found.items()
     }
@@ -700,22 +628,22 @@ def missing(found: Mapping[str, Sequence[Scored]], names: Sequence[str]) -> dict
 
 
 def alarms(
-    found: Mapping[str, Sequence[Scored]], names: Sequence[str], failures: Mapping[str, str], leader: str
+    found: Mapping[str, Sequence[Score]], names: Sequence[str], failures: Mapping[str, str], leader: str
 ) -> list[str]:
-    """What the user should look at: one sentence for all checkpoints that share a trouble."""
-    said = [f"{name} is not ranked: {reason}" for name, reason in failures.items()]
+    """Return warnings: one sentence for all checkpoints that share a problem."""
+    said = [prefix(f"{name} is not ranked: ", reason) for name, reason in failures.items()]
     for measure, reasons in missing(found, names).items():
         last = ", ranked last without a rank" if measure == leader else ""
         for reason, own in _grouped((reason, name) for name, reason in reasons.items()):
-            said.append(f"No {measure} for {listed(own, names)}{last}: {reason}")
+            said.append(prefix(f"No {measure} for {listed(own, names)}{last}: ", reason))
     for measure, scored in found.items():
-        told = ((text, n) for n, one in zip(names, scored, strict=True) for text in one.said)
-        said += [f"{measure} of {listed(own, names)}: {text}" for text, own in _grouped(told)]
+        told = ((text, n) for n, one in zip(names, scored, strict=True) for text in one.warnings)
+        said += [prefix(f"{measure} of {listed(own, names)}: ", text) for text, own in _grouped(told)]
     return said
 
 
 def ties(leader: str, names: Sequence[str], scores: FloatArray) -> list[str]:
-    """Checkpoints of equal score."""
+    """Return remarks on checkpoints of equal score."""
     groups = (
         [name for name, score in zip(names, scores, strict=True) if score == value]
         for value in np.unique(scores[np.isfinite(scores)])
@@ -724,27 +652,24 @@ def ties(leader: str, names: Sequence[str], scores: FloatArray) -> list[str]:
 
 
 def blind(measure: RankingMeasure, scores: FloatArray, targets: Targets, scored: int) -> list[str]:
-    """Whether no checkpoint tells more of the labels than how often each occurs.
-
-    A share of hits, the best of several, may be three standard errors above that by chance.
-    """
+    """Return a warning if no checkpoint scores above a guess by class frequencies."""
     if not measure.guess or targets.kind != "classes" or not np.isfinite(scores).any():
         return []
     share = np.bincount(targets.codes) / len(targets)
     share = share[share > 0]
     guess = float(share @ np.log(share)) if measure.guess == "log" else float(share.max())
+    # The best of several shares of hits may be three standard errors above the guess by chance.
     slack = 3 * np.sqrt(guess * (1 - guess) / scored) if measure.guess == "share" else 0.0
     if np.nanmax(scores) > guess + slack:
         return []
     return [
-        f"No checkpoint has a {measure.name} surely above {guess:.3g}, that of a guess by the "
-        "frequencies of classes: none tells these labels. Check that labels and examples belong "
-        "together."
+        f"No checkpoint has a {measure.name} significantly above {guess:.3g}, that of a guess by class "
+        "frequencies: none predicts these labels. Check that labels and examples belong together."
     ]
 
 
 def listed(some: Sequence[str], every: Sequence[str]) -> str:
-    """Names in a sentence.
+    """Return names as they stand in a sentence.
 
     >>> listed(["a", "b"], ["a", "b", "c"]), listed(["a", "b"], ["a", "b"])
     ("'a', 'b'", 'all 2 checkpoints')
@@ -756,13 +681,11 @@ def listed(some: Sequence[str], every: Sequence[str]) -> str:
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]]:
+    """Return each text with the names that it is about."""
     found: dict[str, list[str]] = {}
     for text, name in pairs:
         found.setdefault(text, []).append(name)
     return found.items()
-
-
-# Scores of ranked checkpoints beside what fine-tuning gave.
 
 
 def add_rankings(
@@ -796,7 +719,7 @@ def add_rankings(
     ...         {"weak": 0.5, "strong": 3.0}.items()}
     >>> def separation(features, labels):
     ...     return abs(features[labels == 1].mean() - features[labels == 0].mean())
-    >>> ranking = rank_features(pool, labels, separation, reliability=0.8, known={})
+    >>> ranking = rank_features(pool, labels, separation, reliability=0.8)
     >>> table = CheckpointScores(["weak", "strong"], [0.7, 0.9])
     >>> add_rankings(table, ranking).scores["separation"].round(1).tolist()
     [0.3, 2.9]
@@ -821,13 +744,13 @@ def add_rankings(
     if not measures:
         raise InputError("rankings is empty: give at least one.")
     return table.with_scores(
-        {name: _spread(table, rankings, name, "scores") for name in measures},
-        {name: _spread(table, rankings, name, "gflops") for name in measures},
+        {name: _in_rows(table, rankings, name, "scores") for name in measures},
+        {name: _in_rows(table, rankings, name, "gflops") for name in measures},
     )
 
 
-def _spread(table: CheckpointScores, rankings: Mapping[str, CheckpointRanking], measure: str, part: str) -> FloatArray:
-    """Scores or costs of a measure in the rows of the table."""
+def _in_rows(table: CheckpointScores, rankings: Mapping[str, CheckpointRanking], measure: str, part: str) -> FloatArray:
+    """Return scores or costs of a measure in the rows of the table."""
     assert table.tasks is not None
     known = {
         (task, name): value

@@ -103,8 +103,8 @@ class CheckpointScores:
         (group, task, name), count = rows.most_common(1)[0]
         if count > 1:
             raise InputError(
-                f"checkpoints holds {str(name)!r} {count} times for task {str(task)!r} in group "
-                f"{str(group)!r}: average repeated fine-tunings, or name them apart."
+                f"checkpoints holds {str(name)!r} {count} times for task {str(task)!r} in group {str(group)!r}: "
+                "average repeated fine-tunings, or name them apart."
             )
         if clash := set(self.scores) & set(RESERVED):
             raise InputError(f"scores: {min(clash)!r} is the name of another column.")
@@ -260,8 +260,8 @@ class CheckpointFeatures:
             found = as_matrix(self.probabilities, f"probabilities of {self.name!r}")
             if len(found) != len(self):
                 raise InputError(
-                    f"probabilities of {self.name!r} has {len(found)} rows and features "
-                    f"{len(self)}: give one of each for every example."
+                    f"probabilities of {self.name!r} has {len(found)} rows and features {len(self)}: give one of each "
+                    "for every example."
                 )
             put(self, "probabilities", found)
 
@@ -283,8 +283,8 @@ def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
     found = np.asanyarray(values)
     if found.ndim != 2:
         raise InputError(
-            f"{argument} has shape {found.shape}: give a matrix with a row for each example. Pool "
-            "or flatten further axes first."
+            f"{argument} has shape {found.shape}: give a matrix with a row for each example. Pool or flatten further "
+            "axes first."
         )
     if not found.size:
         raise InputError(f"{argument} has shape {found.shape}: it is empty.")
@@ -297,14 +297,14 @@ def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
     if odd and not np.isfinite(found).all():
         bad = int((~np.isfinite(found).all(axis=1)).sum())
         raise InputError(
-            f"{argument} has NaN or infinite values in {bad} of {len(found)} rows: the network "
-            "diverged or overflows in half precision. Extract them in float32, or leave it out."
+            f"{argument} has NaN or infinite values in {bad} of {len(found)} rows: the network diverged or overflows "
+            "in half precision. Extract them in float32, or leave it out."
         )
     if found.dtype == np.float64:  # fourth powers of these overflow or are 0
         largest = max(float(found.max()), -float(found.min()))
         if largest > 1e75 or 0 < largest < 1e-75:
             raise InputError(
-                f"{argument} has values up to {largest:g} in size: multiply them by one number, so "
-                "that they are of the order of 1."
+                f"{argument} has values up to {largest:g} in size: multiply them by one number, so that they are of "
+                "the order of 1."
             )
     return found

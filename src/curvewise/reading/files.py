@@ -1,4 +1,4 @@
-"""Files into tables: CSV, TSV, JSON, JSON lines and Parquet, text also gzip-compressed."""
+"""Files and frames into tables: CSV, TSV, JSON, JSON lines and Parquet, text also gzip-compressed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from curvewise.errors import InputError, MissingDependencyError, parse_reason
 from curvewise.reading.table import (
@@ -27,7 +29,7 @@ from curvewise.reading.table import (
     table_from_records,
 )
 from curvewise.tables import is_formula
-from curvewise.text import brief, format_path, list_names
+from curvewise.text import arg, brief, format_path, list_names
 
 _KINDS = {
     ".csv": "csv",
@@ -41,6 +43,7 @@ _KINDS = {
     ".pq": "parquet",
 }
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+# Files with a wrong ending are common: their first bytes say what they are.
 _MAGIC = {
     b"PAR1": "a Parquet file: name it .parquet",
     b"\x1f\x8b": "gzip-compressed: add .gz to its name",
@@ -58,9 +61,29 @@ LARGEST_ARRAYS = 1 << 30
 _ALLOW_LARGE: ContextVar[bool] = ContextVar("allow_large", default=False)
 
 
+def read_table(source: Any, *, single: bool = False) -> Table:
+    """Read whatever can be a table: a file, a frame, a dict of columns or learners, a list of records.
+
+    With ``single`` a text of one column is allowed.
+    """
+    if isinstance(source, str | PathLike):
+        return read_file(source, single=single)
+    if isinstance(source, Mapping):
+        return table_from_dict(source, "the dict")
+    if isinstance(source, list | tuple):
+        return table_from_records(source, "the list of records")
+    if isinstance(source, np.ndarray):
+        raise InputError(
+            f"source is an array of shape {tuple(source.shape)}, which does not say what is what. Pass a dict of "
+            "columns: {'n': sizes, 'error': errors}."
+        )
+    return table_from_frame(source, "the DataFrame")
+
+
 @contextmanager
 def large_files(allowed: bool) -> Iterator[None]:
-    """Within it, read compressed files whatever they unpack to, if that is allowed."""
+    """Read compressed files within it whatever they unpack to, if that is allowed."""
+    # A context variable, because the check is made deep inside readers that a dozen callers share.
     token = _ALLOW_LARGE.set(allowed)
     try:
         yield
@@ -69,12 +92,11 @@ def large_files(allowed: bool) -> Iterator[None]:
 
 
 def check_unpacked(path: Path, size: int, most: int) -> None:
-    """Refuse a compressed file that takes more memory than anyone expects of it."""
+    """Refuse a compressed file that takes far more memory than its size suggests: a gzip or zip bomb."""
     if size > most and not _ALLOW_LARGE.get():
         raise InputError(
-            f"{format_path(path)} unpacks to more than {most / 2**30:g} GiB, from "
-            f"{path.stat().st_size:,} bytes: pass allow_large=True if that is right and the memory "
-            "is there."
+            f"{format_path(path)} unpacks to more than {most / 2**30:g} GiB, from {path.stat().st_size:,} bytes: pass "
+            f"{arg('allow_large', True)} if that is right and there is enough memory."
         )
 
 
@@ -86,7 +108,8 @@ def read_file(source: str | PathLike[str], *, single: bool = False) -> Table:
     path = as_path(source)
     kind, packed = kind_of(path)
     if kind == "parquet":
-        return _parquet(_read_bytes(path, packed), path)
+        frame = parquet_frame(_read_bytes(path, packed), path)
+        return replace(table_from_frame(frame, format_path(path)), label=path.stem)
     text = read_text(path)
     if kind == "csv":
         return _csv(text, path, _label(path), single)
@@ -96,9 +119,9 @@ def read_file(source: str | PathLike[str], *, single: bool = False) -> Table:
 def as_path(source: str | PathLike[str]) -> Path:
     """Make a path of what the user gave, which may not be an address."""
     if "://" in str(source):
-        raise InputError(f"source={str(source)!r} is an address: download it and pass the path.")
+        raise InputError(f"{arg('source', str(source))} is an address: download it and pass the path.")
     if not str(source):
-        raise InputError("source='' names no file: pass its path.")
+        raise InputError(f"{arg('source', '')} names no file: pass its path.")
     return Path(source).expanduser()
 
 
@@ -123,8 +146,8 @@ def kind_of(path: Path) -> tuple[str, bool]:
     _check_exists(path)
     never = " Pickles are never read: they can run code." if ".pkl" in path.suffixes else ""
     raise InputError(
-        f"source={brief(str(path), 200)} has an ending that is not known. Known are "
-        f"{', '.join(_KINDS)}, and text also with .gz.{never}"
+        f"{arg('source', str(path))} has an ending that is not known. Known are {', '.join(_KINDS)}, and text "
+        f"also with .gz.{never}"
     )
 
 
@@ -132,15 +155,15 @@ def _check_exists(path: Path) -> None:
     try:
         is_there, is_folder = path.exists(), path.is_dir()
     except OSError as error:
-        raise InputError(f"source={brief(str(path), 200)}: {error.strerror or error}.") from error
+        raise InputError(f"{arg('source', str(path))}: {error.strerror or error}.") from error
     except ValueError:  # a NUL in the name
         is_there = is_folder = False
     if is_folder:
-        raise InputError(f"source={str(path)!r} is a directory: pass one file in it.")
+        raise InputError(f"{arg('source', str(path))} is a directory: pass one file in it.")
     if is_there:
         return
     near = "" if str(path.parent) == "." else f" in {str(path.parent)!r}"
-    raise InputError(f"source={brief(str(path), 200)}: there is no such file{near}.")
+    raise InputError(f"{arg('source', str(path))}: there is no such file{near}.")
 
 
 def _read_bytes(path: Path, packed: bool) -> bytes:
@@ -156,16 +179,12 @@ def _read_bytes(path: Path, packed: bool) -> bytes:
             check_unpacked(path, len(data), LARGEST_TEXT)
         except (EOFError, OSError, zlib.error) as error:
             raise InputError(
-                f"{format_path(path)} is not a whole gzip file ({error}): it was cut short or is not "
-                "gzip at all. Fetch it again, or take .gz off its name."
+                f"{format_path(path)} is not a whole gzip file ({error}): it was cut short or is not gzip at all. "
+                "Fetch it again, or take .gz off its name."
             ) from error
     if not data.strip():
         raise InputError(f"{format_path(path)} is empty.")
     return data
-
-
-def _parquet(data: bytes, path: Path) -> Table:
-    return replace(table_from_frame(parquet_frame(data, path), format_path(path)), label=path.stem)
 
 
 def parquet_frame(data: bytes, path: Path) -> Any:
@@ -188,8 +207,8 @@ def parquet_frame(data: bytes, path: Path) -> Any:
     except (pyarrow.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{format_path(path)} is not a whole Parquet file ({reason:.200}): it was cut short, or is "
-            "something else with that ending."
+            f"{format_path(path)} is not a whole Parquet file ({reason:.200}): it was cut short, or is something else "
+            "with that ending."
         ) from error
 
 
@@ -212,13 +231,19 @@ def _csv(text: str, path: Path, label: str, single: bool = False) -> Table:
     rows, delimiter = split_rows(text, path)
     header = [name.strip() for name in rows.pop(0)]
     if single and len(header) == 1:
-        if _is_number(header[0]):
+        with suppress(ValueError):  # numbers alone, without a name on top
+            float(header[0])
             header, rows = ["value"], [header, *rows]
     else:
-        _check_header(header, path)
+        check_names(header, format_path(path))
+        if len(header) == 1:
+            raise InputError(
+                f"{format_path(path)} has a single column, {brief(header[0])}: fields must be separated by "
+                f"{', '.join(_DELIMITERS.values())}."
+            )
     if not rows:
         raise InputError(f"{format_path(path)} has a header ({list_names(header)}) but no rows.")
-    if "'" in text:  # before what a spreadsheet would compute, as exports write it
+    if "'" in text:  # curvewise's own exports write '=1+1, so that no spreadsheet computes it
         header = [_without_apostrophe(name) for name in header]
         rows = [[_without_apostrophe(cell) for cell in row] for row in rows]
     cells: list[Column] = [list(column) for column in zip(*rows, strict=True)]
@@ -234,7 +259,7 @@ def _without_apostrophe(cell: str) -> str:
 
 
 def split_rows(text: str, path: Path) -> tuple[list[list[str]], str]:
-    """Cut separated text into rows of as many fields each; the separator comes along."""
+    """Cut separated text into rows of equal length; return the separator with them."""
     if text.lstrip()[:1] in ("[", "{"):
         raise InputError(f"{format_path(path)} looks like JSON, not CSV: name it .json.")
     if "\n" not in text:  # lines of old spreadsheets end in CR alone
@@ -252,14 +277,14 @@ def split_rows(text: str, path: Path) -> tuple[list[list[str]], str]:
                     raise _ragged(path, reader.line_num, row, rows[0], delimiter)
     except csv.Error as error:
         raise InputError(
-            f"{format_path(path)} cannot be read as CSV at line {reader.line_num} ({error}): look "
-            "for a quotation mark that is not closed."
+            f"{format_path(path)} cannot be read as CSV at line {reader.line_num} ({error}): look for a quotation mark "
+            "that is not closed."
         ) from error
     return rows, delimiter
 
 
 def _without_quoting(text: str) -> list[list[str]] | None:
-    """Rows of tab-separated text whose quotation marks are part of sentences, or None.
+    """Cut tab-separated text whose quotation marks are part of sentences into rows; None for other text.
 
     That is so where cutting at tabs alone gives rows of one length, and quotes would break them.
     """
@@ -278,7 +303,7 @@ def _delimiter(text: str) -> str:
     header = text.lstrip("\r\n").split("\n", 1)[0].rstrip("\r").replace("\r", " ")
     try:
         return max(_DELIMITERS, key=lambda d: len(next(csv.reader([header], delimiter=d), [])))
-    except csv.Error:  # a field of more than 131,072 characters, which reading will tell
+    except csv.Error:  # a field of more than 131,072 characters, which reading reports
         return ","
 
 
@@ -291,23 +316,6 @@ def _ragged(path: Path, line: int, row: list[str], header: list[str], delimiter:
     return InputError(
         f"Line {line} of {format_path(path)} has {len(row)} field(s), the header has {len(header)}. " + remedy
     )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _check_header(header: list[str], path: Path) -> None:
-    check_names(header, format_path(path))
-    if len(header) == 1:
-        raise InputError(
-            f"{format_path(path)} has a single column, {brief(header[0])}: fields must be separated by "
-            f"{', '.join(_DELIMITERS.values())}."
-        )
 
 
 def parse_json(text: str, path: Path, lines: bool = False) -> Any:
@@ -328,8 +336,8 @@ def parse_json(text: str, path: Path, lines: bool = False) -> Any:
         if not isinstance(error, json.JSONDecodeError | RecursionError):  # too many digits
             raise InputError(f"{format_path(path)} cannot be read: {parse_reason(error)}.") from error
         raise InputError(
-            f"{format_path(path)} is not whole JSON ({error!s:.200}): it was cut short, or is something "
-            "else with that ending."
+            f"{format_path(path)} is not whole JSON ({error!s:.200}): it was cut short, or is something else with that "
+            "ending."
         ) from error
 
 
@@ -341,6 +349,6 @@ def json_table(data: Any, path: Path) -> Table:
     if isinstance(data, list):
         return table_from_records(data, format_path(path), label)
     raise InputError(
-        f"{format_path(path)} holds {brief(data)}: a list of records, a dict of columns or a dict of "
-        "learners was expected."
+        f"{format_path(path)} holds {brief(data)}: a list of records, a dict of columns or a dict of learners was "
+        "expected."
     )

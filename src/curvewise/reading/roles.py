@@ -1,157 +1,242 @@
-"""Which column plays which role: a dictionary of names, and the user's word over it."""
+"""One engine that finds the column for each role: a lens gives the table of roles, the user may overrule it.
+
+A role is known by names (``train_size`` is n), by words in a name (``err_valid_mean`` is a value) or by the cells
+(a status holds nothing but *finished*, *failed*, …). Where two columns could have a role, that is an error which says
+how to choose; nothing is guessed.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from curvewise.errors import InputError
-from curvewise.reading.table import Column, Table, is_missing, names_in, texts
-from curvewise.text import brief, list_names, suggest
-from curvewise.types.coercion import same_names
-from curvewise.types.units import Unit
+from curvewise.reading.table import Column, Table, is_missing, names_in, numbers, texts
+from curvewise.text import arg, brief, list_names, suggest
+from curvewise.types.units import FloatArray, Unit, same_names
 
 ColumnMap: TypeAlias = Mapping[str, str | Sequence[str] | None]
-Roles: TypeAlias = dict[str, tuple[str, ...]]
+"""What the user says: the column of each role, several where a role may have them, None to leave it out."""
 
 
-def _names(text: str) -> frozenset[str]:
+def synonyms(text: str) -> frozenset[str]:
+    """Split a text into a set of names."""
     return frozenset(text.split())
 
 
-# Names are compared in lower case with every run of other characters than letters and digits
-# read as one underscore: "Seen Examples" is seen_examples.
-SYNONYMS: dict[str, frozenset[str]] = {
-    "n": _names("""
-        n size sizes n_train ntrain num_train train_n train_size size_train trainsize n_samples
-        num_samples samples sample_size n_train_samples num_train_samples num_training_samples
-        n_training_samples train_samples training_samples training_size training_set_size
-        train_set_size dataset_size data_size n_examples num_examples examples seen_examples
-        n_train_examples num_train_examples train_examples training_examples anchor"""),
-    "learner": _names("""
-        learner model method estimator algorithm name classifier learner_name model_name
-        method_name estimator_name algorithm_name"""),
-    "fold": _names("fold cv_fold fold_id"),
-    "seed": _names("seed random_seed rng_seed random_state"),
-    "split": _names("split subset partition"),
-    "metric": _names("metric measure metric_name"),
-    "runs": _names("runs n_runs num_runs n_rep n_reps num_reps reps replicates n_replicates count"),
-}
-# A value, a variance and a standard deviation are known by their words instead: one of these,
-# and beside it nothing but words that say where or how it was measured.
-LOWER_IS_BETTER = _names("error errors err errs loss losses risk nll")
-HIGHER_IS_BETTER = _names("accuracy accuracies acc accs f1 auc auroc")
-SCORES = _names("score scores")
-_UNSPOKEN = _names("value values mean avg average")
-_VALUE = LOWER_IS_BETTER | HIGHER_IS_BETTER | SCORES | _UNSPOKEN
-_BESIDE = _names("test val valid validation eval train training rate mean avg average")
-_PERCENT = _names("percent percents percentage percentages pct")
-_SPREAD = {"variance": _names("var variance"), "std": _names("std sd stdev")}
-_STANDARD_ERROR = _names("std_err std_error stderr test_std_err test_std_error")
-_TOP_K = re.compile(r"top_?[0-9]+")
-_RUN_NAME = re.compile(r"(run|seed|fold|rep|replicate|repeat|repetition|trial)_?[0-9]+")
+@dataclass(frozen=True)
+class Role:
+    """A part that a column can play in a table, and how it is recognised.
 
-# What trackers of runs call the column that says how a run ended, and what they say in it.
-_STATUS = _names("status state run_status run_state trial_state")
-FINISHED = _names("finished complete completed done success succeeded")
-UNFINISHED = _names("""
-    failed fail failure error crashed killed aborted cancelled canceled stopped interrupted pruned
-    preempted preempting running scheduled waiting pending queued missing outdated damaged""")
-
-ROLES = (*SYNONYMS, "value", *_SPREAD, "status", "ignore")
-_SEVERAL = ("learner", "value", "ignore")  # roles that more than one column may have
-
-
-def assign_roles(table: Table, columns: ColumnMap | None, wide: str | None) -> Roles:
-    """Find columns by role: those the user named, then those the dictionary knows.
-
-    A role that nobody plays is an empty tuple. In the wide form values are not looked for.
+    Attributes
+    ----------
+    name : str
+        The key in ``columns=``, and what messages call it.
+    known : tuple of set of str
+        Names as :func:`normal` writes them; those of a later set count only where no column has one of an earlier.
+    matches : callable, optional
+        Recognises a name by its words instead; ranks are given by several callables.
+    percent : bool
+        Whether names may say percent: ``Accuracy (%)``.
+    holds : callable, optional
+        What the cells must hold beside.
+    several : bool
+        Whether the user may give it more than one column.
+    required : bool
+        Whether a table without it is an error.
+    first : bool
+        Of several columns with such a name the first counts; otherwise they are an error.
+    telling : bool
+        A column with the same entry in all rows, or with entries that vary as those of another, does not count beside
+        one that tells rows apart.
+    noun : str
+        Its name in messages, where that is another.
+    if_none, if_several : str
+        What else the user can do where no column, or more than one, is found.
     """
-    roles = {role: _named(table, role, names) for role, names in (columns or {}).items()}
-    _check_once(roles)
-    taken = {name for names in roles.values() for name in names}
-    if "status" not in roles:
-        others = {k: cells for k, cells in table.columns.items() if k not in taken}
-        roles["status"] = _only(table, "status", [k for k, cells in others.items() if is_status(k, cells)])
-    for role in ROLES:
-        if role not in roles:
-            free = () if role == "value" and wide else table.columns
-            found = [name for name in free if name not in taken and plays(name, role)]
-            roles[role] = _only(table, role, found)
-    if roles["variance"] and roles["std"]:
+
+    name: str
+    known: tuple[frozenset[str], ...] = ()
+    matches: tuple[Callable[[str], bool], ...] = ()
+    percent: bool = False
+    holds: Callable[[Column], bool] | None = None
+    several: bool = False
+    required: bool = False
+    first: bool = False
+    telling: bool = False
+    noun: str = ""
+    if_none: str = ""
+    if_several: str = ""
+
+    def is_called(self, column: str) -> bool:
+        """Whether a column has one of the names."""
+        return any(rule(column) for rule in self._rules())
+
+    def _rules(self) -> list[Callable[[str], bool]]:
+        plain = bare if self.percent else normal
+        return [*((lambda k, s=s: plain(k) in s) for s in self.known), *self.matches]
+
+    def candidates(self, columns: Mapping[str, Column], free: Iterable[str]) -> list[str]:
+        """Columns that could have the role: those that the first rule to find any finds."""
+        free = [k for k in free if self.holds is None or self.holds(columns[k])]
+        tiers = [found for rule in self._rules() if (found := [k for k in free if rule(k)])]
+        if self.telling:
+            tiers = [t for tier in tiers if (t := _telling(columns, tier))] or [tier[:1] for tier in tiers]
+        found = tiers[0] if tiers else []
+        return found[:1] if self.first else found
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of each role, and those that have none."""
+
+    held: Mapping[str, tuple[str, ...]]
+    rest: tuple[str, ...] = ()
+
+    def __contains__(self, role: object) -> bool:
+        return bool(self.held.get(str(role)))
+
+    def __getitem__(self, role: str) -> str:
+        """The column of a role that is there."""
+        return self.held[role][0]
+
+    def get(self, role: str) -> str | None:
+        """The column of a role, or None."""
+        return next(iter(self.held.get(role, ())), None)
+
+    def of(self, role: str) -> tuple[str, ...]:
+        """All columns of a role."""
+        return self.held.get(role, ())
+
+    def note(self, *, left_out: bool = True, **details: str) -> str:
+        """Say which column has which role; ``details`` stand behind a role, in brackets.
+
+        >>> Roles({"n": ("size",), "learner": ("model", "width")}, ("lr",)).note(n="examples")
+        "n from 'size' (examples); learner from 'model' / 'width'; left out: 'lr'"
+        """
+        said = [
+            f"{role} from {' / '.join(map(brief, columns))}" + (f" ({details[role]})" if details.get(role) else "")
+            for role, columns in self.held.items()
+            if columns
+        ]
+        return "; ".join([*said, *([f"left out: {list_names(self.rest)}"] if self.rest and left_out else [])])
+
+
+def find_roles(
+    columns: Mapping[str, Column],
+    source: str,
+    roles: Sequence[Role],
+    told: ColumnMap | None = None,
+    *,
+    used: Collection[str] = (),
+    noun: str = "column",
+) -> Roles:
+    """Give each role its column: the one the user names, else the one that is called so.
+
+    Parameters
+    ----------
+    columns : dict of str to cells
+        Of a table, or arrays by name.
+    source : str
+        What messages call it.
+    roles : sequence of Role
+        In the order in which columns are given away.
+    told : dict, optional
+        ``columns=`` of the user.
+    used : collection of str
+        Columns that select rows: they are no part of ``rest``.
+    noun : str
+        "column" or "array".
+    """
+    by_name = {role.name: role for role in roles}
+    held = {name: _told(columns, source, by_name, name, given, noun) for name, given in (told or {}).items()}
+    count = Counter(k for given in held.values() for k in given)
+    if twice := [k for k, times in count.items() if times > 1]:
+        both = {role: twice[0] for role, given in held.items() if twice[0] in given}
+        raise InputError(f"{arg('columns', both)} gives a {noun} two roles: it can have one.")
+    taken = set(count)
+    for role in roles:
+        if role.name not in held:
+            found = role.candidates(columns, [k for k in columns if k not in taken])
+            if len(found) > 1:
+                raise InputError(_several(role, found, source, noun))
+            held[role.name] = tuple(found)
+            taken |= set(found)
+        if role.required and not held[role.name]:
+            raise InputError(
+                f"No {noun} of {source} is known as the {role.noun or role.name}: it has {list_names(columns)}. Say "
+                f"which with {ask(role.name)}{role.if_none}."
+            )
+    ordered = {role.name: held[role.name] for role in roles}
+    return Roles(ordered, tuple(k for k in columns if k not in taken and k not in used))
+
+
+def ask(role: str, column: str | Sequence[str] | None = "COLUMN") -> str:
+    """Mention, inside a message, the setting with which the user names the column of a role.
+
+    >>> from curvewise.text import Message
+    >>> Message(f"{ask('n')}, {ask('n', 'size')}, {ask('seed', None)}")
+    "columns={'n': 'COLUMN'}, columns={'n': 'size'}, columns={'seed': None}"
+    """
+    return arg("columns", {role: column if column is None or isinstance(column, str) else list(column)})
+
+
+def _several(role: Role, found: Sequence[str], source: str, noun: str) -> str:
+    ways = [ask(role.name, found[0])]
+    if role.several:
+        ways.append(f"{ask(role.name, list(found))} to join them")
+    ways += [role.if_several] if role.if_several else []
+    if not role.required:
+        ways.append(f"{ask(role.name, None)} to take none")
+    could_be = f"{len(found)} {noun}s of {source} could be the {role.noun or role.name}: {list_names(found)}"
+    return f"{could_be}. Choose with {'; or '.join(ways)}."
+
+
+def _told(
+    columns: Mapping[str, Column], source: str, roles: Mapping[str, Role], name: str, given: Any, noun: str
+) -> tuple[str, ...]:
+    """Columns that the user names for a role, which must be there."""
+    if name not in roles:
+        close = suggest(name, roles)
         raise InputError(
-            f"{table.source} has a variance ({list_names(roles['variance'])}) and a standard "
-            f"deviation ({list_names(roles['std'])}). Leave one out: columns={{'std': None}}."
+            f"{arg('columns', {name: given})}: {brief(name)} is no role.{close} Roles are {', '.join(roles)}."
         )
-    return roles
+    if given is None:
+        return ()
+    chosen = (given,) if isinstance(given, str) else tuple(given)
+    for column in chosen:
+        check_column(columns, source, ask(name, column), column, noun)
+    if len(chosen) != 1 and (not roles[name].several or not chosen):
+        raise InputError(f"{ask(name, chosen)} must name one {noun}.")
+    return chosen
 
 
-def plays(name: str, role: str) -> bool:
-    """Whether the dictionary knows a column by this name in this role.
-
-    >>> plays("Seen Examples", "n"), plays("err_valid_mean", "value"), plays("Task", "learner")
-    (True, True, False)
-    """
-    if role in SYNONYMS:
-        return normal(name) in SYNONYMS[role]
-    if role == "ignore":
-        return False
-    words = words_of(name)
-    if role == "value":
-        return bool(words & _VALUE) and words <= _VALUE | _BESIDE
-    if normal(name) in _STANDARD_ERROR:  # of the mean, or the deviation of the error? not ours
-        return False
-    return bool(words & _SPREAD[role]) and words <= _SPREAD[role] | _VALUE | _BESIDE
+def check_column(columns: Iterable[str], source: str, setting: str, name: str, noun: str = "column") -> None:
+    """Raise unless a column that a setting names is there."""
+    columns = list(columns)
+    if name not in columns:
+        raise InputError(
+            f"{setting}: {source} has no such {noun}.{suggest(name, columns)} It has {list_names(columns)}."
+        )
 
 
-def direction(name: str) -> bool | None:
-    """Whether higher is better, by the name; None if it does not say.
-
-    >>> direction("val_acc"), direction("error rate"), direction("value")
-    (True, False, None)
-    """
-    words = words_of(name)
-    if "neg" in words or "negative" in words:
-        return None
-    up, down = words & (HIGHER_IS_BETTER | SCORES), words & LOWER_IS_BETTER
-    return None if bool(up) == bool(down) else bool(up)
+def _telling(columns: Mapping[str, Column], found: Sequence[str]) -> list[str]:
+    """Columns that tell rows apart, one of those that do so alike."""
+    kept: dict[tuple[int, ...], str] = {}
+    for name in found:
+        order: dict[str, int] = {}
+        codes = tuple(order.setdefault(word, len(order)) for word in texts(columns[name]))
+        kept.setdefault(codes, name)
+    return [name for codes, name in kept.items() if any(codes)]
 
 
-def is_score(name: str) -> bool:
-    """Whether the name says no more than "score", which can be meant either way."""
-    words = words_of(name)
-    return bool(words & SCORES) and not words & HIGHER_IS_BETTER
-
-
-def status_word(cell: Any) -> str:
-    """How a run ended, in one lower-case word; empty if the cell says nothing.
-
-    >>> status_word("FINISHED"), status_word("TrialState.PRUNED"), status_word(None)
-    ('finished', 'pruned', '')
-    """
-    if is_missing(cell):
-        return ""
-    return str(cell).strip().rpartition(".")[2].lower()
-
-
-def is_status(name: str, cells: Column) -> bool:
-    """Whether a column is called a status and holds nothing else; a state may be Ohio.
-
-    >>> is_status("State", ["finished", "crashed"]), is_status("State", ["Ohio", "Utah"])
-    (True, False)
-    """
-    if normal(name) not in _STATUS:
-        return False
-    words = set(map(status_word, cells)) - {""}
-    return bool(words) and words <= FINISHED | UNFINISHED
-
-
-def is_run_name(name: str) -> bool:
-    """Whether a column is called like one of several runs: ``run_3``, ``seed0``."""
-    return _RUN_NAME.fullmatch(normal(name)) is not None
+# Names as they are written and as they are compared: in lower case, with every run of other characters than letters
+# and digits read as one underscore, so that "Seen Examples" is seen_examples.
 
 
 def normal(name: str) -> str:
@@ -183,89 +268,202 @@ def says_percent(name: str) -> bool:
 
 
 def words_of(name: str) -> frozenset[str]:
-    """The words of a name, without those for percent and ``top_5``."""
+    """Words of a name, without those for percent and ``top_5``."""
     return frozenset(_TOP_K.sub("", bare(name)).split("_")) - {""}
 
 
-def check_column(table: Table, role: str, name: str | None) -> None:
-    """Raise unless a named column is there."""
-    if name is not None and name not in table.columns:
+_PERCENT = synonyms("percent percents percentage percentages pct")
+_TOP_K = re.compile(r"top_?[0-9]+")
+
+# What more than one lens looks for.
+SIZE = synonyms("""
+    n size sizes n_train ntrain num_train train_n train_size size_train trainsize n_samples num_samples samples
+    sample_size n_train_samples num_train_samples num_training_samples n_training_samples train_samples
+    training_samples training_size training_set_size train_set_size dataset_size data_size n_examples num_examples
+    examples seen_examples n_train_examples num_train_examples train_examples training_examples anchor""")
+LEARNER = synonyms("""
+    learner model method estimator algorithm name classifier learner_name model_name method_name estimator_name
+    algorithm_name""")
+FOLD = synonyms("fold cv_fold fold_id")
+SEED = synonyms("seed random_seed rng_seed random_state")
+LOWER_IS_BETTER = synonyms("error errors err errs loss losses risk nll")
+HIGHER_IS_BETTER = synonyms("accuracy accuracies acc accs f1 auc auroc")
+SCORES = synonyms("score scores")
+MEASURED_ON = synonyms("test val valid validation eval train training rate mean avg average")
+"""Words that may stand beside error or accuracy: where and how it was measured."""
+_VALUE = LOWER_IS_BETTER | HIGHER_IS_BETTER | SCORES | synonyms("value values mean avg average")
+SETTINGS = synonyms("""
+    depth width layers num_layers n_layers blocks num_blocks filters channels units hidden batch batch_size rate lr
+    learning_rate weight_decay wd decay momentum dropout optimiser optimizer batch_norm batchnorm bn norm_layer
+    augmentation augment activation kernel_size architecture schedule label_smoothing share augmented""")
+"""Usual names of hyperparameters."""
+_CHANCE = (
+    FOLD
+    | SEED
+    | synonyms("""
+    run run_id run_name run_index run_number trial trial_id repeat repetition rep replicate replication draw subset
+    subset_id""")
+)
+
+
+def is_value(name: str) -> bool:
+    """Whether a column holds errors, accuracies, losses or scores by its name.
+
+    >>> is_value("err_valid_mean"), is_value("error_std"), is_value("value")
+    (True, False, True)
+    """
+    words = words_of(name)
+    return bool(words & _VALUE) and words <= _VALUE | MEASURED_ON
+
+
+def is_spread(name: str, kind: frozenset[str]) -> bool:
+    """Whether a column holds the spread of a value, by one of the words in ``kind``.
+
+    >>> is_spread("val_acc_std", synonyms("std sd")), is_spread("test_std_err", synonyms("std sd"))
+    (True, False)
+    """
+    words = words_of(name)
+    if normal(name) in _STANDARD_ERROR:  # of the mean, or the deviation of the error? It may be either.
+        return False
+    return bool(words & kind) and words <= kind | _VALUE | MEASURED_ON
+
+
+_STANDARD_ERROR = synonyms("std_err std_error stderr test_std_err test_std_error")
+
+
+def tells_runs(name: str) -> bool:
+    """Whether a column is called as one that tells runs of one training apart.
+
+    >>> tells_runs("fold"), tells_runs("init_seed"), tells_runs("depth")
+    (True, True, False)
+    """
+    return normal(name) in _CHANCE or normal(name).endswith("_seed")
+
+
+def direction(name: str) -> bool | None:
+    """Whether higher is better, by the name; None if it does not say.
+
+    >>> direction("val_acc"), direction("error rate"), direction("value")
+    (True, False, None)
+    """
+    words = words_of(name)
+    if "neg" in words or "negative" in words:
+        return None
+    up, down = words & (HIGHER_IS_BETTER | SCORES), words & LOWER_IS_BETTER
+    return None if bool(up) == bool(down) else bool(up)
+
+
+def is_score(name: str) -> bool:
+    """Whether the name says only "score", which can be meant either way."""
+    words = words_of(name)
+    return bool(words & SCORES) and not words & HIGHER_IS_BETTER
+
+
+# How runs ended, in the words of trackers: mlflow writes FINISHED, wandb crashed, optuna TrialState.PRUNED.
+
+_STATUS = synonyms("status state run_status run_state trial_state")
+FINISHED = synonyms("finished complete completed done success succeeded")
+FAILED = synonyms("failed fail failure error crashed killed aborted pruned")
+UNFINISHED = FAILED | synonyms("""
+    cancelled canceled stopped interrupted preempted preempting running scheduled waiting pending queued missing
+    outdated damaged""")
+
+
+def status_word(cell: Any) -> str:
+    """Return how a run ended in one lower-case word; empty if the cell says nothing.
+
+    >>> status_word("FINISHED"), status_word("TrialState.PRUNED"), status_word(None)
+    ('finished', 'pruned', '')
+    """
+    return "" if is_missing(cell) else str(cell).strip().rpartition(".")[2].lower()
+
+
+def is_status(name: str, cells: Column) -> bool:
+    """Whether a column is called a status and holds nothing else: a state may be Ohio.
+
+    >>> is_status("State", ["finished", "crashed"]), is_status("State", ["Ohio", "Utah"])
+    (True, False)
+    """
+    words = set(map(status_word, cells)) - {""} if normal(name) in _STATUS else set()
+    return bool(words) and words <= FINISHED | UNFINISHED
+
+
+STATUS = Role("status", (_STATUS,), holds=lambda cells: is_status("status", cells))
+
+
+def keep_ended(table: Table, column: str | None, ended: frozenset[str] = FINISHED) -> Table:
+    """Leave out the rows of runs that did not end as ``ended`` says, and count them in the notes."""
+    if column is None:
+        return table
+    words = [status_word(cell) for cell in table.columns[column]]
+    if unknown := sorted(set(words) - FINISHED - UNFINISHED - {""}):
         raise InputError(
-            f"{role} names {brief(name)}: {table.source} has no such column."
-            f"{suggest(name, table.columns)} It has {list_names(table.columns)}."
+            f"{table.where(column)} says {list_names(unknown)}, which is no known status: use finished, failed, "
+            f"running, …, or pass {ask('status', None)} and choose the rows yourself."
         )
+    keep = np.array([word in ended for word in words])
+    others = Counter(word or "without a status" for word in words if word not in ended)
+    said = ", ".join(f"{count} {word}" for word, count in others.items())
+    if not keep.any():
+        raise InputError(f"None of the {len(table)} rows of {table.source} is finished: {said}.")
+    left = len(table) - int(keep.sum())
+    note = f"{left} of {len(table)} rows left out by column {brief(column)}: {said}"
+    return table.keep(keep, note)
 
 
-def some_rows(table: Table, where: Mapping[str, Any]) -> tuple[Table, list[str]]:
-    """The rows that have these values, or one of a list of them, and what to say of it."""
+def select_rows(table: Table, where: Mapping[str, Any] | None) -> Table:
+    """Take the rows that have these values, or one of a list of them, and say how many in the notes."""
     keep = np.ones(len(table), dtype=np.bool_)
-    for name, wanted in where.items():
-        check_column(table, "where", name)
+    for name, wanted in (where or {}).items():
+        check_column(table.columns, table.source, arg("where", {name: wanted}), name)
         several = wanted if isinstance(wanted, list | tuple | set) else [wanted]
         words = names_in(table, name)
         asked = same_names(texts(list(several)), "where")
         if absent := [value for value in asked if value not in set(words)]:
             raise InputError(
-                f"where={{{name!r:.200}: {absent[0]!r:.200}}} is in no row of {table.source}: it "
-                f"has {list_names(dict.fromkeys(words))}."
+                f"{arg('where', {name: absent[0]})} is in no row of {table.source}: it has "
+                f"{list_names(dict.fromkeys(words))}."
             )
         keep &= np.isin(words, asked)
     if not keep.any():
-        raise InputError(f"where={dict(where)!r:.200}: no row of {table.source} has all of it.")
-    note = f"{int(keep.sum())} of {len(table)} rows, where {dict(where)!r:.200}"
-    return (table, []) if keep.all() else (table.take(np.flatnonzero(keep)), [note])
+        raise InputError(f"{arg('where', dict(where or {}))}: no row of {table.source} has all of it.")
+    return table.keep(keep, f"{int(keep.sum())} of {len(table)} rows, where {dict(where or {})!r:.200}")
 
 
-def _named(table: Table, role: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
-    if role not in ROLES:
-        raise InputError(
-            f"columns has the key {brief(role)}, which is no role.{suggest(role, ROLES)} Roles are {', '.join(ROLES)}."
-        )
-    if names is None:
-        return ()
-    chosen = (names,) if isinstance(names, str) else tuple(names)
-    for name in chosen:
-        if name not in table.columns:
+def select_one(
+    table: Table, role: str, column: str | None, wanted: str | None, hint: str = ""
+) -> tuple[Table, str | None]:
+    """Take the rows of one metric, split or learner, and tell which it is; of several the user must name one."""
+    if column is None:
+        if wanted is not None:
             raise InputError(
-                f"columns={{{role!r}: {brief(name)}}}: {table.source} has no such column."
-                f"{suggest(name, table.columns)} It has {list_names(table.columns)}."
+                f"{arg(role, wanted)}: {table.source} has no column of {role}s. Say which with {ask(role)}; it has "
+                f"{list_names(table.columns)}."
             )
-    if len(chosen) != 1 and (role not in _SEVERAL or not chosen):
-        raise InputError(f"columns[{role!r}] must name one column, not {brief(list(chosen))}.")
-    return chosen
+        return table, None
+    words = np.array(names_in(table, column), dtype=np.str_)
+    there = list(dict.fromkeys(words.tolist()))
+    if wanted is None and len(there) > 1:
+        raise InputError(
+            f"{table.where(column)} names {len(there)} {role}s: {list_names(there)}. Choose one with "
+            f"{arg(role, there[0])}{hint}."
+        )
+    chosen = there[0] if wanted is None else str(wanted)
+    if chosen not in there:
+        raise InputError(
+            f"{arg(role, wanted)} is not in {table.where(column)}.{suggest(chosen, there)} There are "
+            f"{list_names(there)}."
+        )
+    keep = words == chosen
+    return table.keep(keep, f"{int(keep.sum()):,} of {len(table):,} rows taken: {role} is {brief(chosen)}"), chosen
 
 
-def _check_once(roles: Roles) -> None:
-    seen: dict[str, str] = {}
-    for role, names in roles.items():
-        for name in names:
-            if name in seen:
-                raise InputError(
-                    f"columns gives {brief(name)} two roles, {seen[name]!r} and {role!r}: a column can play one."
-                )
-            seen[name] = role
+# Error or accuracy, fraction or percent: what names say, held against what the user says.
 
 
-def _only(table: Table, role: str, found: Sequence[str]) -> tuple[str, ...]:
-    if len(found) < 2:
-        return tuple(found)
-    ways = [f"columns={{{role!r}: {brief(found[0])}}}"]
-    if role == "learner":
-        ways.append(f"columns={{{role!r}: [{list_names(found)}]}} to join them")
-    if role == "value":
-        ways.append("wide='runs' or wide='learners' if each is a measurement of its own")
-    elif role != "n":
-        ways.append(f"columns={{{role!r}: None}} to take none")
-    raise InputError(
-        f"{len(found)} columns of {table.source} could be the {role}: {list_names(found)}. Choose "
-        f"with {'; or '.join(ways)}."
-    )
-
-
-# Error or accuracy, fraction or percent: what the names say, held against what the user says.
-
-
-def decide_unit(unit: str | None, higher_is_better: bool | None, columns: Sequence[str], metric: str | None) -> Unit:
+def decide_unit(
+    unit: str | None, higher_is_better: bool | None, columns: Sequence[str], metric: str | None = None
+) -> Unit:
     """Make the unit; what the arguments do not say, the names do.
 
     Parameters
@@ -277,78 +475,78 @@ def decide_unit(unit: str | None, higher_is_better: bool | None, columns: Sequen
     metric : str, optional
         The one value in the column of metrics.
     """
-    if higher_is_better not in (None, True, False):
-        raise InputError(f"higher_is_better={higher_is_better!r} must be True, False or None.")
-    names = [*columns, metric] if metric else list(columns)
-    said = {direction(name) for name in names} - {None}
+    check_direction_flag(higher_is_better)
+    said_by = [*columns, metric] if metric else list(columns)
+    said = {direction(name) for name in said_by} - {None}
     if higher_is_better is None and len(said) > 1:
         raise InputError(
-            f"The names {list_names(names)} disagree on whether higher is better: pass "
-            "higher_is_better=True or higher_is_better=False."
+            f"The names {list_names(said_by)} disagree on whether higher is better: pass "
+            f"{arg('higher_is_better', True)} or {arg('higher_is_better', False)}."
         )
-    unit = named_unit(unit, names)
+    unit = named_unit(unit, said_by)
     if higher_is_better is None and unit != "loss":
         return Unit(unit, True in said)
     chosen = Unit(unit, bool(higher_is_better))
-    against = [k for k in names if _contradicts(k, chosen.higher_is_better)]
-    if against:
-        raise InputError(_contradiction(against[0], chosen, higher_is_better))
+    setting = arg("unit", "loss") if higher_is_better is None else arg("higher_is_better", higher_is_better)
+    for name in said_by:
+        check_contradiction(name, direction(name), chosen.higher_is_better, setting)
     return chosen
 
 
-def named_unit(unit: str | None, names: Sequence[str]) -> str:
-    """The unit as given; else percent if a name says so, and fractions if none does.
+def check_direction_flag(higher_is_better: bool | None) -> None:
+    """Raise unless it is True, False or None."""
+    if higher_is_better not in (None, True, False):
+        raise InputError(f"{arg('higher_is_better', higher_is_better)} must be True, False or None.")
+
+
+def check_contradiction(name: str, by_name: bool | None, higher: bool, setting: str) -> None:
+    """Raise where a setting says that higher is better and the name of the column that lower is, or the reverse."""
+    if by_name is not None and by_name != higher and not is_score(name):
+        better = "higher" if by_name else "lower"
+        raise InputError(
+            f"{setting} contradicts the name {list_names([name])}, for which {better} is better. Leave the setting "
+            "out, or give the column its right name."
+        )
+
+
+def named_unit(unit: str | None, columns: Sequence[str]) -> str:
+    """Return the unit as given; else percent if a name says so, and fractions if none does.
 
     >>> named_unit(None, ["error (%)"]), named_unit(None, ["error"]), named_unit("loss", ["x %"])
     ('percent', 'fraction', 'loss')
     """
-    percent = [name for name in names if says_percent(name)]
+    percent = [name for name in columns if says_percent(name)]
     if unit == "fraction" and percent:
         raise InputError(
-            f"unit='fraction' contradicts the name {list_names(percent[:1])}, which says percent: pass "
-            "unit='percent', or give the column its right name."
+            f"{arg('unit', 'fraction')} contradicts the name {list_names(percent[:1])}, which says percent: pass "
+            f"{arg('unit', 'percent')}, or give the column its right name."
         )
     return unit or ("percent" if percent else "fraction")
 
 
-def ask_percent(unit: str | None, names: Sequence[str], what: str, source: str) -> None:
+def ask_percent(unit: str | None, columns: Sequence[str], what: str, source: str) -> None:
     """Raise where columns are called by learners or the like and one of them has a % in it."""
-    found = [name for name in names if says_percent(name)]
+    found = [name for name in columns if says_percent(name)]
     if unit is None and found:
         raise InputError(
-            f"The columns of {source} are {what}, and {list_names(found[:3])} may say that values are "
-            "percentages: pass unit='percent', or unit='fraction' if they are not."
+            f"The columns of {source} are {what}, and {list_names(found[:3])} may say that values are percentages: "
+            f"pass {arg('unit', 'percent')}, or {arg('unit', 'fraction')} if they are not."
         )
 
 
-def unit_note(unit: Unit, columns: Sequence[str]) -> str:
-    """How values were read, in a few words."""
-    if unit.higher_is_better and not unit.bounded:
-        return "a score, higher is better"
-    if unit.higher_is_better:
-        what = columns[0] if len(columns) == 1 else "value"
-        return f"higher is better, turned into error = {unit.top:g} − {_plain(what)}"
-    if unit.name == "loss":
-        return "a loss, lower is better"
-    loss = any("loss" in name.lower() for name in columns)
-    unbounded = "; for an unbounded loss pass unit='loss'" if loss else ""
-    return f"an error from 0 to {unit.top:g}{unbounded}"
+TOPS = {"fraction": 1.0, "percent": 100.0, "score": 1.0}
+"""What a value is divided by to be a fraction; a score has no bounds and stays as it is."""
 
 
-def _contradicts(name: str, higher_is_better: bool) -> bool:
-    hint = direction(name)
-    return hint is not None and hint != higher_is_better and not is_score(name)
-
-
-def _contradiction(name: str, unit: Unit, higher_is_better: bool | None) -> str:
-    setting = "unit='loss'" if higher_is_better is None else f"higher_is_better={higher_is_better}"
-    better = "lower" if unit.higher_is_better else "higher"
-    return (
-        f"{setting} contradicts the name {list_names([name])}, for which {better} is better. Leave "
-        "the setting out, or give the column its right name."
-    )
-
-
-def _plain(name: str) -> str:
-    """Write a name inside a formula: as it is if it is a word, else in quotes."""
-    return name if name.isidentifier() else brief(name)
+def fractions(table: Table, name: str, unit: str, low: float = 0.0) -> FloatArray:
+    """Read a column of accuracies, errors or gaps as fractions from ``low`` to 1; NaN where a cell is empty."""
+    top = TOPS[unit]
+    values = numbers(table, name) / top
+    bad = np.isinf(values) | ((values < low) | (values > 1) if unit != "score" else False)
+    if bad.any():
+        kind, right = ("fraction", "percent") if top == 1 else ("percentage", "fraction")
+        raise InputError(
+            f"{table.where(name)} holds {values[bad][0] * top:g}, which is no {kind}: pass {arg('unit', right)} if "
+            "that is what it is" + (f", or {arg('unit', 'score')} for a number without bounds." if low == 0 else ".")
+        )
+    return values

@@ -1,4 +1,4 @@
-"""A table as it was read: named columns of cells, the row each came from, what to say about it."""
+"""A table as it was read: named columns of cells, the row each came from, and notes; cells into numbers and names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.text import brief, list_names
-from curvewise.types.coercion import same_names
-from curvewise.types.units import FloatArray
+from curvewise.text import arg, brief, list_names
+from curvewise.types.units import FloatArray, same_names
 
 Column: TypeAlias = list[Any] | NDArray[Any]
 Rows: TypeAlias = NDArray[np.intp]
@@ -31,7 +30,7 @@ class Table:
     Attributes
     ----------
     source : str
-        How messages call it: a file name, or "the DataFrame".
+        Its name in messages: a file name, or "the DataFrame".
     columns : dict of str to list or ndarray
         Cells as they came: numbers, text or None.
     rows : ndarray of int
@@ -39,7 +38,7 @@ class Table:
     label : str
         Name for the learner when no column gives one.
     notes : tuple of str
-        What had to be said while reading.
+        How cells were interpreted, and what was left out.
     decimal_commas : bool
         Whether ``"0,5"`` is a half: fields are separated by something else, and such cells exist.
     """
@@ -59,13 +58,18 @@ class Table:
         columns = {name: take_cells(cells, index) for name, cells in self.columns.items()}
         return replace(self, columns=columns, rows=self.rows[index])
 
+    def keep(self, rows: NDArray[np.bool_], note: str) -> Table:
+        """Take the rows where the mask is true; if that leaves any out, ``note`` says so."""
+        return self if rows.all() else replace(self.take(np.flatnonzero(rows)), notes=(*self.notes, note))
+
     def where(self, name: str) -> str:
-        """How messages call one column."""
+        """Name one column in a message."""
         return f"column {brief(name)} of {self.source}"
 
 
 def make_table(source: str, columns: Mapping[str, Column], label: str = "learner", notes: Sequence[str] = ()) -> Table:
     """Check that columns have one length, and set an unnamed index aside."""
+    # An index without a name is how pandas writes row numbers, and would be read as a column of numbers.
     lengths = {name: len(cells) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{brief(name)} has {size}" for name, size in list(lengths.items())[:10])
@@ -94,13 +98,14 @@ def table_from_frame(frame: Any, source: str) -> Table:
         native = nw.from_native(frame)
     except TypeError as error:
         raise InputError(
-            f"source of type {type(frame).__name__} cannot be read. Pass a path, a DataFrame "
-            "(pandas, polars, pyarrow), a dict of columns or a list of records."
+            f"source of type {type(frame).__name__} cannot be read. Pass a path, a DataFrame (pandas, polars, "
+            "pyarrow), a dict of columns or a list of records."
         ) from error
     eager = native.collect() if isinstance(native, nw.LazyFrame) else native
     columns: dict[str, Column] = {}
     for name in eager.columns:
         series = eager[name]
+        # Decimals would lose digits as floats, and dates are no numbers: these come as Python objects.
         numeric = series.dtype.is_numeric() and not series.dtype.is_decimal()
         columns[str(name)] = series.to_numpy() if numeric else series.to_list()
     return make_table(source, columns)
@@ -108,8 +113,7 @@ def table_from_frame(frame: Any, source: str) -> Table:
 
 def table_from_dict(data: Mapping[Any, Any], source: str, label: str = "learner") -> Table:
     """Read a dict of columns, or a dict of learners with records or columns each."""
-    by_learner = any(isinstance(value, Mapping) or _is_records(value) for value in data.values())
-    if by_learner:
+    if any(isinstance(value, Mapping) or _is_records(value) for value in data.values()):
         records = [r for learner, value in data.items() for r in _of_learner(learner, value, source)]
         return table_from_records(records, source, label)
     return make_table(source, _columns_from_dict(data, source), label)
@@ -122,8 +126,8 @@ def table_from_records(records: Sequence[Any], source: str, label: str = "learne
     for row, record in enumerate(records, 1):
         if not isinstance(record, Mapping):
             raise InputError(
-                f"{source} should be a list of records such as {{'n': 25, 'error': 0.4}}, but "
-                f"entry {row} is {brief(record)}."
+                f"{source} should be a list of records such as {{'n': 25, 'error': 0.4}}, but entry {row} is "
+                f"{brief(record)}."
             )
     names = list(dict.fromkeys(name for record in records for name in record))
     check_names([str(name) for name in names], source)
@@ -136,8 +140,8 @@ def check_names(names: Iterable[str], source: str) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(
-            f"{source} has more than one column called {list_names(twice)}: rename them so that "
-            "each name is there once."
+            f"{source} has more than one column called {list_names(twice)}: rename them so that each name is there "
+            "once."
         )
 
 
@@ -154,8 +158,8 @@ def _plain_pandas(frame: Any, source: str) -> Any:
         raise InputError("source is a pandas Series: pass a DataFrame with a column of sizes.")
     if frame.columns.nlevels > 1:
         raise InputError(
-            f"{source} has {frame.columns.nlevels} levels of column names. Flatten them first: "
-            "frame.columns = ['_'.join(map(str, c)) for c in frame.columns]."
+            f"{source} has {frame.columns.nlevels} levels of column names. Flatten them first: frame.columns = "
+            "['_'.join(map(str, c)) for c in frame.columns]."
         )
     if any(name is not None for name in frame.index.names):
         kept = [name for name in frame.index.names if name not in frame.columns]
@@ -177,13 +181,13 @@ def _of_learner(learner: Any, value: Any, source: str) -> list[dict[str, Any]]:
         value = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     elif not _is_records(value):
         raise InputError(
-            f"{where} is {brief(value)}, not a list of records: give each learner records such "
-            "as {'n': 25, 'error': 0.4}."
+            f"{where} is {brief(value)}, not a list of records: give each learner records such as {{'n': 25, 'error': "
+            "0.4}."
         )
     if any(isinstance(record, Mapping) and "learner" in record for record in value):
         raise InputError(
-            f"{source} names learners twice: as the key {brief(learner)} and as 'learner' inside "
-            "it. Leave one of them out."
+            f"{source} names learners twice: as the key {brief(learner)} and as 'learner' inside it. Leave one of them "
+            "out."
         )
     return [{"learner": str(learner), **record} if isinstance(record, Mapping) else record for record in value]
 
@@ -194,9 +198,8 @@ def _columns_from_dict(data: Mapping[Any, Any], source: str) -> dict[str, Column
     for name, cells in data.items():
         if isinstance(cells, str | bytes | Mapping) or not hasattr(cells, "__iter__"):
             raise InputError(
-                f"{brief(str(name))} in {source} is {brief(cells)}, not a list of cells. Use a "
-                "dict of columns, {'n': [25, 50], 'error': [0.4, 0.3]}, a list of records, or a "
-                "dict of learners with records each."
+                f"{brief(str(name))} in {source} is {brief(cells)}, not a list of cells. Use a dict of columns, {{'n': "
+                "[25, 50], 'error': [0.4, 0.3]}, a list of records, or a dict of learners with records each."
             )
         flat = isinstance(cells, np.ndarray) and cells.ndim == 1
         columns[str(name)] = cells if flat else list(cells)
@@ -204,7 +207,7 @@ def _columns_from_dict(data: Mapping[Any, Any], source: str) -> dict[str, Column
 
 
 def unfold(table: Table, names: Iterable[str | None]) -> Table:
-    """One row per element where cells of these columns hold lists (the errors of all runs).
+    """Make one row per element where cells of these columns hold lists (the errors of all runs).
 
     Lists in other columns, such as tags, stay as they are.
     """
@@ -229,7 +232,7 @@ def unfold(table: Table, names: Iterable[str | None]) -> Table:
 
 
 def list_columns(table: Table) -> list[str]:
-    """Columns whose cells hold lists of numbers, or lists and numbers."""
+    """Find the columns whose cells hold lists of numbers, or lists and numbers."""
     return [
         name
         for name, cells in table.columns.items()
@@ -243,18 +246,20 @@ def _holds_lists(cells: Column) -> bool:
     return any(issubclass(kind, list | tuple | np.ndarray) for kind in set(map(type, cells)))
 
 
-def _is_list(cell: Any) -> bool:
-    return isinstance(cell, list | tuple | np.ndarray)
-
-
 def _as_list(cell: Any) -> list[Any]:
-    return list(cell) if _is_list(cell) else [] if cell is None else [cell]
+    if isinstance(cell, list | tuple | np.ndarray):
+        return list(cell)
+    return [] if cell is None else [cell]
 
 
 # Cells into numbers, with errors that name the row and the text.
 
 _MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
+_DECIMAL = re.compile(r"[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
+_POINT = re.compile(r"[-+]?[0-9.,]*\.[0-9.,]*([eE][-+]?[0-9]+)?")
+_GROUPED = re.compile(r"[0-9]{1,3}([.,])[0-9]{3}(\1[0-9]{3})*")
 THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.0*)?")
+# "007" is a name, not the number 7: read as one, "7" and "007" would be the same label.
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 
 
@@ -271,7 +276,7 @@ def numbers(table: Table, name: str, *, thousands: bool = False, remedy: str = "
     """
     cells = table.columns[name]
     if table.decimal_commas:
-        cells = cells_with_points(table, name, whole=thousands)
+        cells = _cells_with_points(table, name, whole=thousands)
     quick = _quick(cells)
     if quick is not None:
         return quick
@@ -283,7 +288,7 @@ def numbers(table: Table, name: str, *, thousands: bool = False, remedy: str = "
 
 
 def parse(cell: Any, thousands: bool = False) -> float | None:
-    """One cell as a number: NaN if it is missing, None if it is something else.
+    """Read one cell as a number: NaN if it is missing, None if it is something else.
 
     >>> parse(" 0.5 "), parse("1,000"), parse("1,000", thousands=True), parse("NA"), parse(True)
     (0.5, None, 1000.0, nan, None)
@@ -293,7 +298,7 @@ def parse(cell: Any, thousands: bool = False) -> float | None:
     if isinstance(cell, str):
         if thousands and THOUSANDS.fullmatch(cell.strip()):
             cell = cell.replace(",", "")
-        if "_" in cell:
+        if "_" in cell:  # float("1_000") is 1000 in Python, and "run_1" must not come near it
             return None
     if isinstance(cell, bool | np.bool_ | bytes | complex):
         return None
@@ -304,7 +309,7 @@ def parse(cell: Any, thousands: bool = False) -> float | None:
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell holds nothing: None, NaN, an empty text or a usual word for it."""
+    """Return whether a cell holds nothing: None, NaN, an empty text or a usual word for it."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(cell, str):
@@ -313,18 +318,32 @@ def is_missing(cell: Any) -> bool:
 
 
 def is_measured(cells: Column) -> bool:
-    """Whether a column of a wide table is meant to hold numbers: one cell does, or none does."""
-    return any(map(_like_a_number, cells)) or all(map(is_missing, cells))
+    """Return whether a column is meant to hold numbers: at least one cell does, or all are empty."""
+
+    def like_a_number(cell: Any) -> bool:
+        text = cell.strip().removesuffix("%") if isinstance(cell, str) else cell
+        value = parse(text)
+        return is_decimal_comma(text) or (value is not None and not math.isnan(value))
+
+    return any(map(like_a_number, cells)) or all(map(is_missing, cells))
 
 
 def texts(cells: Column) -> list[str]:
-    """Cells as text, verbatim; a whole number has no decimal point, a missing cell is ``""``."""
+    """Write cells as text, verbatim; a whole number has no decimal point, a missing cell is ``""``."""
+
+    def text(cell: Any) -> str:
+        if not isinstance(cell, str) and is_missing(cell):
+            return ""
+        # pandas turns whole numbers beside an empty cell into floats: the fold 3.0 is the fold 3.
+        whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
+        return str(int(cell)) if whole else str(cell)
+
     plain = cells.tolist() if isinstance(cells, np.ndarray) else cells
-    return plain if set(map(type, plain)) == {str} else [_text(cell) for cell in plain]
+    return plain if set(map(type, plain)) == {str} else [text(cell) for cell in plain]
 
 
 def names_in(table: Table, column: str) -> list[str]:
-    """Names of learners, tasks, runs and the like, without blanks around them.
+    """Read names of learners, tasks, runs and the like, without blanks around them.
 
     Two names that differ in such blanks only are an error: they may be one or two.
     """
@@ -332,46 +351,29 @@ def names_in(table: Table, column: str) -> list[str]:
 
 
 def label_array(cells: Column) -> NDArray[Any]:
-    """Cells of a further coordinate: whole numbers, numbers or text, whichever holds all."""
+    """Make an array of a further coordinate: whole numbers, numbers or text, whichever holds all."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         return cells
     if set(map(type, cells)) <= {bool, np.bool_}:
         return np.array(cells, dtype=np.bool_)
-    words, values = texts(cells), _all_numbers(cells)
-    if values is None or any(map(_LEADING_ZERO.match, words)):
+    words, values = texts(cells), _quick(cells)
+    if values is None:
+        parsed = [parse(cell) for cell in cells]
+        values = None if None in parsed else np.array(parsed, dtype=np.float64)
+    if values is None or np.isnan(values).all() or any(map(_LEADING_ZERO.match, words)):
         return np.array(words, dtype=np.str_)
     whole = bool(np.all(np.isfinite(values) & (values == np.rint(values)) & (abs(values) < 2**53)))
     return values.astype(np.int64) if whole else values
 
 
 def first_row(rows: Rows, bad: NDArray[np.bool_]) -> str:
-    """Which rows are meant: ``"row 3"``, or ``"5 rows, the first is row 3"``."""
+    """Name the rows where the mask is true: ``"row 3"``, or ``"5 rows, the first is row 3"``."""
     count, row = int(bad.sum()), int(rows[np.flatnonzero(bad)[0]])
     return f"row {row}" if count == 1 else f"{count} rows, the first is row {row}"
 
 
-def _like_a_number(cell: Any) -> bool:
-    if isinstance(cell, str) and is_decimal_comma(cell.strip().removesuffix("%")):
-        return True
-    value = parse(cell.strip().removesuffix("%") if isinstance(cell, str) else cell)
-    return value is not None and not math.isnan(value)
-
-
-def _all_numbers(cells: Column) -> FloatArray | None:
-    """Cells as numbers, or None if one is something else or all are missing."""
-    values = _quick(cells)
-    if values is None:
-        parsed = []
-        for cell in cells:
-            parsed.append(parse(cell))
-            if parsed[-1] is None:
-                return None
-        values = np.array(parsed, dtype=np.float64)
-    return None if np.isnan(values).all() else values
-
-
 def _quick(cells: Column) -> FloatArray | None:
-    """All cells at once if each is plainly a number; None to look at each of them."""
+    """Read all cells at once if each is plainly a number; None to look at each of them."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "iuf":
         return cells.astype(np.float64)
     if isinstance(cells, np.ndarray) or not set(map(type, cells)) <= {str, float, int}:
@@ -390,32 +392,22 @@ def _not_a_number(table: Table, name: str, bad: list[int], remedy: str) -> Input
     if is_decimal_comma(cell):
         hint = f"For a decimal comma write {cell.strip().replace(',', '.', 1)} instead."
     elif isinstance(cell, str) and cell.strip().endswith("%"):
-        hint = "Remove the percent signs and pass unit='percent'."
+        hint = f"Remove the percent signs and pass {arg('unit', 'percent')}."
     elif isinstance(cell, bool | np.bool_):
         hint = "True and False are not measurements: average them per run first."
     more = f" ({len(bad)} such cells)" if len(bad) > 1 else ""
     return InputError(
-        f"Row {table.rows[bad[0]]} in {table.where(name)} reads {brief(cell)}, which is not a "
-        f"number{more}. {hint}" + (f" {remedy}" if remedy else "")
+        f"Row {table.rows[bad[0]]} in {table.where(name)} reads {brief(cell)}, which is not a number{more}. "
+        f"{hint}" + (f" {remedy}" if remedy else "")
     )
 
 
-def _text(cell: Any) -> str:
-    if cell is None or (not isinstance(cell, str) and is_missing(cell)):
-        return ""
-    whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
-    return str(int(cell)) if whole else str(cell)
-
-
-# Decimal commas in text whose fields are not separated by commas: ``12,5;78,96``.
-
-_DECIMAL = re.compile(r"[-+]?[0-9]*,[0-9]+([eE][-+]?[0-9]+)?")
-_POINT = re.compile(r"[-+]?[0-9.,]*\.[0-9.,]*([eE][-+]?[0-9]+)?")
-_GROUPED = re.compile(r"[0-9]{1,3}([.,])[0-9]{3}(\1[0-9]{3})*")
+# Decimal commas in text whose fields are separated by semicolons or tabs: ``12,5;78,96``. In a column of sizes
+# "1,000" is then a thousand or one, depending on who wrote the file: that is asked back.
 
 
 def is_decimal_comma(cell: Any) -> bool:
-    """Whether a cell can be a number with a decimal comma.
+    """Return whether a cell can be a number with a decimal comma.
 
     >>> is_decimal_comma("78,96"), is_decimal_comma("1,5E-03"), is_decimal_comma("1,000,000")
     (True, True, False)
@@ -423,8 +415,8 @@ def is_decimal_comma(cell: Any) -> bool:
     return isinstance(cell, str) and _DECIMAL.fullmatch(cell.strip()) is not None
 
 
-def cells_with_points(table: Table, name: str, whole: bool) -> Column:
-    """Cells of a column of numbers, with points for decimal commas.
+def _cells_with_points(table: Table, name: str, whole: bool) -> Column:
+    """Write points for decimal commas in a column of numbers.
 
     Where numbers are ``whole``, as sizes are, a separator before three digits is an error.
     """
@@ -433,13 +425,13 @@ def cells_with_points(table: Table, name: str, whole: bool) -> Column:
         for row, cell in zip(table.rows, cells, strict=True):
             check_grouping(cell, f"Row {row} in {table.where(name)} reads")
     commas = [i for i, cell in enumerate(cells) if is_decimal_comma(cell)]
-    points = [i for i, cell in enumerate(cells) if isinstance(cell, str) and _has_point(cell)]
+    points = [i for i, cell in enumerate(cells) if isinstance(cell, str) and _POINT.fullmatch(cell.strip())]
     if commas and points:
         i, k = commas[0], points[0]
         raise InputError(
-            f"{table.where(name)} has commas and points in its numbers: {brief(cells[i])} in row "
-            f"{table.rows[i]}, {brief(cells[k])} in row {table.rows[k]}. Write all of them with a "
-            "decimal point and without separators of thousands."
+            f"{table.where(name)} has commas and points in its numbers: {brief(cells[i])} in row {table.rows[i]}, "
+            f"{brief(cells[k])} in row {table.rows[k]}. Write all of them with a decimal point and without separators "
+            "of thousands."
         )
     return [cell.replace(",", ".") if is_decimal_comma(cell) else cell for cell in cells]
 
@@ -450,18 +442,14 @@ def check_grouping(cell: Any, where: str) -> None:
     if _GROUPED.fullmatch(text):
         plain = re.sub("[.,]", "", text)
         raise InputError(
-            f"{where} {brief(cell)}: is that {plain}, or a decimal number? Write sizes without "
-            f"separators, such as {plain}."
+            f"{where} {brief(cell)}: is that {plain}, or a decimal number? Write sizes without separators, such as "
+            f"{plain}."
         )
 
 
 def decimal_note(table: Table, names: Iterable[str]) -> list[str]:
-    """What to say if numbers in these columns had decimal commas."""
+    """Make a note if numbers in these columns had decimal commas."""
     if not table.decimal_commas:
         return []
     found = [cell for name in names for cell in table.columns[name] if is_decimal_comma(cell)]
     return [f"decimal commas read as points: {found[0].strip()!r}"] if found else []
-
-
-def _has_point(cell: str) -> bool:
-    return _POINT.fullmatch(cell.strip()) is not None

@@ -1,4 +1,4 @@
-"""What a report says, before it is a page: sections with words, figures and tables."""
+"""Content of a report, before it is a page: sections with text, figures and tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Figure:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ReportTable:
     """Columns of equal length with a title."""
 
     name: str
@@ -41,7 +41,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """What one lens, or one result, has to say.
+    """The part of one lens, or one result.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Section:
     text: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ReportTable, ...] = ()
     method: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -85,10 +85,22 @@ class Runs:
     columns: Mapping[str, Sequence[Any]]
     failures: tuple[Any, ...] = ()
 
+    def failure_table(self) -> ReportTable | None:
+        """Reasons for which runs failed, as a table; None where none did."""
+        if not self.failures:
+            return None
+        columns = {
+            "runs": [f.count for f in self.failures],
+            "learners": [", ".join(f.learners) for f in self.failures],
+            "reason": [f.message for f in self.failures],
+            "one of them": [f.example for f in self.failures],
+        }
+        return ReportTable("failures", "Why runs failed", columns)
+
 
 @dataclass(frozen=True)
 class Reproduce:
-    """What it takes to make the same again."""
+    """Command, study file and facts with which the same runs can be made again."""
 
     command: str = ""
     file: str = ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from curvewise.errors import InputError
-from curvewise.report.content import Figure, Report, Runs, Section, Table
+from curvewise.report.content import Figure, Report, ReportTable, Runs, Section
 from curvewise.report.page import report_of
 from curvewise.tables import csv_cell, format_table, markdown_text
 
@@ -139,14 +139,8 @@ def _runs(runs: Runs | None) -> list[str]:
     if runs is None:
         return []
     lines = ["## Runs", "", *_paragraphs(runs.text)]
-    if runs.failures:
-        columns = {
-            "runs": [f.count for f in runs.failures],
-            "learners": [_safe(", ".join(f.learners)) for f in runs.failures],
-            "reason": [_safe(f.message) for f in runs.failures],
-            "one of them": [_safe(f.example) for f in runs.failures],
-        }
-        lines += ["Why runs failed:", "", format_table(columns, "markdown"), ""]
+    if (table := runs.failure_table()) is not None:
+        lines += [f"{table.title}:", "", format_table(_safe_columns(table, "markdown"), "markdown"), ""]
     return lines
 
 
@@ -186,7 +180,7 @@ def _all(report: Report, kind: str) -> list[Any]:
     return list({id(part): part for part in every}.values())
 
 
-Part = TypeVar("Part", Figure, Table)
+Part = TypeVar("Part", Figure, ReportTable)
 
 
 def _distinct(report: Report) -> Report:
@@ -216,7 +210,7 @@ def _renaming() -> Callable[[Any], Any]:
     return rename
 
 
-def _safe_columns(table: Table, kind: str) -> Mapping[str, Sequence[Any]]:
+def _safe_columns(table: ReportTable, kind: str) -> Mapping[str, Sequence[Any]]:
     """Columns whose texts Markdown does not take for tags."""
     if kind != "markdown":
         return table.columns

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curvewise.errors import CurvewiseError, quietly
-from curvewise.report.content import Section, Table
-from curvewise.report.results import QUESTIONS, section_of, sentences
-from curvewise.text import format_number
+from curvewise.report.content import ReportTable, Section
+from curvewise.report.results import QUESTIONS, file_name, section_of
+from curvewise.text import format_number, prefix
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve
@@ -23,39 +23,39 @@ if TYPE_CHECKING:
     from curvewise.types.results import Result
 
 
-def look(study: Study, planned: list[Planned], form: str) -> Looking:
+def find_all(study: Study, planned: list[Planned], form: str) -> StudyFindings:
     """Look at the runs of a study through every lens that applies."""
-    looking = Looking(study, planned, form)
+    findings = StudyFindings(study, planned, form)
     try:
         with quietly():  # the notes have said what is missing
-            looking.runs = study.measurements()
+            findings.runs = study.measurements()
     except CurvewiseError:  # there is none yet, which the status tells
-        return looking
+        return findings
     for lens in LENSES:
-        lens(looking)
-    return looking
+        lens(findings)
+    return findings
 
 
-def look_at_errors(looking: Looking) -> None:
+def show_errors(findings: StudyFindings) -> None:
     """Means and spread by learner and size, on every evaluation set."""
-    assert looking.runs is not None
-    columns = error_columns(looking.runs)
+    assert findings.runs is not None
+    columns = error_columns(findings.runs)
     spread = "its mean and standard deviation between runs"
-    tables = [Table("errors", f"Test {looking.word}, {spread}", columns)]
-    looking.found["errors"], evaluations, text = columns, {}, []
-    for name in looking.study.evaluate:
+    tables = [ReportTable("errors", f"Test {findings.word}, {spread}", columns)]
+    findings.found["errors"], evaluations, text = columns, {}, []
+    for name in findings.study.evaluate:
         try:
             with quietly():
-                measured = looking.study.measurements(evaluation=name)
+                measured = findings.study.measurements(evaluation=name)
         except CurvewiseError as error:
             text.append(f"{name}: {error}")
             continue
         evaluations[name] = error_columns(measured)
-        title = f"{looking.word.capitalize()} on {name}, {spread}"
-        tables.append(Table(f"errors-{file_name(name)}", title, evaluations[name]))
-    looking.found["evaluations"] = evaluations
-    title = "Losses" if looking.word == "loss" else "Errors"
-    looking.sections.append(Section(title, tuple(text), tables=tuple(tables)))
+        title = f"{findings.word.capitalize()} on {name}, {spread}"
+        tables.append(ReportTable(f"errors-{file_name(name)}", title, evaluations[name]))
+    findings.found["evaluations"] = evaluations
+    title = "Losses" if findings.word == "loss" else "Errors"
+    findings.sections.append(Section(title, tuple(text), tables=tuple(tables)))
 
 
 def error_columns(m: Measurements) -> dict[str, list[Any]]:
@@ -79,52 +79,52 @@ def error_columns(m: Measurements) -> dict[str, list[Any]]:
     return columns
 
 
-def look_at_rates(looking: Looking) -> None:
+def show_rates(findings: StudyFindings) -> None:
     """Learning rates that were searched for, of each learner and its settings."""
     from curvewise.store.tables import said
 
-    searches = [run for run in looking.planned if run.job.is_search]
+    searches = [run for run in findings.planned if run.job.is_search]
     if not searches:
         return
-    looking.found["rates"], text = {}, []
+    findings.found["rates"], text = {}, []
     for run in searches:
         job, rate = run.job, run.standing.metrics.get("rate")
         label = ", ".join([job.name, *(f"{k}={said(v)}" for k, v in job.settings.items())])
         tried = ", ".join(f"{r:g}" for r in job.learner.training.rates)  # type: ignore[union-attr]
         if run.state == "done" and rate is not None:
-            looking.found["rates"][label] = rate
+            findings.found["rates"][label] = rate
             text.append(f"{label}: {rate:g}, of {tried}, searched for at n={job.n:,}.")
         else:
             text.append(f"{label}: none yet of {tried}; the search is {run.state}.")
-    looking.sections.append(Section("Which learning rates were chosen?", tuple(text)))
+    findings.sections.append(Section("Which learning rates were chosen?", tuple(text)))
 
 
-def look_at_transfer(looking: Looking) -> None:
-    """What pretraining is worth, where some learners start from weights and one from nothing."""
+def show_transfer(findings: StudyFindings) -> None:
+    """Measure what pretraining is worth, where some learners start from weights and one from nothing."""
     from curvewise.study.transfer import transfer_risks
     from curvewise.transfer.measure import measure_transfer
 
-    learners = looking.study.learners.values()
+    learners = findings.study.learners.values()
     starts = [k.training is not None and k.training.weights is not None for k in learners]
     if all(starts) or not any(starts):
         return
     title = QUESTIONS["transfer"]
     try:
         with quietly():
-            result = measure_transfer(transfer_risks(looking.study, metric=looking.word))
+            result = measure_transfer(transfer_risks(findings.study, metric=findings.word))
     except CurvewiseError as error:
-        looking.sections.append(Section(title, (f"Transfer is not measured: {error}",)))
+        findings.sections.append(Section(title, (f"Transfer is not measured: {error}",)))
         return
-    looking.found["transfer"] = result
-    looking.sections.append(drawn(section_of(result, title), "transfer", "Gains with their intervals"))
+    findings.found["transfer"] = result
+    findings.sections.append(name_parts(section_of(result, title), "transfer", "Gains with their intervals"))
 
 
-def look_at_curves(looking: Looking) -> None:
+def show_curves(findings: StudyFindings) -> None:
     """Learning curves of the learners with enough sizes, and which learner is best."""
     from curvewise.learning.fit import fit_learning_curves
 
-    assert looking.runs is not None
-    means = looking.runs.subset_means()
+    assert findings.runs is not None
+    means = findings.runs.subset_means()
     kept = _chosen(means, np.isfinite(means.error))
     sizes: dict[str, set[float]] = {}
     for learner, n in zip(kept.learner.tolist(), kept.n.tolist(), strict=True):
@@ -132,42 +132,45 @@ def look_at_curves(looking: Looking) -> None:
     curved = [k for k, found in sizes.items() if len(found) >= FEWEST_SIZES]
     if not curved:
         return
-    left = {k: len(sizes.get(k, ())) for k in looking.runs.learners if k not in curved}
-    looking.left_out += [*_without_curve(left), *_ahead(looking, left)]
-    title = f"How does the {looking.word} fall with data?"
+    left = {k: len(sizes.get(k, ())) for k in findings.runs.learners if k not in curved}
+    findings.left_out += [*_without_curve(left), *_ahead(findings, left)]
+    title = f"How does the {findings.word} fall with data?"
     try:
         with quietly():
-            curves = fit_learning_curves(_chosen(kept, np.isin(kept.learner, curved)), form=looking.form)
+            curves = fit_learning_curves(_chosen(kept, np.isin(kept.learner, curved)), form=findings.form)
     except CurvewiseError as error:
-        looking.sections.append(Section(title, (f"No curves of form {looking.form}: {error}",)))
+        findings.sections.append(Section(title, (f"No curves of form {findings.form}: {error}",)))
         return
-    looking.found["curves"] = curves
-    points, table = _points(looking.runs), f"{looking.word.capitalize()} e_N and data-reliance β_N"
-    found, notes = attempted(
-        lambda: drawn(section_of(curves, title, runs=points), "curves", table),
-        f"picture of curves of form {looking.form}",
+    findings.found["curves"] = curves
+    labels = findings.runs.labels
+    points = replace(findings.runs, labels={"fold": labels["fold"], "seed": labels["init_seed"]})
+    table = f"{findings.word.capitalize()} e_N and data-reliance β_N"
+    found, notes = try_section(
+        lambda: name_parts(section_of(curves, title, runs=points), "curves", table),
+        f"picture of curves of form {findings.form}",
     )
     every = list(curves)
-    told = [sentences(c) for c in every[:MOST_TOLD]]
+    told = [c.sentences() for c in every[:MOST_TOLD]]
     if len(every) > MOST_TOLD:
         told.append(f"The table has the other {len(every) - MOST_TOLD} learners.")
-    looking.sections.append(
+    unfitted = [f"{name} could not be fitted: {why}" for name, why in curves.failures.items()]
+    findings.sections.append(
         replace(
             found or Section(title),
-            text=(*_before_curves(looking), *told, *_unfitted(curves.failures), *notes),
-            warnings=tuple(w for c in every for w in named(c.all_warnings, c.learner)),
+            text=(*_before_curves(findings), *told, *unfitted, *notes),
+            warnings=tuple(w for c in every for w in prefix_each(c.all_warnings, c.learner)),
         )
     )
-    _best(looking, every)
+    _best(findings, every)
 
 
-def compare_best(looking: Looking) -> None:
-    """Where no curves tell, compare the two best learners by their runs at one size."""
+def compare_best(findings: StudyFindings) -> None:
+    """Compare the two best learners by their runs at one size, where there are no curves."""
     from curvewise.variance.compare import compare_runs
 
-    found = _trainings(looking)
-    several = len(looking.study.design.variations) > 1
-    if "curves" in looking.found or several or len({t.n for t in found}) != 1 or len(found) < 2:
+    found = _trainings(findings)
+    several = len(findings.study.design.variations) > 1
+    if "curves" in findings.found or several or len({t.n for t in found}) != 1 or len(found) < 2:
         return
     a, b = sorted(found, key=lambda t: t.error)[:2]
     title = f"Which learner is better at n = {a.n:,}?"
@@ -176,19 +179,19 @@ def compare_best(looking: Looking) -> None:
         with quietly():
             result = compare_runs(a.read(), b.read(), names=(a.label, b.label), paired=False)
     except CurvewiseError as error:
-        looking.sections.append(Section(title, (f"There is no comparison of runs: {error}",)))
+        findings.sections.append(Section(title, (f"There is no comparison of runs: {error}",)))
         return
-    looking.found["better"] = result
-    section = drawn(section_of(result, title), "better", "Differences with their intervals")
+    findings.found["better"] = result
+    section = name_parts(section_of(result, title), "better", "Differences with their intervals")
     more = (picked,) if len(found) > 2 else ()
-    looking.sections.append(replace(section, text=(*section.text, *more)))
+    findings.sections.append(replace(section, text=(*section.text, *more)))
 
 
-def look_at_spread(looking: Looking) -> None:
-    """What of the spread between runs is real, for each training with enough runs."""
+def show_spread(findings: StudyFindings) -> None:
+    """Split the spread between runs, for each training with enough of them."""
     from curvewise.variance.decompose import decompose_variance
 
-    found = _trainings(looking)
+    found = _trainings(findings)
     if not found:
         return
     results, parts, text = {}, [], []
@@ -203,21 +206,21 @@ def look_at_spread(looking: Looking) -> None:
         parts.append(part_of(result, training.title, "variance"))
     if len(found) > MOST_TRAININGS:
         text.append(f"{len(found) - MOST_TRAININGS} further trainings are not shown.")
-    looking.found["variance"] = results
-    section = joined("How much do runs differ?", parts)
-    looking.sections.append(replace(section, text=(*section.text, *text)))
+    findings.found["variance"] = results
+    section = join_sections("How much do runs differ?", parts)
+    findings.sections.append(replace(section, text=(*section.text, *text)))
 
 
-def look_at_sources(looking: Looking) -> None:
-    """What each source of randomness does alone, where the design varies them one by one."""
+def show_sources(findings: StudyFindings) -> None:
+    """Measure each source of randomness alone, where the design varies them one by one."""
     from curvewise.variance.sources import measure_sources
 
-    variations = looking.study.design.variations
+    variations = findings.study.design.variations
     if len(variations) < 2:
         return
     groups: dict[str, dict[str, Any]] = {}
     widest = max(variations, key=len)
-    for training in _trainings(looking):
+    for training in _trainings(findings):
         varied = re.search(r", vary=([a-z+]+)", training.title)
         if varied is not None:
             name = "all" if varied[1] == "+".join(widest) else varied[1]
@@ -230,44 +233,34 @@ def look_at_sources(looking: Looking) -> None:
             with quietly():
                 result = measure_sources({k: t.read() for k, t in parts.items()})
         except CurvewiseError as error:
-            looking.sections.append(Section(title, (f"{label}: {error}",)))
+            findings.sections.append(Section(title, (f"{label}: {error}",)))
             continue
-        looking.found.setdefault("sources", {})[label] = result
+        findings.found.setdefault("sources", {})[label] = result
         section = part_of(result, label, "sources")
-        looking.sections.append(replace(section, title=title))
+        findings.sections.append(replace(section, title=title))
 
 
-LENSES = (
-    look_at_errors,
-    look_at_rates,
-    look_at_curves,
-    compare_best,
-    look_at_spread,
-    look_at_sources,
-    look_at_transfer,
-)
+LENSES = (show_errors, show_rates, show_curves, compare_best, show_spread, show_sources, show_transfer)
 """In the order of the report."""
 
-
-# Learning curves of a study, and which learner is best by them.
 
 FEWEST_SIZES = 3
 MOST_TOLD = 12
 """Curves that are told one by one; the table has all."""
 
 
-def _before_curves(looking: Looking) -> list[str]:
-    """What the curves leave out and what they count as a run."""
-    runs = looking.runs
+def _before_curves(findings: StudyFindings) -> list[str]:
+    """State what the curves leave out and what they count as a run."""
+    runs = findings.runs
     assert runs is not None
-    text = list(looking.left_out)
+    text = list(findings.left_out)
     if lost := int((~np.isfinite(runs.error)).sum()):
-        text.append(f"{_counted(lost, 'failed run')} left out of the curves.")
+        text.append(f"{lost:,} failed {'run is' if lost == 1 else 'runs are'} left out of the curves.")
     if runs.shared_subsets:
         text.append(
             "What the fits count as a run is the mean over the seeds of one training subset, "
             "because runs on the same examples are not independent: they count fewer than the "
-            f"table of {'losses' if looking.word == 'loss' else 'errors'}."
+            f"table of {'losses' if findings.word == 'loss' else 'errors'}."
         )
     return text
 
@@ -289,61 +282,45 @@ def _without_curve(sizes: Mapping[str, int]) -> list[str]:
     return [f"There is no curve of {said}: one takes {FEWEST_SIZES} sizes."]
 
 
-def _ahead(looking: Looking, left: Iterable[str]) -> list[str]:
-    """Say so if a learner without a curve has the lowest mean at the largest size."""
-    columns = looking.found["errors"]
-    rows = zip(columns["n"], columns[looking.word], columns["learner"], strict=True)
+def _ahead(findings: StudyFindings, left: Iterable[str]) -> list[str]:
+    """Point out a learner without a curve that has the lowest mean at the largest size."""
+    columns = findings.found["errors"]
+    rows = zip(columns["n"], columns[findings.word], columns["learner"], strict=True)
     known = [row for row in rows if row[1] is not None]
     n, value, learner = min(known, key=lambda row: (-row[0], row[1]))
     if learner not in left:
         return []
-    return [f"Yet {learner} has the lowest mean {looking.word} at n = {n:,}: {format_number(value)}."]
+    return [f"Yet {learner} has the lowest mean {findings.word} at n = {n:,}: {format_number(value)}."]
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what} is" if count == 1 else f"{count:,} {what}s are"
-
-
-def _unfitted(failures: Mapping[str, str]) -> list[str]:
-    return [f"{name} could not be fitted: {why}" for name, why in failures.items()]
-
-
-def _best(looking: Looking, curves: Sequence[Curve]) -> None:
+def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
     """Compare two learners by their curves, or order more of them."""
-    from curvewise.learning.comparison import compare_learning_curves, rank_learners
+    from curvewise.learning.comparison import CurveComparison, compare_learning_curves, rank_learners
     from curvewise.study.results import mixed_losses
 
     if len(curves) < 2:
         return
     title = "Which learner is better?" if len(curves) == 2 else "Which learner is best?"
-    if mixed_losses(looking.study):
+    if mixed_losses(findings.study):
         text = "The curves are not compared: the learners are judged by different losses."
-        looking.sections.append(Section(title, (text,)))
+        findings.sections.append(Section(title, (text,)))
         return
     two = len(curves) == 2
     name, what = ("comparison", "comparison of") if two else ("ranking", "ranking by")
 
     def compared() -> Section:
         result = compare_learning_curves(*curves) if two else rank_learners(curves)
-        section = drawn(section_of(result, title), name, "Differences with their intervals")
-        looking.found[name] = result
-        return section if two else replace(section, tables=(_ranking_table(result),))
+        section = name_parts(section_of(result, title), name, "Differences with their intervals")
+        findings.found[name] = result
+        if isinstance(result, CurveComparison):
+            return section
+        columns = {k: list(v) for k, v in result.columns().items()}
+        columns["chance best"] = [f"{p:.0%}" for p in columns.pop("probability_best")]
+        what = f"Ranking at n = {result.at:,.0f} ({result.level:.0%} {result.kind} intervals)"
+        return replace(section, tables=(ReportTable("ranking", what, columns),))
 
-    found, notes = attempted(compared, f"{what} curves of form {looking.form}")
-    looking.sections.append(found or Section(title, tuple(notes)))
-
-
-def _ranking_table(ranking: Any) -> Table:
-    columns = {k: list(v) for k, v in ranking.columns().items()}
-    columns["chance best"] = [f"{p:.0%}" for p in columns.pop("probability_best")]
-    what = f"{ranking.level:.0%} {ranking.kind} intervals"
-    return Table("ranking", f"Ranking at n = {ranking.at:,.0f} ({what})", columns)
-
-
-def _points(runs: Measurements) -> Measurements:
-    """The runs as points of a picture, with what tells them apart."""
-    labels = {"fold": runs.labels["fold"], "seed": runs.labels["init_seed"]}
-    return replace(runs, labels=labels)
+    found, notes = try_section(compared, f"{what} curves of form {findings.form}")
+    findings.sections.append(found or Section(title, tuple(notes)))
 
 
 def _chosen(m: Measurements, rows: Any) -> Measurements:
@@ -351,8 +328,6 @@ def _chosen(m: Measurements, rows: Any) -> Measurements:
         m, learner=m.learner[rows], n=m.n[rows], error=m.error[rows], labels={k: v[rows] for k, v in m.labels.items()}
     )
 
-
-# How much the runs of a study differ, what of it is real, and what makes it.
 
 FEWEST_RUNS, MOST_TRAININGS = 5, 12
 """Runs that say something of their spread, and trainings that are shown one by one."""
@@ -364,20 +339,27 @@ class _Training:
 
     label: str
     n: int
-    read: Callable[[], Predictions]
     error: float
+    study: Study
+    job: Job
 
     @property
     def title(self) -> str:
         return f"{self.label}, n={self.n:,}"
 
+    def read(self) -> Predictions:
+        """Read the predictions of the runs."""
+        job = self.job
+        with quietly():
+            return self.study.predictions(job.name, n=job.n, fold=job.fold, vary=job.varies, **job.settings)
 
-def _trainings(looking: Looking) -> list[_Training]:
+
+def _trainings(findings: StudyFindings) -> list[_Training]:
     from curvewise.study.results import label_of
 
-    study = looking.study
+    study = findings.study
     cells: dict[str, dict[tuple[int, int], list[Planned]]] = {}
-    for run in looking.planned:
+    for run in findings.planned:
         if run.state == "done" and not run.job.is_search:
             at = cells.setdefault(label_of(study, run.job), {})
             at.setdefault((run.job.n, -run.job.fold), []).append(run)
@@ -386,26 +368,15 @@ def _trainings(looking: Looking) -> list[_Training]:
         enough = [key for key, runs in at.items() if len(runs) >= FEWEST_RUNS]
         if enough:
             runs = at[max(enough)]
-            values = [run.standing.metrics.get(looking.word) for run in runs]
+            values = [run.standing.metrics.get(findings.word) for run in runs]
             mean = float(np.mean([np.nan if v is None else v for v in values]))
-            found.append(_Training(label, max(enough)[0], _reader(study, runs[0].job), mean))
+            found.append(_Training(label, max(enough)[0], mean, study, runs[0].job))
     return found
 
 
-def _reader(study: Study, job: Job) -> Callable[[], Predictions]:
-    def read() -> Predictions:
-        with quietly():
-            return study.predictions(job.name, n=job.n, fold=job.fold, vary=job.varies, **job.settings)
-
-    return read
-
-
-# What is common to all lenses on a study: what was found so far, and how it is said.
-
-
 @dataclass
-class Looking:
-    """A study while it is looked at.
+class StudyFindings:
+    """Sections and results that the lenses have found in a study so far.
 
     Attributes
     ----------
@@ -435,7 +406,7 @@ class Looking:
 
     @property
     def word(self) -> str:
-        """What the values are: errors of classes, or losses of numbers."""
+        """Name of the values: errors of classes, or losses of numbers."""
         return "loss" if self.runs is not None and self.runs.unit.name == "loss" else "error"
 
     def figure(self, name: str) -> Any:
@@ -444,7 +415,7 @@ class Looking:
         return next((f for f in every if f.name == name), None)
 
 
-def drawn(section: Section, name: str, table: str = "Numbers") -> Section:
+def name_parts(section: Section, name: str, table: str = "Numbers") -> Section:
     """A section whose pictures and tables have a short name, for files, and tables a title."""
     return replace(
         section,
@@ -456,11 +427,11 @@ def drawn(section: Section, name: str, table: str = "Numbers") -> Section:
 def part_of(result: Result, label: str, kind: str) -> Section:
     """The section of one of several results of a kind, whose warnings have its name."""
     table = f"{label}: estimates with their intervals"
-    section = drawn(section_of(result, label), f"{kind}-{file_name(label)}", table)
-    return replace(section, warnings=tuple(named(result.all_warnings, label)))
+    section = name_parts(section_of(result, label), f"{kind}-{file_name(label)}", table)
+    return replace(section, warnings=tuple(prefix_each(result.all_warnings, label)))
 
 
-def joined(title: str, parts: Sequence[Section]) -> Section:
+def join_sections(title: str, parts: Sequence[Section]) -> Section:
     """Sections of several trainings as one."""
     return Section(
         title,
@@ -473,7 +444,7 @@ def joined(title: str, parts: Sequence[Section]) -> Section:
     )
 
 
-def attempted(act: Callable[[], Section], what: str) -> tuple[Section | None, list[str]]:
+def try_section(act: Callable[[], Section], what: str) -> tuple[Section | None, list[str]]:
     """Do what not every form of curve allows, or say that it is left out."""
     try:
         with quietly():
@@ -482,20 +453,11 @@ def attempted(act: Callable[[], Section], what: str) -> tuple[Section | None, li
         return None, [f"There is no {what}: {error}"]
 
 
-def named(messages: Sequence[str], name: str) -> list[str]:
+def prefix_each(messages: Sequence[str], name: str) -> list[str]:
     """Warnings with the name of what they are of.
 
-    >>> named(["few runs.", "net: few sizes."], "net")
+    >>> prefix_each(["few runs.", "net: few sizes."], "net")
     ['net: few runs.', 'net: few sizes.']
     """
     head = f"{name}: "
-    return [w if w.startswith(head) else f"{head}{w}" for w in messages]
-
-
-def file_name(label: str) -> str:
-    """Part of the name of a file.
-
-    >>> file_name("net, rate=0.1/2")
-    'net-rate-0.1-2'
-    """
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", label).strip("-")[:80]
+    return [w if w.startswith(head) else prefix(head, w) for w in messages]

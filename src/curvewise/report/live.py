@@ -16,7 +16,6 @@ import time
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ import numpy as np
 
 from curvewise.errors import CurvewiseError, quietly
 from curvewise.report.lenses import error_columns
+from curvewise.report.page import read_asset
 from curvewise.report.results import first_sentences
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import plain
@@ -83,7 +83,7 @@ def _progress(status: Status) -> dict[str, Any]:
     states = ("done", "failed", "running", "outdated", "damaged")
     waiting = status.planned - sum(getattr(status, state) for state in states)
     return {
-        "summary": " ".join(first_sentences(status.summary(), 2)),
+        "summary": " ".join(first_sentences(status.sentences(), 2)),
         "finished": status.is_finished,
         "planned": status.planned,
         "counts": {**{s: getattr(status, s) for s in states}, "to do": waiting},
@@ -266,18 +266,14 @@ def _handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
 
 def live_page(name: str) -> tuple[bytes, str]:
     """The page, and the policy that lets it run its own script and ask its own server only."""
-    script = _asset("live.js")
+    script = read_asset("live.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'none'"
     )
-    styles = _asset("report.css") + _asset("live.css")
+    styles = read_asset("report.css") + read_asset("live.css")
     parts = {"name": html.escape(name), "css": styles, "script": script}
-    text = re.sub(r"\[\[(name|css|script)\]\]", lambda found: parts[found[1]], _asset("live.html"))
+    text = re.sub(r"\[\[(name|css|script)\]\]", lambda found: parts[found[1]], read_asset("live.html"))
     return text.encode("utf-8", errors="replace"), policy
-
-
-def _asset(name: str) -> str:
-    return (files("curvewise.report") / "assets" / name).read_text(encoding="utf-8")

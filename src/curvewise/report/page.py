@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
-from curvewise.report.content import Figure, Report, Runs, Section, Table
+from curvewise.report.content import Figure, Report, ReportTable, Runs, Section
 from curvewise.report.results import results_report, section_of
 from curvewise.text import format_number
 from curvewise.types.results import Result, plain
@@ -135,7 +135,7 @@ def page_of(report: Report) -> str:
         "first": report.figure,
         "runs": _runs(report.runs),
         "charts": charts,
-        "css": _raw(_asset("report.css")),
+        "css": _raw(read_asset("report.css")),
         "script": _raw(script),
         "script_hash": _hash(script),
         "version": __version__,
@@ -150,7 +150,7 @@ def _environment() -> Any:
         raise MissingDependencyError(
             'A report needs jinja2, which is not installed: pip install "curvewise[report]".'
         ) from error
-    pages = DictLoader({"report.html": _asset("report.html"), **_PARTS})
+    pages = DictLoader({"report.html": read_asset("report.html"), **_PARTS})
     environment = Environment(loader=pages, autoescape=True, undefined=StrictUndefined)
     environment.filters["said"] = said
     return environment
@@ -275,7 +275,7 @@ def said(text: Any) -> Markup:
     return _raw(_LEFTWARD.sub(lambda found: f"<bdi>{found[0]}</bdi>", plainly))
 
 
-def _tabled(environment: Any, table: Table, kind: str = "table", most: int = MOST_ROWS) -> Markup:
+def _tabled(environment: Any, table: ReportTable, kind: str = "table", most: int = MOST_ROWS) -> Markup:
     columns = shown_columns(table, most)
     total = len(next(iter(table.columns.values()), ()))
     count = min(total, most)
@@ -314,19 +314,7 @@ def _runs(runs: Runs | None) -> dict[str, Any] | None:
     count = len(next(iter(runs.columns.values()), ()))
     columns = {k: _packed(list(v)) for k, v in runs.columns.items()}
     data = embedded({"names": names, "count": count, "columns": columns})
-    return {"text": runs.text, "failures": _failures(runs), "data": data}
-
-
-def _failures(runs: Runs) -> Table | None:
-    if not runs.failures:
-        return None
-    columns = {
-        "runs": [f.count for f in runs.failures],
-        "learners": [", ".join(f.learners) for f in runs.failures],
-        "reason": [f.message for f in runs.failures],
-        "one of them": [f.example for f in runs.failures],
-    }
-    return Table("failures", "Why runs failed", columns)
+    return {"text": runs.text, "failures": runs.failure_table(), "data": data}
 
 
 def _packed(values: list[Any]) -> dict[str, Any]:
@@ -345,11 +333,12 @@ def _short(value: Any) -> Any:
 
 def _script() -> str:
     """What a page does, in one function, so that none of its names get in the way of others."""
-    parts = "\n".join(map(_asset, SCRIPTS))
+    parts = "\n".join(map(read_asset, SCRIPTS))
     return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
-def _asset(name: str) -> str:
+def read_asset(name: str) -> str:
+    """Return the text of one of the files that pages are made of."""
     return (files("curvewise.report") / "assets" / name).read_text(encoding="utf-8")
 
 
@@ -387,12 +376,12 @@ class Column:
     is_number: bool
 
 
-def shown_columns(table: Table, most: int) -> list[Column]:
+def shown_columns(table: ReportTable, most: int) -> list[Column]:
     """The columns of a table, those with the ends of intervals put behind what they are of.
 
     Examples
     --------
-    >>> table = Table("t", "Numbers", {"e_N": [0.2], "e_N low": [0.1], "e_N high": [0.35]})
+    >>> table = ReportTable("t", "Numbers", {"e_N": [0.2], "e_N low": [0.1], "e_N high": [0.35]})
     >>> [(c.name, c.cells[0].text, c.cells[0].interval) for c in shown_columns(table, 9)]
     [('e_N', '0.2', '[0.1, 0.35]')]
     """

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curvewise.errors import CurvewiseError, InputError
-from curvewise.learning.curve import EXTRAPOLATION_LIMIT, FARTHEST
-from curvewise.report.content import Figure, Report, Section, Table
+from curvewise.report.content import Figure, Report, ReportTable, Section
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit
@@ -33,7 +32,7 @@ FEW = 3
 def results_report(
     results: Result | Sequence[Result] | Mapping[str, Result], *, title: str | None = None, question: str | None = None
 ) -> Report:
-    """What a report of results says: the first of them is the answer.
+    """Make the report of results: the first of them is the answer.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ def results_report(
     return Report(
         title=title or "curvewise report",
         question=question or QUESTIONS.get(lens, sections[0].title),
-        answer=first_sentences(first.summary()),
+        answer=first_sentences(first.sentences()),
         figure=next((f for s in sections for f in s.figures), None),
         warnings=tuple(dict.fromkeys(w for s in sections for w in s.warnings)),
         sections=sections,
@@ -76,93 +75,71 @@ def _named(results: Any) -> list[tuple[str | None, Result]]:
 def section_of(
     result: Result, title: str | None = None, runs: Measurements | None = None, *, alive: bool = True
 ) -> Section:
-    """The section of one result: sentences, picture (for a browser alive), table and method."""
+    """Make the section of one result: sentences, picture (for a browser alive), table and method.
+
+    Parameters
+    ----------
+    result : Result
+        Of any lens.
+    title : str, optional
+        By default what its lens asks.
+    runs : Measurements, optional
+        Of learning curves: the points of the chart, with fold and seed.
+    alive : bool
+        Give the chart that a browser can play with, too.
+    """
+    from curvewise.drawing.picture import picture_of
+
     lens = lens_of(result)
-    name = _file(title or type(result).__name__)
+    name = file_name(title or type(result).__name__) or "result"
     heading = title or QUESTIONS.get(lens, type(result).__name__)
+    warnings = result.all_warnings
+    chart = None
+    if lens == "learning":  # imported only now, so that a page on other results does not load this lens
+        from curvewise.learning.curve import Curve
+        from curvewise.learning.fit import LearningCurves
+
+        if isinstance(result, LearningCurves):
+            # Each one's, not the first and how many there are.
+            warnings = tuple(dict.fromkeys([*result.general_warnings, *result.curve_warnings]))
+        curves = [*result] if isinstance(result, LearningCurves) else [result] if isinstance(result, Curve) else []
+        chart = learning_chart(curves, runs) if alive and curves else None
+    has_picture = picture_of(type(result)) is not None
+    columns = {k: list(v) for k, v in result.columns().items()}
+    values = {f.name: getattr(result, f.name) for f in fields(result) if f.name in SETTINGS}  # type: ignore[arg-type]
     return Section(
         title=heading,
-        text=(sentences(result),),
-        warnings=warnings_of(result),
-        figures=_figures(result, name, heading, _chart(result, runs) if alive else None),
-        tables=_tables(result, name),
+        text=(result.sentences(),),
+        warnings=warnings,
+        figures=(Figure(name, heading, result.plot, chart),) if has_picture else (),
+        tables=(ReportTable(name, "Numbers", columns),) if any(map(len, columns.values())) else (),
         method=METHODS.get(lens, ()),
-        settings=_settings(result),
+        settings={k: v.name if isinstance(v, Unit) else str(v) for k, v in values.items() if v is not None},
     )
 
 
-def sentences(result: Result) -> str:
-    """The summary of a result without its warnings."""
-    text = result.summary()
-    for warning in result.all_warnings:
-        text = text.replace(f" Beware: {warning}", "")
-    return text
-
-
-def warnings_of(result: Result) -> tuple[str, ...]:
-    """All warnings of a result: of many curves each one's, not the first and how many there are."""
-    from curvewise.learning.fit import LearningCurves
-
-    if not isinstance(result, LearningCurves):
-        return tuple(result.all_warnings)
-    each = [f"{c.learner}: {w}" for c in result for w in c.all_warnings]
-    lost = [f"{name} could not be fitted: {why}" for name, why in result.failures.items()]
-    told = (*each, *(f"{name}: {why}" for name, why in result.failures.items()))
-    own = [w for w in result.warnings if not w.endswith(told)]
-    return tuple(dict.fromkeys([*own, *each, *lost]))
-
-
-def _figures(result: Result, name: str, title: str, chart: Mapping[str, Any] | None) -> tuple[Figure, ...]:
-    from curvewise.drawing.picture import picture_of
-
-    if picture_of(type(result)) is None:
-        return ()
-    return (Figure(name, title, result.plot, chart),)
-
-
-def _chart(result: Result, runs: Measurements | None) -> Mapping[str, Any] | None:
-    from curvewise.learning.curve import Curve
-    from curvewise.learning.fit import LearningCurves
-
-    if isinstance(result, LearningCurves):
-        fitted = list(result)
-        return learning_chart(fitted, runs) if fitted else None
-    return learning_chart([result], runs) if isinstance(result, Curve) else None
-
-
-def _tables(result: Result, name: str) -> tuple[Table, ...]:
-    columns = {k: list(v) for k, v in result.columns().items()}
-    return (Table(name, "Numbers", columns),) if any(map(len, columns.values())) else ()
-
-
-def _settings(result: Result) -> dict[str, str]:
-    """Settings among the fields of a result, as words."""
-    found = {}
-    for f in fields(result):  # type: ignore[arg-type]
-        value = getattr(result, f.name)
-        if f.name in SETTINGS and value is not None:
-            found[f.name] = value.name if isinstance(value, Unit) else str(value)
-    return found
-
-
 def first_sentences(text: str, few: int = FEW) -> tuple[str, ...]:
-    """The first sentences of a text, without warnings.
+    """Return the first sentences of a text.
 
-    >>> first_sentences("A is 1.5 [1, 2]. B is 2. C. D. Beware: x.", 2)
+    >>> first_sentences("A is 1.5 [1, 2]. B is 2. C. D.", 2)
     ('A is 1.5 [1, 2].', 'B is 2.')
     >>> first_sentences("digits: A is best. letters: B is.", 1)
     ('digits: A is best.', 'letters: B is.')
     """
-    parts = re.split(r"(?<=[.?!])\s+(?=[^a-z])", text.split(" Beware: ")[0].strip())
+    parts = re.split(r"(?<=[.?!])\s+(?=[^a-z])", text.strip())
+    # A result on several tasks begins each sentence with the task's name, which may be in lower case.
     labelled = re.compile(r"(?<=[.?!])\s+(?=[^\s.:]+: )")
     return tuple(line for part in parts[:few] for line in labelled.split(part))
 
 
-def _file(label: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.]+", "-", label).strip("-.")[:80] or "result"
+def file_name(label: str) -> str:
+    """Turn a label into part of the name of a file.
 
+    >>> file_name("net, rate=0.1/2")
+    'net-rate-0.1-2'
+    """
+    return re.sub(r"[^A-Za-z0-9_.]+", "-", label).strip("-.")[:80]
 
-# What each lens asks, and how it answers, in words.
 
 QUESTIONS = {
     "learning": "How does error fall with data?",
@@ -201,7 +178,7 @@ METHODS = {
 
 
 def lens_of(result: Result) -> str:
-    """The lens that made a result: the folder of its class.
+    """Return the lens that made a result: the folder of its class.
 
     >>> from curvewise.learning import LearningCurves
     >>> lens_of(LearningCurves.__new__(LearningCurves))
@@ -210,8 +187,6 @@ def lens_of(result: Result) -> str:
     parts = type(result).__module__.split(".")
     return parts[1] if len(parts) > 1 and parts[0] == "curvewise" else ""
 
-
-# Learning curves for the browser: points, lines with bands, and what can be asked of them.
 
 REACH = 10.0
 """Curves are drawn up to this multiple of the largest size."""
@@ -224,7 +199,7 @@ MOST_POINTS = 5_000
 
 
 def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) -> dict[str, Any]:
-    """The chart of fitted curves.
+    """Make the chart of fitted curves for the browser: points, lines with bands, and what can be asked of them.
 
     The curves reach from a thousandth of the smallest size to where
     :meth:`~curvewise.learning.curve.Curve.samples_to_reach` stops searching, so that the browser
@@ -237,6 +212,8 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
     runs : Measurements, optional
         The points, where they say more than the fits remember: fold and seed.
     """
+    from curvewise.learning.curve import EXTRAPOLATION_LIMIT, FARTHEST
+
     if runs is not None and len(runs) > MOST_POINTS:
         runs = None
     largest = max(c.largest_n for c in curves)
@@ -246,19 +223,21 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
     exact = {k * n for n in ends for k in (1.0, EXTRAPOLATION_LIMIT)}
     grid = _grid(first, largest * FARTHEST, exact)
     sizes = _grid(smallest, largest * REACH, exact)
-    series = [_series(c, grid, sizes, runs) for c in curves]
+    series = [_series(c, grid, sizes, runs) | {"supported": EXTRAPOLATION_LIMIT * c.largest_n} for c in curves]
     unit = curves[0].unit
     word = unit.name if unit.name in ("score", "loss") else "error"
     seen = (grid >= smallest) & (grid <= largest * REACH)
     values = [v for s in series for v in np.asarray(s["line"]["value"])[seen]]
     values += [p["value"] for s in series for p in s["points"]]
+    low, high = min(values), max(values)
+    room = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
     return {
         "title": f"{word.capitalize()} against training size",
         "scales": ["log", "linear", "root"],
         "scale": "log",
         "x": {"range": [smallest, largest * REACH], "supported": EXTRAPOLATION_LIMIT * largest},
         "y": {
-            "range": _room(values, unit.bounded),
+            "range": [0.0 if unit.bounded else low - room, high + room],  # from 0 where 0 means something
             "label": f"{word} ({unit.suffix})" if unit.suffix else word,
             "word": word,
             "suffix": unit.suffix,
@@ -269,7 +248,7 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
         "target": {
             "value": float(np.median([c.error_at(largest) for c in curves])),
             "higher": unit.name == "score",
-            "floor": 0.0 if unit.bounded or (word == "loss" and min(values) >= 0) else None,
+            "floor": 0.0 if unit.bounded or (word == "loss" and low >= 0) else None,
         },
         "intervals": f"95% {curves[0].default_interval} intervals",
     }
@@ -284,27 +263,16 @@ def _grid(low: float, high: float, exact: Iterable[float]) -> FloatArray:
     return np.union1d(even[apart], kept)
 
 
-def _room(values: Sequence[float], bounded: bool) -> list[float]:
-    """A range for the values with a little room; from 0 where 0 means something."""
-    low, high = min(values), max(values)
-    room = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
-    return [0.0 if bounded else low - room, high + room]
-
-
 def _series(curve: Curve, grid: FloatArray, sizes: FloatArray, runs: Measurements | None) -> dict[str, Any]:
     band = curve.band(grid, runs=np.inf)
     ends = curve.errors_at([float(curve.n[0]), curve.largest_n])
     return {
         "name": curve.learner,
         "points": _points(curve, runs),
-        "line": {k: _short(band[v]) for k, v in _BAND.items()},
+        "line": {k: _short(band[v]) for k, v in {"value": "error", "low": "low", "high": "high"}.items()},
         "reliance": _reliance(curve, sizes),
-        "supported": EXTRAPOLATION_LIMIT * curve.largest_n,
         "worsens": bool(ends[0] > ends[1] if curve.unit.name == "score" else ends[1] > ends[0]),
     }
-
-
-_BAND = {"value": "error", "low": "low", "high": "high"}
 
 
 def _points(curve: Curve, runs: Measurements | None) -> list[dict[str, Any]]:

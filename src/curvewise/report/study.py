@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import CurvewiseError
 from curvewise.report.content import Figure, Report, Reproduce, Runs
-from curvewise.report.lenses import Looking, look
-from curvewise.report.results import QUESTIONS, first_sentences, sentences
+from curvewise.report.lenses import StudyFindings, find_all
+from curvewise.report.results import QUESTIONS, first_sentences
 from curvewise.text import format_number
 
 if TYPE_CHECKING:
@@ -78,51 +78,51 @@ def study_report(
 
     with looked_up_once(study) as planned:
         status = study.status()
-        looking = look(study, planned, form)
-        asked, answer, figure = _answered(looking)
-        said = [*status.warnings, *_notes(looking, status)]
+        findings = find_all(study, planned, form)
+        asked, answer, figure = _answered(findings)
+        said = [*status.warnings, *_notes(findings, status)]
         return StudyReport(
             title=title or study.name,
             question=question or asked,
-            answer=(*answer, *looking.left_out, *_so_far(status, answer)),
+            answer=(*answer, *findings.left_out, *_so_far(status, answer)),
             figure=figure,
-            warnings=tuple(dict.fromkeys([*said, *(w for s in looking.sections for w in s.warnings)])),
-            sections=tuple(looking.sections),
+            warnings=tuple(dict.fromkeys([*said, *(w for s in findings.sections for w in s.warnings)])),
+            sections=tuple(findings.sections),
             runs=runs_of(study, planned, status),
             reproduce=reproduction(study, planned, file),
-            found={"status": status, **looking.found},
+            found={"status": status, **findings.found},
         )
 
 
-def _answered(looking: Looking) -> tuple[str, tuple[str, ...], Figure | None]:
+def _answered(findings: StudyFindings) -> tuple[str, tuple[str, ...], Figure | None]:
     """The question that the design can answer, its answer, and the picture that shows it."""
-    found, curves = looking.found, looking.figure("curves")
+    found, curves = findings.found, findings.figure("curves")
     fitted = list(found["curves"]) if "curves" in found else []
     spread = found.get("variance") or {}
     if "transfer" in found:
-        return QUESTIONS["transfer"], _short(found["transfer"]), looking.figure("transfer")
+        return QUESTIONS["transfer"], _short(found["transfer"]), findings.figure("transfer")
     if "ranking" in found or "comparison" in found:
         return BEST, _short(found.get("ranking") or found["comparison"]), curves
     if len(fitted) == 1:
-        return f"How does the {looking.word} fall with data?", _short(fitted[0]), curves
+        return f"How does the {findings.word} fall with data?", _short(fitted[0]), curves
     if "better" in found:
-        return BEST, _short(found["better"]), looking.figure("better")
+        return BEST, _short(found["better"]), findings.figure("better")
     if len(spread) == 1:
-        only = next(f for s in looking.sections for f in s.figures if f.name.startswith("variance"))
+        only = next(f for s in findings.sections for f in s.figures if f.name.startswith("variance"))
         return QUESTIONS["variance"], _short(*spread.values()), only
-    if looking.runs is not None:
-        plural = "losses" if looking.word == "loss" else "errors"
-        return f"Which {plural} did the learners reach?", _lowest(looking), curves
+    if findings.runs is not None:
+        plural = "losses" if findings.word == "loss" else "errors"
+        return f"Which {plural} did the learners reach?", _lowest(findings), curves
     return "How far is the study?", (), None
 
 
 def _short(result: Any) -> tuple[str, ...]:
-    return first_sentences(result.summary())
+    return first_sentences(result.sentences())
 
 
-def _lowest(looking: Looking) -> tuple[str, ...]:
+def _lowest(findings: StudyFindings) -> tuple[str, ...]:
     """The lowest mean at the largest size, with its interval over runs."""
-    columns, word = looking.found["errors"], looking.word
+    columns, word = findings.found["errors"], findings.word
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     known = [row for row in rows if row[word] is not None]
     if not known:
@@ -148,20 +148,20 @@ def _so_far(status: Status, answer: Sequence[str]) -> tuple[str, ...]:
     """How far the study is, where that is not all of it."""
     if status.done == status.planned and answer:
         return ()
-    return (first_sentences(status.summary(), 1)[0],)
+    return (first_sentences(status.sentences(), 1)[0],)
 
 
-def _notes(looking: Looking, status: Status) -> list[str]:
+def _notes(findings: StudyFindings, status: Status) -> list[str]:
     """What failed and what is missing; the measurements tell it, where there are some."""
-    if looking.runs is not None:
+    if findings.runs is not None:
         failed = [
             f"{f.count:,} of {status.planned:,} runs failed ({', '.join(f.learners)}): {f.message}"
             for f in status.failures
         ]
         alone = re.compile(r"\d+ of \d+ runs failed \(")  # each reason by itself, paths and all
-        return [*failed, *(n for n in looking.runs.notes if not alone.match(n))]
+        return [*failed, *(n for n in findings.runs.notes if not alone.match(n))]
     left = f"{status.planned - status.done - status.failed:,} of {status.planned:,} planned runs"
-    return [f"{left} are not made yet.", *looking.study.partition.warnings]
+    return [f"{left} are not made yet.", *findings.study.partition.warnings]
 
 
 # The runs behind a study's report, and what it takes to make them again.
@@ -177,7 +177,7 @@ def runs_of(study: Study, planned: Sequence[Planned], status: Status) -> Runs:
 
 
 def _text(planned: Sequence[Planned], status: Status) -> tuple[str, ...]:
-    text = [sentences(replace(status, failures=()))]  # which have a table
+    text = [replace(status, failures=()).sentences()]  # which have a table
     made = [run.record["environment"] for run in planned if run.record]
     if made:
         words = {"devices": "device", "systems": "platform", "Python": "python"}

@@ -21,8 +21,12 @@ from curvewise.response.networks.measures import MEASURES as MEASURES
 from curvewise.response.networks.measures import ModelMeasures as ModelMeasures
 from curvewise.response.networks.measures import list_measures as list_measures
 from curvewise.response.networks.measures import measure_model as measure_model
+from curvewise.response.networks.perturbations import PERTURBATIONS as PERTURBATIONS
+from curvewise.response.networks.perturbations import Perturbation as Perturbation
+from curvewise.response.networks.perturbations import find_perturbation as find_perturbation
 from curvewise.response.networks.perturbations import perturb as perturb
 from curvewise.response.networks.subject import Measure as Measure
+from curvewise.response.networks.trial import Execution as Execution
 from curvewise.response.plot.comparison import plot_response_comparison as plot_response_comparison
 from curvewise.response.plot.comparison import plot_response_difference as plot_response_difference
 from curvewise.response.plot.comparison import plot_response_pairs as plot_response_pairs

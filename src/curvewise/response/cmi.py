@@ -1,4 +1,9 @@
-"""Conditional mutual information: what a measure tells about the gap beyond hyperparameters."""
+"""Conditional mutual information: what a measure says about the gap beyond the hyperparameters.
+
+:func:`cmi_score` is the number, :func:`measure_cmi` the number with its interval and its null distribution. Two
+computations exist: ours (``"corrected"``), and that of the PGDL competition's program (``"pgdl"``), flaws included, so
+that published scores can be compared.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -17,24 +22,31 @@ from scipy.special import stdtrit
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.response.cells import (
     Codes,
-    Outcomes,
+    GapOrder,
     PairCells,
+    VariedHyperparameters,
     as_columns,
-    cells_of_sets,
-    dense_ranks,
-    gap_outcomes,
     information,
-    left_out_outcomes,
     pair_cells,
     shuffled_gaps,
     value_codes,
-    varied,
 )
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
 MODES = ("corrected", "pgdl")
+# Pairs of models times versions of the corpus in memory at once: about 4 MB of single precision.
+HELD = 2**19
+# The mean of 99 draws has a tenth of the spread of one, which is small beside the jackknife's error.
+CHANCE_DRAWS = 99
+# Models below which a jackknife over models says nothing.
+FEWEST = 4
+# The PGDL program adds this to probabilities before taking logarithms.
+TINY = 1e-12
+# Pairs of models times measures in memory at once in the PGDL computation.
+LARGEST = 2**23
+_UNDIRECTED = np.zeros(1, dtype=np.bool_)
 
 
 def cmi_score(
@@ -48,10 +60,9 @@ def cmi_score(
 ) -> float:
     """Conditional mutual information of a measure and the generalization gap, from 0 to 1.
 
-    How much of what there is to know about "which of two models has the larger gap" the measure
-    tells, where the values of hyperparameters are known (Jiang et al. 2020). Two hyperparameters
-    are held at a time; the score is the smallest over all such sets, so that a measure that only
-    mirrors one of them scores low.
+    The question is which of two models has the larger gap. The score is the share of this information that the measure
+    provides when the values of some hyperparameters are known (Jiang et al. 2020). Two hyperparameters are held fixed
+    at a time; the score is the smallest over all such sets, so that a measure that only mirrors one of them scores low.
 
     Parameters
     ----------
@@ -60,20 +71,20 @@ def cmi_score(
     hyperparameters : dict of str to array_like
         Columns with a value for each model, of any kind. There may be none.
     mode : {"corrected", "pgdl"}
-        ``"pgdl"`` gives what the program of the PGDL competition (2020) gives, less its factor of
-        100; a set whose value is not a number is skipped. ``"corrected"`` drops pairs of a model
-        with itself and pairs with tied gaps; a tied measure tells nothing.
+        ``"pgdl"`` gives what the program of the PGDL competition (2020) gives, without its factor of 100; a set whose
+        value is not a number is skipped. ``"corrected"`` drops pairs of a model with itself and pairs with tied gaps;
+        a tied measure gives no information.
     orientation : {1, -1}, optional
-        Whether more of the measure should mean a larger gap or a smaller one. If given, what
-        is told in the other direction counts as negative, and the score goes from -1 to 1.
-        Otherwise either direction is as good. In ``"pgdl"``, -1 negates the measure.
+        1 if more of the measure should mean a larger gap, -1 if a smaller one. If given, information in the other
+        direction counts as negative, and the score goes from -1 to 1. Otherwise either direction is as good. In
+        ``"pgdl"``, -1 negates the measure.
     given : int
-        How many hyperparameters are held at a time, in ``"corrected"``.
+        Number of hyperparameters held fixed at a time, in ``"corrected"``.
 
     Returns
     -------
     float
-        NaN where hyperparameters leave nothing to tell, for example because all gaps are equal.
+        NaN where nothing remains to be explained, for example because all gaps are equal.
 
     Raises
     ------
@@ -82,7 +93,7 @@ def cmi_score(
 
     See Also
     --------
-    measure_cmi : The same with every set, interval and null.
+    measure_cmi : The same with every set, interval and null distribution.
 
     Examples
     --------
@@ -94,37 +105,38 @@ def cmi_score(
     -1.0
     """
     values, gaps, columns = _check(measure, gap, hyperparameters, mode, orientation)
-    if mode == "pgdl":
-        sets = pgdl_scores(values[None] * (orientation or 1), gaps, columns)
-        return float(lowest(sets, 1)[0])
-    settings = varied(columns)
-    prepared = prepare(gaps, settings.codes, given)
-    warn([*settings.alarms(), *prepared.alarms()])
-    signs = np.array([orientation is not None])
     oriented = values[None] * (orientation or 1)
-    return float(min((_value(s, oriented, signs, gaps) for s in prepared.sets), default=math.nan))
+    if mode == "pgdl":
+        return float(lowest_pgdl(pgdl_scores(oriented, gaps, columns), 1)[0])
+    varied = VariedHyperparameters.of(columns)
+    conditioning = ConditioningSets.choose(gaps, varied.codes, given)
+    _warn([*varied.alarms(), *conditioning.alarms()])
+    directed = np.array([orientation is not None])
+    values_of_sets = (
+        information(s, oriented, directed, GapOrder.of(s, gaps[:, None]))[0, 0] for s in conditioning.sets
+    )
+    return float(min(values_of_sets, default=math.nan))
 
 
 @dataclass(frozen=True, eq=False)
 class ConditionalInformation(Result):
-    """What a measure tells about the gap given each set of hyperparameters.
+    """Information of a measure about the gap given each set of hyperparameters.
 
     Attributes
     ----------
     value : Interval
-        The score with its interval, which is for the value that a very large corpus with these
-        hyperparameters would give. NaN for what is not known.
+        The score with its interval, which is for the value that a very large corpus with these hyperparameters would
+        give. NaN for what is not known.
     null_mean : float
-        Mean score when the part of the gap that hyperparameters do not explain is dealt anew
-        among the models.
+        Mean score when the part of the gap that hyperparameters do not explain is permuted among the models.
     pvalue : float
-        How often that gives a score as high.
+        Share of permutations with a score as high.
     null : str
-        What was held to be explained by the hyperparameters.
+        The effects of the hyperparameters that the null distribution keeps.
     sets : tuple of tuple of str
-        The sets of hyperparameters that were held; in mode ``"pgdl"`` in both orders.
+        The sets of hyperparameters that were held fixed; in mode ``"pgdl"`` in both orders.
     values : ndarray
-        The share told given each; NaN where a set is skipped.
+        The information given each set; NaN where a set is skipped.
     cells, empty : ndarray of int
         Cells of each set, and how many of them hold no pair.
     models : int
@@ -157,7 +169,7 @@ class ConditionalInformation(Result):
         return tuple(s for s, v in zip(self.sets, self.values, strict=True) if math.isnan(v))
 
     def columns(self) -> dict[str, Any]:
-        """A row for each set."""
+        """Return a row for each set."""
         return {
             "given": [" & ".join(s) or "nothing" for s in self.sets],
             "information": self.values,
@@ -166,7 +178,7 @@ class ConditionalInformation(Result):
         }
 
     def summary(self) -> str:
-        """A few sentences."""
+        """Describe the result in a few sentences."""
         text = f"CMI {self.value} over {self.models} models"
         if self.sets and not np.isnan(self.values).all():
             least = self.sets[int(np.nanargmin(self.values))]
@@ -191,16 +203,15 @@ def measure_cmi(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> ConditionalInformation:
-    """Score a measure as :func:`cmi_score` does, with all that lies behind the number.
+    """Score a measure as :func:`cmi_score` does, with interval, null distribution and the value of every set.
 
     Parameters
     ----------
     measure, gap, hyperparameters, mode, orientation, given
         As of :func:`cmi_score`.
     permutations : int
-        Draws of the null, which tests whether the measure tells anything beyond all the
-        hyperparameters together: what a least-squares fit by them leaves of the gap is dealt anew.
-        0 for none.
+        Draws of the null distribution, which tests whether the measure says anything beyond all the hyperparameters
+        together: the residuals of a least-squares fit of the gap by them are permuted. 0 for none.
     level : float
         Coverage of the interval.
     rng : int or Generator
@@ -209,7 +220,7 @@ def measure_cmi(
     Returns
     -------
     ConditionalInformation
-        Without interval and null in mode ``"pgdl"``.
+        Without interval and null distribution in mode ``"pgdl"``.
 
     Examples
     --------
@@ -225,62 +236,28 @@ def measure_cmi(
     check_level(level)
     oriented = values[None] * (orientation or 1)
     if mode == "pgdl":
-        return _pgdl_details(oriented, gaps, columns, orientation, level)
-    settings = varied(columns)
-    prepared = prepare(gaps, settings.codes, given)
+        return _measure_pgdl(oriented, gaps, columns, orientation, level)
+    varied = VariedHyperparameters.of(columns)
+    conditioning = ConditioningSets.choose(gaps, varied.codes, given)
     generator = np.random.default_rng(rng)
-    dealt, null = shuffled_gaps(gaps, settings.codes, permutations, generator)
-    signs = np.array([orientation is not None])
-    found = score_measures(prepared, oriented, signs, dealt, generator)
-    alarms = [*settings.alarms(), *prepared.alarms()]
-    warn(alarms)
-    sets = [*prepared.sets, *prepared.skipped]
+    shuffled, null = shuffled_gaps(gaps, varied.codes, permutations, generator)
+    scores = InformationScores.of(conditioning, oriented, np.array([orientation is not None]), shuffled, generator)
+    alarms = [*varied.alarms(), *conditioning.alarms()]
+    _warn(alarms)
+    sets = [*conditioning.sets, *conditioning.skipped]
     return ConditionalInformation(
-        value=found.interval(0, level),
-        null_mean=found.null_mean(0),
-        pvalue=found.pvalue(0),
+        value=scores.interval(0, level),
+        null_mean=scores.null_mean(0),
+        pvalue=scores.pvalue(0),
         null=null,
         sets=tuple(s.names for s in sets),
-        values=np.append(found.values[:, 0], [math.nan] * len(prepared.skipped)),
+        values=np.append(scores.values[:, 0], [math.nan] * len(conditioning.skipped)),
         cells=np.array([s.possible for s in sets], dtype=np.int64),
         empty=np.array([s.empty for s in sets], dtype=np.int64),
         models=len(gaps),
         mode=mode,
         orientation=orientation,
-        warnings=(*alarms, *settings.notes(), *prepared.notes()),
-    )
-
-
-def _value(cells: PairCells, measure: FloatArray, directed: NDArray[np.bool_], gap: FloatArray) -> float:
-    return float(information(cells, measure, directed, gap_outcomes(cells, gap[:, None]))[0, 0])
-
-
-def _pgdl_details(
-    oriented: FloatArray, gaps: FloatArray, columns: Mapping[str, NDArray[Any]], orientation: int | None, level: float
-) -> ConditionalInformation:
-    sets = pgdl_scores(oriented, gaps, columns)
-    values = np.array([v[0] for v in sets.values()])
-    score = float(lowest(sets, 1)[0])
-    levels = {k: len(np.unique(value_codes(column))) for k, column in columns.items()}
-    skipped = [" & ".join(s) for s, v in sets.items() if math.isnan(v[0])]
-    notes = skipped_note(skipped)
-    warn(notes)
-    pairs = [pair_cells({k: value_codes(columns[k]) for k in s}, len(gaps)) for s in sets]
-    there = [len(np.unique(p.groups)) ** 2 for p in pairs]
-    cells = np.array([(levels[a] * levels[b]) ** 2 for a, b in sets], dtype=np.int64)
-    return ConditionalInformation(
-        value=Interval(score, math.nan, math.nan, level),
-        null_mean=math.nan,
-        pvalue=math.nan,
-        null="nothing",
-        sets=tuple(sets),
-        values=values,
-        cells=cells,
-        empty=cells - np.array(there, dtype=np.int64),
-        models=len(gaps),
-        mode="pgdl",
-        orientation=orientation,
-        warnings=tuple(notes),
+        warnings=(*alarms, *varied.notes(), *conditioning.notes()),
     )
 
 
@@ -288,11 +265,12 @@ def _check(
     measure: ArrayLike, gap: ArrayLike, hyperparameters: Mapping[str, Any], mode: str, orientation: int | None
 ) -> tuple[FloatArray, FloatArray, dict[str, NDArray[Any]]]:
     if mode not in MODES:
-        raise InputError(f"mode={mode!r}: use one of {', '.join(map(repr, MODES))}.")
+        raise InputError(f"use one of {', '.join(map(repr, MODES))}.", argument="mode", value=mode)
     if orientation not in (None, 1, -1) or isinstance(orientation, bool):
         raise InputError(
-            f"orientation={orientation!r}: use 1 if more should mean a larger gap, -1 if a smaller "
-            "one, None if neither is claimed."
+            "use 1 if more should mean a larger gap, -1 if a smaller one, None if neither is claimed.",
+            argument="orientation",
+            value=orientation,
         )
     values, gaps = as_floats(measure, "measure"), as_floats(gap, "gap")
     if values.ndim != 1 or values.shape != gaps.shape:
@@ -302,47 +280,39 @@ def _check(
     for name, array in (("measure", values), ("gap", gaps)):
         if not np.isfinite(array).all():
             raise InputError(
-                f"{name} holds {int((~np.isfinite(array)).sum())} value(s) that are NaN or "
-                "infinite: leave those models out of all columns, and say so."
+                f"{name} holds {int((~np.isfinite(array)).sum())} value(s) that are NaN or infinite: leave those "
+                "models out of all columns, and say so."
             )
     if len(values) < 2:
         raise InputError(f"measure has {len(values)} value(s): it takes two models to compare.")
     columns = as_columns(hyperparameters, len(values))
     if mode == "pgdl" and len(columns) < 2:
         raise InputError(
-            f"mode='pgdl' holds two hyperparameters at a time, and there are {len(columns)}: add a "
-            "constant one, as the competition did, or use mode='corrected'."
+            f"{arg('mode', 'pgdl')} holds two hyperparameters at a time, and there are {len(columns)}: add a constant "
+            f"one, as the competition did, or use {arg('mode', 'corrected')}."
         )
     return values, gaps, columns
 
 
-def warn(notes: Sequence[str]) -> None:
-    """Tell the user, who called what calls this."""
+def _warn(notes: Sequence[str]) -> None:
+    # Level 3 is the caller of the public function that calls this.
     for text in notes:
         warnings.warn(text, CurvewiseWarning, stacklevel=3)
 
 
-# Conditional mutual information of several measures on one corpus: value, chance and spread.
-
-HELD = 2**19  # pairs of models times versions of the corpus that are held at once
-CHANCE_DRAWS = 99
-FEWEST = 4  # models for an interval
-_UNDIRECTED = np.zeros(1, dtype=np.bool_)
-
-
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """What does not depend on the measures.
+class ConditioningSets:
+    """The sets of hyperparameters that are held fixed; they do not depend on the measures.
 
     Attributes
     ----------
     gap : ndarray, shape (models,)
     sets : list of PairCells
-        The sets of hyperparameters that leave something to tell about the gap.
+        Sets within which gaps still differ.
     skipped : list of PairCells
-        Those that leave nothing.
+        Sets that determine the gap's sign in every cell.
     wanted : int
-        How many hyperparameters should be held at a time.
+        Number of hyperparameters to hold fixed at a time.
     """
 
     gap: FloatArray
@@ -350,71 +320,108 @@ class Prepared:
     skipped: list[PairCells]
     wanted: int
 
+    @classmethod
+    def choose(cls, gap: FloatArray, codes: dict[str, Codes], given: int) -> ConditioningSets:
+        """Sort pairs into cells for each set of ``given`` hyperparameters.
+
+        Where no such set leaves any entropy (every cell has a single pair, say), smaller sets are taken.
+        """
+        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+            raise InputError("give a number of hyperparameters, such as 2.", argument="given", value=given)
+        skipped: list[PairCells] = []
+        wanted = min(given, len(codes))
+        for size in range(wanted, -1, -1):
+            useful: list[PairCells] = []
+            for names in combinations(codes, size):
+                cells = pair_cells({k: codes[k] for k in names}, len(gap))
+                own = information(cells, gap[None], _UNDIRECTED, GapOrder.of(cells, gap[:, None]))
+                (useful if np.isfinite(own).all() else skipped).append(cells)
+            if useful:
+                return cls(gap, useful, skipped, wanted)
+        return cls(gap, [], skipped, wanted)
+
     def notes(self) -> list[str]:
-        """What may be worth knowing of the sets."""
+        """Return remarks that need no action."""
         empty, cells = sum(s.empty for s in self.sets), sum(s.possible for s in self.sets)
-        found = []
+        notes = []
         if self.sets and len(self.sets[0].names) == self.wanted and self.skipped:
-            found.append(f"{len(self.skipped)} set(s) of hyperparameters leave nothing to tell.")
+            notes.append(f"{len(self.skipped)} set(s) of hyperparameters determine the sign of every gap.")
         if empty:
-            found.append(f"{empty} of {cells} cells hold no pair of models and are left out.")
-        return found
+            notes.append(f"{empty} of {cells} cells hold no pair of models and are left out.")
+        return notes
 
     def alarms(self) -> list[str]:
-        """What the user should know of the sets."""
+        """Return warnings that change what the score means."""
         if not self.sets:
-            return ["All gaps are equal: there is nothing to tell about them."]
+            return ["All gaps are equal: there is nothing to predict."]
         size = len(self.sets[0].names)
         if size == self.wanted:
             return []
         return [
-            f"With {self.wanted} hyperparameters held at a time no cell has pairs whose gaps "
-            f"differ in sign: {size or 'none'} is held instead."
+            f"With {self.wanted} hyperparameters held at a time no cell has pairs whose gaps differ in sign: "
+            f"{size or 'none'} is held instead."
         ]
 
 
-def prepare(gap: FloatArray, codes: dict[str, Codes], given: int) -> Prepared:
-    """Sort pairs into cells for each set of ``given`` hyperparameters.
-
-    Where no such set leaves anything to tell (every cell has a single pair, say), smaller ones
-    are taken.
-    """
-    if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-        raise InputError(f"given={given!r}: give a number of hyperparameters, such as 2.")
-    skipped: list[PairCells] = []
-    wanted = min(given, len(codes))
-    for size in range(wanted, -1, -1):
-        useful: list[PairCells] = []
-        for cells in cells_of_sets(codes, size, len(gap)):
-            told = information(cells, gap[None], _UNDIRECTED, gap_outcomes(cells, gap[:, None]))
-            (useful if np.isfinite(told).all() else skipped).append(cells)
-        if useful:
-            return Prepared(gap, useful, skipped, wanted)
-    return Prepared(gap, [], skipped, wanted)
-
-
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """Scores of several measures.
+class InformationScores:
+    """Scores of several measures on one corpus: value, chance and spread.
 
     Attributes
     ----------
     values : ndarray, shape (sets, measures)
-        The share that each measure tells given each set.
+        The information of each measure given each set.
     left_out : ndarray, shape (measures, models), optional
         The score with each of the models left out.
-    dealt : ndarray, shape (measures, draws), optional
-        The score with gaps that hang together with nothing but the hyperparameters.
+    shuffled : ndarray, shape (measures, draws), optional
+        The score with gaps that depend on nothing but the hyperparameters.
     chance : ndarray, shape (measures,)
-        How much of the score of a measure without a direction is chance; 0 with a direction.
+        The part of the score of a measure without a direction that is chance; 0 with a direction.
     directed : ndarray of bool, shape (measures,)
     """
 
     values: FloatArray
     left_out: FloatArray | None
-    dealt: FloatArray | None
+    shuffled: FloatArray | None
     chance: FloatArray
     directed: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls,
+        conditioning: ConditioningSets,
+        measures: FloatArray,
+        directed: NDArray[np.bool_],
+        gaps: FloatArray | None,
+        rng: np.random.Generator,
+    ) -> InformationScores:
+        """Score oriented measures of shape (measures, models); ``gaps``, (models, draws), are the shuffled ones."""
+        sets, gap = conditioning.sets, conditioning.gap
+        if not sets:
+            return cls(np.empty((0, len(measures))), None, None, np.zeros(len(measures)), directed)
+
+        def lowest(orders: Callable[[PairCells, slice], GapOrder], versions: int) -> FloatArray:
+            """Smallest information over the sets in each version of the corpus, some versions at a time."""
+            chunk = max(1, HELD // len(sets[0].first))
+            parts = [slice(start, start + chunk) for start in range(0, versions, chunk)]
+            scores = [
+                reduce(np.fmin, (information(s, measures, directed, orders(s, part)) for s in sets)) for part in parts
+            ]
+            return np.concatenate(scores, axis=1)
+
+        whole = [information(s, measures, directed, GapOrder.of(s, gap[:, None])) for s in sets]
+        values = np.concatenate(whole, axis=1).T
+        left_out = shuffled = None
+        if len(gap) >= FEWEST:
+            models = np.arange(len(gap))
+            left_out = lowest(lambda cells, part: GapOrder.without(cells, gap, models[part]), len(gap))
+        if gaps is not None and gaps.shape[1]:
+            ranks = dense_ranks(gaps)
+            shuffled = lowest(lambda cells, part: GapOrder.of(cells, ranks[:, part]), gaps.shape[1])
+        chance = np.zeros(len(measures))
+        for m in np.flatnonzero(~directed):
+            chance[m] = _chance(sets[int(values[:, m].argmin())], measures[m], gap, rng)
+        return cls(values, left_out, shuffled, chance, directed)
 
     @property
     def score(self) -> FloatArray:
@@ -423,7 +430,7 @@ class Scored:
         return np.where(np.isinf(least), np.nan, least)
 
     def centre(self, which: int) -> float:
-        """The score of one measure less what is chance; NaN where chance alone tells all."""
+        """Score of one measure without the part that is chance; NaN where chance explains everything."""
         chance = float(self.chance[which])
         return (float(self.score[which]) - chance) / (1 - chance) if chance < 1 else math.nan
 
@@ -432,65 +439,62 @@ class Scored:
         return math.nan if self.left_out is None else jackknife_error(self.left_out[which])
 
     def interval(self, which: int, level: float) -> Interval:
-        """Interval of the score of one measure in a corpus without end."""
+        """Interval of the score of one measure in an infinitely large corpus."""
         free = math.nan if self.left_out is None else self.left_out.shape[1] - 1
         half = float(stdtrit(free, 0.5 + level / 2)) * self.error(which)
         score, floor = float(self.score[which]), -1.0 if self.directed[which] else 0.0
-        return clipped(score, self.centre(which) - half, score + half, level, floor)
+        return clipped_interval(score, self.centre(which) - half, score + half, level, floor)
 
     def null_mean(self, which: int) -> float:
         """Mean score by hyperparameters alone."""
-        if self.dealt is None:
+        if self.shuffled is None:
             return math.nan
-        known = self.dealt[which][~np.isnan(self.dealt[which])]
+        known = self.shuffled[which][~np.isnan(self.shuffled[which])]
         return float(known.mean()) if len(known) else math.nan
 
     def pvalue(self, which: int) -> float:
-        """How often hyperparameters alone give a score as high."""
-        return math.nan if self.dealt is None else tail(self.dealt[which], self.score[which])
+        """Share of shuffled corpora with a score as high."""
+        return math.nan if self.shuffled is None else upper_tail(self.shuffled[which], self.score[which])
 
 
-def score_measures(
-    prepared: Prepared,
-    measures: FloatArray,
-    directed: NDArray[np.bool_],
-    gaps: FloatArray | None,
-    rng: np.random.Generator,
-) -> Scored:
-    """Score oriented measures of shape (measures, models), ``gaps`` of (models, draws) dealt."""
-    sets, gap = prepared.sets, prepared.gap
-    if not sets:
-        return Scored(np.empty((0, len(measures))), None, None, np.zeros(len(measures)), directed)
-    whole = [information(s, measures, directed, gap_outcomes(s, gap[:, None])) for s in sets]
-    values = np.concatenate(whole, axis=1).T
-    left_out = dealt = None
-    if len(gap) >= FEWEST:
-        models = np.arange(len(gap))
-        left_out = _lowest(
-            prepared, (measures, directed), lambda cells, some: left_out_outcomes(cells, gap, models[some]), len(gap)
-        )
-    if gaps is not None and gaps.shape[1]:
-        other = dense_ranks(gaps)
-        dealt = _lowest(
-            prepared, (measures, directed), lambda cells, some: gap_outcomes(cells, other[:, some]), gaps.shape[1]
-        )
-    chance = np.zeros(len(measures))
-    for m in np.flatnonzero(~directed):
-        chance[m] = _chance(sets[int(values[:, m].argmin())], measures[m], gap, rng)
-    return Scored(values, left_out, dealt, chance, directed)
+def _chance(cells: PairCells, measure: FloatArray, gap: FloatArray, rng: np.random.Generator) -> float:
+    """Expected score of a measure without a direction if gaps are permuted within the groups.
+
+    Without a direction the information is never negative, so noise alone gives a positive score.
+    """
+    order = np.argsort(cells.groups, kind="stable")
+    gaps = np.empty((len(gap), CHANCE_DRAWS))
+    for draw in range(CHANCE_DRAWS):
+        gaps[order, draw] = gap[np.lexsort((rng.random(len(gap)), cells.groups))]
+    return float(information(cells, measure[None], _UNDIRECTED, GapOrder.of(cells, gaps)).mean())
 
 
-def clipped(score: float, low: float, high: float, level: float, floor: float) -> Interval:
-    """An interval within what a score can be; down to the floor where chance alone tells all."""
+def dense_ranks(columns: FloatArray) -> NDArray[np.int16 | np.int32]:
+    """Ranks of the numbers in each column as small integers, which compare faster than floats.
+
+    >>> dense_ranks(np.array([[0.5], [0.1], [0.5], [0.9]])).ravel()
+    array([1, 0, 1, 2], dtype=int16)
+    """
+    order = np.argsort(columns, axis=0)
+    rising = np.take_along_axis(columns, order, axis=0)
+    step = np.zeros(columns.shape, dtype=np.int16 if len(columns) < 2**15 else np.int32)
+    np.cumsum(rising[1:] > rising[:-1], axis=0, out=step[1:])
+    ranks = np.empty_like(step)
+    np.put_along_axis(ranks, order, step, axis=0)
+    return ranks
+
+
+def clipped_interval(score: float, low: float, high: float, level: float, floor: float) -> Interval:
+    """Interval within the range of a score; from the floor on where chance explains everything."""
     if math.isnan(low) and not math.isnan(high):
         low = floor
     return Interval(score, float(np.clip(low, floor, 1.0)), float(np.clip(high, floor, 1.0)), level)
 
 
-def tail(draws: FloatArray, seen: float) -> float:
-    """Share of draws as high as what was seen, which is counted among them.
+def upper_tail(draws: FloatArray, seen: float) -> float:
+    """Share of draws as high as the observed value, which is counted among them.
 
-    Draws without a score do not count; NaN where none has one, or nothing was seen.
+    Draws without a score do not count; NaN where none has one, or nothing was observed.
     """
     known = draws[~np.isnan(draws)]
     if math.isnan(seen) or not len(known):
@@ -504,45 +508,49 @@ def jackknife_error(left_out: FloatArray) -> float:
     return math.sqrt((n - 1) / n * float(((left_out - left_out.mean()) ** 2).sum()))
 
 
-def _lowest(
-    prepared: Prepared,
-    of: tuple[FloatArray, NDArray[np.bool_]],
-    outcomes: Callable[[PairCells, slice], Outcomes],
-    versions: int,
-) -> FloatArray:
-    """The smallest share over the sets, in versions of the corpus, some at a time."""
-    chunk = max(1, HELD // len(prepared.sets[0].first))
-    scores = []
-    for start in range(0, versions, chunk):
-        some = slice(start, start + chunk)
-        scores.append(reduce(np.fmin, (information(s, *of, outcomes(s, some)) for s in prepared.sets)))
-    return np.concatenate(scores, axis=1)
-
-
-def _chance(cells: PairCells, measure: FloatArray, gap: FloatArray, rng: np.random.Generator) -> float:
-    """What a measure without a direction gets by chance: gaps dealt anew within the groups."""
-    order = np.argsort(cells.groups, kind="stable")
-    gaps = np.empty((len(gap), CHANCE_DRAWS))
-    for draw in range(CHANCE_DRAWS):
-        gaps[order, draw] = gap[np.lexsort((rng.random(len(gap)), cells.groups))]
-    return float(information(cells, measure[None], _UNDIRECTED, gap_outcomes(cells, gaps)).mean())
-
-
-# Conditional mutual information as the program of the PGDL competition (2020) computes it.
-
-TINY = 1e-12  # what the program adds to probabilities before it takes their logarithm
-LARGEST = 2**23  # pairs of models times measures that are held at once
+def _measure_pgdl(
+    oriented: FloatArray, gaps: FloatArray, columns: Mapping[str, NDArray[Any]], orientation: int | None, level: float
+) -> ConditionalInformation:
+    sets = pgdl_scores(oriented, gaps, columns)
+    score = float(lowest_pgdl(sets, 1)[0])
+    codes = {k: value_codes(column) for k, column in columns.items()}
+    levels = {k: int(c.max()) + 1 for k, c in codes.items()}
+    notes = []
+    skipped = [" & ".join(s) for s, v in sets.items() if math.isnan(v[0])]
+    if skipped:
+        notes = [
+            f"{len(skipped)} pair(s) of hyperparameters have no value, because a cell holds no pair of models or two "
+            f"cells have one name, and are skipped: {', '.join(skipped[:4])}{' …' if len(skipped) > 4 else ''}."
+        ]
+    for text in notes:
+        warnings.warn(text, CurvewiseWarning, stacklevel=3)
+    groups = [pair_cells({k: codes[k] for k in s}, len(gaps)).groups for s in sets]
+    cells = np.array([(levels[a] * levels[b]) ** 2 for a, b in sets], dtype=np.int64)
+    return ConditionalInformation(
+        value=Interval(score, math.nan, math.nan, level),
+        null_mean=math.nan,
+        pvalue=math.nan,
+        null="nothing",
+        sets=tuple(sets),
+        values=np.array([v[0] for v in sets.values()]),
+        cells=cells,
+        empty=cells - np.array([len(np.unique(g)) ** 2 for g in groups], dtype=np.int64),
+        models=len(gaps),
+        mode="pgdl",
+        orientation=orientation,
+        warnings=tuple(notes),
+    )
 
 
 def pgdl_scores(
     measures: FloatArray, gap: FloatArray, hyperparameters: Mapping[str, NDArray[Any]]
 ) -> dict[tuple[str, str], FloatArray]:
-    """The value of every ordered pair of hyperparameters, for several measures at once.
+    """Compute the competition's value of every ordered pair of hyperparameters, for several measures at once.
 
-    All ordered pairs of models count, each with itself included; a difference is positive or it is
-    not, so that ties fall to one side. A cell is named by the text of its four values, written one
-    after the other without anything between; where two cells get one name, or a cell holds no
-    pair, the program divides nothing by nothing, and the value is NaN.
+    As in its program, all ordered pairs of models count, each with itself included; a difference is positive or it is
+    not, so that ties fall to one side. A cell is named by the text of its four values, written one after the other
+    without a separator; where two cells get one name, or a cell holds no pair, the program divides 0 by 0, and the
+    value is NaN.
 
     Parameters
     ----------
@@ -564,17 +572,18 @@ def pgdl_scores(
     words = {k: [str(v) for v in column.tolist()] for k, column in hyperparameters.items()}
     found: dict[tuple[str, str], FloatArray] = {}
     for one, two in permutations(words, 2):
-        if _collide(words[one], words[two]):
+        a, b = ([v + w for v in set(words[k]) for w in set(words[k])] for k in (one, two))
+        if len({x + y for x in a for y in b}) < len(a) * len(b):  # two cells get one name
             found[one, two] = np.full(len(measures), np.nan)
         elif (two, one) in found and not np.isnan(found[two, one]).all():
             found[one, two] = found[two, one]
         else:
-            found[one, two] = _ratio(larger, higher, words[one], words[two])
+            found[one, two] = _pgdl_ratio(larger, higher, words[one], words[two])
     return found
 
 
-def lowest(values: Mapping[tuple[str, str], FloatArray], measures: int) -> FloatArray:
-    """The smallest value of each measure over the pairs whose value is a number; NaN if none is."""
+def lowest_pgdl(values: Mapping[tuple[str, str], FloatArray], measures: int) -> FloatArray:
+    """Smallest value of each measure over the pairs whose value is a number; NaN if none is."""
     if not values:
         return np.full(measures, np.nan)
     stacked = np.stack(list(values.values()))
@@ -583,51 +592,28 @@ def lowest(values: Mapping[tuple[str, str], FloatArray], measures: int) -> Float
     return np.where(known.any(axis=0), least, np.nan)
 
 
-def skipped_note(skipped: list[str]) -> list[str]:
-    """What to say of pairs of hyperparameters without a value."""
-    if not skipped:
-        return []
-    more = " …" if len(skipped) > 4 else ""
-    return [
-        f"{len(skipped)} pair(s) of hyperparameters have no value, because a cell holds no pair of "
-        f"models or two cells have one name, and are skipped: {', '.join(skipped[:4])}{more}."
-    ]
-
-
-def _collide(one: list[str], two: list[str]) -> bool:
-    """Whether two cells get one name."""
-    a, b = ([v + w for v in set(words) for w in set(words)] for words in (one, two))
-    return len({x + y for x in a for y in b}) < len(a) * len(b)
-
-
-def _ratio(larger: NDArray[np.bool_], higher: NDArray[np.bool_], one: list[str], two: list[str]) -> FloatArray:
+def _pgdl_ratio(larger: NDArray[np.bool_], higher: NDArray[np.bool_], one: list[str], two: list[str]) -> FloatArray:
     """Mean information over the cells by their mean entropy."""
     values = [np.unique(words, return_inverse=True)[1] for words in (one, two)]
     sizes = [int(v.max()) + 1 for v in values]
-    group = values[0] * sizes[1] + values[1]
     groups = sizes[0] * sizes[1]
-    belongs = np.eye(groups)[group].T
+    belongs = np.eye(groups)[values[0] * sizes[1] + values[1]].T
 
     def count(pairs: NDArray[np.bool_]) -> FloatArray:
         counts: FloatArray = belongs @ pairs.astype(np.float64) @ belongs.T
         return counts
 
-    all_pairs = count(np.ones_like(larger))
-    if (all_pairs == 0).any():
+    pairs = count(np.ones_like(larger))
+    if (pairs == 0).any():
         return np.full(len(higher), np.nan)
-    p = count(larger) / all_pairs
+    p = count(larger) / pairs
     entropy = -(p * np.log2(p + TINY) + (1 - p) * np.log2(1 - p + TINY))
     told = np.zeros((len(higher), groups, groups))
     for up in (larger, ~larger):
         for more in (higher, ~higher):
-            told += _term(count(up & more), count(up), count(more), all_pairs)
+            both, product = count(up & more), count(up) * count(more)
+            there = both > 0
+            lift = np.where(there, both * pairs, 1.0) / np.where(there, product, 1.0)
+            told += both / pairs * np.log2(lift)
     ratio: FloatArray = told.mean(axis=(-2, -1)) / entropy.mean()
     return ratio
-
-
-def _term(both: FloatArray, one: FloatArray, two: FloatArray, total: FloatArray) -> FloatArray:
-    """What one of the four outcomes adds to the information, in bits."""
-    there = both > 0
-    lift = np.where(there, both * total, 1.0) / np.where(there, one * two, 1.0)
-    term: FloatArray = both / total * np.log2(lift)
-    return term

@@ -1,4 +1,4 @@
-"""Several measures of generalization made into one."""
+"""Combinations of several measures of generalization into one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from curvewise.errors import InputError
 from curvewise.response.load import ModelCorpus
 from curvewise.stats.correlation import average_ranks
+from curvewise.text import arg
 from curvewise.types.units import FloatArray, as_floats
 
 
@@ -23,25 +24,22 @@ def combine_measures(
 ) -> FloatArray:
     """Combine measures into one, of which more means a larger gap.
 
-    Every measure is first turned so that more means a larger gap.
+    Every measure is first oriented so that more means a larger gap.
 
     Parameters
     ----------
     measures : dict of str to array_like, or ModelCorpus
         A number of each measure for each model.
     how : {"pca", "npca", "average", "product", "product+average", "rank"}
-        The first principal component, of the measures as they are or each divided by its standard
-        deviation; its sign is such that the mean of the loadings is positive. Their mean. Their
-        product, in which a measure that falls with the gap divides. The sum of the last two. The
-        mean of their ranks.
+        The first principal component, of the measures as they are or each divided by its standard deviation; its sign
+        is such that the mean of the loadings is positive. Their mean. Their product, in which a measure that falls with
+        the gap divides. The sum of the last two. The mean of their ranks.
     names : sequence of str, optional
-        Which to combine; all by default.
+        Measures to combine; all by default.
     orientation : dict of str to {1, -1}, optional
-        -1 for a measure of which less means a larger gap. 1 where nothing is said, or what the
-        corpus says.
+        -1 for a measure of which less means a larger gap; by default what the corpus declares, or 1.
     tasks : array_like of str, optional
-        Components, standard deviations and ranks are found within each task. By default those of
-        the corpus.
+        Components, standard deviations and ranks are computed within each task. By default those of the corpus.
 
     Returns
     -------
@@ -61,15 +59,31 @@ def combine_measures(
     array([0.00166667, 0.0075    ])
     """
     if how not in _WAYS:
-        raise InputError(f"how={how!r}: use one of {', '.join(map(repr, _WAYS))}.")
+        raise InputError(f"use one of {', '.join(map(repr, _WAYS))}.", argument="how", value=how)
     if isinstance(measures, ModelCorpus):
         orientation = {**measures.orientation, **(orientation or {})}
         tasks = measures.tasks if tasks is None else tasks
         measures = measures.measures
-    chosen = _chosen(measures, names)
-    signs = _signs(list(chosen), orientation or {}, list(measures))
-    table = np.stack(list(chosen.values()))
-    where = _tasks(tasks, table.shape[1])
+    if isinstance(names, str):
+        raise InputError(f"{arg('names', names)} is one text: give a list of measures.")
+    wanted = list(measures) if names is None else list(names)
+    if not wanted:
+        raise InputError("measures is empty: give at least one measure.")
+    for name in wanted:
+        if name not in measures:
+            raise InputError(f"names holds {name!r}, which is none of {list(measures)!r}.")
+    for name, sign in (orientation or {}).items():
+        if name not in measures or sign not in (1, -1):
+            raise InputError(f"orientation[{name!r}]={sign!r}: give 1 or -1 for a measure out of {list(measures)!r}.")
+    signs = np.array([float((orientation or {}).get(name, 1)) for name in wanted])
+    rows = [as_floats(measures[name], f"measure {name!r}") for name in wanted]
+    shapes = {row.shape for row in rows}
+    if len(shapes) > 1 or rows[0].ndim != 1:
+        raise InputError(f"measures differ in shape, {sorted(shapes)}: one number for each model.")
+    table = np.stack(rows)
+    where = np.zeros(table.shape[1], dtype=np.str_) if tasks is None else np.asarray(tasks, dtype=np.str_)
+    if where.shape != (table.shape[1],):
+        raise InputError(f"tasks has shape {where.shape} for {table.shape[1]} models: one for each.")
     combined = np.full(table.shape[1], np.nan)
     whole = np.isfinite(table).all(axis=0)
     for task in np.unique(where):
@@ -79,40 +93,8 @@ def combine_measures(
     return combined
 
 
-def _chosen(measures: Mapping[str, ArrayLike], names: Sequence[str] | None) -> dict[str, FloatArray]:
-    if isinstance(names, str):
-        raise InputError(f"names={names!r} is one text: give a list of measures.")
-    wanted = list(measures) if names is None else list(names)
-    if not wanted:
-        raise InputError("measures is empty: give at least one measure.")
-    for name in wanted:
-        if name not in measures:
-            raise InputError(f"names holds {name!r}, which is none of {list(measures)!r}.")
-    found = {name: as_floats(measures[name], f"measure {name!r}") for name in wanted}
-    shapes = {values.shape for values in found.values()}
-    if len(shapes) > 1 or any(values.ndim != 1 for values in found.values()):
-        raise InputError(f"measures differ in shape, {sorted(shapes)}: one number for each model.")
-    return found
-
-
-def _signs(names: list[str], orientation: Mapping[str, int], known: list[str]) -> FloatArray:
-    for name, sign in orientation.items():
-        if name not in known or sign not in (1, -1):
-            raise InputError(f"orientation[{name!r}]={sign!r}: give 1 or -1 for a measure out of {known!r}.")
-    return np.array([float(orientation.get(name, 1)) for name in names])
-
-
-def _tasks(tasks: ArrayLike | None, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    if tasks is None:
-        return np.zeros(count, dtype=np.int64)
-    found = np.asarray(tasks, dtype=np.str_)
-    if found.shape != (count,):
-        raise InputError(f"tasks has shape {found.shape} for {count} models: one for each.")
-    return np.unique(found, return_inverse=True)[1]
-
-
 def _component(table: FloatArray, signs: FloatArray) -> FloatArray:
-    """Scores on the first principal component, with a positive mean loading."""
+    """Return scores on the first principal component, with a positive mean loading."""
     oriented = table * signs[:, None]
     centred = oriented - oriented.mean(axis=1, keepdims=True)
     loadings = np.linalg.svd(centred, full_matrices=False)[0][:, 0]
@@ -124,6 +106,8 @@ def _component(table: FloatArray, signs: FloatArray) -> FloatArray:
 
 
 def _standard_component(table: FloatArray, signs: FloatArray) -> FloatArray:
+    """Return the same with each measure divided by its standard deviation."""
+    # A constant measure has no spread but that of rounding, which must not be blown up.
     spread = table.std(axis=1, keepdims=True)
     flat = spread <= 1e-12 * np.abs(table).max(axis=1, keepdims=True)
     centred = table - table.mean(axis=1, keepdims=True)
@@ -139,20 +123,11 @@ def _product(table: FloatArray, signs: FloatArray) -> FloatArray:
     falling = signs < 0
     if (table < 0).any() or (table[falling] == 0).any():
         raise InputError(
-            "how='product' needs measures that are not negative, and above 0 where they fall with "
-            "the gap, or it has no direction: use how='rank', 'average' or 'npca'."
+            f"{arg('how', 'product')} needs measures that are not negative, and above 0 where they fall with the gap, "
+            f"or it has no direction: use {arg('how', 'rank')}, 'average' or 'npca'."
         )
     product: FloatArray = np.prod(table ** signs[:, None], axis=0)
     return product
-
-
-def _both(table: FloatArray, signs: FloatArray) -> FloatArray:
-    return _product(table, signs) + _average(table, signs)
-
-
-def _ranks(table: FloatArray, signs: FloatArray) -> FloatArray:
-    ranks: FloatArray = np.mean([average_ranks(row) for row in table * signs[:, None]], axis=0)
-    return ranks
 
 
 _WAYS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
@@ -160,6 +135,6 @@ _WAYS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "npca": _standard_component,
     "average": _average,
     "product": _product,
-    "product+average": _both,
-    "rank": _ranks,
+    "product+average": lambda table, signs: _product(table, signs) + _average(table, signs),
+    "rank": lambda table, signs: np.mean([average_ranks(row) for row in table * signs[:, None]], axis=0),
 }

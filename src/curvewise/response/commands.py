@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,17 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import (
-    GATE,
-    Page,
-    UsageError,
-    check_folder,
-    keeping_user_text,
-    note,
-    sentences,
-    warn,
-    warn_each,
-)
+from curvewise.cli.console import GATE, Page, UsageError, check_folder, in_options, note, sentences, warn, warn_each
 from curvewise.cli.options import (
     DATA,
     NETWORK,
@@ -42,6 +31,7 @@ from curvewise.cli.options import (
     save_plot,
 )
 from curvewise.errors import InputError, quietly
+from curvewise.text import format_number, prefix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,12 +47,48 @@ if TYPE_CHECKING:
     from curvewise.types.results import Interval
 
 
+OPTIONS = {
+    "architecture": "factory",
+    "data.name": "data",
+    "data.path": "data",
+    "hyperparameters": "hyperparameter",
+    "measures": "measure",
+    "source": "",
+}
+"""Options that stand for arguments of other names."""
+
 response = App(
     name="response",
     help="How does a network respond to perturbed examples, and will it generalise?\n\n"
     "MODEL is a file of torch.export.save (.pt2), TorchScript, ONNX, or weights (.safetensors, or "
     "a state_dict of torch.save) with --factory. Pickled modules are refused.",
 )
+
+SCORES = {
+    "clean_accuracy": "clean accuracy",
+    "mean_accuracy": "mean accuracy",
+    "gi": "Gi",
+    "gi_relative": "relative Gi",
+    "pal": "Pal",
+}
+"""Names of the scores of a curve in tables."""
+VALUES = {
+    "corrected": ("cmi", "CMI × 100"),
+    "pgdl": ("pgdl", "CMI × 100 as in the competition"),
+    "kendall": ("kendall", "Kendall's τ"),
+    "granulated": ("granulated", "granulated Kendall's τ"),
+    "pearson": ("pearson", "Pearson's r"),
+    "spearman": ("spearman", "Spearman's ρ"),
+}
+"""Modes of a judgement: the name of the value, and its title."""
+# Pairs of models that are shown; --json has all of them.
+MOST_PAIRS = 20
+# Measures that are drawn against the gap.
+SCATTERED = 6
+# Magnitudes of a sheet.
+SHEET_COLUMNS = 7
+# Examples that a network is tried on before it is measured, so that a wrong file fails at once.
+TRIED = 16
 
 Gate = Literal["worse", "better", "undecided"]
 Models = Annotated[list[str], Parameter(name="MODEL...", negative="")]
@@ -103,7 +129,7 @@ class DataReading:
     normalise: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self) -> tuple[Dataset, Examples]:
-        """The data, and the examples of the part asked for; says on stderr what was done."""
+        """Load the data and the examples of the part; note on stderr what was done."""
         from curvewise.nn.task import Examples
         from curvewise.study.data.load import load_dataset
 
@@ -111,8 +137,7 @@ class DataReading:
             raise UsageError("--mean and --std belong together: give both or neither.")
         if self.mean and self.normalise:
             raise UsageError("--normalise computes what --mean and --std say: give one of them.")
-        with worded():
-            dataset = load_dataset(self._spec())
+        dataset = load_dataset(self._spec())
         for text in dataset.notes:
             note(text)
         if self.part == "test" and dataset.test_x is None:
@@ -192,36 +217,34 @@ class NetworkReading:
 
     @property
     def place(self) -> str | None:
-        """The device asked for, or the first GPU; None for the CPU."""
+        """The given device, or the first GPU; None for the CPU."""
         from curvewise.nn.devices import list_gpus
 
         return self.device or next(iter(list_gpus()), None)
 
     def load(self, files: Sequence[str], examples: Examples, layer: str | int | None = None) -> dict[str, ModelFile]:
-        """Each network under its name, tried on a few examples."""
+        """Load each network under its name, and try it on a few examples."""
         from curvewise.nn.data import draw_sample
         from curvewise.nn.devices import find_device
         from curvewise.nn.files.model import check_answers, load_model
 
         options = read_options(self.factory_option)
         if self.device is not None:
-            with worded():
-                find_device(self.device)
+            find_device(self.device)
         tried = draw_sample(examples, examples=TRIED)
         found = {}
         for file, name in names_of(files).items():
-            with worded():
-                loaded = load_model(
-                    file,
-                    shape=examples.shape,
-                    classes=examples.classes,
-                    factory=self.factory,
-                    options=options,
-                    layer=layer,
-                    device=self.place,
-                    folder=Path(),
-                )
-                check_answers(loaded, tried.given(tried.x))
+            loaded = load_model(
+                file,
+                shape=examples.shape,
+                classes=examples.classes,
+                factory=self.factory,
+                options=options,
+                layer=layer,
+                device=self.place,
+                folder=Path(),
+            )
+            check_answers(loaded, tried.given(tried.x))
             note("; ".join([f"{file}: {loaded.kind}", *loaded.notes]))
             found[name] = loaded
         return found
@@ -305,36 +328,34 @@ def measure(
     if twice := [file for file in models if models.count(file) > 1]:
         raise UsageError(f"{twice[0]} is given twice: give each model once.")
     need_torch()
-    change = find_change(perturbation)
+    change = find_change(perturbation, fill=fill, interpolation=interpolation, padding=padding, mask=mask)
     dataset, data = reading.load()
     if sheet is not None and not dataset.is_image:
         raise UsageError(f"--sheet shows images, and {dataset.name} has none.")
     where = read_layer(layer)
     networks = network or NetworkReading()
     loaded = networks.load(models, data, where)
-    curves = measure_all(
-        loaded,
-        data,
-        change,
-        layer=where,
-        magnitudes=list(magnitudes) or None,
-        examples=examples,
-        batch=networks.batch,
-        device=networks.place,
-        precision=precision,
-        fill=fill,
-        padding=padding,
-        mask=mask,
-        interpolation=interpolation,
-        signs=signs,
-        rng=seed,
-    )
+    from curvewise.response.networks.measurement import measure_responses
+    from curvewise.response.networks.trial import Execution
+
+    with quietly(), progress_share(change.name) as progress:
+        curves = measure_responses(
+            {name: file.model for name, file in loaded.items()},
+            data,
+            change,
+            layer=where,
+            magnitudes=list(magnitudes) or None,
+            examples=examples,
+            signs=signs,
+            device=Execution(networks.place, networks.batch, precision),
+            rng=seed,
+            progress=progress,
+        )
     met = show_responses(page, curves, level, fail_if)
     if save is not None:
         save_curves(save, curves)
     if sheet is not None:
-        look = {"fill": fill, "interpolation": interpolation, "rng": seed}
-        save_plot(sheet, lambda: draw_sheet(dataset, data, change, magnitudes, **look))
+        save_plot(sheet, lambda: draw_sheet(dataset, data, change, magnitudes, seed))
     save_plot(drawing.plot if drawing else None, lambda: draw_curves(curves, level))
     return page.close(GATE if met else 0)
 
@@ -374,35 +395,34 @@ class CorpusReading:
     allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, source: str, signs: dict[str, int | None], shelf: bool) -> ModelCorpus:
-        """Read the models; ``signs`` has the measures asked for, and their orientations."""
+        """Read the models; ``signs`` has the measures to judge, and their orientations."""
+        from curvewise.reading.files import read_table
         from curvewise.response.load import load_corpus
 
         # The competition's layout says itself which measures there are.
         laid_out = Path(source).is_dir() or Path(source).suffix == ".json"
-        with worded():
-            usual = _on_shelf(source) if shelf else {}
-            corpus = load_corpus(
-                source,
-                gap=self.gap,
-                hyperparameters=self.hyperparameter or None,
-                measures=None if laid_out else list(signs) or None,
-                orientation={k: v for k, v in usual.items() if not signs or k in signs},
-                task=self.task,
-                train_accuracy=self.train_accuracy,
-                unit=self.unit,
-                predictions=self.predictions,
-                allow_large=self.allow_large,
+        usual = _known_orientations(read_table(Path(source)).columns) if shelf and not laid_out else {}
+        columns = {"gap": self.gap, "task": self.task, "train_accuracy": self.train_accuracy}
+        corpus = load_corpus(
+            source,
+            columns={role: name for role, name in columns.items() if name is not None},
+            hyperparameters=self.hyperparameter or None,
+            measures=None if laid_out else list(signs) or None,
+            orientation={k: v for k, v in usual.items() if not signs or k in signs},
+            unit=self.unit,
+            predictions=self.predictions,
+            allow_large=self.allow_large,
+        )
+        known = {name: sign for name, sign in signs.items() if sign is not None}
+        usual = _known_orientations(corpus.measures) if shelf else {}
+        if shelf and not usual:
+            note(
+                "--shelf: no column is called as a measure of curvewise response measures, "
+                "so no direction is taken from there"
             )
-            known = {name: sign for name, sign in signs.items() if sign is not None}
-            usual = _usual(corpus) if shelf else {}
-            if shelf and not usual:
-                note(
-                    "--shelf: no column is called as a measure of curvewise response measures, "
-                    "so no direction is taken from there"
-                )
-            told = {name: sign for name, sign in {**usual, **known}.items() if name in corpus.measures}
-            values = {name: corpus.measures[name] for name in told}
-            corpus = corpus.with_measures(values, {**corpus.orientation, **told})
+        held = {name: sign for name, sign in {**usual, **known}.items() if name in corpus.measures}
+        values = {name: corpus.measures[name] for name in held}
+        corpus = corpus.with_measures(values, {**corpus.orientation, **held})
         note("; ".join(corpus.notes))
         return corpus
 
@@ -462,7 +482,7 @@ def judge(
     models = (reading or CorpusReading()).load(corpus, signs, shelf)
     from curvewise.response.judgement import judge_measures
 
-    with quietly(), worded():
+    with quietly():
         result = judge_measures(
             models,
             list(signs) or None,
@@ -473,7 +493,7 @@ def judge(
         )
     show_judgement(page, result, mode)
     save_plot(scatter, lambda: draw_scatter(models, result, least_train_accuracy))
-    save_plot(drawing.plot if drawing else None, lambda: draw_judgement(result))
+    save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
 
@@ -548,14 +568,38 @@ def perturbations(*, showing: Showing | None = None) -> int:
     """
     page = (showing or Showing()).page()
     need_torch()
-    show_perturbations(page)
+    from curvewise.response.networks.perturbations import PERTURBATIONS
+
+    found = list(PERTURBATIONS.values())
+    page.document = {
+        "type": "Perturbations",
+        "perturbations": [
+            {
+                "name": p.name,
+                "of": p.of,
+                "pairs": p.pairs,
+                "unit": p.unit,
+                "low": p.low,
+                "high": p.high,
+                "usual": list(p.usual),
+                "coloured": p.coloured,
+            }
+            for p in found
+        ],
+    }
+    columns = {
+        "perturbation": [p.name for p in found],
+        "of": ["colour images" if p.coloured else p.of for p in found],
+        "magnitudes in": [p.unit for p in found],
+        "from": [f"{p.low:g}" for p in found],
+        "to": [f"{p.high:g}" for p in found],
+        "by default": [_range(p.usual, below=p.pairs == "inter") for p in found],
+    }
+    page.table("Perturbations", columns, None)
     return page.close()
 
 
 # Networks and examples in: what the commands of ``curvewise response`` share.
-
-TRIED = 16
-"""Examples that a network is tried on before it is measured."""
 
 
 def _numbers(values: Sequence[float]) -> str:
@@ -564,7 +608,7 @@ def _numbers(values: Sequence[float]) -> str:
 
 
 def _statistics(x: NDArray[Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and spread of each feature, or of each channel from 0 to 1; 1 where nothing varies."""
+    """Mean and standard deviation of each feature, or of each channel from 0 to 1; 1 where nothing varies."""
     import numpy as np
 
     if x.ndim == 2:
@@ -579,26 +623,21 @@ def _statistics(x: NDArray[Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
 
 
-# Networks measured: the calls behind ``curvewise response measure`` and ``measures``.
-
-SHEET_COLUMNS = 7
-
-
-def find_change(name: str) -> Any:
-    """A perturbation by its name, or a function out of a module."""
+def find_change(name: str, **options: Any) -> Any:
+    """Find a perturbation by its name, or a function in a module."""
     from curvewise.nn.own_code import find_function
     from curvewise.response.networks.perturbations import find_perturbation
 
     try:
         made: Any = find_function("perturbation", name, Path()) if ":" in name else name
-        return find_perturbation(made)
+        return find_perturbation(made, **options)
     except InputError as error:
-        raise UsageError(as_options(str(error))) from error
+        raise UsageError(in_options(error.message)) from error
 
 
 @contextmanager
-def bar(text: str) -> Iterator[Any]:
-    """A bar on stderr, moved by telling it the share that is done."""
+def progress_share(text: str) -> Iterator[Any]:
+    """Show a bar on stderr; yield a function that is called with the share done."""
     from curvewise.progress import progress_bar
 
     done = 0.0
@@ -623,8 +662,9 @@ def compute_measures(
     beside: Mapping[str, str | None],
     seed: int,
 ) -> dict[str, ModelMeasures]:
-    """The measures of each network; ``beside``: files of initial weights and of a twin."""
+    """Compute the measures of each network; ``beside`` names files of initial weights and of a twin."""
     from curvewise.response.networks.measures import measure_model
+    from curvewise.response.networks.trial import Execution
 
     loaded = network.load(files, data, layer)
     closed = next((f for f in loaded.values() if not f.kind.startswith("weights")), None)
@@ -638,18 +678,16 @@ def compute_measures(
         for key, file in beside.items()
         if file is not None
     }
-    if network.batch is not None:
-        more["batch"] = network.batch
     found = {}
     for name, file in loaded.items():
-        with quietly(), worded(), bar(name) as progress:
+        with quietly(), progress_share(name) as progress:
             found[name] = measure_model(
                 file.model,  # type: ignore[arg-type]
                 data,
                 measures,
                 layer=layer,
                 examples=examples,
-                device=network.place,
+                device=Execution(network.place, network.batch),
                 rng=seed,
                 progress=progress,
                 name=name,
@@ -658,21 +696,8 @@ def compute_measures(
     return found
 
 
-def measure_all(
-    loaded: Mapping[str, ModelFile], data: Examples, change: Any, **options: Any
-) -> dict[str, ResponseCurve]:
-    """The curve of each network, all on the same examples and the same draws."""
-    from curvewise.response.networks.measurement import measure_responses
-
-    with quietly(), worded(), bar(change.name) as progress:
-        found: dict[str, ResponseCurve] = measure_responses(
-            {name: file.model for name, file in loaded.items()}, data, change, progress=progress, **options
-        )
-    return found
-
-
 def draw_curves(curves: Mapping[str, ResponseCurve], level: float) -> Any:
-    """One curve with its cumulative accuracy, or several in one picture."""
+    """Draw one curve with its cumulative accuracy, or several in one picture."""
     from curvewise.response.plot.curves import plot_response, plot_responses
 
     if len(curves) == 1:
@@ -680,62 +705,40 @@ def draw_curves(curves: Mapping[str, ResponseCurve], level: float) -> Any:
     return plot_responses(dict(curves), level=level)
 
 
-def draw_sheet(dataset: Dataset, data: Examples, change: Any, magnitudes: Sequence[float], **options: Any) -> Any:
-    """A few examples at magnitudes of the usual range, or at some of those asked for."""
+def draw_sheet(dataset: Dataset, data: Examples, change: Any, magnitudes: Sequence[float], seed: int) -> Any:
+    """Draw a few examples at magnitudes of the usual range, or at some of those given."""
     import numpy as np
 
     from curvewise.response.plot.sheet import plot_perturbed
 
     places = np.linspace(0, len(magnitudes) - 1, min(len(magnitudes), SHEET_COLUMNS))
     shown = np.sort(np.array(magnitudes))[places.round().astype(int)] if magnitudes else None
-    with worded():
-        return plot_perturbed(data, change, shown, classes=dataset.classes, **options)
+    return plot_perturbed(data, change, shown, classes=dataset.classes, rng=seed)
 
 
 def show_responses(page: Page, curves: Mapping[str, ResponseCurve], level: float, gates: Sequence[str]) -> bool:
-    """Print one curve, or several and how they compare; tell whether a gate holds."""
+    """Print one curve, or several and how they compare; return True if a gate holds."""
     if len(curves) == 1:
         show_curve(page, next(iter(curves.values())), level)
         return False
     show_curves(page, curves, level)
-    found = compare_all(curves, level)
+    from curvewise.response.comparison import compare_responses
+
+    with quietly():
+        found = [compare_responses(a, b, level=level) for a, b in combinations(curves.values(), 2)]
     page.document["comparisons"] = [result.to_dict() for result in found]
     if len(found) == 1:
         page.say(sentences(found[0]), style="bold")
     show_pairs(page, found, level)
-    warn_each([f"{c.a}, {c.b}: {w}" for c in found for w in c.all_warnings])
+    warn_each([prefix(f"{c.a}, {c.b}: ", w) for c in found for w in c.all_warnings])
     verdict = {"a better": "better", "b better": "worse"}.get(found[0].verdict, "undecided")
     if verdict in gates:
         warn(f"--fail-if {verdict} holds: exit status {GATE}.")
     return verdict in gates
 
 
-def compare_all(curves: Mapping[str, ResponseCurve], level: float) -> list[ResponseComparison]:
-    """Every two models, the earlier one against the later."""
-    from curvewise.response.comparison import compare_responses
-
-    with quietly():
-        return [compare_responses(a, b, level=level) for a, b in combinations(curves.values(), 2)]
-
-
-# Corpora of models in, judgements of measures out: what is behind ``curvewise response judge``.
-
-VALUES = {
-    "corrected": ("cmi", "CMI × 100"),
-    "pgdl": ("pgdl", "CMI × 100 as in the competition"),
-    "kendall": ("kendall", "Kendall's τ"),
-    "granulated": ("granulated", "granulated Kendall's τ"),
-    "pearson": ("pearson", "Pearson's r"),
-    "spearman": ("spearman", "Spearman's ρ"),
-}
-"""What can be shown: its name in a judgement, and in words."""
-
-SCATTERED = 6
-"""Measures that are drawn against the gap."""
-
-
 def read_measures(words: Sequence[str]) -> dict[str, int | None]:
-    """Measures by name, with 1 or -1 where the direction is told.
+    """Read measures by name, with 1 or -1 where the direction is given.
 
     >>> read_measures(["gi:+", "pal:-", "norm"])
     {'gi': 1, 'pal': -1, 'norm': None}
@@ -744,26 +747,15 @@ def read_measures(words: Sequence[str]) -> dict[str, int | None]:
     return {w.removesuffix(w[-2:]) if w[-2:] in signs else w: signs.get(w[-2:]) for w in words}
 
 
-def _on_shelf(source: str) -> dict[str, int]:
-    """Orientations of a table's columns that are called as measures on the shelf."""
-    from curvewise.learning.load import read_source
+def _known_orientations(names: Iterable[str]) -> dict[str, int]:
+    """Orientations of names that are measures of `curvewise response measures`."""
     from curvewise.response.networks.measures import MEASURES
 
-    if Path(source).is_dir() or Path(source).suffix == ".json":
-        return {}
-    columns = read_source(Path(source)).columns
-    return {name: MEASURES[name].orientation for name in columns if name in MEASURES}
-
-
-def _usual(corpus: ModelCorpus) -> dict[str, int]:
-    """Orientations of measures that are called as those on the shelf."""
-    from curvewise.response.networks.measures import MEASURES
-
-    return {name: MEASURES[name].orientation for name in corpus.measures if name in MEASURES}
+    return {name: MEASURES[name].orientation for name in names if name in MEASURES}
 
 
 def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
-    """Print how well each measure tells the gap."""
+    """Print how well each measure predicts the gap."""
     value, words = VALUES[mode]
     page.document = result.to_dict()
     page.say(sentences(result))
@@ -783,20 +775,13 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
 
 
 def ordered(result: MeasureJudgement, value: str) -> list[str]:
-    """Names of the measures, the best first."""
+    """Sort the names of the measures, the best first."""
     scores = {name: result.row(name).value(value) for name in result.measures}
     return sorted(scores, key=lambda name: -scores[name] if scores[name] == scores[name] else 2.0)
 
 
-def draw_judgement(result: MeasureJudgement) -> Any:
-    """Every measure with its interval, the best on top."""
-    from curvewise.response.plot.measures import plot_judgement
-
-    return plot_judgement(result)
-
-
 def draw_scatter(corpus: ModelCorpus, result: MeasureJudgement, least: float | None) -> Any:
-    """The best measures against the gap, a panel for each task."""
+    """Draw the best measures against the gap, a panel for each task."""
     from curvewise.response.plot.measures import plot_measures
 
     best = ordered(result, "cmi")[:SCATTERED]
@@ -832,24 +817,9 @@ def _details(result: MeasureJudgement, value: str) -> dict[str, list[Any]]:
 
 
 def _shown(value: str, scores: Iterable[float], digits: int = 2) -> list[str]:
-    """Information times 100, as the competition has it; correlations as they are."""
+    """Write information times 100, as the competition does; correlations as they are."""
     factor = 100 if value in ("cmi", "pgdl") else 1
     return [f"{factor * score:.{digits}f}" if score == score else "–" for score in scores]
-
-
-# Curves, measures and perturbations out: tables on stdout, curves into files.
-
-MOST_PAIRS = 20
-"""Pairs of models that are shown; --json has all of them."""
-
-SCORES = {
-    "clean_accuracy": "clean accuracy",
-    "mean_accuracy": "mean accuracy",
-    "gi": "Gi",
-    "gi_relative": "relative Gi",
-    "pal": "Pal",
-}
-"""Scores of a curve and what they are called in tables."""
 
 
 def show_curve(page: Page, curve: ResponseCurve, level: float) -> None:
@@ -867,10 +837,9 @@ def show_curve(page: Page, curve: ResponseCurve, level: float) -> None:
     }
     page.table(f"Accuracy at each magnitude ({level:.0%} intervals)", columns, None)
     scores = curve.scores(level)
-    shown = [_write(key, i.estimate) for key, i in scores.items()]
     rows = {
         "score": [SCORES[key] for key in scores],
-        "estimate": shown,
+        "estimate": [_write(key, i.estimate) for key, i in scores.items()],
         "low": [_write(key, i.low) for key, i in scores.items()],
         "high": [_write(key, i.high) for key, i in scores.items()],
     }
@@ -891,9 +860,8 @@ def show_curves(page: Page, curves: Mapping[str, ResponseCurve], level: float) -
         "Pal": [_rounded(scores[name]["pal"], 2) for name in order],
     }
     first = next(iter(curves.values()))
-    where = "the input" if first.layer == "input" else f"layer {first.layer}"
-    page.table(f"Response to {first.perturbation} at {where} ({level:.0%} intervals)", columns, None)
-    warn_each([f"{name}: {w}" for name, c in curves.items() for w in c.all_warnings])
+    page.table(f"Response to {first.perturbation} at {first.where} ({level:.0%} intervals)", columns, None)
+    warn_each([prefix(f"{name}: ", w) for name, c in curves.items() for w in c.all_warnings])
 
 
 def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) -> None:
@@ -911,7 +879,7 @@ def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) ->
         "difference": [_write(key, c.differences[key].estimate) for _, c, key in rows],
         "low": [_write(key, c.differences[key].low) for _, c, key in rows],
         "high": [_write(key, c.differences[key].high) for _, c, key in rows],
-        "p": [_chance(c.pvalues[key]) for _, c, key in rows],
+        "p": ["–" if p != p else "< 1e-12" if p < 1e-12 else f"{p:.2g}" for p in (c.pvalues[k] for _, c, k in rows)],
     }
     page.table(f"{title} ({level:.0%} intervals)", columns, None)
 
@@ -932,9 +900,7 @@ def save_curves(path: Path, curves: Mapping[str, ResponseCurve]) -> None:
 
 
 def show_measures(page: Page, found: Mapping[str, ModelMeasures]) -> None:
-    """Print what the measures of networks are."""
-    from curvewise.text import format_number
-
+    """Print the measures of networks."""
     page.document = {"type": "Measures", "models": {name: result.to_dict() for name, result in found.items()}}
     for result in found.values():
         page.say(sentences(result), close=True)
@@ -946,11 +912,11 @@ def show_measures(page: Page, found: Mapping[str, ModelMeasures]) -> None:
         columns[model] = ["–" if v != v else format_number(v) for v in values]
     columns["larger gap if"] = [_higher(signs[key]) for key in names]
     page.table("Measures", columns, None)
-    warn_each([f"{name}: {w}" for name, result in found.items() for w in result.all_warnings])
+    warn_each([prefix(f"{name}: ", w) for name, result in found.items() for w in result.all_warnings])
 
 
 def show_shelf(page: Page) -> None:
-    """Print which measures there are."""
+    """List the measures."""
     from curvewise.response.networks.measures import MEASURES
 
     shelf = list(MEASURES.values())
@@ -974,38 +940,6 @@ def show_shelf(page: Page) -> None:
     page.table("Measures of a network that may go with its generalisation gap", columns, None)
 
 
-def show_perturbations(page: Page) -> None:
-    """Print which perturbations there are."""
-    from curvewise.response.networks.perturbations import PERTURBATIONS
-
-    found = list(PERTURBATIONS.values())
-    page.document = {
-        "type": "Perturbations",
-        "perturbations": [
-            {
-                "name": p.name,
-                "of": p.of,
-                "pairs": p.pairs,
-                "unit": p.unit,
-                "low": p.low,
-                "high": p.high,
-                "usual": list(p.usual),
-                "coloured": p.coloured,
-            }
-            for p in found
-        ],
-    }
-    columns = {
-        "perturbation": [p.name for p in found],
-        "of": ["colour images" if p.coloured else p.of for p in found],
-        "magnitudes in": [p.unit for p in found],
-        "from": [f"{p.low:g}" for p in found],
-        "to": [f"{p.high:g}" for p in found],
-        "by default": [_range(p.usual, p.pairs == "inter") for p in found],
-    }
-    page.table("Perturbations", columns, None)
-
-
 def _range(ends: Sequence[float], below: bool = False) -> str:
     low, high = ends
     return f"±{high:g}" if low == -high else f"{low:g} … {'<' if below else ''}{high:g}"
@@ -1025,29 +959,14 @@ def _rounded(interval: Interval, digits: int) -> Interval:
 
 
 def _write(score: str, value: float) -> str:
-    """Accuracies as percentages, scores with four digits."""
-    from curvewise.text import format_number
-
+    """Write accuracies as percentages, scores with four digits."""
     if value != value:
         return "–"
     return f"{value:.2%}" if "accuracy" in score else format_number(value)
 
 
-def _chance(p: float) -> str:
-    return "–" if p != p else "< 1e-12" if p < 1e-12 else f"{p:.2g}"
-
-
-# Words of the command line for ``curvewise response``: values of options, messages, checks.
-
-_ARGUMENTS = (
-    "data|seed|layer|perturbation|magnitudes|examples|batch|device|precision|mean|std|fill|"
-    "interpolation|padding|mask|signs|factory|gap|hyperparameters|measures|task|least_train_accuracy|mode|permutations|level"
-)
-_OPTIONS = {"--hyperparameters": "--hyperparameter", "--measures": "--measure", "--architecture": "--factory"}
-
-
 def read_layer(text: str | None) -> str | int | None:
-    """A layer by its name, or the so-many-th activation; some names are numbers.
+    """Read a layer: its name, or the number of an activation; some names are numbers.
 
     >>> read_layer("1"), read_layer("layer1.0"), read_layer("name:1"), read_layer(None)
     (1, 'layer1.0', '1', None)
@@ -1068,39 +987,3 @@ def check_outputs(save: Path | None, sheet: Path | None, layer: str | None) -> N
     check_picture("--sheet", sheet)
     if sheet is not None and read_layer(layer) is not None:
         raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")
-
-
-@contextmanager
-def worded() -> Iterator[None]:
-    """Say with options what an error says with arguments."""
-    try:
-        yield
-    except UsageError:
-        raise
-    except InputError as error:
-        raise InputError(as_options(str(error))) from error
-
-
-@keeping_user_text
-def as_options(message: str) -> str:
-    """Say with options of ``curvewise response`` what a message says with Python arguments.
-
-    >>> as_options("layer='conv9' is not there. Pass examples=100, or mean= and std=.")
-    '--layer conv9 is not there. Pass --examples 100, or --mean and --std.'
-    >>> as_options("architecture='nets:make': put nets.py in the folder of the study.")
-    '--factory nets:make: put nets.py in the current folder.'
-    >>> as_options("say data.kind='features' or data.kind='tokens'.")
-    'say --data-option kind=features or --data-option kind=tokens.'
-    """
-    message = message.replace("the folder of the study", "the current folder")
-    message = re.sub(r"\bdata\.(path|name)=", "data=", message).replace("rng=", "seed=")
-    message = re.sub(r"\bdata\.(\w+)='?(\w*)'?", r"--data-option \1≡\2", message)
-    message = message.replace("=[…]", "=…")
-    message = re.sub(
-        rf"\b(architecture|{_ARGUMENTS})=(?:'([^']*)'|([^\s;,:]*[^\s;,:.])|(?=[\s;,:.]|$))",
-        lambda m: f"--{m[1].replace('_', '-')} {m[2] or m[3] or ''}".rstrip(),
-        message,
-    )
-    for name, option in _OPTIONS.items():
-        message = re.sub(rf"{name}\b", option, message)
-    return message.replace("≡", "=")  # which is no argument's, and must stay

@@ -1,4 +1,4 @@
-"""Two response curves against each other, in pairs of answers where both were asked the same."""
+"""Comparison of two response curves, in pairs of answers where both answered the same perturbed examples."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from scipy.special import ndtr, ndtri, stdtr
 
 from curvewise.errors import InputError
 from curvewise.response.curve import SCORES, ResponseCurve, answers_variance, linear_variance, quantile, score_slope
+from curvewise.text import arg
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 
-REACH = {"gi": 1.0, "mean_accuracy": 1.0}  # the largest difference there can be
+# The largest difference there can be.
+REACH = {"gi": 1.0, "mean_accuracy": 1.0}
 _CALLED = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
 
 
 @dataclass(frozen=True, eq=False)
 class ResponseComparison(Result):
-    """How the response of model a compares with that of model b.
+    """Differences between the scores of two response curves.
 
     Attributes
     ----------
     a, b : str
         Their names.
     paired : bool
-        Whether both answered the same perturbed examples, so that what is hard for both cancels.
+        Both answered the same perturbed examples, so that what is hard for both cancels.
     differences : dict of str to Interval
         Score of a minus score of b, for ``"gi"``, ``"pal"`` and ``"mean_accuracy"``; NaN where a
         score has no value.
@@ -57,11 +59,11 @@ class ResponseComparison(Result):
         return "b better" if gi.low > 0 else "undecided"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """A row for each score: difference, low, high, p-value."""
-        return {**interval_columns(self.differences), "p": list(self.pvalues.values())}
+        """Return a row for each score: difference, low, high, p-value."""
+        return {**interval_columns(self.differences), "pvalue": list(self.pvalues.values())}
 
     def summary(self) -> str:
-        """A few sentences."""
+        """Describe the result in a few sentences."""
         order = {
             "a better": f"{self.a} withstands the perturbation better than {self.b}",
             "b better": f"{self.b} withstands the perturbation better than {self.a}",
@@ -81,17 +83,17 @@ def compare_responses(
 ) -> ResponseComparison:
     """Compare two response curves: Gi-score, Pal-score and mean accuracy.
 
-    Curves that were measured with the same data and ``rng`` hold answers to the very same perturbed
-    examples. Their difference is then computed in pairs, which is much sharper than comparing two
-    intervals. Otherwise the curves are taken as independent.
+    Curves that were measured with the same data and ``rng`` hold answers to the same perturbed examples. Their
+    difference is then computed in pairs, which is much more precise than comparing two intervals. Otherwise the curves
+    are taken as independent.
 
     Parameters
     ----------
     a, b : ResponseCurve
         Of two models.
     paired : bool, optional
-        By default where magnitudes, examples and partners are known to be the same. True says that
-        the examples are the same where the curves do not tell.
+        By default where magnitudes, examples and partners are known to be the same. True declares that the examples are
+        the same where the curves do not record it.
     level : float
         Coverage of the intervals.
 
@@ -102,8 +104,7 @@ def compare_responses(
     Raises
     ------
     InputError
-        If the curves are of different perturbations or ranges, or ``paired=True`` and they cannot
-        be paired.
+        If the curves are of different perturbations or ranges, or ``paired=True`` and they cannot be paired.
 
     Examples
     --------
@@ -117,78 +118,65 @@ def compare_responses(
     _check_comparable(a, b)
     why = _unlike(a, b)
     if paired and why is not None:
-        raise InputError(f"paired=True, but the two curves differ in {why}: leave paired out.")
-    told = "sample" in a.settings and a.settings["sample"] == b.settings.get("sample")
-    together = why is None and (told if paired is None else paired)
+        raise InputError(f"{arg('paired', True)}, but the two curves differ in {why}: leave paired out.")
+    recorded = "sample" in a.settings and a.settings["sample"] == b.settings.get("sample")
+    together = why is None and (recorded if paired is None else paired)
+    # The variance of counts alone is known; that of single answers is estimated from so many examples.
+    degrees = math.inf
+    if a.hits is not None and b.hits is not None:
+        degrees = float(max(min(a.hits.shape[1], b.hits.shape[1]) - 1, 1))
+    # Answers at one magnitude that share no example.
+    apart = int(a.total.min()) // (1 if a.partners is None else 2)
     slopes = {score: (score_slope(a, score), score_slope(b, score)) for score in SCORES}
     differences, pvalues = {}, {}
     for score, (left, right) in slopes.items():
         found = getattr(a, score) - getattr(b, score)
-        spread = math.sqrt(_variance(a, b, left, right, together))
+        spread = math.sqrt(difference_variance(a, b, left, right, together))
         if together and spread <= 1e-12 * (1 + abs(found)):
             reach = max(float(left[left > 0].sum()), float(-left[left < 0].sum()))
-            tested = _alike(found, _apart(a), reach, level)
+            interval, pvalues[score] = _alike(found, apart, reach, level)
         else:
-            tested = _tested(found, spread, _degrees(a, b), level)
-        interval, pvalues[score] = tested
-        differences[score] = _within(interval, REACH.get(score, math.inf))
-    return ResponseComparison(
-        *_names(a, b),
-        together,
-        differences,
-        pvalues,
-        _correlation(a, b, *slopes["gi"]) if together else 0.0,
-        level,
-        tuple(_doubts(a, b)),
-    )
+            interval, pvalues[score] = _tested(found, spread, degrees, level)
+        most = REACH.get(score, math.inf)
+        low, high = (float(np.clip(end, -most, most)) for end in (interval.low, interval.high))
+        differences[score] = replace(interval, low=low, high=high)
+    correlation = 0.0
+    if together:
+        one, other = linear_variance(slopes["gi"][0], a), linear_variance(slopes["gi"][1], b)
+        both = difference_variance(a, b, *slopes["gi"], together=True)
+        correlation = (one + other - both) / (2 * math.sqrt(one * other)) if one * other > 0 else math.nan
+    names = (a.model, b.model) if a.model != b.model else (f"{a.model} (a)", f"{b.model} (b)")
+    return ResponseComparison(*names, together, differences, pvalues, correlation, level, tuple(_doubts(a, b)))
 
 
-def _variance(a: ResponseCurve, b: ResponseCurve, left: FloatArray, right: FloatArray, together: bool) -> float:
-    """Variance of left · accuracy of a minus right · accuracy of b."""
-    if not together:
+def difference_variance(
+    a: ResponseCurve, b: ResponseCurve, left: FloatArray, right: FloatArray, together: bool
+) -> float:
+    """Variance of left · accuracy of a minus right · accuracy of b; ``together`` if the answers are paired."""
+    if not together or a.hits is None or b.hits is None:
         return linear_variance(left, a) + linear_variance(right, b)
-    assert a.hits is not None
-    assert b.hits is not None
     answers = left[:, None] * a.hits - right[:, None] * b.hits
     return answers_variance(np.ones(len(left)), answers, a.partners)
 
 
-def _correlation(a: ResponseCurve, b: ResponseCurve, left: FloatArray, right: FloatArray) -> float:
-    one, other = linear_variance(left, a), linear_variance(right, b)
-    both = _variance(a, b, left, right, together=True)
-    return (one + other - both) / (2 * math.sqrt(one * other)) if one * other > 0 else math.nan
-
-
-def _degrees(a: ResponseCurve, b: ResponseCurve) -> float:
-    """Of freedom of a spread; that of counts alone is known."""
-    if a.hits is None or b.hits is None:
-        return math.inf
-    return float(max(min(a.hits.shape[1], b.hits.shape[1]) - 1, 1))
-
-
-def _apart(curve: ResponseCurve) -> int:
-    """How many answers at one magnitude share no example."""
-    count = int(curve.total.min())
-    return count if curve.partners is None else count // 2
-
-
 def _tested(difference: float, spread: float, degrees: float, level: float) -> tuple[Interval, float]:
-    """A t test."""
+    """Return interval and p-value of a t test."""
     half = quantile(level, degrees) * spread
     interval = Interval(difference, difference - half, difference + half, level)
     if math.isnan(difference) or math.isnan(spread):
         return interval, math.nan
     if spread == 0:  # a score that no answer changes, as Pal of two magnitudes
         return interval, 1.0 if abs(difference) < 1e-9 else 0.0
-    return interval, _two_sided(abs(difference) / spread, degrees)
+    statistic = -abs(difference) / spread
+    return interval, float(2 * (ndtr(statistic) if math.isinf(degrees) else stdtr(degrees, statistic)))
 
 
 def _alike(difference: float, count: int, reach: float, level: float) -> tuple[Interval, float]:
-    """Where each of so many examples makes the same difference, which shows no spread.
+    """Return interval and p-value where each of so many examples makes the same difference, without spread.
 
-    By the sign test, with the interval of a t test of the same p-value. Of no difference at all,
-    up to the largest share of examples that a sample may well hold none of; ``reach`` is how much
-    a score changes if all examples do.
+    The p-value is that of the sign test, the interval that of a t test with the same p-value. For no difference at all
+    the interval reaches the largest share of examples that a sample of this size may miss; ``reach`` is the change of
+    the score if all examples change.
     """
     times = quantile(level, math.inf)
     if abs(difference) < 1e-12:
@@ -202,19 +190,8 @@ def _alike(difference: float, count: int, reach: float, level: float) -> tuple[I
     return Interval(difference, difference - half, difference + half, level), p
 
 
-def _within(interval: Interval, reach: float) -> Interval:
-    """The interval, which ends where differences do."""
-    low, high = (float(np.clip(end, -reach, reach)) for end in (interval.low, interval.high))
-    return replace(interval, low=low, high=high)
-
-
-def _two_sided(statistic: float, degrees: float) -> float:
-    """p-value of Student's t, or of a normal one."""
-    return float(2 * (ndtr(-statistic) if math.isinf(degrees) else stdtr(degrees, -statistic)))
-
-
 def _unlike(a: ResponseCurve, b: ResponseCurve) -> str | None:
-    """What keeps the answers of two curves from being paired; None if nothing does."""
+    """Return what prevents the answers of two curves from being paired; None if nothing does."""
     if a.hits is None or b.hits is None:
         return "what is known: one of them has no single answers"
     if not np.array_equal(a.magnitude, b.magnitude):
@@ -246,7 +223,7 @@ def _check_comparable(a: ResponseCurve, b: ResponseCurve) -> None:
 
 
 def _doubts(a: ResponseCurve, b: ResponseCurve) -> list[str]:
-    """What makes the scores of two curves hard to compare."""
+    """Return warnings about scores that are hard to compare."""
     found = []
     if a.layer != b.layer:
         found.append(
@@ -256,8 +233,3 @@ def _doubts(a: ResponseCurve, b: ResponseCurve) -> list[str]:
     if not np.array_equal(a.magnitude, b.magnitude):
         found.append("The curves were measured at different magnitudes, and are not paired.")
     return found
-
-
-def _names(a: ResponseCurve, b: ResponseCurve) -> tuple[str, str]:
-    """Names that differ."""
-    return (a.model, b.model) if a.model != b.model else (f"{a.model} (a)", f"{b.model} (b)")

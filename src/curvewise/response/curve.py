@@ -1,4 +1,8 @@
-"""What a network answers at each magnitude of a perturbation, and scores with their intervals."""
+"""Response curves: accuracy at each magnitude of a perturbation, and scores with their intervals.
+
+Every score is linear in the accuracies, or a ratio of two that are, so that its variance over samples of examples is
+closed-form: no resampling is needed.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,9 @@ from curvewise.response.scores import check_magnitudes, cumulative_accuracy, fol
 from curvewise.types.results import Interval, Result, check_level, plain
 from curvewise.types.units import FloatArray, as_floats
 
+SCORES = ("gi", "pal", "mean_accuracy")
+"""Scores that models are compared by."""
+
 
 @dataclass(frozen=True, eq=False)
 class ResponseCurve(Result):
@@ -30,15 +37,15 @@ class ResponseCurve(Result):
     clean_correct, clean_total : int
         The same without any perturbation; total 0 where it was not measured.
     model, perturbation, layer, unit : str
-        Of what; ``layer`` is ``"input"`` or a submodule's name, ``unit`` that of magnitudes.
+        Names; ``layer`` is ``"input"`` or a submodule's name, ``unit`` that of magnitudes.
     signs : {"fold", "keep"}
         How the scores take negative magnitudes, see :func:`gi_score`.
     hits : ndarray of bool, shape (M, N), optional
-        Which examples were answered rightly; the same N at every magnitude.
+        Right answers by example; the same N at every magnitude.
     partners : ndarray of int, shape (M, N), optional
-        With which example each was mixed, for perturbations of pairs.
+        Position of the partner that each example was mixed with, for perturbations of pairs.
     settings : dict
-        How it was measured: examples, seed, device, precision, …
+        Settings of the measurement: examples, seed, device, precision, …
     """
 
     magnitude: FloatArray
@@ -58,7 +65,7 @@ class ResponseCurve(Result):
 
     @classmethod
     def from_counts(cls, magnitude: ArrayLike, correct: ArrayLike, total: ArrayLike, **about: Any) -> ResponseCurve:
-        """A curve from counts that came from anywhere.
+        """Make a curve from counts that came from anywhere.
 
         Without knowing which examples were right, intervals take the magnitudes as measured on
         different examples.
@@ -97,7 +104,7 @@ class ResponseCurve(Result):
 
     @property
     def where(self) -> str:
-        """Where the perturbation is, in words."""
+        """Place of the perturbation, in words."""
         return place_in_words(self.layer)
 
     @property
@@ -187,7 +194,7 @@ class ResponseCurve(Result):
         return score_interval(self, "mean_accuracy", level)
 
     def scores(self, level: float = 0.95) -> dict[str, Interval]:
-        """Every score with its interval."""
+        """Return every score with its interval."""
         return {
             "gi": self.gi_interval(level),
             "gi_relative": self.gi_relative_interval(level),
@@ -197,7 +204,7 @@ class ResponseCurve(Result):
         }
 
     def columns(self) -> dict[str, Any]:
-        """A row for each magnitude."""
+        """Return a row for each magnitude."""
         low, high = self.accuracy_interval()
         return {
             "magnitude": self.magnitude,
@@ -209,13 +216,13 @@ class ResponseCurve(Result):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the single answers, ready for JSON."""
+        """Return all but the single answers, ready for JSON."""
         found = super().to_dict()
         del found["hits"], found["partners"]
         return found | {"scores": plain(self.scores()), "accuracy": plain(self.accuracy)}
 
     def summary(self) -> str:
-        """A few sentences."""
+        """Describe the result in a few sentences."""
         gi, pal = self.gi_interval(), self.pal_interval()
         first, last = self.magnitude[0], self.magnitude[-1]
         clean = self.clean_accuracy
@@ -229,7 +236,7 @@ class ResponseCurve(Result):
 
 
 def place_in_words(layer: str) -> str:
-    """The input, or which layer.
+    """Write "the input" or the name of the layer.
 
     >>> place_in_words("input"), place_in_words("conv1")
     ('the input', 'layer conv1')
@@ -237,36 +244,25 @@ def place_in_words(layer: str) -> str:
     return "the input" if layer == "input" else f"layer {layer}"
 
 
-# Variance of what is linear in a network's answers, over samples of examples.
-
-SCORES = ("gi", "pal", "mean_accuracy")
-"""Scores that models are compared by."""
-
-
 def score_slope(curve: ResponseCurve, score: str) -> FloatArray:
-    """How much a score changes with the accuracy at each magnitude; NaN where it has no value."""
+    """Derivative of a score by the accuracy at each magnitude; NaN where it has no value."""
     known = (*SCORES, "gi_relative")
     if score not in known:
-        raise InputError(f"score={score!r}: use one of {', '.join(map(repr, known))}.")
+        raise InputError(f"use one of {', '.join(map(repr, known))}.", argument="score", value=score)
     if score == "gi":
         return -gi_weights(curve.magnitude, curve.signs)
     if score == "mean_accuracy":
         return np.full(len(curve.magnitude), 1 / len(curve.magnitude))
     if score == "gi_relative":
-        return _relative_slope(curve)
+        clean = curve.clean_accuracy
+        if not clean > 0:
+            return np.full(len(curve.magnitude), np.nan)
+        # 1 − area / clean: the clean accuracy itself moves with the answers at magnitude 0.
+        slope: FloatArray = (1 - curve.gi) / clean**2 * (curve.magnitude == 0)
+        return slope - gi_weights(curve.magnitude, curve.signs) / clean
     above, below = pal_weights(curve.magnitude, signs=curve.signs)
     area = float(below @ curve.accuracy)
     return (above - curve.pal * below) / area if area > 0 else np.full(len(above), np.nan)
-
-
-def _relative_slope(curve: ResponseCurve) -> FloatArray:
-    """Of the relative Gi-score; the clean accuracy moves with the answers at magnitude 0."""
-    clean = curve.clean_accuracy
-    if not clean > 0:
-        return np.full(len(curve.magnitude), np.nan)
-    area = 1 - curve.gi
-    slope: FloatArray = area / clean**2 * (curve.magnitude == 0)
-    return slope - gi_weights(curve.magnitude, curve.signs) / clean
 
 
 def score_error(curve: ResponseCurve, score: str) -> float:
@@ -276,10 +272,10 @@ def score_error(curve: ResponseCurve, score: str) -> float:
 
 
 def _clean_variance(curve: ResponseCurve, score: str) -> float:
-    """What a clean accuracy that was measured apart adds to the variance of a score."""
+    """Variance that a separately measured clean accuracy adds to a score."""
     if score != "gi_relative" or (curve.magnitude == 0).any() or not curve.clean_total:
         return 0.0
-    # Answers to clean and perturbed examples rise together: as if independent is too wide.
+    # Taken as independent, which is conservative: answers to clean and perturbed examples rise together.
     clean = curve.clean_accuracy
     slope = (1 - curve.gi) / clean**2 if clean > 0 else math.nan
     return slope**2 * clean * (1 - clean) / curve.clean_total
@@ -288,9 +284,8 @@ def _clean_variance(curve: ResponseCurve, score: str) -> float:
 def score_interval(curve: ResponseCurve, score: str, level: float) -> Interval:
     """Interval of a score over samples of examples.
 
-    Wilson's, of as many independent answers as have the variance of the score: near a score that
-    is ideal the normal interval is far too narrow. A ratio may be better than ideal, so that its
-    interval is that of the delta method.
+    Wilson's, of as many independent answers as have the variance of the score: near an ideal score the normal interval
+    is far too narrow. A ratio may be better than ideal, so that its interval is that of the delta method.
     """
     estimate = float(getattr(curve, score))
     best, worst = _ends(curve, score)
@@ -302,7 +297,8 @@ def score_interval(curve: ResponseCurve, score: str, level: float) -> Interval:
     count = int(curve.total.min())
     times = quantile(level, count - 1 if curve.hits is not None else math.inf)
     if score in ("pal", "gi_relative"):
-        # An example more, and at least the share of examples that a sample may well hold none of.
+        # One example more in the variance, and at least the share of examples that a sample of this size may miss: a
+        # sample without failures would otherwise give an interval of no width.
         half = max(times * math.sqrt(variance + count**-2), times**2 / (count + times**2))
         low, high = lost - half, min(1.0, lost + half)
     else:
@@ -314,7 +310,7 @@ def score_interval(curve: ResponseCurve, score: str, level: float) -> Interval:
 
 
 def _ends(curve: ResponseCurve, score: str) -> tuple[float, float]:
-    """A score of a network that is always right, and of one that never is once perturbed."""
+    """Scores of a network that is always right, and of one that never is once perturbed."""
     if score != "pal":
         return (1.0, 0.0) if score == "mean_accuracy" else (0.0, 1.0)
     above, below = pal_weights(curve.magnitude, signs=curve.signs)
@@ -322,7 +318,7 @@ def _ends(curve: ResponseCurve, score: str) -> tuple[float, float]:
 
 
 def quantile(level: float, degrees: float) -> float:
-    """How many standard errors an interval reaches: Student's t, or normal."""
+    """Standard errors that an interval reaches on each side: Student's t, or normal."""
     upper = 0.5 + check_level(level) / 2
     return float(ndtri(upper) if math.isinf(degrees) else stdtrit(max(degrees, 1), upper))
 
@@ -336,10 +332,10 @@ def wilson(share: FloatArray, count: FloatArray | NDArray[np.int64], times: floa
 
 
 def effective_count(share: float, variance: float, examples: int) -> float:
-    """How many independent answers would have the variance of this share of all answers.
+    """Number of independent answers that have the variance of this share of all answers.
 
-    An example that is always right and one that never is are added first. So few failures, or
-    none, of which the variance tells little, count as if an example failed at every magnitude.
+    An example that is always right and one that never is are added first (Agresti and Coull's idea): where there are
+    few failures or none the variance says little, and they count as if an example failed at every magnitude.
 
     >>> effective_count(0.0, 0.0, 100)
     101.0
@@ -353,8 +349,8 @@ def effective_count(share: float, variance: float, examples: int) -> float:
 def linear_variance(weights: FloatArray, curve: ResponseCurve) -> float:
     """Variance of weights · accuracy, which is never 0.
 
-    Where single answers are known, an example counts with all its magnitudes together, and, mixed
-    pairs, with every pair that it is in. Otherwise the magnitudes are taken as independent.
+    Where single answers are known, an example counts with all its magnitudes together and, in mixed pairs, with every
+    pair that it is in. Otherwise the magnitudes are taken as independent.
     """
     p, n = curve.accuracy, curve.total
     # With all answers right (or wrong) a proportion shows no spread: one pseudo-answer more.
@@ -366,7 +362,7 @@ def linear_variance(weights: FloatArray, curve: ResponseCurve) -> float:
 
 
 def seen_variance(weights: FloatArray, curve: ResponseCurve) -> float:
-    """Variance of weights · accuracy as the answers show it; 0 where all are alike."""
+    """Variance of weights · accuracy as observed; 0 where all answers are alike."""
     if curve.hits is None:
         p = curve.accuracy
         return float(np.sum(weights**2 * p * (1 - p) / curve.total))
@@ -376,18 +372,18 @@ def seen_variance(weights: FloatArray, curve: ResponseCurve) -> float:
 def answers_variance(weights: FloatArray, answers: FloatArray, partners: NDArray[np.int64] | None) -> float:
     """Variance of ``weights · answers.mean(axis=1)`` over samples of examples.
 
-    Answers that share an example are not independent. Their products are added up over all such
-    pairs of answers (the dyadic form of the cluster-robust variance): by example, what each brings
-    in every pair it is in, less what is then counted twice, answers that share both examples.
+    Answers that share an example are not independent. Their products are added up over all such pairs of answers (the
+    dyadic form of the cluster-robust variance): for each example the sum over every pair it is in, squared, minus the
+    products of answers that share both examples, which are then counted twice.
 
     Parameters
     ----------
     weights : ndarray, shape (M,)
-        What each magnitude counts.
+        Weight of each magnitude.
     answers : ndarray, shape (M, N)
         Right (1) or wrong (0), or the difference of two such.
     partners : ndarray of int, shape (M, N), optional
-        With which example each was mixed.
+        Position of the partner that each example was mixed with.
     """
     count = answers.shape[1]
     parts = weights[:, None] * (answers - answers.mean(axis=1, keepdims=True))
@@ -395,26 +391,19 @@ def answers_variance(weights: FloatArray, answers: FloatArray, partners: NDArray
     if partners is None or not np.isfinite(alone):
         return alone
     own = np.broadcast_to(np.arange(count), partners.shape)
-    by_example = _sums(own, parts, count) + _sums(partners, parts, count)
+    by_example = sum(np.bincount(of.ravel(), weights=parts.ravel(), minlength=count) for of in (own, partners))
     _, pair = np.unique(np.minimum(own, partners) * count + np.maximum(own, partners), return_inverse=True)
     twice = np.bincount(pair.ravel(), weights=parts.ravel())
     shared = float(np.sum(by_example**2) - np.sum(twice**2))
-    # Around their own mean, answers that share an example (four in N do) vary too little.
+    # N - 4 instead of N - 1: deviations from their own mean are too small for answers that share an example with four
+    # in N others.
     shared /= count * max(count - 4, 1)
     return float(max(shared, alone))  # never less than with examples alone
 
 
-def _sums(places: NDArray[np.int64], parts: FloatArray, count: int) -> FloatArray:
-    """Sum of the parts at each place."""
-    return np.bincount(places.ravel(), weights=parts.ravel(), minlength=count).astype(np.float64)
-
-
-# How scores of a response curve, and the time it takes, depend on how many batches are used.
-
-
 @dataclass(frozen=True, eq=False)
 class ResponseSensitivity(Result):
-    """Scores over repeated samples of several sizes.
+    """Scores, and the time they take, over repeated samples of several sizes.
 
     Attributes
     ----------
@@ -425,11 +414,11 @@ class ResponseSensitivity(Result):
     values : dict of str to ndarray, shape (K, R)
         ``"gi"``, ``"pal"`` and ``"mean_accuracy"`` of every repeat.
     seconds : ndarray, shape (K, R)
-        What each curve took.
+        Time of each curve.
     expected : dict of str to ndarray, shape (K, R)
-        The standard error of each score that its own curve tells, from its closed-form interval.
+        The standard error of each score by its own curve, from its closed-form interval.
     model, perturbation, layer : str
-        Of what.
+        Names.
     """
 
     batches: NDArray[np.int64]
@@ -444,7 +433,7 @@ class ResponseSensitivity(Result):
 
     @classmethod
     def from_curves(cls, batch: int, curves: Mapping[int, Sequence[ResponseCurve]]) -> ResponseSensitivity:
-        """Put repeated curves together.
+        """Combine repeated curves.
 
         Parameters
         ----------
@@ -490,7 +479,7 @@ class ResponseSensitivity(Result):
         return found
 
     def columns(self) -> dict[str, Any]:
-        """A row for each number of batches."""
+        """Return a row for each number of batches."""
         found: dict[str, Any] = {"batches": self.batches, "examples": self.examples}
         for score in SCORES:
             found[score] = self.mean(score)
@@ -501,7 +490,7 @@ class ResponseSensitivity(Result):
         return found
 
     def summary(self) -> str:
-        """A few sentences."""
+        """Describe the result in a few sentences."""
         gi, spread, seconds = self.mean(), self.spread(), self.seconds.mean(axis=1)
         return (
             f"Gi-score of {self.model} under {self.perturbation} at "
@@ -512,5 +501,5 @@ class ResponseSensitivity(Result):
 
     def _of(self, score: str) -> FloatArray:
         if score not in self.values:
-            raise InputError(f"score={score!r}: use one of {', '.join(map(repr, SCORES))}.")
+            raise InputError(f"use one of {', '.join(map(repr, SCORES))}.", argument="score", value=score)
         return self.values[score]

@@ -1,29 +1,42 @@
-"""Judge measures of generalization on a corpus of trained models."""
+"""Judge measures of generalization on a corpus of trained models: which of them predict the gap."""
 
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.response import cmi as _pgdl
-from curvewise.response.cells import Codes, as_columns, pair_cells, shuffled_gaps, value_codes, varied
-from curvewise.response.cmi import Scored, clipped, jackknife_error, prepare, score_measures, tail
+from curvewise.response.cells import Codes, VariedHyperparameters, as_columns, pair_cells, shuffled_gaps, value_codes
+from curvewise.response.cmi import (
+    ConditioningSets,
+    InformationScores,
+    clipped_interval,
+    jackknife_error,
+    lowest_pgdl,
+    pgdl_scores,
+    upper_tail,
+)
 from curvewise.response.load import ModelCorpus
 from curvewise.stats.correlation import kendall, pearson, spearman
-from curvewise.tables import format_table
+from curvewise.tables import format_table, mark_best
+from curvewise.text import arg
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
-AT_ONCE = 2**23  # measures times pairs of models that are scored together
+# The name of this row in table 1 of Schiff et al. 2021.
+AVERAGE = "All Avg"
+VALUES = ("cmi", "pgdl", "kendall", "granulated", "pearson", "spearman")
+# Multiplied by 100 in tables, as the competition does.
+HUNDREDFOLD = ("cmi", "pgdl")
+# Measures times pairs of models that are scored together: 32 MB of single precision.
+AT_ONCE = 2**23
 
 
 def judge_measures(
@@ -36,20 +49,20 @@ def judge_measures(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> MeasureJudgement:
-    """Judge how well measures tell the generalization gap, task by task and on average.
+    """Judge how well measures predict the generalization gap, task by task and on average.
 
     Parameters
     ----------
     corpus : ModelCorpus
         Models with hyperparameters, gaps and measures.
     measures : sequence of str, optional
-        Which to judge; all by default.
+        Names of the measures to judge; all by default.
     least_train_accuracy : float, optional
         Leave out models with a lower training accuracy; Schiff et al. 2021 take 0.8.
     given : int
-        How many hyperparameters are held at a time in the conditional mutual information.
+        Number of hyperparameters held fixed at a time in the conditional mutual information.
     permutations : int
-        Draws of its null; 0 for none.
+        Draws of its null distribution; 0 for none.
     level : float
         Coverage of its interval.
     rng : int or Generator
@@ -58,21 +71,20 @@ def judge_measures(
     Returns
     -------
     MeasureJudgement
-        For each measure and task the conditional mutual information with its interval and null,
-        the competition's version of it, and rank and linear correlations. A measure with a
-        declared orientation is held to it; one without is as good in either direction.
+        For each measure and task the conditional mutual information with its interval and null distribution, the
+        competition's version of it, and rank and linear correlations. A measure with a declared orientation is held
+        to it; one without is as good in either direction.
 
     Warns
     -----
     CurvewiseWarning
-        If models are left out because they failed, or hyperparameters leave little to tell.
+        If models are left out because they failed, or hyperparameters leave little to predict.
 
     Notes
     -----
-    The interval is for the score that a very large corpus over the same hyperparameters would
-    give: the score, give or take Student's t times the jackknife's standard error over models.
-    The null deals what hyperparameters leave unexplained of the gap anew: its p-value is for
-    "this measure tells nothing that all hyperparameters together do not".
+    The interval is for the score that a very large corpus over the same hyperparameters would give: the score ±
+    Student's t times the jackknife's standard error over models. The null distribution permutes what hyperparameters
+    leave unexplained of the gap: its p-value is for "this measure says nothing beyond all hyperparameters together".
 
     Examples
     --------
@@ -94,14 +106,21 @@ def judge_measures(
     """
     if not isinstance(corpus, ModelCorpus):
         raise InputError(
-            f"corpus is a {type(corpus).__name__}: pass a ModelCorpus, which load_corpus reads "
-            "from a file or a DataFrame."
+            f"corpus is a {type(corpus).__name__}: pass a ModelCorpus, which load_corpus reads from a file or a "
+            "DataFrame."
         )
     check_level(level)
-    chosen = _chosen(corpus, measures)
-    corpus, notes = _trained(corpus, least_train_accuracy)
+    if isinstance(measures, str):
+        raise InputError(f"{arg('measures', measures)} is one text: give a list of names.")
+    chosen = list(corpus.measures if measures is None else dict.fromkeys(measures))
+    for name in chosen:
+        if name not in corpus.measures:
+            raise InputError(f"measures holds {name!r}, which is none of {list(corpus.measures)[:20]!r}.")
+    if not chosen:
+        raise InputError("corpus has no measures: add some with corpus.with_measures({…}).")
+    corpus, notes = well_trained(corpus, least_train_accuracy)
     generator = np.random.default_rng(rng)
-    rows: list[Judged] = []
+    rows: list[MeasureScores] = []
     alarms: list[str] = []
     for task, part in corpus.by_task().items():
         judge = _TaskJudge(task, part, given, permutations, level, generator)
@@ -113,8 +132,7 @@ def judge_measures(
         warnings.warn(text, CurvewiseWarning, stacklevel=2)
     tasks = corpus.task_names
     if len(tasks) > 1:
-        by_name = {name: [row for row in rows if row.measure == name] for name in chosen}
-        rows += [_average(own, level) for own in by_name.values()]
+        rows += [_average([row for row in rows if row.measure == name], level) for name in chosen]
     return MeasureJudgement(
         rows=tuple(rows),
         measures=tuple(chosen),
@@ -126,172 +144,9 @@ def judge_measures(
     )
 
 
-def _chosen(corpus: ModelCorpus, measures: Sequence[str] | None) -> list[str]:
-    if isinstance(measures, str):
-        raise InputError(f"measures={measures!r} is one text: give a list of names.")
-    chosen = list(corpus.measures if measures is None else dict.fromkeys(measures))
-    for name in chosen:
-        if name not in corpus.measures:
-            raise InputError(f"measures holds {name!r}, which is none of {list(corpus.measures)[:20]!r}.")
-    if not chosen:
-        raise InputError("corpus has no measures: add some with corpus.with_measures({…}).")
-    return chosen
-
-
-def _trained(corpus: ModelCorpus, least: float | None) -> tuple[ModelCorpus, list[str]]:
-    """The models that are trained well enough."""
-    if least is None:
-        return corpus, []
-    if not 0 <= least <= 1:
-        raise InputError(f"least_train_accuracy={least!r}: give a fraction from 0 to 1, like 0.8.")
-    if corpus.train_accuracy is None:
-        raise InputError(f"least_train_accuracy={least!r}: the corpus has no training accuracies to hold it to.")
-    keep = corpus.train_accuracy >= least
-    if not keep.any():
-        raise InputError(f"least_train_accuracy={least!r}: no model of {len(corpus)} reaches it.")
-    if keep.all():
-        return corpus, [f"All {len(corpus)} models reach a training accuracy of {least:.0%}."]
-    note = (
-        f"{int((~keep).sum())} of {len(corpus)} models left out: training accuracy below "
-        f"{least:.0%} or unknown; n = {int(keep.sum())}."
-    )
-    return corpus.select(keep), [note]
-
-
-class _TaskJudge:
-    """Judges measures on the models of one task, those with the same failures together."""
-
-    def __init__(
-        self, task: str, corpus: ModelCorpus, given: int, permutations: int, level: float, rng: np.random.Generator
-    ) -> None:
-        self.task, self.corpus = task, corpus
-        self.given, self.permutations, self.level, self.rng = given, permutations, level, rng
-        self.rows: dict[str, Judged] = {}
-        self.alarms: list[str] = []
-        self.notes: list[str] = []
-
-    def run(self, names: Sequence[str]) -> None:
-        """Judge every measure."""
-        lost = ~np.isfinite(self.corpus.gap)
-        if lost.any():
-            self._say(f"{self._models(lost)} have no gap and are left out.")
-        batches: dict[bytes, list[str]] = {}
-        for name in names:
-            whole = ~lost & np.isfinite(self.corpus.measures[name])
-            batches.setdefault(whole.tobytes(), []).append(name)
-        for mask, batch in batches.items():
-            whole = np.frombuffer(mask, dtype=np.bool_)
-            if failed := int((~lost & ~whole).sum()):
-                said = ", ".join(map(repr, batch[:5])) + (" …" if len(batch) > 5 else "")
-                self._say(
-                    f"{self._models(~lost & ~whole)} have no {said}: "
-                    f"{'it is' if failed == 1 else 'they are'} left out there."
-                )
-            self._judge(batch, whole)
-
-    def _judge(self, names: list[str], whole: NDArray[np.bool_]) -> None:
-        count = int(whole.sum())
-        if count < 2:
-            self._say(f"{count} model(s) with {names[0]!r}: it takes two to compare.")
-            self.rows |= {name: Judged.unknown(name, self.task, count, self.level) for name in names}
-            return
-        part = self.corpus.select(whole)
-        settings = varied(part.hyperparameters)
-        prepared = prepare(part.gap, settings.codes, self.given)
-        dealt, null = shuffled_gaps(part.gap, settings.codes, self.permutations, self.rng)
-        for text in (*settings.alarms(), *prepared.alarms()):
-            self._say(text)
-        if dealt is None:
-            self._say("Hyperparameters explain every gap, so that there is no null to test.")
-        self.notes += [f"{self.task}: {text}" for text in (*settings.notes(), *prepared.notes())]
-        at_once = max(1, AT_ONCE // (count * count))
-        for start in range(0, len(names), at_once):
-            some = names[start : start + at_once]
-            signs = [part.orientation.get(name) for name in some]
-            table = np.stack([part.measures[n] * (s or 1) for n, s in zip(some, signs, strict=True)])
-            directed = np.array([s is not None for s in signs])
-            scored = score_measures(prepared, table, directed, dealt, self.rng)
-            told = _pgdl.lowest(_pgdl.pgdl_scores(table, part.gap, part.hyperparameters), len(some))
-            others = {
-                "pgdl": told,
-                "kendall": kendall(table, part.gap),
-                "granulated": granulated(table, part.gap, settings.codes),
-                "pearson": pearson(table, part.gap),
-                "spearman": spearman(table, part.gap),
-            }
-            self._write(some, scored, others, whole, null)
-
-    def _write(
-        self, names: list[str], scored: Scored, others: dict[str, FloatArray], whole: NDArray[np.bool_], null: str
-    ) -> None:
-        for m, name in enumerate(names):
-            self.rows[name] = Judged(
-                measure=name,
-                task=self.task,
-                n=int(whole.sum()),
-                cmi=scored.interval(m, self.level),
-                null_mean=scored.null_mean(m),
-                pvalue=scored.pvalue(m),
-                null=null,
-                directed=bool(scored.directed[m]),
-                **{key: float(values[m]) for key, values in others.items()},
-                _centre=scored.centre(m),
-                _error=scored.error(m),
-                _dealt=None if scored.dealt is None else scored.dealt[m],
-                _left_out=None if scored.left_out is None else scored.left_out[m],
-                _models=tuple(np.flatnonzero(whole).tolist()),
-            )
-
-    def _models(self, lost: NDArray[np.bool_]) -> str:
-        which = [self.corpus.models[i] for i in np.flatnonzero(lost)[:3]]
-        more = " …" if lost.sum() > 3 else ""
-        return f"{int(lost.sum())} of {len(lost)} models ({', '.join(map(repr, which))}{more})"
-
-    def _say(self, text: str) -> None:
-        self.alarms.append(f"{self.task}: {text}")
-
-
-def _average(rows: list[Judged], level: float) -> Judged:
-    """The mean over the tasks, which are independent of each other."""
-    count = len(rows)
-
-    def mean(name: str) -> float:
-        return math.fsum(getattr(row, name) for row in rows) / count
-
-    score = math.fsum(row.cmi.estimate for row in rows) / count
-    error = math.sqrt(math.fsum(row._error**2 for row in rows)) / count
-    half = float(ndtri(0.5 + level / 2)) * error
-    directed = rows[0].directed
-    known = [row._dealt for row in rows if row._dealt is not None]
-    dealt = np.mean(known, axis=0) if len(known) == count else None
-    return replace(
-        rows[0],
-        task=AVERAGE,
-        n=sum(row.n for row in rows),
-        cmi=clipped(score, mean("_centre") - half, score + half, level, -1.0 if directed else 0.0),
-        null_mean=mean("null_mean"),
-        pvalue=math.nan if dealt is None else tail(dealt, score),
-        pgdl=mean("pgdl"),
-        kendall=mean("kendall"),
-        granulated=mean("granulated"),
-        pearson=mean("pearson"),
-        spearman=mean("spearman"),
-        _error=error,
-        _dealt=dealt,
-        _left_out=None,
-    )
-
-
-# What judging measures on a corpus gives.
-
-AVERAGE = "All Avg"
-VALUES = ("cmi", "pgdl", "kendall", "granulated", "pearson", "spearman")
-HUNDREDFOLD = ("cmi", "pgdl")  # as the competition gives them
-
-
 @dataclass(frozen=True, eq=False)
-class Judged:
-    """One measure on the models of one task.
+class MeasureScores:
+    """Scores of one measure on the models of one task.
 
     Attributes
     ----------
@@ -301,11 +156,11 @@ class Judged:
     cmi : Interval
         Conditional mutual information, see :func:`cmi_score`, and its interval.
     null_mean, pvalue : float
-        Its mean under the null, and how often the null gives as much.
+        Its mean under the null distribution, and the share of draws that give as much.
     null : str
-        Which effects of the hyperparameters the null keeps.
+        The effects of the hyperparameters that the null distribution keeps.
     directed : bool
-        Whether the measure was held to a declared orientation.
+        The measure was held to a declared orientation.
     pgdl : float
         The competition's version.
     kendall, granulated, pearson, spearman : float
@@ -325,31 +180,25 @@ class Judged:
     granulated: float
     pearson: float
     spearman: float
+    # Kept for averages over tasks and paired comparisons of two measures; no part of the frame.
     _centre: float = field(default=math.nan, repr=False)
     _error: float = field(default=math.nan, repr=False)
-    _dealt: FloatArray | None = field(default=None, repr=False)
+    _shuffled: FloatArray | None = field(default=None, repr=False)
     _left_out: FloatArray | None = field(default=None, repr=False)
     _models: tuple[int, ...] = field(default=(), repr=False)
 
-    @classmethod
-    def unknown(cls, measure: str, task: str, n: int, level: float) -> Judged:
-        """A measure of which nothing can be said."""
-        nan = math.nan
-        nothing = Interval(nan, nan, nan, level)
-        return cls(measure, task, n, nothing, nan, nan, "nothing", False, nan, nan, nan, nan, nan)
-
     def value(self, name: str) -> float:
-        """One of the values as a number."""
+        """Return one of the scores as a number."""
         return self.cmi.estimate if name == "cmi" else float(getattr(self, name))
 
 
 @dataclass(frozen=True, eq=False)
 class MeasureJudgement(Result):
-    """How well measures tell the generalization gap.
+    """Scores of measures as predictors of the generalization gap.
 
     Attributes
     ----------
-    rows : tuple of Judged
+    rows : tuple of MeasureScores
         Measures within tasks; with several tasks, at the end the averages over them.
     measures, tasks : tuple of str
     models : int
@@ -357,10 +206,10 @@ class MeasureJudgement(Result):
     level : float
         Coverage of the intervals.
     permutations : int
-        Draws of the null.
+        Draws of the null distribution.
     """
 
-    rows: tuple[Judged, ...]
+    rows: tuple[MeasureScores, ...]
     measures: tuple[str, ...]
     tasks: tuple[str, ...]
     models: int
@@ -368,19 +217,19 @@ class MeasureJudgement(Result):
     permutations: int
     warnings: tuple[str, ...] = ()
 
-    def row(self, measure: str, task: str | None = None) -> Judged:
-        """One measure on one task, or on average over them."""
+    def row(self, measure: str, task: str | None = None) -> MeasureScores:
+        """Return one measure on one task, or on average over them."""
         wanted = task or (AVERAGE if len(self.tasks) > 1 else self.tasks[0])
         for row in self.rows:
             if row.measure == measure and row.task == wanted:
                 return row
         raise InputError(
-            f"measure={measure!r}, task={task!r}: there is no such row. Measures are "
+            f"{arg('measure', measure)}, {arg('task', task)}: there is no such row. Measures are "
             f"{list(self.measures)!r}, tasks {list(self.tasks)!r}."
         )
 
     def columns(self) -> dict[str, Any]:
-        """A row for each measure and task."""
+        """Return a row for each measure and task."""
         return {
             "measure": [r.measure for r in self.rows],
             "task": [r.task for r in self.rows],
@@ -401,7 +250,7 @@ class MeasureJudgement(Result):
         value: str = "cmi",
         sections: Mapping[str, Sequence[str]] | None = None,
     ) -> str:
-        """Measures by tasks, the best of each task bold, as in table 1 of Schiff et al. 2021.
+        """Write measures by tasks, the best of each task bold, as in table 1 of Schiff et al. 2021.
 
         Parameters
         ----------
@@ -410,58 +259,53 @@ class MeasureJudgement(Result):
         digits : int
             Decimals.
         value : {"cmi", "pgdl", "kendall", "granulated", "pearson", "spearman"}
-            What is shown. The first two are multiplied by 100, as the competition does.
+            The score to show. The first two are multiplied by 100, as the competition does.
         sections : dict of str to sequence of str, optional
             Measures under headings. The best of each section is bold, the best of all starred.
         """
         parts = sections or {f"{value} × 100" if value in HUNDREDFOLD else value: self.measures}
-        shown = [self.section(k, names, value) for k, names in parts.items()]
-        return write_table(shown, self.shown_tasks, format, digits, overall=len(shown) > 1)
+        sections_of = [(heading, self, names) for heading, names in parts.items()]
+        return _write_sections(sections_of, self.shown_tasks, value, format, digits, overall=len(parts) > 1)
 
     @property
     def shown_tasks(self) -> tuple[str, ...]:
         """The columns of a table."""
         return (*self.tasks, AVERAGE) if len(self.tasks) > 1 else self.tasks
 
-    def section(self, heading: str, names: Sequence[str], value: str = "cmi") -> Section:
-        """Some measures as a part of a table."""
-        if value not in VALUES:
-            raise InputError(f"value={value!r}: use one of {', '.join(map(repr, VALUES))}.")
-        factor = 100 if value in HUNDREDFOLD else 1
-        rows = {name: {t: factor * self.row(name, t).value(value) for t in self.shown_tasks} for name in names}
-        counts = {t: max(r.n for r in self.rows if r.task == t) for t in self.shown_tasks}
-        return Section(heading, rows, counts)
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of models behind each column of a table."""
+        return {t: max(r.n for r in self.rows if r.task == t) for t in self.shown_tasks}
 
     def compare(self, one: str, two: str) -> MeasureComparison:
-        """How much more one measure tells than another, on the same models.
+        """Compare the information of two measures on the same models.
 
-        The jackknife leaves out a model for both measures at once, so that what both share of the
-        luck of the corpus cancels.
+        The jackknife leaves out a model for both measures at once, so that what both owe to the choice of models
+        cancels.
         """
         scores, errors = [], []
         for task in self.tasks:
             a, b = self.row(one, task), self.row(two, task)
             if a._left_out is None or b._left_out is None or a._models != b._models:
                 raise InputError(
-                    f"{one!r} and {two!r} were not judged on the same four or more models of "
-                    f"{task!r}: select those that have both first."
+                    f"{one!r} and {two!r} were not judged on the same four or more models of {task!r}: select those "
+                    "that have both first."
                 )
             scores.append(a.cmi.estimate - b.cmi.estimate)
             errors.append(jackknife_error(a._left_out - b._left_out))
         mean = math.fsum(scores) / len(scores)
         error = math.sqrt(math.fsum(e * e for e in errors)) / len(errors)
-        parts = [self._difference(d, e) for d, e in zip(scores, errors, strict=True)]
+        z = float(ndtri(0.5 + self.level / 2))
+        *parts, whole = (
+            Interval(d, d - z * e, d + z * e, self.level)
+            for d, e in zip([*scores, mean], [*errors, error], strict=True)
+        )
         # With no error at all the measures rank every pair of models alike.
         pvalue = float(2 * ndtr(-abs(mean) / error)) if error else 1.0
-        whole = self._difference(mean, error)
         return MeasureComparison(one, two, self.tasks, tuple(parts), whole, pvalue)
 
-    def _difference(self, estimate: float, error: float) -> Interval:
-        half = float(ndtri(0.5 + self.level / 2)) * error
-        return Interval(estimate, estimate - half, estimate + half, self.level)
-
     def summary(self) -> str:
-        """A few sentences."""
+        """Describe the result in a few sentences."""
         rows = [self.row(name) for name in self.measures]
         known = [r for r in rows if not math.isnan(r.cmi.estimate)]
         tasks = f" of {len(self.tasks)} tasks" if len(self.tasks) > 1 else ""
@@ -474,14 +318,13 @@ class MeasureJudgement(Result):
         if not math.isnan(best.pvalue):
             text += f", {best.null_mean:.3f} by hyperparameters alone (p = {best.pvalue:.2g})"
             better = sum(r.pvalue <= 1 - self.level for r in known)
-            text += f". {better} of {len(known)} tell more than hyperparameters do, each at "
-            text += f"{1 - self.level:.0%}"
+            text += f". {better} of {len(known)} tell more than hyperparameters do, each at {1 - self.level:.0%}"
         return text + "."
 
 
 @dataclass(frozen=True, eq=False)
 class MeasureComparison(Result):
-    """How much more one measure tells than another.
+    """Difference between the information of two measures.
 
     Attributes
     ----------
@@ -505,7 +348,7 @@ class MeasureComparison(Result):
     warnings: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, list[Any]]:
-        """A row for each task, and one for their mean."""
+        """Return a row for each task, and one for their mean."""
         parts = [*self.by_task, self.difference] if len(self.tasks) > 1 else list(self.by_task)
         return {
             "task": [*self.tasks, AVERAGE][: len(parts)],
@@ -515,14 +358,14 @@ class MeasureComparison(Result):
         }
 
     def summary(self) -> str:
-        """One sentence."""
+        """Describe the result in one sentence."""
         return f"CMI of {self.one} less that of {self.two}: {self.difference} (p = {self.pvalue:.2g})."
 
 
 def tabulate_judgements(
     judgements: Mapping[str, MeasureJudgement], format: str = "markdown", digits: int = 2, *, value: str = "cmi"
 ) -> str:
-    """Several judgements below each other, as in table 3 of Schiff et al. 2021.
+    """Write several judgements below each other, as in table 3 of Schiff et al. 2021.
 
     Parameters
     ----------
@@ -534,19 +377,49 @@ def tabulate_judgements(
     Returns
     -------
     str
-        A column for each task that occurs, with the number of models beside each heading. The
-        best measure under each heading is bold.
+        A column for each task that occurs, with the number of models beside each heading. The best measure under each
+        heading is bold.
     """
     if not judgements:
         raise InputError("judgements is empty: give at least one.")
     columns = dict.fromkeys(t for j in judgements.values() for t in j.shown_tasks)
     average = [AVERAGE] if AVERAGE in columns else []
     tasks = [*(t for t in columns if t != AVERAGE), *average]
-    sections = [j.section(k, j.measures, value) for k, j in judgements.items()]
-    return write_table(sections, tasks, format, digits)
+    sections = [(heading, judgement, judgement.measures) for heading, judgement in judgements.items()]
+    return _write_sections(sections, tasks, value, format, digits)
 
 
-# Rank correlation of measures with the gap, one hyperparameter at a time.
+def _write_sections(
+    sections: Sequence[tuple[str, MeasureJudgement, Sequence[str]]],
+    tasks: Sequence[str],
+    value: str,
+    format: str,
+    digits: int,
+    *,
+    overall: bool = False,
+) -> str:
+    """Write measures under headings, the best of each section bold; ``overall`` stars the best of all sections."""
+    if value not in VALUES:
+        raise InputError(f"use one of {', '.join(map(repr, VALUES))}.", argument="value", value=value)
+    factor = 100 if value in HUNDREDFOLD else 1
+    labels = [label for heading, _, names in sections for label in (heading, *names)]
+    columns: dict[str, Sequence[Any]] = {"measure": labels}
+    for task in tasks:
+        cells: list[Any] = []
+        scores = [
+            [factor * j.row(name, task).value(value) if task in j.shown_tasks else math.nan for name in names]
+            for _, j, names in sections
+        ]
+        best = max((score for part in scores for score in part if score == score), default=math.nan)
+        for (_, judgement, _), part in zip(sections, scores, strict=True):
+            count = judgement.counts.get(task)
+            cells.append("" if count is None else f"n = {count}")
+            for cell, score in zip(mark_best(part, digits), part, strict=True):
+                # The only measure of a section is its best, too.
+                bold = cell.bold or (len(part) == 1 and score == score)
+                cells.append(cell._replace(bold=bold, signs="*" if overall and score == best else ""))
+        columns[task if task != "measure" else "measure "] = cells
+    return format_table(columns, format, digits, names=1)
 
 
 def granulated_kendall(
@@ -554,9 +427,9 @@ def granulated_kendall(
 ) -> float:
     """Rank correlation of a measure with the gap among models that differ in one hyperparameter.
 
-    For every hyperparameter, Kendall's correlation within each group of models that agree in all
-    others, averaged over the groups; then the mean over the hyperparameters (Jiang et al. 2020).
-    A measure that predicts well only because one hyperparameter dominates the gap scores low.
+    For every hyperparameter, Kendall's correlation within each group of models that agree in all others, averaged over
+    the groups; then the mean over the hyperparameters (Jiang et al. 2020). A measure that predicts well only because
+    one hyperparameter dominates the gap scores low.
 
     Parameters
     ----------
@@ -564,7 +437,7 @@ def granulated_kendall(
     hyperparameters : dict of str to array_like
         Columns with a value for each model.
     orientation : {1, -1}
-        Whether more of the measure should mean a larger gap or a smaller one.
+        1 if more of the measure should mean a larger gap, -1 if a smaller one.
 
     Returns
     -------
@@ -580,121 +453,164 @@ def granulated_kendall(
     if values.ndim != 1 or values.shape != gaps.shape:
         raise InputError(f"measure has shape {values.shape} and gap {gaps.shape}: one of each.")
     if orientation not in (1, -1):
-        raise InputError(f"orientation={orientation!r}: use 1 or -1.")
+        raise InputError("use 1 or -1.", argument="orientation", value=orientation)
     columns = as_columns(hyperparameters, len(values))
     codes = {name: value_codes(column) for name, column in columns.items()}
-    return float(granulated(values[None] * orientation, gaps, codes)[0])
+    return float(_granulated(values[None] * orientation, gaps, codes)[0])
 
 
-def granulated(measures: FloatArray, gap: FloatArray, codes: Mapping[str, Codes]) -> FloatArray:
+def _granulated(measures: FloatArray, gap: FloatArray, codes: Mapping[str, Codes]) -> FloatArray:
     """Granulated Kendall correlation of each row."""
-    by_axis = [_along(name, measures, gap, codes) for name in codes]
-    known = [axis for axis in by_axis if axis is not None]
-    return np.mean(known, axis=0) if known else np.full(len(measures), np.nan)
+    by_axis = []
+    for name, own in codes.items():
+        cells = pair_cells({k: v for k, v in codes.items() if k != name}, len(gap))
+        same = cells.groups[cells.first] == cells.groups[cells.second]
+        chosen = same & (own[cells.first] != own[cells.second])
+        if not chosen.any():
+            continue
+        first, second = cells.first[chosen], cells.second[chosen]
+        _, group = np.unique(cells.groups[first], return_inverse=True)
+        agree = np.sign(measures[:, first] - measures[:, second]) * np.sign(gap[first] - gap[second])
+        count = np.bincount(group)
+        by_axis.append(np.array([(np.bincount(group, weights=row) / count).mean() for row in agree]))
+    return np.mean(by_axis, axis=0) if by_axis else np.full(len(measures), np.nan)
 
 
-def _along(name: str, measures: FloatArray, gap: FloatArray, codes: Mapping[str, Codes]) -> FloatArray | None:
-    """Mean correlation over the groups of models that differ in one hyperparameter only."""
-    cells = pair_cells({k: v for k, v in codes.items() if k != name}, len(gap))
-    same = cells.groups[cells.first] == cells.groups[cells.second]
-    differ = codes[name][cells.first] != codes[name][cells.second]
-    chosen = same & differ
-    if not chosen.any():
-        return None
-    first, second = cells.first[chosen], cells.second[chosen]
-    _, group = np.unique(cells.groups[first], return_inverse=True)
-    agree = np.sign(measures[:, first] - measures[:, second]) * np.sign(gap[first] - gap[second])
-    count = np.bincount(group)
-    means = [np.bincount(group, weights=row) / count for row in agree]
-    return np.array([m.mean() for m in means])
+def well_trained(corpus: ModelCorpus, least: float | None) -> tuple[ModelCorpus, list[str]]:
+    """Select the models that reach a training accuracy, and note how many."""
+    if least is None:
+        return corpus, []
+    if not 0 <= least <= 1:
+        raise InputError("give a fraction from 0 to 1, like 0.8.", argument="least_train_accuracy", value=least)
+    if corpus.train_accuracy is None:
+        raise InputError(
+            "the corpus has no training accuracies to hold it to.", argument="least_train_accuracy", value=least
+        )
+    keep = corpus.train_accuracy >= least
+    if not keep.any():
+        raise InputError(f"no model of {len(corpus)} reaches it.", argument="least_train_accuracy", value=least)
+    if keep.all():
+        return corpus, [f"All {len(corpus)} models reach a training accuracy of {least:.0%}."]
+    note = (
+        f"{int((~keep).sum())} of {len(corpus)} models left out: training accuracy below {least:.0%} or unknown; "
+        f"n = {int(keep.sum())}."
+    )
+    return corpus.select(keep), [note]
 
 
-# Tables of measures by tasks, the best of each column bold, in Markdown, LaTeX and plain text.
+class _TaskJudge:
+    """Judges measures on the models of one task; measures that exist for the same models are scored together."""
 
-# Private-use characters stand for what is not text, so that the writers of tables let them be;
-# two of them are as wide as the asterisks of Markdown.
-_BOLD, _PLAIN, _STAR = "\ue000\ue000", "\ue001\ue001", "\ue002"
-_MARKS = {
-    "markdown": {_BOLD: "**", _PLAIN: "**", _STAR: r"\*"},
-    "latex": {_BOLD: r"\textbf{", _PLAIN: "}", _STAR: "*"},
-    "text": {_BOLD: "", _PLAIN: "*", _STAR: "*"},
-}
-_MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
+    def __init__(
+        self, task: str, corpus: ModelCorpus, given: int, permutations: int, level: float, rng: np.random.Generator
+    ) -> None:
+        self.task, self.corpus = task, corpus
+        self.given, self.permutations, self.level, self.rng = given, permutations, level, rng
+        self.rows: dict[str, MeasureScores] = {}
+        self.alarms: list[str] = []
+        self.notes: list[str] = []
+
+    def run(self, names: Sequence[str]) -> None:
+        """Judge every measure."""
+        lost = ~np.isfinite(self.corpus.gap)
+        if lost.any():
+            self._warn(f"{self._models(lost)} have no gap and are left out.")
+        batches: dict[bytes, list[str]] = {}
+        for name in names:
+            whole = ~lost & np.isfinite(self.corpus.measures[name])
+            batches.setdefault(whole.tobytes(), []).append(name)
+        for mask, batch in batches.items():
+            whole = np.frombuffer(mask, dtype=np.bool_)
+            if failed := int((~lost & ~whole).sum()):
+                listed = ", ".join(map(repr, batch[:5])) + (" …" if len(batch) > 5 else "")
+                self._warn(
+                    f"{self._models(~lost & ~whole)} have no {listed}: "
+                    f"{'it is' if failed == 1 else 'they are'} left out there."
+                )
+            self._judge(batch, whole)
+
+    def _judge(self, names: list[str], whole: NDArray[np.bool_]) -> None:
+        count = int(whole.sum())
+        if count < 2:
+            self._warn(f"{count} model(s) with {names[0]!r}: it takes two to compare.")
+            nan = math.nan
+            unknown = Interval(nan, nan, nan, self.level), nan, nan, "nothing", False, nan, nan, nan, nan, nan
+            self.rows |= {name: MeasureScores(name, self.task, count, *unknown) for name in names}
+            return
+        part = self.corpus.select(whole)
+        varied = VariedHyperparameters.of(part.hyperparameters)
+        conditioning = ConditioningSets.choose(part.gap, varied.codes, self.given)
+        shuffled, null = shuffled_gaps(part.gap, varied.codes, self.permutations, self.rng)
+        for text in (*varied.alarms(), *conditioning.alarms()):
+            self._warn(text)
+        if shuffled is None:
+            self._warn("Hyperparameters explain every gap, so that there is no null distribution to test against.")
+        self.notes += [f"{self.task}: {text}" for text in (*varied.notes(), *conditioning.notes())]
+        models = tuple(np.flatnonzero(whole).tolist())
+        at_once = max(1, AT_ONCE // (count * count))
+        for start in range(0, len(names), at_once):
+            some = names[start : start + at_once]
+            signs = [part.orientation.get(name) for name in some]
+            table = np.stack([part.measures[n] * (s or 1) for n, s in zip(some, signs, strict=True)])
+            directed = np.array([s is not None for s in signs])
+            scores = InformationScores.of(conditioning, table, directed, shuffled, self.rng)
+            pgdl = lowest_pgdl(pgdl_scores(table, part.gap, part.hyperparameters), len(some))
+            others = {
+                "pgdl": pgdl,
+                "kendall": kendall(table, part.gap),
+                "granulated": _granulated(table, part.gap, varied.codes),
+                "pearson": pearson(table, part.gap),
+                "spearman": spearman(table, part.gap),
+            }
+            for m, name in enumerate(some):
+                self.rows[name] = MeasureScores(
+                    measure=name,
+                    task=self.task,
+                    n=count,
+                    cmi=scores.interval(m, self.level),
+                    null_mean=scores.null_mean(m),
+                    pvalue=scores.pvalue(m),
+                    null=null,
+                    directed=bool(directed[m]),
+                    **{key: float(values[m]) for key, values in others.items()},
+                    _centre=scores.centre(m),
+                    _error=scores.error(m),
+                    _shuffled=None if scores.shuffled is None else scores.shuffled[m],
+                    _left_out=None if scores.left_out is None else scores.left_out[m],
+                    _models=models,
+                )
+
+    def _models(self, lost: NDArray[np.bool_]) -> str:
+        which = [self.corpus.models[i] for i in np.flatnonzero(lost)[:3]]
+        more = " …" if lost.sum() > 3 else ""
+        return f"{int(lost.sum())} of {len(lost)} models ({', '.join(map(repr, which))}{more})"
+
+    def _warn(self, text: str) -> None:
+        self.alarms.append(f"{self.task}: {text}")
 
 
-class Section(NamedTuple):
-    """Some rows of a table under a heading.
+def _average(rows: list[MeasureScores], level: float) -> MeasureScores:
+    """Mean over the tasks, which are independent of each other."""
+    count = len(rows)
 
-    ``values`` are by measure and column, ``counts`` models by column.
-    """
+    def mean(name: str) -> float:
+        return math.fsum(getattr(row, name) for row in rows) / count
 
-    heading: str
-    values: Mapping[str, Mapping[str, float]]
-    counts: Mapping[str, int]
-
-
-def write_table(
-    sections: Sequence[Section], columns: Sequence[str], format: str, digits: int, *, overall: bool = False
-) -> str:
-    """Write sections below each other; ``overall`` marks the best of all sections with a star."""
-    if format not in _MARKS:
-        raise InputError(f"format={format!r} is not known: use one of {', '.join(_MARKS)}.")
-    most = {c: _best([s.values for s in sections], c) for c in columns} if overall else {}
-    labels: list[str] = []
-    cells: dict[str, list[str]] = {column: [] for column in columns}
-    for section in sections:
-        labels += [_name(section.heading, format), *(_name(k, format) for k in section.values)]
-        for column in columns:
-            best = _best([section.values], column)
-            cells[column].append(_count(section.counts.get(column)))
-            cells[column] += [
-                _cell(row.get(column, math.nan), digits, best, most.get(column)) for row in section.values.values()
-            ]
-    text = format_table({"measure": labels, **_named(cells, format)}, format)
-    for mark, written in _MARKS[format].items():
-        text = text.replace(mark, written)
-    return _numbers_to_the_right(text, len(columns), format)
-
-
-def _best(parts: Sequence[Mapping[str, Mapping[str, float]]], column: str) -> float:
-    found = [row.get(column, math.nan) for part in parts for row in part.values()]
-    return max((v for v in found if not math.isnan(v)), default=math.nan)
-
-
-def _cell(value: float, digits: int, best: float, most: float | None) -> str:
-    if math.isnan(value):
-        return "–"
-    text, top = f"{value:.{digits}f}", f"{best:.{digits}f}"
-    if text == top:
-        text = _BOLD + text + _PLAIN
-    return text + _STAR if most is not None and value == most else text
-
-
-def _count(count: int | None) -> str:
-    return "" if count is None else f"n = {count}"
-
-
-def _named(cells: Mapping[str, list[str]], format: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, column in cells.items():
-        title = _name(name, format)
-        while title in found or title == "measure":
-            title += " "
-        found[title] = column
-    return found
-
-
-def _name(text: str, format: str) -> str:
-    """A name that cannot do anything to a page or a terminal."""
-    plain = "".join(c if c.isprintable() and not "\ue000" <= c <= "\ue0ff" else "�" for c in text)
-    return _MARKDOWN.sub(r"\\\1", plain) if format == "markdown" else plain
-
-
-def _numbers_to_the_right(text: str, columns: int, format: str) -> str:
-    lines = text.split("\n")
-    if format == "markdown":
-        first, *rest = lines[1].strip("|").split("|")
-        lines[1] = "|" + "|".join([first, *("-" * (len(r) - 1) + ":" for r in rest)]) + "|"
-    elif format == "latex":
-        lines[0] = rf"\begin{{tabular}}{{l{'r' * columns}}}"
-    return "\n".join(lines)
+    score = math.fsum(row.cmi.estimate for row in rows) / count
+    error = math.sqrt(math.fsum(row._error**2 for row in rows)) / count
+    half = float(ndtri(0.5 + level / 2)) * error
+    floor = -1.0 if rows[0].directed else 0.0
+    known = [row._shuffled for row in rows if row._shuffled is not None]
+    shuffled = np.mean(known, axis=0) if len(known) == count else None
+    return replace(
+        rows[0],
+        task=AVERAGE,
+        n=sum(row.n for row in rows),
+        cmi=clipped_interval(score, mean("_centre") - half, score + half, level, floor),
+        null_mean=mean("null_mean"),
+        pvalue=math.nan if shuffled is None else upper_tail(shuffled, score),
+        **{name: mean(name) for name in VALUES[1:]},  # type: ignore[arg-type]
+        _error=error,
+        _shuffled=shuffled,
+        _left_out=None,
+    )

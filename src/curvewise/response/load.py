@@ -1,10 +1,11 @@
-"""Load corpora of trained models: hyperparameters, generalization gaps and measures."""
+"""Trained models with their hyperparameters, generalization gaps and measures, and how to read them."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -14,31 +15,63 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.load import read_source
-from curvewise.reading.corpus import CorpusRoles, corpus_roles
-from curvewise.reading.files import as_path, json_table, kind_of, large_files, parse_json, read_text
-from curvewise.reading.roles import named_unit
-from curvewise.reading.table import Table, label_array, names_in, numbers, parse
-from curvewise.text import brief, format_path, list_names
+from curvewise.reading.files import as_path, json_table, kind_of, large_files, parse_json, read_table, read_text
+from curvewise.reading.roles import (
+    SETTINGS,
+    TOPS,
+    ColumnMap,
+    Role,
+    Roles,
+    ask,
+    check_column,
+    find_roles,
+    fractions,
+    is_status,
+    named_unit,
+    normal,
+    synonyms,
+)
+from curvewise.reading.table import Column, Table, is_measured, is_missing, label_array, names_in, numbers, parse, texts
+from curvewise.text import arg, brief, format_path, list_names
 from curvewise.types.results import data_frame
 from curvewise.types.units import FloatArray, as_floats
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-_UNITS = {"fraction": 1.0, "percent": 100.0}
+ROLES = (
+    Role(
+        "model", (synonyms("model name model_name model_id id run run_id run_name network"),), percent=True, first=True
+    ),
+    Role("task", (synonyms("task task_name"),), percent=True),
+    Role("gap", (synonyms("gap generalization_gap generalisation_gap gen_gap"),), percent=True),
+    Role(
+        "train_accuracy",
+        (synonyms("train_accuracy train_acc training_accuracy training_acc accuracy_train acc_train"),),
+        percent=True,
+    ),
+    Role(
+        "test_accuracy",
+        (synonyms("test_accuracy test_acc accuracy_test acc_test val_accuracy val_acc accuracy acc"),),
+        percent=True,
+        first=True,
+    ),
+    Role("train_error", (synonyms("train_error train_err training_error error_train"),), percent=True),
+    Role("test_error", (synonyms("test_error test_err error_test val_error error err"),), percent=True, first=True),
+)
+_NEITHER = synonyms("seed fold seconds time date epoch epochs index learner n")
+_SETTING = re.compile(r"(hp|hparam|hparams|hyperparameter|hyperparameters|param|params)[._:/]+.+")
+_MEASURE = re.compile(r"(measure|measures|prediction|predictions)[._:/]+.+")
+RESERVED = ("model", "task", "gap", "train_accuracy")
+ONE_TASK = "all models"
 
 
 def load_corpus(
     source: Any,
     *,
-    gap: str | None = None,
+    columns: ColumnMap | None = None,
     hyperparameters: Sequence[str] | None = None,
     measures: Sequence[str] | None = None,
-    task: str | None = None,
-    model: str | None = None,
-    train_accuracy: str | None = None,
     orientation: Mapping[str, int] | None = None,
     unit: str | None = None,
     predictions: str | PathLike[str] | None = None,
@@ -46,7 +79,7 @@ def load_corpus(
 ) -> ModelCorpus:
     """Read trained models with their hyperparameters, gaps and measures.
 
-    What was taken for what is said in ``notes`` of the result.
+    ``notes`` of the result record how each column was interpreted.
 
     Parameters
     ----------
@@ -55,15 +88,14 @@ def load_corpus(
         of columns or a list of records. Or the layout of the PGDL competition: a folder with
         ``model_configs.json`` for each task (and ``MEASURE/TASK.predict``), one such file, or a
         dict with ``model_specs`` and ``prediction``.
-    gap : str, optional
-        The column with the gap. By default one that is called so, or the difference of columns of
-        training and test accuracy, or of test and training error.
+    columns : dict, optional
+        Which column has a role: ``{"gap": "difference", "task": "suite"}``. Roles are model, task, gap, train_accuracy,
+        test_accuracy, train_error and test_error; None leaves one out. Others are found by name. Without a gap it is
+        the difference of training and test accuracy, or of test and training error.
     hyperparameters, measures : sequence of str, optional
-        Columns. If only hyperparameters are named, other numbers are measures. Columns that
-        nobody names are told apart by prefixes (``hp.depth``, ``measure.gi``), by usual names of
-        hyperparameters, and by whether values repeat; where that is not plain it is an error.
-    task, model, train_accuracy : str, optional
-        Columns with these roles, found by name otherwise.
+        Columns. If only hyperparameters are named, other numbers are measures. Other
+        columns are told apart by prefixes (``hp.depth``, ``measure.gi``), by usual names of
+        hyperparameters, and by whether values repeat; where that leaves a doubt it is an error.
     orientation : dict of str to {1, -1}, optional
         Of measures: 1 where more should mean a larger gap, -1 where a smaller one.
     unit : {"fraction", "percent"}, optional
@@ -96,52 +128,118 @@ def load_corpus(
     >>> corpus.gap.round(2).tolist(), list(corpus.hyperparameters), list(corpus.measures)
     ([0.1, 0.12, 0.06, 0.09], ['depth'], ['norm'])
     """
-    if unit is not None and unit not in _UNITS:
-        raise InputError(f"unit={unit!r}: gaps and accuracies are 'fraction' or 'percent'.")
+    if unit not in (None, "fraction", "percent"):
+        raise InputError(f"{arg('unit', unit)}: gaps and accuracies are 'fraction' or 'percent'.")
     with large_files(allow_large):
         data, name = _read(source)
-    if isinstance(data, Path) or is_specification(data):
-        named = {"gap": gap, "hyperparameters": hyperparameters, "measures": measures, "task": task}
-        if any(named.values()):
-            raise InputError(
-                f"{name} is in the competition's layout, which says what is what: leave out "
-                f"{', '.join(k for k, v in named.items() if v)}."
-            )
-        folders = [data] if isinstance(data, Path) else []
-        tasks = tasks_from_folder(data) if folders else [task_from_dict(data, name, name)]
-        folders += [] if predictions is None else [as_path(predictions)]
-        notes = [note for folder in folders for note in add_predictions(tasks, folder)]
-        return corpus_of_tasks(tasks, orientation, _UNITS[unit or "fraction"], notes)
-    if predictions is not None:
-        raise InputError("predictions= goes with the competition's layout, which this is not.")
-    table = data if isinstance(data, Table) else read_source(data)
-    told = {"gap": gap, "task": task, "model": model, "train_accuracy": train_accuracy}
-    roles = corpus_roles(table, told, hyperparameters, measures, orientation or ())
+        if isinstance(data, Path) or is_specification(data):
+            given = {"columns": columns, "hyperparameters": hyperparameters, "measures": measures}
+            if odd := [k for k, v in given.items() if v]:
+                raise InputError(
+                    f"{name} is in the competition's layout, which says what is what: leave out "
+                    f"{', '.join(map(arg, odd))}."
+                )
+            folders = [data] if isinstance(data, Path) else []
+            tasks = _tasks_from_folder(data) if folders else [_task_from_dict(data, name, name)]
+            folders += [] if predictions is None else [as_path(predictions)]
+            notes = [note for folder in folders for note in _add_predictions(tasks, folder)]
+            return _corpus_of_tasks(tasks, orientation, TOPS[unit or "fraction"], notes)
+        if predictions is not None:
+            raise InputError(f"{arg('predictions')} goes with the competition's layout, which this is not.")
+        table = data if isinstance(data, Table) else read_table(data)
+    roles = _find_columns(table, columns, hyperparameters, measures, orientation or ())
     return _from_table(table, roles, orientation, unit)
 
 
 def _read(source: Any) -> tuple[Any, str]:
-    """A folder, a table, or what may be either a table or specifications; and what it is called."""
+    """Read a folder, a table, or data that may be a table or specifications; return it with its name."""
     if not isinstance(source, str | PathLike):
         return source, "the dict"
     path = as_path(source)
     if path.is_dir():
         return path.resolve(), format_path(path)
     if kind_of(path)[0] != "json":
-        return read_source(path), format_path(path)
+        return read_table(path), format_path(path)
     data = parse_json(read_text(path), path)
     if not is_specification(data):
         return json_table(data, path), format_path(path)
-    return data, path.resolve().parent.name if path.stem in SPECIFICATIONS else path.stem
+    return data, path.resolve().parent.name if path.stem in _SPECIFICATIONS else path.stem
+
+
+@dataclass(frozen=True)
+class CorpusColumns:
+    """Columns by role, and those of hyperparameters and measures; ``guessed`` where names and values told them."""
+
+    of: Roles
+    hyperparameters: tuple[str, ...]
+    measures: tuple[str, ...]
+    left_out: tuple[str, ...]
+    guessed: bool
+
+
+def _find_columns(
+    table: Table,
+    told: ColumnMap | None,
+    hyperparameters: Sequence[str] | None,
+    measures: Sequence[str] | None,
+    oriented: Collection[str],
+) -> CorpusColumns:
+    """Find the column of each role, and tell hyperparameters from measures; one with an orientation is a measure."""
+    for name, listed in (("hyperparameters", hyperparameters), ("measures", measures)):
+        if isinstance(listed, str):
+            raise InputError(f"{arg(name, listed)} is one text: give a list of columns.")
+        for column in listed or ():
+            check_column(table.columns, table.source, arg(name, [column]), column)
+    taken = {*(hyperparameters or ()), *(measures or ())}
+    named = {k for v in (told or {}).values() if v for k in ([v] if isinstance(v, str) else v)}
+    oriented = {k for k in oriented if k in table.columns} - taken - named
+    free = {k: cells for k, cells in table.columns.items() if k not in taken | oriented}
+    one = find_roles(free, table.source, ROLES, told)
+    rest = [k for k in table.columns if k in oriented or k in one.rest]
+    known = {k: "measure" if k in oriented else _kind(k, table.columns[k]) for k in rest}
+    settings = tuple(hyperparameters or [k for k in rest if known[k] == "hyperparameter"])
+    scores = tuple(measures or [k for k in rest if known[k] == "measure"])
+    if hyperparameters is not None and measures is None:
+        scores = tuple(k for k in rest if known[k] != "neither" and is_measured(table.columns[k]))
+    unclear = [k for k in rest if known[k] == "unclear" and k not in (*settings, *scores)]
+    if unclear and hyperparameters is None and measures is None:
+        raise InputError(
+            f"{list_names(unclear)} in {table.source} could be hyperparameters or measures: say with "
+            f"{arg('hyperparameters', unclear)} or {arg('measures', unclear)}."
+        )
+    left = tuple(k for k in rest if k not in (*settings, *scores))
+    return CorpusColumns(one, settings, scores, left, hyperparameters is None or measures is None)
+
+
+def _kind(name: str, cells: Column) -> str:
+    """Tell what a column is by its name, or by how often its values repeat."""
+    repeats = len(cells) / len(set(texts(cells)))
+    measured = is_measured(cells)
+    plain = name.strip().lower()
+    # In order: a prefix, a usual name, then the values. A setting takes few values (4 models each, say), a measure
+    # hardly ever the same twice; what lies between is asked back.
+    rules: list[tuple[str, Callable[[], bool]]] = [
+        ("hyperparameter", lambda: bool(_SETTING.fullmatch(plain))),
+        ("measure", lambda: bool(_MEASURE.fullmatch(plain))),
+        ("neither", lambda: normal(name) in _NEITHER or is_status(name, cells)),
+        ("neither", lambda: any(role.is_called(name) for role in ROLES)),
+        ("neither", lambda: all(map(is_missing, cells))),
+        ("hyperparameter", lambda: normal(name) in SETTINGS),
+        ("hyperparameter", lambda: not measured and repeats >= 2),
+        ("neither", lambda: not measured),
+        ("hyperparameter", lambda: repeats >= 4),
+        ("measure", lambda: repeats < 2),
+    ]
+    return next((kind for kind, holds in rules if holds()), "unclear")
 
 
 def _from_table(
-    table: Table, roles: CorpusRoles, orientation: Mapping[str, int] | None, unit: str | None
+    table: Table, roles: CorpusColumns, orientation: Mapping[str, int] | None, unit: str | None
 ) -> ModelCorpus:
-    gap, train, said = _gap(table, roles, unit)
-    names, name_note = _models(table, roles)
+    gap, train, said = _gap(table, roles.of, unit)
+    names, name_note = _models(table, roles.of)
     values = {name: numbers(table, name) for name in roles.measures}
-    task = roles.one["task"]
+    task = roles.of.get("task")
     notes = [
         said,
         f"hyperparameters from {list_names(roles.hyperparameters) or 'no column'}; measures from "
@@ -168,47 +266,35 @@ def _from_table(
     )
 
 
-def _gap(table: Table, roles: CorpusRoles, unit: str | None) -> tuple[FloatArray, FloatArray | None, str]:
-    """The gap and the training accuracy as fractions, and where they are from."""
+def _gap(table: Table, roles: Roles, unit: str | None) -> tuple[FloatArray, FloatArray | None, str]:
+    """Read the gap and the training accuracy as fractions, and tell where they are from."""
 
     def read(role: str) -> FloatArray | None:
-        name = roles.one[role]
-        return None if name is None else _in_unit(table, name, _UNITS[named_unit(unit, [name])])
+        name = roles.get(role)
+        return None if name is None else fractions(table, name, named_unit(unit, [name]), low=-1.0)
 
     train, error = read("train_accuracy"), read("train_error")
     if train is None and error is not None:
         train = 1 - error
     known, test, test_error = read("gap"), read("test_accuracy"), read("test_error")
     if known is not None:
-        return known, train, f"gap from {roles.one['gap']!r}"
+        return known, train, f"gap from {roles['gap']!r}"
     if train is not None and test is not None:
-        return train - test, train, f"gap as training accuracy − {roles.one['test_accuracy']!r}"
+        return train - test, train, f"gap as training accuracy − {roles['test_accuracy']!r}"
     if train is not None and test_error is not None:
-        return test_error - (1 - train), train, f"gap as {roles.one['test_error']!r} − train error"
+        return test_error - (1 - train), train, f"gap as {roles['test_error']!r} − train error"
     raise InputError(
-        f"{table.source} has no gap: name its column with gap=…, or give columns of training and "
-        f"test accuracy (train_accuracy, test_accuracy) or error. It has {list_names(table.columns)}."
+        f"{table.source} has no gap: name its column with {ask('gap')}, or give columns of training and test accuracy "
+        f"(train_accuracy, test_accuracy) or error. It has {list_names(table.columns)}."
     )
 
 
-def _in_unit(table: Table, name: str, top: float) -> FloatArray:
-    values = numbers(table, name) / top
-    bad = np.isinf(values) | (np.abs(values) > 1)
-    if bad.any():
-        right = "'percent'" if top == 1 else "'fraction'"
-        raise InputError(
-            f"{table.where(name)} holds {values[bad][0] * top:g}, which is no "
-            f"{'fraction' if top == 1 else 'percentage'}: pass unit={right} if that is what it is."
-        )
-    return values
-
-
-def _models(table: Table, roles: CorpusRoles) -> tuple[tuple[str, ...], list[str]]:
-    """Names of the models; those that are there twice are numbered."""
-    column = roles.one["model"]
+def _models(table: Table, roles: Roles) -> tuple[tuple[str, ...], list[str]]:
+    """Name the models; those that are there twice are numbered."""
+    column = roles.get("model")
     if column is None:
         return tuple(f"model {row}" for row in table.rows), ["models are numbered by their rows"]
-    task = roles.one["task"]
+    task = roles.get("task")
     where = names_in(table, task) if task else [""] * len(table)
     names = names_in(table, column)
     count = Counter(zip(where, names, strict=True))
@@ -221,204 +307,6 @@ def _models(table: Table, roles: CorpusRoles) -> tuple[tuple[str, ...], list[str
     return tuple(unique), [f"models from {column!r}, with the row where a name is there twice"]
 
 
-# Corpora in the layout of the PGDL competition (2020).
-#
-# A task has a file of specifications, ``model_configs.json``: for each model the hyperparameters
-# (``hparams``, each with a ``current_value``) and the accuracies (``metrics``). A measure has a
-# file of predictions for each task, ``MEASURE/TASK.predict``: a number for each model.
-
-SPECIFICATIONS = ("model_configs", "model_specs")
-PREDICTIONS = ("predictions", "prediction")
-DEEPEST = 4  # folders below the one that is named
-
-
-@dataclass
-class Task:
-    """Models of one task as they stand in files: specifications, and predictions by measure."""
-
-    name: str
-    source: str
-    models: dict[str, Any]
-    predictions: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-
-def is_specification(data: Any) -> bool:
-    """Whether a dict holds models in the competition's layout."""
-    if not isinstance(data, Mapping) or not data:
-        return False
-    if any(isinstance(data.get(key), Mapping) for key in SPECIFICATIONS):
-        return True
-    return all(isinstance(v, Mapping) and "hparams" in v for v in data.values())
-
-
-def task_from_dict(data: Mapping[str, Any], source: str, name: str) -> Task:
-    """Read specifications, with predictions beside them if there are any."""
-    key = next((k for k in SPECIFICATIONS if isinstance(data.get(k), Mapping)), None)
-    if key is None:
-        return Task(name, source, _ids(data))
-    task = Task(str(data.get("task", data.get("name", name))), source, _ids(data[key]))
-    for beside in PREDICTIONS:
-        told = data.get(beside)
-        if isinstance(told, Mapping):
-            nested = any(isinstance(v, Mapping) for v in told.values())
-            for measure, values in (told if nested else {beside: told}).items():
-                task.predictions[str(measure)] = _predictions(values, f"{measure} in {source}")
-    return task
-
-
-def tasks_from_folder(folder: Path) -> list[Task]:
-    """Read all tasks below a folder, and the predictions for them."""
-    files = [path for path in _walk(folder) if path.name in _SPECIFICATION_FILES]
-    tasks = [task_from_dict(_object(path), format_path(path), path.parent.name or "task") for path in files]
-    tasks = tasks or _single_models(folder)
-    if not tasks:
-        raise InputError(
-            f"source={str(folder)!r} is a folder without model_configs.json and without model "
-            "folders whose config.json has 'hparams': name the file of the corpus."
-        )
-    twice = [t.name for t in tasks if sum(t.name == u.name for u in tasks) > 1]
-    if twice:
-        raise InputError(f"{format_path(folder)} holds two tasks called {twice[0]!r}: rename a folder.")
-    return tasks
-
-
-_SPECIFICATION_FILES = tuple(f"{key}.json" for key in SPECIFICATIONS)
-
-
-def add_predictions(tasks: list[Task], folder: Path) -> list[str]:
-    """Add the predictions below a folder to their tasks; what belongs to none is noted."""
-    notes = []
-    by_name = {task.name: task for task in tasks}
-    for path in _walk(folder):
-        if path.suffix != ".predict":
-            continue
-        if path.stem not in by_name:
-            notes.append(f"{format_path(path)} left out: there is no task called {path.stem!r}")
-            continue
-        measure = "prediction" if path.parent == folder else path.parent.name
-        told = by_name[path.stem].predictions
-        if measure in told:
-            raise InputError(f"{format_path(path)}: there are two predictions of {measure!r}.")
-        told[measure] = _predictions(_object(path), format_path(path))
-    return notes
-
-
-def corpus_of_tasks(
-    tasks: list[Task], orientation: Mapping[str, int] | None, top: float, notes: list[str]
-) -> ModelCorpus:
-    """Put tasks below each other; what one lacks is None or NaN, and noted."""
-    settings = dict.fromkeys(k for t in tasks for m in t.models.values() for k in _hparams(m, t))
-    measures = dict.fromkeys(k for t in tasks for k in t.predictions)
-    rows = [(task, name, model) for task in tasks for name, model in task.models.items()]
-    train, test = (
-        np.array([_metric(model, key, task) for task, _, model in rows]) / top for key in ("train_acc", "test_acc")
-    )
-    values = {
-        measure: np.array([_number(t.predictions.get(measure, {}).get(n), t) for t, n, _ in rows])
-        for measure in measures
-    }
-    notes = [
-        *notes,
-        f"{len(rows)} models of {len(tasks)} task(s) in the layout of the PGDL competition: gap "
-        "from train_acc − test_acc, hyperparameters from hparams, measures from predictions",
-        *_missing(tasks, train - test, values),
-    ]
-    return ModelCorpus(
-        models=tuple(name for _, name, _ in rows),
-        hyperparameters={k: mixed_array([_hparams(m, t).get(k) for t, _, m in rows]) for k in settings},
-        gap=train - test,
-        measures=values,
-        orientation=orientation or {},
-        tasks=np.array([t.name for t, _, _ in rows]) if len(tasks) > 1 else None,
-        train_accuracy=train,
-        notes=tuple(notes),
-    )
-
-
-def _missing(tasks: list[Task], gap: np.ndarray[Any, Any], values: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[str]:
-    if lost := int(np.isnan(gap).sum()):
-        yield f"{lost} of {len(gap)} models have no accuracies: their gap is NaN"
-    for measure, column in values.items():
-        if lost := int((~np.isfinite(column)).sum()):
-            yield f"{lost} of {len(gap)} models have no prediction of {measure!r}"
-    for task in tasks:
-        for measure, told in task.predictions.items():
-            if other := set(told) - set(task.models):
-                yield (
-                    f"{len(other)} prediction(s) of {measure!r} left out: {task.source} has no "
-                    f"model {list_names(sorted(other), 3)}"
-                )
-
-
-def _single_models(folder: Path) -> list[Task]:
-    """Models with a folder and a config.json each."""
-    tasks: dict[Path, Task] = {}
-    for path in _walk(folder):
-        if path.name == "config.json":
-            data = _object(path)
-            if "hparams" in data:
-                home = path.parent.parent
-                task = tasks.setdefault(home, Task(home.name or "task", format_path(home), {}))
-                task.models[_id(path.parent.name)] = data
-    return list(tasks.values())
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    """Files below a folder in the order of their names; links to folders are not followed."""
-    for root, folders, files in os.walk(folder):
-        folders.sort()
-        if len(Path(root).relative_to(folder).parts) >= DEEPEST:
-            folders.clear()
-        yield from (Path(root) / name for name in sorted(files))
-
-
-def _object(path: Path) -> dict[str, Any]:
-    data = parse_json(read_text(path), path)
-    if not isinstance(data, dict):
-        raise InputError(f"{format_path(path)} holds {brief(data)}: a dict by model was expected.")
-    return data
-
-
-def _id(name: Any) -> str:
-    """Specifications may call a model ``20`` that predictions call ``model_20``."""
-    return str(name) if "model" in str(name) else f"model_{name}"
-
-
-def _ids(models: Mapping[Any, Any]) -> dict[str, Any]:
-    return {_id(name): model for name, model in models.items()}
-
-
-def _predictions(values: Any, source: str) -> dict[str, Any]:
-    if not isinstance(values, Mapping):
-        raise InputError(f"{source} is {brief(values)}: a number for each model was expected.")
-    return {_id(name): value for name, value in values.items()}
-
-
-def _hparams(model: Any, task: Task) -> dict[str, Any]:
-    told = model.get("hparams") if isinstance(model, Mapping) else None
-    if not isinstance(told, Mapping):
-        raise InputError(f"A model of {task.source} has no 'hparams': it is {brief(model)}.")
-    return {str(k): v.get("current_value") if isinstance(v, Mapping) else v for k, v in told.items()}
-
-
-def _metric(model: Mapping[str, Any], key: str, task: Task) -> float:
-    metrics = model.get("metrics")
-    return _number(metrics.get(key) if isinstance(metrics, Mapping) else None, task)
-
-
-def _number(cell: Any, task: Task) -> float:
-    value = parse(cell)
-    if value is None:
-        raise InputError(f"{task.source} holds {brief(cell)} where a number was expected.")
-    return value
-
-
-# Trained models with their hyperparameters, generalization gaps and measures of them.
-
-RESERVED = ("model", "task", "gap", "train_accuracy")
-ONE_TASK = "all models"
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelCorpus:
     """A table of trained models on which measures of generalization can be judged.
@@ -428,7 +316,7 @@ class ModelCorpus:
     models : tuple of str
         Names, each once in a task.
     hyperparameters : dict of str to ndarray
-        What was varied; values of any kind.
+        Settings that were varied; values of any kind.
     gap : ndarray, shape (models,)
         Training accuracy less test accuracy, as a fraction. NaN for a model that failed.
     measures : dict of str to ndarray
@@ -442,7 +330,7 @@ class ModelCorpus:
     train_accuracy : ndarray, optional
         As a fraction.
     notes : tuple of str
-        What was taken for what, and which models failed.
+        How columns were interpreted, and which models failed.
 
     Examples
     --------
@@ -487,8 +375,8 @@ class ModelCorpus:
         name, count = Counter(tasks).most_common(1)[0]
         if count > 1:
             raise InputError(
-                f"models holds {name if self.tasks is None else name[1]!r} {count} times in one "
-                "task: give each model a name of its own."
+                f"models holds {name if self.tasks is None else name[1]!r} {count} times in one task: give each model "
+                "a name of its own."
             )
         both = set(self.hyperparameters) & set(self.measures)
         kept = (set(self.hyperparameters) | set(self.measures)) & set(RESERVED)
@@ -511,7 +399,7 @@ class ModelCorpus:
 
     @property
     def task_names(self) -> tuple[str, ...]:
-        """The tasks in order of first appearance; one called "all models" where none is told."""
+        """The tasks in order of first appearance; one called "all models" where none is named."""
         return (ONE_TASK,) if self.tasks is None else tuple(dict.fromkeys(self.tasks.tolist()))
 
     def by_task(self) -> dict[str, ModelCorpus]:
@@ -521,7 +409,7 @@ class ModelCorpus:
         return {name: self.select(self.tasks == name) for name in self.task_names}
 
     def select(self, mask: ArrayLike) -> ModelCorpus:
-        """Some of the models: a mask with an entry for each, or their positions.
+        """Select some of the models: a mask with an entry for each, or their positions.
 
         >>> corpus = ModelCorpus(("a", "b"), {"depth": [2, 4]}, [0.1, 0.2])
         >>> corpus.select(corpus.hyperparameters["depth"] > 2).models
@@ -546,7 +434,7 @@ class ModelCorpus:
     def with_measures(
         self, measures: Mapping[str, ArrayLike], orientation: Mapping[str, int] | int | None = None
     ) -> ModelCorpus:
-        """The same models with further measures, or others in the place of those of a name.
+        """Return the same models with further measures, or others in the place of those of a name.
 
         Parameters
         ----------
@@ -589,8 +477,8 @@ def _fractions(values: ArrayLike, name: str, low: float, count: int) -> FloatArr
     bad = np.isinf(found) | (found < low) | (found > 1)
     if bad.any():
         raise InputError(
-            f"{name} holds {found[bad][0]:g}, which cannot be a fraction from {low:g} to 1. If "
-            "these are percentages, divide them by 100 (or load them with unit='percent')."
+            f"{name} holds {found[bad][0]:g}, which cannot be a fraction from {low:g} to 1. If these are percentages, "
+            f"divide them by 100 (or load them with {arg('unit', 'percent')})."
         )
     return found
 
@@ -608,7 +496,7 @@ def _settings(hyperparameters: Mapping[str, Any], count: int) -> dict[str, NDArr
 
 
 def mixed_array(values: Any) -> NDArray[Any]:
-    """A column of values of any kind; those of different kinds stay what they are.
+    """Make a column of values of any kind; those of different kinds stay what they are.
 
     >>> mixed_array([1, 2]).dtype.kind, mixed_array([1, "a", None]).tolist()
     ('i', [1, 'a', None])
@@ -630,7 +518,194 @@ def _orientation(orientation: Mapping[str, int], measures: Mapping[str, FloatArr
             )
         if sign not in (1, -1) or isinstance(sign, bool):
             raise InputError(
-                f"orientation of {name!r} is {sign!r}: use 1 if more means a larger gap, -1 if it "
-                "means a smaller one, or leave the measure out if neither is claimed."
+                f"orientation of {name!r} is {sign!r}: use 1 if more means a larger gap, -1 if it means a smaller one, "
+                "or leave the measure out if neither is claimed."
             )
     return {str(k): int(v) for k, v in orientation.items()}
+
+
+# Corpora in the layout of the PGDL competition (2020). A task has a file of specifications, ``model_configs.json``: for
+# each model the hyperparameters (``hparams``, each with a ``current_value``) and the accuracies (``metrics``). A
+# measure has a file of predictions for each task, ``MEASURE/TASK.predict``: a number for each model.
+
+_SPECIFICATIONS = ("model_configs", "model_specs")
+_PREDICTIONS = ("predictions", "prediction")
+_DEEPEST = 4  # folders below the one that is named: a study of tasks, each with folders of models
+
+
+@dataclass
+class CompetitionTask:
+    """A task as it stands in files: specifications of models, and predictions by measure."""
+
+    name: str
+    source: str
+    models: dict[str, Any]
+    predictions: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def is_specification(data: Any) -> bool:
+    """Return whether a dict holds models in the competition's layout."""
+    if not isinstance(data, Mapping) or not data:
+        return False
+    if any(isinstance(data.get(key), Mapping) for key in _SPECIFICATIONS):
+        return True
+    return all(isinstance(v, Mapping) and "hparams" in v for v in data.values())
+
+
+def _task_from_dict(data: Mapping[str, Any], source: str, name: str) -> CompetitionTask:
+    """Read specifications, with predictions beside them if there are any."""
+    key = next((k for k in _SPECIFICATIONS if isinstance(data.get(k), Mapping)), None)
+    if key is None:
+        return CompetitionTask(name, source, {_id(k): model for k, model in data.items()})
+    task = CompetitionTask(
+        str(data.get("task", data.get("name", name))), source, {_id(k): m for k, m in data[key].items()}
+    )
+    for beside in _PREDICTIONS:
+        told = data.get(beside)
+        if isinstance(told, Mapping):
+            nested = any(isinstance(v, Mapping) for v in told.values())
+            for measure, values in (told if nested else {beside: told}).items():
+                task.predictions[str(measure)] = _predictions(values, f"{measure} in {source}")
+    return task
+
+
+def _tasks_from_folder(folder: Path) -> list[CompetitionTask]:
+    """Read all tasks below a folder, and the predictions for them."""
+    files = [path for path in _walk(folder) if path.name in tuple(f"{key}.json" for key in _SPECIFICATIONS)]
+    tasks = [_task_from_dict(_object(path), format_path(path), path.parent.name or "task") for path in files]
+    tasks = tasks or _single_models(folder)
+    if not tasks:
+        raise InputError(
+            f"{arg('source', str(folder))} is a folder without model_configs.json and without model folders whose "
+            "config.json has 'hparams': name the file of the corpus."
+        )
+    twice = [t.name for t in tasks if sum(t.name == u.name for u in tasks) > 1]
+    if twice:
+        raise InputError(f"{format_path(folder)} holds two tasks called {twice[0]!r}: rename a folder.")
+    return tasks
+
+
+def _add_predictions(tasks: list[CompetitionTask], folder: Path) -> list[str]:
+    """Add the predictions below a folder to their tasks; a file that belongs to none is noted."""
+    notes = []
+    by_name = {task.name: task for task in tasks}
+    for path in _walk(folder):
+        if path.suffix != ".predict":
+            continue
+        if path.stem not in by_name:
+            notes.append(f"{format_path(path)} left out: there is no task called {path.stem!r}")
+            continue
+        measure = "prediction" if path.parent == folder else path.parent.name
+        told = by_name[path.stem].predictions
+        if measure in told:
+            raise InputError(f"{format_path(path)}: there are two predictions of {measure!r}.")
+        told[measure] = _predictions(_object(path), format_path(path))
+    return notes
+
+
+def _corpus_of_tasks(
+    tasks: list[CompetitionTask], orientation: Mapping[str, int] | None, top: float, notes: list[str]
+) -> ModelCorpus:
+    """Put tasks below each other; a value that one lacks is None or NaN, and noted."""
+    settings = dict.fromkeys(k for t in tasks for m in t.models.values() for k in _hparams(m, t))
+    measures = dict.fromkeys(k for t in tasks for k in t.predictions)
+    rows = [(task, name, model) for task in tasks for name, model in task.models.items()]
+    train, test = (
+        np.array([_metric(model, key, task) for task, _, model in rows]) / top for key in ("train_acc", "test_acc")
+    )
+    values = {
+        measure: np.array([_number(t.predictions.get(measure, {}).get(n), t) for t, n, _ in rows])
+        for measure in measures
+    }
+    notes = [
+        *notes,
+        f"{len(rows)} models of {len(tasks)} task(s) in the layout of the PGDL competition: gap from train_acc − "
+        "test_acc, hyperparameters from hparams, measures from predictions",
+        *_missing(tasks, train - test, values),
+    ]
+    return ModelCorpus(
+        models=tuple(name for _, name, _ in rows),
+        hyperparameters={k: mixed_array([_hparams(m, t).get(k) for t, _, m in rows]) for k in settings},
+        gap=train - test,
+        measures=values,
+        orientation=orientation or {},
+        tasks=np.array([t.name for t, _, _ in rows]) if len(tasks) > 1 else None,
+        train_accuracy=train,
+        notes=tuple(notes),
+    )
+
+
+def _missing(
+    tasks: list[CompetitionTask], gap: np.ndarray[Any, Any], values: Mapping[str, np.ndarray[Any, Any]]
+) -> Iterator[str]:
+    if lost := int(np.isnan(gap).sum()):
+        yield f"{lost} of {len(gap)} models have no accuracies: their gap is NaN"
+    for measure, column in values.items():
+        if lost := int((~np.isfinite(column)).sum()):
+            yield f"{lost} of {len(gap)} models have no prediction of {measure!r}"
+    for task in tasks:
+        for measure, told in task.predictions.items():
+            if other := set(told) - set(task.models):
+                yield (
+                    f"{len(other)} prediction(s) of {measure!r} left out: {task.source} has no model "
+                    f"{list_names(sorted(other), 3)}"
+                )
+
+
+def _single_models(folder: Path) -> list[CompetitionTask]:
+    """Read models with a folder and a config.json each."""
+    tasks: dict[Path, CompetitionTask] = {}
+    for path in _walk(folder):
+        if path.name == "config.json":
+            data = _object(path)
+            if "hparams" in data:
+                home = path.parent.parent
+                task = tasks.setdefault(home, CompetitionTask(home.name or "task", format_path(home), {}))
+                task.models[_id(path.parent.name)] = data
+    return list(tasks.values())
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """List the files below a folder in the order of their names; links to folders are not followed."""
+    for root, folders, files in os.walk(folder):
+        folders.sort()
+        if len(Path(root).relative_to(folder).parts) >= _DEEPEST:
+            folders.clear()
+        yield from (Path(root) / name for name in sorted(files))
+
+
+def _object(path: Path) -> dict[str, Any]:
+    data = parse_json(read_text(path), path)
+    if not isinstance(data, dict):
+        raise InputError(f"{format_path(path)} holds {brief(data)}: a dict by model was expected.")
+    return data
+
+
+def _id(name: Any) -> str:
+    """Return the id of a model: specifications may call it ``20`` and predictions ``model_20``."""
+    return str(name) if "model" in str(name) else f"model_{name}"
+
+
+def _predictions(values: Any, source: str) -> dict[str, Any]:
+    if not isinstance(values, Mapping):
+        raise InputError(f"{source} is {brief(values)}: a number for each model was expected.")
+    return {_id(name): value for name, value in values.items()}
+
+
+def _hparams(model: Any, task: CompetitionTask) -> dict[str, Any]:
+    told = model.get("hparams") if isinstance(model, Mapping) else None
+    if not isinstance(told, Mapping):
+        raise InputError(f"A model of {task.source} has no 'hparams': it is {brief(model)}.")
+    return {str(k): v.get("current_value") if isinstance(v, Mapping) else v for k, v in told.items()}
+
+
+def _metric(model: Mapping[str, Any], key: str, task: CompetitionTask) -> float:
+    metrics = model.get("metrics")
+    return _number(metrics.get(key) if isinstance(metrics, Mapping) else None, task)
+
+
+def _number(cell: Any, task: CompetitionTask) -> float:
+    value = parse(cell)
+    if value is None:
+        raise InputError(f"{task.source} holds {brief(cell)} where a number was expected.")
+    return value

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
+from curvewise.text import arg
 from curvewise.types.units import FloatArray, Unit, as_floats
 
 SIGNS = ("fold", "keep")
@@ -26,7 +27,7 @@ def gi_score(
     relative_to: float | None = None,
     unit: str = "fraction",
 ) -> float:
-    """Gi-score: how far a network falls short of one that no perturbation touches.
+    """Gi-score: distance of a network from one that no perturbation affects.
 
     The area between the cumulative accuracy of an ideal network and that of this one, over the
     ideal's area (Schiff et al. 2021, algorithm 2, with magnitudes brought to 0 … 1). It is 0 for a
@@ -39,9 +40,9 @@ def gi_score(
     accuracy : array_like, shape (M,)
         Accuracy at each.
     signs : {"fold", "keep"}
-        Where some magnitudes are negative: average both directions at each distance from 0, or
-        sweep from the lowest to the highest as the paper does. The sweep counts what happens at
-        its start more than what happens at its end, so that turning left and right differ.
+        Where some magnitudes are negative: average both directions at each distance from 0, or sweep from the lowest to
+        the highest as the paper does. The sweep weights its start more than its end, so that turning left and right
+        differ.
     relative_to : float, optional
         Clean accuracy. The ideal then is a network that keeps this accuracy.
     unit : {"fraction", "percent"}
@@ -55,8 +56,8 @@ def gi_score(
     Raises
     ------
     InputError
-        If there are fewer than two magnitudes (folded: distances from 0), a magnitude twice, or an
-        accuracy that is none.
+        If there are fewer than two magnitudes (folded: distances from 0), a magnitude twice, or a number that is no
+        accuracy.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def pal_score(
 
 
 def mean_accuracy(accuracy: ArrayLike, *, unit: str = "fraction") -> float:
-    """The plain mean of a response curve, the simplest score of all; a fraction.
+    """Mean of a response curve, the simplest score; a fraction.
 
     >>> round(mean_accuracy([1.0, 0.9, 0.6]), 4)
     0.8333
@@ -139,7 +140,7 @@ def accuracy_at(magnitude: ArrayLike, accuracy: ArrayLike, at: float, *, unit: s
     """
     places, right = check_curve(magnitude, accuracy, unit)
     if not places[0] <= at <= places[-1]:
-        raise InputError(f"at={at!r} lies outside the magnitudes, {places[0]:g} to {places[-1]:g}.")
+        raise InputError(f"{arg('at', at)} lies outside the magnitudes, {places[0]:g} to {places[-1]:g}.")
     return float(np.interp(at, places, right))
 
 
@@ -167,7 +168,7 @@ def cumulative_accuracy(
 
 
 def check_curve(magnitude: ArrayLike, accuracy: ArrayLike, unit: str = "fraction") -> tuple[FloatArray, FloatArray]:
-    """Magnitudes in rising order with their accuracies as fractions, or an error."""
+    """Return magnitudes in rising order with their accuracies as fractions, or raise an error."""
     places, right = as_floats(magnitude, "magnitude"), _accuracies(accuracy, unit)
     if places.ndim != 1 or places.shape != right.shape:
         raise InputError(
@@ -179,7 +180,7 @@ def check_curve(magnitude: ArrayLike, accuracy: ArrayLike, unit: str = "fraction
 
 
 def check_magnitudes(places: FloatArray) -> None:
-    """Refuse a grid, in rising order, with no range, a value twice, or one that is no number."""
+    """Refuse a grid, in rising order, with no range, a value twice, or a value that is not finite."""
     if not np.isfinite(places).all():
         raise InputError("magnitude holds NaN or infinite values: give finite numbers.")
     if len(places) < 2:
@@ -199,7 +200,7 @@ def pal_weights(
 ) -> tuple[FloatArray, FloatArray]:
     """Weights of the numerator and the denominator of the Pal-score."""
     if variant not in VARIANTS:
-        raise InputError(f"variant={variant!r}: use one of {', '.join(map(repr, VARIANTS))}.")
+        raise InputError(f"use one of {', '.join(map(repr, VARIANTS))}.", argument="variant", value=variant)
     for name, share in (("top", top), ("bottom", bottom)):
         if not 0 < share <= 1:
             raise InputError(f"{name}={share!r}: give a share above 0 and at most 1.")
@@ -215,11 +216,11 @@ def pal_weights(
 def folded(places: FloatArray, signs: str = "fold") -> tuple[FloatArray, FloatArray]:
     """Magnitudes brought to 0 … 1, and the matrix that takes accuracies there.
 
-    Folding takes the mean of both directions at every distance that either was measured at,
-    interpolated linearly, and the one that goes further beyond the end of the other.
+    Folding takes the mean of both directions at every distance that either was measured at, interpolated linearly;
+    beyond the end of one direction it takes the other alone.
     """
     if signs not in SIGNS:
-        raise InputError(f"signs={signs!r}: use one of {', '.join(map(repr, SIGNS))}.")
+        raise InputError(f"use one of {', '.join(map(repr, SIGNS))}.", argument="signs", value=signs)
     if signs == "keep" or places[0] >= 0 or places[-1] <= 0:
         along = places if signs == "keep" or places[0] >= 0 else -places[::-1]
         matrix = np.eye(len(places))
@@ -228,8 +229,8 @@ def folded(places: FloatArray, signs: str = "fold") -> tuple[FloatArray, FloatAr
         along = np.unique(np.abs(places))
         if len(along) < 2:
             raise InputError(
-                f"magnitude holds {places[0]:g} and {places[-1]:g} only, one distance from 0, and "
-                "both directions are averaged: add a magnitude, or use signs='keep'."
+                f"magnitude holds {places[0]:g} and {places[-1]:g} only, one distance from 0, and both directions are "
+                f"averaged: add a magnitude, or use {arg('signs', 'keep')}."
             )
         matrix = _both_sides(places, along)
     return (along - along[0]) / (along[-1] - along[0]), matrix
@@ -254,7 +255,7 @@ def _both_sides(places: FloatArray, along: FloatArray) -> FloatArray:
 
 
 def _weights(places: FloatArray, signs: str, area: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
-    """What each accuracy counts in an area under the cumulative accuracy."""
+    """Weight of each accuracy in an area under the cumulative accuracy."""
     u, fold = folded(places, signs)
     return area(u, _running(u, fold))
 
@@ -280,8 +281,8 @@ def _trapezoid(places: FloatArray, share: float, name: str, signs: str) -> Float
     end = min(int(share * len(u)), len(u) - 1)
     if end == 0:
         raise InputError(
-            f"variant='algorithm4' takes position int({name} · M) = 0 of {len(u)} magnitudes, "
-            f"where there is no trapezoid: measure at {int(np.ceil(1 / share))} or more."
+            f"{arg('variant', 'algorithm4')} takes position int({name} · M) = 0 of {len(u)} magnitudes, where there is "
+            f"no trapezoid: measure at {int(np.ceil(1 / share))} or more."
         )
     weights: FloatArray = 0.5 * (u[end] - u[end - 1]) * (fold[end] + fold[end - 1])
     return weights
@@ -289,7 +290,7 @@ def _trapezoid(places: FloatArray, share: float, name: str, signs: str) -> Float
 
 def _accuracies(accuracy: ArrayLike, unit: str) -> FloatArray:
     if unit not in ("fraction", "percent"):
-        raise InputError(f"unit={unit!r}: accuracies are 'fraction' or 'percent'.")
+        raise InputError("accuracies are 'fraction' or 'percent'.", argument="unit", value=unit)
     found = Unit(unit)
     return found.errors(accuracy, "accuracy") / found.top
 
@@ -297,5 +298,9 @@ def _accuracies(accuracy: ArrayLike, unit: str) -> FloatArray:
 def _clean(relative_to: float, unit: str) -> float:
     clean = float(_accuracies(relative_to, unit))
     if clean == 0:
-        raise InputError("relative_to=0: relative to a network that is never right is nothing.")
+        raise InputError(
+            "a network that is never right cannot be the reference: give an accuracy above 0.",
+            argument="relative_to",
+            value=0,
+        )
     return clean

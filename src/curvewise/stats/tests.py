@@ -135,7 +135,7 @@ def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, pair
     0.7777777777777778
     """
     if paired and len(a) != len(b):
-        raise InputError(f"paired=True, but a has {len(a)} values and b has {len(b)}.")
+        raise InputError(f"a has {len(a)} values and b has {len(b)}.", argument="paired", value=True)
     above = _placements(a, np.sort(b))
     below = 1 - _placements(b, np.sort(a))
     p = float(above.mean())

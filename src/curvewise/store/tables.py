@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from os import PathLike
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.reading.arrays import Found, RunFiles
+from curvewise.reading.arrays import RunFiles
 from curvewise.reading.table import Table, table_from_records
 from curvewise.store.read import array_of, is_search, is_store, read_labels, read_records
 from curvewise.text import brief, format_path, list_names, suggest
+from curvewise.types.coercion import RawPredictions
 
 # Runs of one training may differ in these coordinates, and in any that end in _seed.
 _CHANCE = ("seed", "fold", "subset", "run", "repeat", "replicate", "trial")
@@ -27,7 +30,9 @@ _NUMBER_LOSSES = ("l1", "l2")
 HASHES = ("data", "subset", "recipe", "search", "weights")
 
 
-def read_store(folder: Path, learner: str | None, where: Mapping[str, Any] | None, key: str | None = None) -> Found:
+def read_store(
+    folder: Path, learner: str | None, where: Mapping[str, Any] | None, key: str | None = None
+) -> RawPredictions:
     """Take the runs of one training; those that failed are left out and counted.
 
     ``key`` names the array: predictions for the test set unless said otherwise, or losses where the
@@ -49,7 +54,7 @@ def read_store(folder: Path, learner: str | None, where: Mapping[str, Any] | Non
     notes = [f"{len(done):,} of the {len(records):,} runs in {format_path(folder)}"]
     notes += [f"{lost} run(s) failed or have no {name}, and are left out"] if lost else []
     notes += ["the runs predict numbers: the loss of each example"] if numbers and not key else []
-    return Found(
+    return RawPredictions(
         RunFiles(list(done), partial(_array, records=done, name=name), shape, dtype),
         format_path(folder),
         kind=kind if kind in (_PROBABILITIES, _LOSSES) else None,
@@ -243,3 +248,11 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         plain["seed"] = "/".join(str(v) for v in dict.fromkeys(seeds.values()))
     metrics = {k: v for k, v in record["metrics"].items() if k not in plain}
     return {**plain, "status": record["status"], **metrics}
+
+
+def store_folder(source: Any) -> Path | None:
+    """Return the folder that a user names if it is a store of runs; None for any other source."""
+    if not isinstance(source, str | PathLike) or not isdir(source):
+        return None
+    path = Path(source).resolve()  # "." and ".." have no names of their own
+    return path if is_store(path) else None

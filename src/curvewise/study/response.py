@@ -485,12 +485,12 @@ def _row(
     how: dict[str, Any],
 ) -> dict[str, float]:
     """Measures and accuracies of one network."""
-    from curvewise.response.networks.measurement import perturbed_accuracy, withstanding
+    from curvewise.response.networks.measurement import invariance_scores, perturbed_accuracy
 
     where = {"device": how["device"], "rng": how["rng"]}
     plain = perturbed_accuracy(model, train, perturbation, (0.0, 0.0), **where)
     moved = perturbed_accuracy(model, test, perturbation, ends, **where)
-    found = withstanding(model, train, perturbation, places, ends, **how)
+    found = invariance_scores(model, train, perturbation, places, ends, **how)
     return {**dict(zip(ORIENTATION, found, strict=True)), "train": plain, "test": moved}
 
 
@@ -509,9 +509,9 @@ def _from_rows(
 
 
 def _within(perturbation: str, reach: tuple[float, float] | None) -> tuple[float, float]:
-    from curvewise.response.networks.measurement import within
+    from curvewise.response.networks.measurement import single_perturbation
 
-    return within(perturbation, reach)[1]
+    return single_perturbation(perturbation, reach)[1]
 
 
 def _evaluation(study: Study, perturbation: str) -> tuple[str, tuple[float, float]]:
@@ -550,10 +550,10 @@ def _places(magnitudes: int | Sequence[float], reach: tuple[float, float]) -> li
 def _look(
     study: Study, task: Task, *, perturbation: str, places: list[float], reach: tuple[float, float], how: dict[str, Any]
 ) -> Measured:
-    from curvewise.response.networks.measurement import withstanding
+    from curvewise.response.networks.measurement import invariance_scores
 
     model, where = load_model(study, task.run), {**how, "device": task.device}
-    values = withstanding(model.network, model.examples, perturbation, places, reach, **where)
+    values = invariance_scores(model.network, model.examples, perturbation, places, reach, **where)
     return Measured(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)
 
 

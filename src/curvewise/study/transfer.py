@@ -13,7 +13,8 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.reading.roles import normal
 from curvewise.study.results import choose_runs, label_of
 from curvewise.transfer.blind import blind_guess
-from curvewise.transfer.risks import BLIND, MAXIMAL, SCRATCH, Control, Rows, TransferRisks, find_control, find_scratch
+from curvewise.transfer.load import BLIND, MAXIMAL, SCRATCH, RiskRows, find_control, find_scratch
+from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
 
@@ -168,8 +169,8 @@ def blind_control(study: Study, metric: str = "loss", evaluation: str = TEST) ->
     return blind_guess(targets, str(losses.pop()), test_targets=test.y, per=per).control()
 
 
-def _rows(measured: Mapping[str, Measurements]) -> Rows:
-    return Rows(
+def _rows(measured: Mapping[str, Measurements]) -> RiskRows:
+    return RiskRows(
         np.concatenate([np.full(len(m), task) for task, m in measured.items()]),
         np.concatenate([m.learner for m in measured.values()]),
         np.concatenate([m.n for m in measured.values()]),
@@ -186,7 +187,7 @@ def _joined(measured: Mapping[str, Measurements], ending: str) -> NDArray[np.str
     return np.array(found)
 
 
-def _scratch(rows: Rows, studies: Mapping[str, Study], given: str | None, taken: Sequence[str]) -> str:
+def _scratch(rows: RiskRows, studies: Mapping[str, Study], given: str | None, taken: Sequence[str]) -> str:
     """The learner without weights, or of several the one that is called scratch."""
     if given is not None:
         return find_scratch(rows, given, taken, SOURCE)

@@ -1,4 +1,4 @@
-"""The best that can be said without looking at the input, and its risk."""
+"""Blind guess: the best constant prediction without looking at the input, and its risk."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from scipy.special import betaincinv, entr, ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance
-from curvewise.text import format_number
+from curvewise.text import Message, arg, either, format_number
 from curvewise.transfer.constant import (
     BLOCK,
     LOSSES,
-    Elements,
+    TargetElements,
     as_targets,
     best_constant,
     example_losses,
@@ -27,11 +27,18 @@ from curvewise.transfer.constant import (
     rounding,
 )
 from curvewise.transfer.risks import Control
+from curvewise.transfer.wins import group_codes
 from curvewise.types.predictions import check_labelled
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 
 LossFunction: TypeAlias = Callable[[Any, NDArray[Any]], ArrayLike]
+
+PER = ("output", "pixel", "all")
+# How far from 1 the length of a unit vector may be: normals stored in 8 bits are 0.007 off.
+UNIT_LENGTH = 0.02
+# More different labels than this are probably numbers, not classes.
+MANY_CLASSES = 100_000
 
 
 def blind_guess(
@@ -50,12 +57,12 @@ def blind_guess(
     prediction: Any = None,
     level: float = 0.95,
 ) -> BlindGuess:
-    """The best constant prediction for a loss and its risk: what a method must beat at least.
+    """Find the best constant prediction for a loss and its risk, which every method must beat.
 
     Parameters
     ----------
     targets : array_like, shape (examples, ...)
-        What is to be predicted, one row for each example: class labels (numbers or text), numbers,
+        Targets to be predicted, one row for each example: class labels (numbers or text), numbers,
         maps, 0/1 labels, or unit vectors. A memory-mapped array is read in blocks.
     loss : str or callable
         "error" (the most frequent class), "cross-entropy" (class frequencies; nats), "l1"
@@ -67,13 +74,12 @@ def blind_guess(
     test_targets : array_like, optional
         Targets to measure the risk on. Without them it is measured on ``targets``, see Notes.
     per : {"output", "pixel", "all"}
-        What has a constant of its own: each output (channel, label), each element of an example,
+        TargetElements with a constant of their own: each output (channel, label), each element of an example,
         or nothing, so that one number serves all. Classes and vectors are one output.
     axis : int, optional
-        Which axis holds channels, or the components of vectors. Known to be 1 for two axes; must be
-        said for more, where it matters.
+        Axis of channels, or of the components of vectors. 1 for two axes; must be given for more, where it matters.
     ignore, test_ignore : object, optional
-        What marks an element without target: a value such as 255, NaN, or a mask that is True
+        Mark of an element without target: a value such as 255, NaN, or a mask that is True
         there, of the shape of the targets, with or without ``axis``. A mask for ``test_targets`` is
         ``test_ignore``; a value serves both. For vectors, the value of all components.
     average : {"example", "pixel"}
@@ -81,10 +87,10 @@ def blind_guess(
         that an element of an example with few weighs more; with "pixel" all elements weigh the
         same. The constant is best for the chosen one.
     groups : array_like, shape (examples,), optional
-        Which measured examples belong together (frames of a video, patients). The interval counts
+        Group of each measured example, where some belong together (frames of a video, patients). The interval counts
         groups; otherwise examples, never pixels.
     classes : int or sequence, optional
-        How many classes, numbered from 0, or their names; by default those that are there.
+        Number of classes, numbered from 0, or their names; by default those that occur.
     smoothing : float
         Examples (elements, in maps) added to each class before frequencies are taken.
     prediction : object, optional
@@ -125,20 +131,33 @@ def blind_guess(
     """
     check_level(level)
     if callable(loss):
-        check_unused(axis=axis, ignore=ignore, test_ignore=test_ignore, classes=classes, smoothing=smoothing)
+        options = {"axis": axis, "ignore": ignore, "test_ignore": test_ignore, "classes": classes}
+        if unused := [k for k, v in options.items() if v is not None] + ["smoothing"] * bool(smoothing):
+            raise InputError(
+                f"{', '.join(unused)} cannot be used with a loss of your own: the function must see to it."
+            )
         return _of_function(targets, loss, prediction, test_targets, groups, level)
     kind = find_loss(loss)
-    check_options(loss, per, average, classes, smoothing, prediction)
-    train, test = read_pair((targets, test_targets), kind.kind, per, axis, (ignore, test_ignore), average == "pixel")
-    known = find_classes(train, test, classes) if kind.kind == "classes" else None
+    _check_options(loss, per, average, classes, smoothing, prediction)
+    train, test = _read_pair((targets, test_targets), kind.kind, per, axis, (ignore, test_ignore), average == "pixel")
+    known = _find_classes(train, test, classes) if kind.kind == "classes" else None
     constant = best_constant(loss, train, per, known, smoothing)
     measured = train if test is None else test
-    check_prediction(constant, measured, per)
+    _check_prediction(constant, measured, per)
     losses = example_losses(loss, measured, per, constant, known)
-    _check_finite(losses, smoothing)
+    if bad := int(np.isinf(losses).sum()):
+        control = either(
+            "blind=cw.transfer.blind_guess(targets, loss, test_targets=…, smoothing=1).control()", "--blind"
+        )
+        raise InputError(
+            f"{bad} of the test_targets hold a class or label value that targets never have, for which the blind guess "
+            "has an infinite cross-entropy. Check that both sets have the same classes, or add one example to every "
+            f"class by {arg('smoothing', 1)} (now {arg('smoothing', smoothing)}); where a control is computed for you, "
+            f"pass it instead: {control}."
+        )
     rivals, low_by = 1, None
     if test is None:
-        rivals, low_by = flattered(loss, train, per, constant, known, losses, level)
+        rivals, low_by = _optimism(loss, train, per, constant, known, losses, level)
     found = _risk(
         losses,
         measured.example_weights,
@@ -167,37 +186,26 @@ def blind_guess(
         unit=kind.unit,
         left_out=int(measured.size * len(measured.array) - measured.counts.sum()),
         rivals=rivals,
-        warnings=_said(notes),
+        warnings=_warn(notes),
         _losses=losses,
     )
 
 
-def _said(notes: list[str]) -> tuple[str, ...]:
+def _warn(notes: list[str]) -> tuple[str, ...]:
     for note in notes:
         warnings.warn(note, CurvewiseWarning, stacklevel=3)
     return tuple(notes)
 
 
-def _risk(losses: FloatArray, weights: FloatArray, groups: ArrayLike | None, level: float, **options: Any) -> Mean:
-    together = None if groups is None else check_groups(groups, len(losses))
-    used = weights > 0
-    own = None if together is None else together[used]
-    return mean_loss(losses[used], weights[used], own, level, **options)
+def _risk(losses: FloatArray, weights: FloatArray, groups: ArrayLike | None, level: float, **options: Any) -> MeanLoss:
+    used = weights > 0  # examples with a target
+    own = None if groups is None else group_codes(groups, len(losses))[used]
+    return _mean_loss(losses[used], weights[used], own, level, **options)
 
 
-def _check_finite(losses: FloatArray, smoothing: float) -> None:
-    bad = int(np.isinf(losses).sum())
-    if bad:
-        raise InputError(
-            f"{bad} of the test_targets hold a class or label value that targets never have, for "
-            "which the blind guess has an infinite cross-entropy. Check that both sets have the "
-            "same classes, or add one example to every class by smoothing=1 (now "
-            f"smoothing={smoothing:g}); where a control is computed for you, pass it instead: "
-            "blind=cw.blind_guess(targets, loss, test_targets=…, smoothing=1).control()."
-        )
-
-
-def _notes(found: Mean, measured: Elements, in_sample: bool, per: str, frequencies: Sized, nothing: float) -> list[str]:
+def _notes(
+    found: MeanLoss, measured: TargetElements, in_sample: bool, per: str, frequencies: Sized, nothing: float
+) -> list[str]:
     notes = []
     empty = int((measured.counts == 0).sum())
     if empty:
@@ -211,21 +219,23 @@ def _notes(found: Mean, measured: Elements, in_sample: bool, per: str, frequenci
         )
     elif in_sample and per == "pixel" and measured.size > 1 and found.units < 30:
         notes.append(
-            f"A constant for every element was found on {found.units} examples and measured on the "
-            f"same, which makes its risk low by about a {found.units}th: pass test_targets=…, or "
-            "per='output'."
+            Message(
+                f"A constant for every element was found on {found.units} examples and measured on the same, which "
+                f"makes its risk low by about a {found.units}th: pass {arg('test_targets')}, or {arg('per', 'output')}."
+            )
         )
     elif in_sample and len(frequencies) and found.units < 5 * len(frequencies):
         notes.append(
-            f"{found.units} examples are few for the frequencies of {len(frequencies)} classes, and"
-            " the cross-entropy on the same examples is too low: pass test_targets=… and "
-            "smoothing=…."
+            Message(
+                f"{found.units} examples are few for the frequencies of {len(frequencies)} classes, and the "
+                f"cross-entropy on the same examples is too low: pass {arg('test_targets')} and {arg('smoothing')}."
+            )
         )
     return notes
 
 
-def _shaped(constant: NDArray[Any], loss: str, train: Elements, per: str, known: NDArray[Any] | None) -> Any:
-    """The constant as people would write it: a number, or an array shaped like a target."""
+def _shaped(constant: NDArray[Any], loss: str, train: TargetElements, per: str, known: NDArray[Any] | None) -> Any:
+    """Shape the constant as people would write it: a number, or an array shaped like a target."""
     values = known[constant] if loss == "error" and known is not None else constant
     inner = train.shape if per == "pixel" else ()
     if values.ndim == 2:  # a row for each constant
@@ -247,19 +257,29 @@ def _of_function(
     groups: ArrayLike | None,
     level: float,
 ) -> BlindGuess:
-    """The risk of a constant that was given, for a loss that was given."""
+    """Measure the risk of a given constant for a given loss."""
     if prediction is None:
         raise InputError(
-            "prediction is missing: for a loss of your own, say which constant to predict, or use "
-            f"one of {', '.join(map(repr, LOSSES))}."
+            "is missing: for a loss of your own, say which constant to predict, or use one of "
+            f"{', '.join(map(repr, LOSSES))}.",
+            argument="prediction",
         )
     argument = "targets" if test_targets is None else "test_targets"
     given = targets if test_targets is None else test_targets
     array = as_targets(given, argument, numbers=False)
     step = max(1, BLOCK * len(array) // array.size)
-    parts = [
-        _checked(loss(prediction, array[i : i + step]), len(array[i : i + step])) for i in range(0, len(array), step)
-    ]
+    parts = []
+    for start in range(0, len(array), step):
+        block = array[start : start + step]
+        part = np.asarray(loss(prediction, block))
+        if part.shape != (len(block),) or part.dtype.kind not in "biuf":
+            raise InputError(
+                f"loss gave {part.dtype} values of shape {part.shape} for {len(block)} examples: it must give the loss "
+                "of each example, not their mean or one for each pixel."
+            )
+        if not np.isfinite(part).all():
+            raise InputError("loss gave NaN or infinite values: choose a prediction of finite loss.")
+        parts.append(part.astype(np.float64))
     losses = np.concatenate(parts)
     found = _risk(losses, np.ones(len(losses)), groups, level, bounded=False)
     name = getattr(loss, "__name__", type(loss).__name__)
@@ -277,29 +297,14 @@ def _of_function(
         average="example",
         classes=(),
         unit=name,
-        warnings=_said(notes),
+        warnings=_warn(notes),
         _losses=losses,
     )
 
 
-def _checked(found: ArrayLike, examples: int) -> FloatArray:
-    losses = np.asarray(found)
-    if losses.shape != (examples,) or losses.dtype.kind not in "biuf":
-        raise InputError(
-            f"loss gave {losses.dtype} values of shape {losses.shape} for {examples} examples: it "
-            "must give the loss of each example, not their mean or one for each pixel."
-        )
-    if not np.isfinite(losses).all():
-        raise InputError("loss gave NaN or infinite values: choose a prediction of finite loss.")
-    return losses.astype(np.float64)
-
-
-# What a blind guess is found to be.
-
-
 @dataclass(frozen=True, eq=False)
 class BlindGuess(Result):
-    """The best constant prediction for a loss, and its risk.
+    """Best constant prediction for a loss, and its risk.
 
     Attributes
     ----------
@@ -313,26 +318,25 @@ class BlindGuess(Result):
     std : float
         Standard error of the risk; NaN with a single example or group.
     examples : int
-        On how many the risk was measured.
+        Number that the risk was measured on.
     units : int
-        How many independent units they are: groups if given, else examples.
+        Number of independent units among them: groups if given, else examples.
     trained_on : int
         Examples that the constant was found on; 0 if it was given.
     in_sample : bool
         Whether the risk was measured on the examples that the constant was found on.
     per : {"output", "pixel", "all"}
-        What has a constant of its own.
+        TargetElements with a constant of their own.
     average : {"example", "pixel"}
-        What counts the same in the risk.
+        TargetElements that weigh the same in the risk.
     classes : tuple
         Of the targets, in the order of the frequencies; empty for numbers.
     unit : str
         Of the risk.
     left_out : int
-        Elements without target among those measured.
+        TargetElements without target among those measured.
     rivals : int
-        For "error" on the same examples: how many classes may be the most frequent one, as far as
-        these examples tell; else 1.
+        For "error" on the same examples: number of classes that may be the most frequent one; else 1.
     """
 
     loss: str
@@ -358,19 +362,19 @@ class BlindGuess(Result):
         return self._losses
 
     def control(self) -> Control:
-        """The risk as a control of :func:`measure_transfer`."""
+        """Return the risk as a control of :func:`measure_transfer`."""
         of = "the same examples" if self.in_sample else f"{self.examples} test examples"
         std = 0.0 if self.risk.estimate == 0 and not np.isfinite(self.std) else self.std
         return Control(self.risk.estimate, std, f"best constant for {self.loss}, on {of}")
 
     def columns(self) -> dict[str, Any]:
-        """One row: the risk."""
+        """Return one row: the risk."""
         return {**interval_columns({"risk": self.risk}), "std": [self.std]}
 
     def summary(self) -> str:
-        """A few sentences."""
+        """Summarise the result in a few sentences."""
         share = f"{self.risk.level:.0%}"
-        text = f"The best constant prediction for {self.loss} {self._said()}has a risk of "
+        text = f"The best constant prediction for {self.loss} {self._prediction_text()}has a risk of "
         text += f"{format_number(self.risk.estimate)} ({self.unit}; {share} interval "
         text += f"{format_number(self.risk.low)} to {format_number(self.risk.high)}), measured on "
         text += f"{self.examples} example{'' if self.examples == 1 else 's'}"
@@ -384,7 +388,7 @@ class BlindGuess(Result):
         found = f"; it was found on {self.trained_on} others." if self.trained_on else "."
         return text + found
 
-    def _said(self) -> str:
+    def _prediction_text(self) -> str:
         value = self.prediction
         if isinstance(value, str):
             return f"({value!r}) "
@@ -395,72 +399,46 @@ class BlindGuess(Result):
         return f"({format_number(float(value))}) " if isinstance(value, int | float) else ""
 
 
-# What a blind guess accepts: shapes, values, options; and which classes there are.
-
-PER = ("output", "pixel", "all")
-UNIT_LENGTH = 0.02
-"""How far from 1 the length of a unit vector may be: normals stored in 8 bits are 0.007 off."""
-
-
-def check_options(loss: str, per: str, average: str, classes: Any, smoothing: float, prediction: Any) -> None:
-    """Raise for options that are not known, or that the loss has no use for."""
+def _check_options(loss: str, per: str, average: str, classes: Any, smoothing: float, prediction: Any) -> None:
+    """Raise for options that are not known, or that the loss does not use."""
     if per not in PER:
-        raise InputError(f"per={per!r} is not known: use one of {', '.join(map(repr, PER))}.")
+        raise InputError(f"is not known: use one of {', '.join(map(repr, PER))}.", argument="per", value=per)
     if average not in ("example", "pixel"):
-        raise InputError(f"average={average!r} is not known: use 'example' or 'pixel'.")
+        raise InputError("is not known: use 'example' or 'pixel'.", argument="average", value=average)
     if not (isinstance(smoothing, Real) and 0 <= smoothing < math.inf):
-        raise InputError(f"smoothing={smoothing!r} must be a number of examples, 0 or more.")
+        raise InputError("must be a number of examples, 0 or more.", argument="smoothing", value=smoothing)
     if smoothing and loss not in ("cross-entropy", "binary"):
-        raise InputError(f"smoothing={smoothing!r} is for cross-entropies, not for loss={loss!r}.")
+        raise InputError(f"is for cross-entropies, not for {arg('loss', loss)}.", argument="smoothing", value=smoothing)
     if classes is not None and LOSSES[loss].kind != "classes":
-        raise InputError(f"classes={classes!r} has no meaning for loss={loss!r}: leave it out.")
+        raise InputError(f"has no meaning for {arg('loss', loss)}: leave it out.", argument="classes", value=classes)
     if prediction is not None:
-        raise InputError(f"prediction is for a loss of your own; the constant for loss={loss!r} is found.")
-
-
-def check_unused(**options: Any) -> None:
-    """Raise for options that mean nothing to a loss of one's own."""
-    given = [k for k, v in options.items() if v is not None and (k != "smoothing" or v)]
-    if given:
-        raise InputError(f"{', '.join(given)} cannot be used with a loss of your own: the function must see to it.")
-
-
-def check_groups(groups: ArrayLike, examples: int) -> NDArray[Any]:
-    """A group for each measured example."""
-    found = np.asarray(groups)
-    if found.shape != (examples,):
         raise InputError(
-            f"groups has shape {found.shape} for {examples} examples that the risk is measured on: "
-            "say for each which group it belongs to."
+            f"is for a loss of your own; the constant for {arg('loss', loss)} is found.", argument="prediction"
         )
-    missing = sum(g is None or g != g for g in found.tolist())
-    if missing:
-        raise InputError(
-            f"groups has no value for {missing} of {examples} examples: give each a group, its own if it is alone."
-        )
-    return found.astype(np.str_) if found.dtype.kind == "O" else found
 
 
-def read_pair(
+def _read_pair(
     given: tuple[Any, Any], kind: str, per: str, axis: int | None, ignore: tuple[Any, Any], by_pixel: bool
-) -> tuple[Elements, Elements | None]:
-    """Targets to learn the constant from and to measure it on, checked."""
-    train = read(given[0], "targets", kind, per, axis, ignore[0], by_pixel)
+) -> tuple[TargetElements, TargetElements | None]:
+    """Read and check the targets to learn the constant from and to measure it on."""
+    train = _read(given[0], "targets", kind, per, axis, ignore[0], by_pixel)
     if given[1] is None:
         if ignore[1] is not None:
-            raise InputError("test_ignore is given without test_targets: pass it as ignore.")
+            raise InputError("is given without test_targets: pass it as ignore.", argument="test_ignore")
         return train, None
     mark = ignore[1]
     if mark is None and not isinstance(_as_mark(ignore[0]), np.ndarray):
         mark = ignore[0]
     elif mark is None:
-        raise InputError("ignore is a mask for targets: pass one for test_targets as test_ignore.")
-    test = read(given[1], "test_targets", kind, per, axis, mark, by_pixel)
+        raise InputError(
+            f"is a mask for targets: pass one for test_targets as {arg('test_ignore')}.", argument="ignore"
+        )
+    test = _read(given[1], "test_targets", kind, per, axis, mark, by_pixel)
     _check_alike(train, test, per)
     return train, test
 
 
-def _check_alike(train: Elements, test: Elements, per: str) -> None:
+def _check_alike(train: TargetElements, test: TargetElements, per: str) -> None:
     same = train.dimension == test.dimension and train.array.ndim == test.array.ndim
     if per == "pixel":
         same = same and train.shape == test.shape
@@ -469,19 +447,23 @@ def _check_alike(train: Elements, test: Elements, per: str) -> None:
     if not same:
         raise InputError(
             f"test_targets has examples of shape {test.array.shape[1:]}, targets of "
-            f"{train.array.shape[1:]}: with per={per!r} they must agree."
+            f"{train.array.shape[1:]}: with {arg('per', per)} they must agree."
         )
 
 
-def read(given: Any, argument: str, kind: str, per: str, axis: int | None, ignore: Any, by_pixel: bool) -> Elements:
-    """Targets as elements, after a first look at all of them."""
+def _read(
+    given: Any, argument: str, kind: str, per: str, axis: int | None, ignore: Any, by_pixel: bool
+) -> TargetElements:
+    """Read targets as elements, and check all of them."""
     labels = kind == "classes"
     array = as_targets(given, argument, numbers=not labels)
     where = _find_axis(array, argument, kind, per, axis)
     mark = _as_mark(ignore)
-    made = Elements(array, argument, where, kind == "vectors", mark, by_pixel, not labels)
+    made = TargetElements(array, argument, where, kind == "vectors", mark, by_pixel, not labels)
     _check_mask(made)
-    _check_value(made)
+    is_text = array.dtype.kind in "US"
+    if isinstance(mark, int | float | str) and isinstance(mark, str) != is_text:
+        raise InputError(f"{argument} holds {'text' if is_text else 'numbers'}.", argument="ignore", value=mark)
     check = _CHECKS[kind]
     counts = np.zeros(len(array), dtype=np.intp)
     for rows, values, valid in made.raw():
@@ -489,30 +471,26 @@ def read(given: Any, argument: str, kind: str, per: str, axis: int | None, ignor
         if valid.any():
             check(values[valid], argument)
     if not counts.any():
-        raise InputError(f"{argument} holds nothing but what ignore={_brief(ignore)} leaves out.")
+        raise InputError(f"{argument} holds nothing but what ignore leaves out.")
     return replace(made, counts=counts)
 
 
-def _brief(value: Any) -> str:
-    return "a mask" if isinstance(value, np.ndarray) else repr(value)
-
-
 def _as_mark(ignore: Any) -> Any:
-    """A mask as a boolean array; a value as it is."""
+    """Return a mask as a boolean array; a value as it is."""
     if ignore is None or isinstance(ignore, str):
         return ignore
     found = np.asanyarray(ignore)
     if found.ndim == 0:
         value = found.item()
         if not isinstance(value, int | float):
-            raise InputError(f"ignore={ignore!r} must be a value, NaN, or a mask.")
+            raise InputError("must be a value, NaN, or a mask.", argument="ignore", value=ignore)
         return value
     if found.dtype != np.bool_:
         raise InputError(f"ignore is an array of {found.dtype}: a mask must be of bool, True where there is no target.")
     return found
 
 
-def _check_mask(made: Elements) -> None:
+def _check_mask(made: TargetElements) -> None:
     if not isinstance(made.ignore, np.ndarray):
         return
     whole = made.array.shape
@@ -527,25 +505,18 @@ def _check_mask(made: Elements) -> None:
         )
 
 
-def _check_value(made: Elements) -> None:
-    text = made.array.dtype.kind in "US"
-    if isinstance(made.ignore, int | float | str) and isinstance(made.ignore, str) != text:
-        kind = "text" if text else "numbers"
-        raise InputError(f"ignore={made.ignore!r}, but {made.argument} holds {kind}.")
-
-
 def _find_axis(array: NDArray[Any], argument: str, kind: str, per: str, axis: int | None) -> int | None:
-    """Where channels or components are; asked for where it matters and cannot be told."""
+    """Find the axis of channels or components; raise where it matters and cannot be known."""
     if kind == "classes":
         if axis is not None:
-            raise InputError(f"axis={axis!r}: class labels have no channels; leave it out.")
+            raise InputError("class labels have no channels; leave it out.", argument="axis", value=axis)
         return None
     if axis is not None:
         if not isinstance(axis, int | np.integer) or not -array.ndim < axis < array.ndim:
-            raise InputError(f"axis={axis!r} is none of {argument} of shape {array.shape}.")
+            raise InputError(f"is none of {argument} of shape {array.shape}.", argument="axis", value=axis)
         found = int(axis) % array.ndim
         if found == 0:
-            raise InputError("axis=0 holds the examples: channels must lie on another axis.")
+            raise InputError("holds the examples: channels must lie on another axis.", argument="axis", value=axis)
         return found
     if array.ndim == 2:
         return 1
@@ -553,9 +524,10 @@ def _find_axis(array: NDArray[Any], argument: str, kind: str, per: str, axis: in
         raise InputError(f"{argument} has shape {array.shape}: give a vector for each example.")
     if array.ndim > 2 and (kind == "vectors" or per == "output"):
         what = "the components of the vectors" if kind == "vectors" else "the channels"
-        plain = "" if kind == "vectors" else " For maps without channels use per='all'."
+        plain = "" if kind == "vectors" else f" For maps without channels use {arg('per', 'all')}."
         raise InputError(
-            f"{argument} has shape {array.shape}: say which axis holds {what}, such as axis=1 or axis=-1.{plain}"
+            f"{argument} has shape {array.shape}: say which axis holds {what}, such as {arg('axis', 1)} or "
+            f"{arg('axis', -1)}.{plain}"
         )
     return None
 
@@ -564,7 +536,7 @@ def _finite(values: NDArray[Any], argument: str) -> None:
     bad = ~np.isfinite(values)
     if bad.any():
         some = values[bad].flat[0]
-        remedy = "Pass ignore=np.nan if NaN means no target." if np.isnan(some) else ""
+        remedy = f"Pass {either('ignore=np.nan', '--ignore nan')} if NaN means no target." if np.isnan(some) else ""
         raise InputError(f"{argument} holds {some} {int(bad.sum())} times. {remedy}".rstrip())
 
 
@@ -574,7 +546,7 @@ def _binary(values: NDArray[Any], argument: str) -> None:
     if bad.any():
         raise InputError(
             f"{argument} holds {values[bad].flat[0]:g}: binary labels are 0 or 1. For several "
-            "classes use loss='cross-entropy'; mark missing labels with ignore=."
+            f"classes use {arg('loss', 'cross-entropy')}; mark missing labels with {arg('ignore')}."
         )
 
 
@@ -587,10 +559,10 @@ def _vectors(values: NDArray[Any], argument: str) -> None:
     if bad.any():
         worst = float(length[bad].flat[0])
         remedy = (
-            "Pass ignore=0 if that means no target."
+            f"Pass {arg('ignore', 0)} if that means no target."
             if worst == 0
             else "Divide each vector by its length (normals stored as 0 to 255 or 0 to 1 must be "
-            "brought back to −1 to 1 first), or say by axis= where the components are."
+            f"brought back to −1 to 1 first), or say by {arg('axis')} where the components are."
         )
         raise InputError(
             f"{argument} holds a vector of length {worst:.4g}, not 1 ({int(bad.sum())} of {len(length)}). {remedy}"
@@ -605,7 +577,7 @@ def _labels(values: NDArray[Any], argument: str) -> None:
     if bad.any():
         raise InputError(
             f"{argument} holds {values[bad].flat[0]:g}: a class is a whole number or text. For "
-            "numbers use loss='l1' or loss='l2'; for probabilities pass their argmax."
+            f"numbers use {arg('loss', 'l1')} or {arg('loss', 'l2')}; for probabilities pass their argmax."
         )
 
 
@@ -617,8 +589,8 @@ _CHECKS: dict[str, Callable[[NDArray[Any], str], None]] = {
 }
 
 
-def check_prediction(constant: NDArray[Any], measured: Elements, per: str) -> None:
-    """Raise where an element to be measured has no constant, since no target decides it."""
+def _check_prediction(constant: NDArray[Any], measured: TargetElements, per: str) -> None:
+    """Raise where an element to be measured has no constant, since no target determines it."""
     if constant.dtype.kind != "f":
         return
     missing = np.isnan(constant.reshape(len(constant), -1)).any(axis=1)
@@ -628,21 +600,18 @@ def check_prediction(constant: NDArray[Any], measured: Elements, per: str) -> No
     seen = measured.totals(lambda v: np.ones(v.shape[:2])) > 0
     if (missing[cells] & seen).any():
         raise InputError(
-            f"{int((missing[cells] & seen).sum())} element(s) of test_targets have no target in "
-            f"any of targets, so that there is no constant for them: use per='output' or "
-            "per='all', or leave them out by test_ignore=."
+            f"{int((missing[cells] & seen).sum())} element(s) of test_targets have no target in any of targets, so "
+            f"that there is no constant for them: use {arg('per', 'output')} or {arg('per', 'all')}, or leave them out "
+            f"by {arg('test_ignore')}."
         )
 
 
-# Which classes there are among labels.
-
-MANY_CLASSES = 100_000
-
-
-def find_classes(train: Elements, test: Elements | None, classes: int | Sequence[Any] | None) -> NDArray[Any]:
-    """The classes, sorted: those that are given, else those that are there."""
+def _find_classes(
+    train: TargetElements, test: TargetElements | None, classes: int | Sequence[Any] | None
+) -> NDArray[Any]:
+    """Return the classes, sorted: those that are given, else those that occur."""
     both = [train] if test is None else [train, test]
-    seen = [_seen(t) for t in both]
+    seen = [np.unique(np.concatenate([np.unique(v[valid]) for _, v, valid in t.raw()])) for t in both]
     if classes is None:
         for targets in both:
             _check_one_hot(targets)
@@ -650,45 +619,40 @@ def find_classes(train: Elements, test: Elements | None, classes: int | Sequence
         if len(kinds) > 1:
             raise InputError("targets and test_targets are not both text or both numbers.")
         found = np.unique(np.concatenate(seen))
-        check_labelled(found, "targets", "leave such elements out by ignore=")
+        check_labelled(found, "targets", f"leave such elements out by {arg('ignore')}")
         if len(found) > MANY_CLASSES:
             raise InputError(
                 f"targets hold {len(found)} different values: are these classes? For numbers use "
-                "loss='l1' or loss='l2'."
+                f"{arg('loss', 'l1')} or {arg('loss', 'l2')}."
             )
         return found.astype(np.int64) if found.dtype.kind in "fb" else found
-    known = _given(classes)
+    known = _given_classes(classes)
     for targets, there in zip(both, seen, strict=True):
         odd = there[~np.isin(there, known)]
         if len(odd):
             raise InputError(
                 f"{targets.argument} holds {odd[0].item()!r}, which is none of the "
                 f"{len(known)} classes ({known[0].item()!r} to {known[-1].item()!r}). Correct "
-                "classes=, or leave such elements out by ignore=."
+                f"{arg('classes')}, or leave such elements out by {arg('ignore')}."
             )
     return known
 
 
-def _seen(targets: Elements) -> NDArray[Any]:
-    parts = [np.unique(values[valid]) for _, values, valid in targets.raw()]
-    return np.unique(np.concatenate(parts))
-
-
-def _given(classes: int | Sequence[Any]) -> NDArray[Any]:
+def _given_classes(classes: int | Sequence[Any]) -> NDArray[Any]:
     if isinstance(classes, int | np.integer) and not isinstance(classes, bool):
         if classes < 1:
-            raise InputError(f"classes={classes!r} must be at least 1.")
+            raise InputError("must be at least 1.", argument="classes", value=classes)
         return np.arange(int(classes))
     if isinstance(classes, str) or not isinstance(classes, Iterable):
-        raise InputError(f"classes={classes!r} must be a number, or the names of the classes.")
+        raise InputError("must be a number, or the names of the classes.", argument="classes", value=classes)
     found = np.unique(np.asarray(list(classes)))
     if not len(found) or found.dtype.kind == "O":
-        raise InputError(f"classes={classes!r} must hold names or numbers, at least one.")
+        raise InputError("must hold names or numbers, at least one.", argument="classes", value=classes)
     return found
 
 
-def _check_one_hot(targets: Elements) -> None:
-    """Rows of 0 and 1 are an indicator matrix or several labels, not maps of two classes."""
+def _check_one_hot(targets: TargetElements) -> None:
+    """Refuse rows of 0 and 1: an indicator matrix or several labels rather than maps of two classes."""
     array = targets.array
     if array.ndim != 2 or array.shape[1] < 2 or len(array) < 2 or array.dtype.kind not in "biuf":
         return
@@ -701,40 +665,37 @@ def _check_one_hot(targets: Elements) -> None:
     if single:
         raise InputError(
             f"{text}has a single 1 in each row: labels as an indicator matrix. Pass the position "
-            "of the 1 in each row (its argmax) in place of the row, or classes=2 if these are "
-            "labels of elements."
+            f"of the 1 in each row (its argmax) in place of the row, or {arg('classes', 2)} if these are labels of "
+            "elements."
         )
     raise InputError(
         f"{text}holds 0 and 1 only, which looks like several labels of each example: pass "
-        "loss='binary' (cross-entropy) or loss='binary-error' (error of a label), or classes=2 if "
-        "these are maps of two classes."
+        f"{arg('loss', 'binary')} (cross-entropy) or {arg('loss', 'binary-error')} (error of a label), or "
+        f"{arg('classes', 2)} if these are maps of two classes."
     )
 
 
-# A mean of the losses of examples, and how sure it is.
-
-
 @dataclass(frozen=True)
-class Mean:
-    """A weighted mean with its standard error and interval; ``units`` were counted for it."""
+class MeanLoss:
+    """Weighted mean loss with its standard error and interval, and the number of independent units."""
 
     interval: Interval
     std: float
     units: int
 
 
-def mean_loss(
+def _mean_loss(
     losses: FloatArray,
     weights: FloatArray,
-    groups: NDArray[Any] | None,
+    groups: NDArray[np.intp] | None,
     level: float,
     *,
     bounded: bool,
     rivals: int = 1,
     optimism: Callable[[float, int], float] | None = None,
     entropy: bool = False,
-) -> Mean:
-    """Mean of the losses of examples; an example, or a group of them, is what was drawn.
+) -> MeanLoss:
+    """Average the losses of examples; examples, or groups of them, count as drawn.
 
     Parameters
     ----------
@@ -746,29 +707,34 @@ def mean_loss(
         Whether losses lie between 0 and 1: then the interval is Wilson's, for as many examples as
         would have this standard error, else Student's with Hall's correction for skewness.
     rivals : int
-        From how many constants that cannot be told apart the best was chosen on the same examples;
+        Number of constants without a significant difference from which the best was chosen on the same examples;
         the upper end allows for it (Bonferroni, with the exact binomial interval).
     optimism : callable, optional
-        By how much the mean may be low, of the mean and the number of units; the upper end allows
-        for it.
+        Function of the mean and the number of units that says by how much the mean may be too low; the upper end
+        allows for it.
     entropy : bool
         Whether this is the entropy of frequencies on the same examples, see :func:`_of_entropy`.
     """
     total = weights.sum()
     mean = float((weights * losses).sum() / total)
-    kept = losses - mean
-    parts = weights * kept if groups is None else _sums(weights * kept, groups)
-    sizes = weights if groups is None else _sums(weights, groups)
+    parts, sizes = weights * (losses - mean), weights
+    if groups is not None:
+        parts, sizes = (np.bincount(groups, weights=w).astype(np.float64) for w in (parts, sizes))
     parts, sizes = parts[sizes > 0], sizes[sizes > 0]
     units = len(parts)
     if units < 2:
-        return Mean(Interval(mean, np.nan, np.nan, level), float("nan"), units)
+        return MeanLoss(Interval(mean, np.nan, np.nan, level), float("nan"), units)
     std = float(np.sqrt(cluster_variance(parts, sizes)))
     tail = 0.5 * (1.0 - level)
     quantile = float(-stdtrit(cluster_degrees(sizes), tail))
     if bounded:
         low, high = _wilson(mean, std, units, quantile)
-        high = high if rivals == 1 else max(high, _exact_high(mean, std, units, tail / rivals))
+        if rivals > 1:
+            # Bonferroni needs far tails, which only the binomial distribution itself has right.
+            n = _effective_examples(mean, std, units)
+            kept = (1.0 - mean) * n
+            exact = float(1.0 - betaincinv(kept, n - kept + 1.0, tail / rivals)) if kept > 0 else 1.0
+            high = max(high, exact)
     else:
         low, high = _skewed(mean, std, parts, quantile)
         low = max(low, 0.0) if losses.min() >= 0 else low
@@ -776,11 +742,11 @@ def mean_loss(
     high = min(high, 1.0) if bounded else high
     if entropy:
         low, high = _of_entropy(mean, (low, high), units, quantile, tail)
-    return Mean(Interval(mean, low, high, level), std, units)
+    return MeanLoss(Interval(mean, low, high, level), std, units)
 
 
 def _skewed(mean: float, std: float, parts: FloatArray, quantile: float) -> tuple[float, float]:
-    """Ends for a mean of skewed parts, by the monotone transformation of Hall 1992."""
+    """Return the ends for a mean of skewed parts, by the monotone transformation of Hall 1992."""
     n, deviation = len(parts), float(parts.std())
     skew = float(((parts - parts.mean()) ** 3).mean()) / deviation**3 if deviation > 0 else 0.0
     if abs(skew) < 1e-6:
@@ -794,9 +760,9 @@ def _skewed(mean: float, std: float, parts: FloatArray, quantile: float) -> tupl
 def _of_entropy(
     mean: float, ends: tuple[float, float], units: int, quantile: float, tail: float
 ) -> tuple[float, float]:
-    """Ends of an entropy, which is flat where frequencies are alike.
+    """Return the ends of an entropy, which is flat where frequencies are alike.
 
-    Losses are then nearly the same, and their spread says nothing of how far other frequencies,
+    Losses are then nearly the same, and their spread says nothing about how far other frequencies,
     no less likely, would be below: to second order by half a squared quantile over the number of
     units. Where only one class was seen, a second so rare that it may well be missing is allowed
     for.
@@ -806,47 +772,33 @@ def _of_entropy(
     return low, high if mean > 0 else max(high, float(entr(unseen) + entr(1.0 - unseen)))
 
 
-def _exact_high(share: float, std: float, units: int, tail: float) -> float:
-    """Upper end of a share by the binomial distribution itself, which its tails need."""
-    n = effective_examples(share, std, units)
-    kept = (1.0 - share) * n
-    return float(1.0 - betaincinv(kept, n - kept + 1.0, tail)) if kept > 0 else 1.0
-
-
-def _sums(values: FloatArray, groups: NDArray[Any]) -> FloatArray:
-    _, code = np.unique(groups, return_inverse=True)
-    return np.bincount(code, weights=values).astype(np.float64)
-
-
-def effective_examples(share: float, std: float, units: int) -> float:
-    """How many independent draws of 0 or 1 would have this standard error."""
+def _effective_examples(share: float, std: float, units: int) -> float:
+    """Return how many independent draws of 0 or 1 would have this standard error."""
     return share * (1.0 - share) / std**2 if std > 0 else float(units)
 
 
 def _wilson(share: float, std: float, units: int, quantile: float) -> tuple[float, float]:
-    n = effective_examples(share, std, units)
+    """Return the ends of Wilson's interval for as many draws of 0 or 1 as would have this standard error."""
+    n = _effective_examples(share, std, units)
     z2 = quantile**2 / n
     centre = (share + 0.5 * z2) / (1.0 + z2)
     half = np.sqrt(quantile**2 * share * (1.0 - share) / n + 0.25 * z2**2) / (1.0 + z2)
     return float(max(0.0, min(share, centre - half))), float(min(1.0, max(share, centre + half)))
 
 
-# How low a risk may be on the very examples that the constant was found on.
-
-
-def flattered(
+def _optimism(
     loss: str,
-    train: Elements,
+    train: TargetElements,
     per: str,
     constant: NDArray[Any],
     known: NDArray[Any] | None,
     losses: FloatArray,
     level: float,
 ) -> tuple[int, Callable[[float, int], float]]:
-    """How low the risk may be on the examples of the constant.
+    """Estimate how much too low the risk may be on the examples that the constant was found on.
 
-    Returns from how many classes, equally frequent for all that is known, one guess was chosen, and
-    by how much the mean may be low.
+    Returns the number of classes, without a significant difference in frequency, from which one was chosen, and by how
+    much the mean may be too low.
     """
     if not LOSSES[loss].bounded:
         return 1, _second_order(loss, constant)
@@ -856,16 +808,16 @@ def flattered(
     if len(shares) == 1:
         used = train.example_weights > 0
         weights = train.example_weights[used]
-        found = mean_loss(losses[used], weights, None, level, bounded=True)
-        n = effective_examples(found.interval.estimate, found.std, found.units)
-        rivals = int(rivals_of_best(shares, n, level)[0]) if found.units > 1 else 1
+        found = _mean_loss(losses[used], weights, None, level, bounded=True)
+        n = _effective_examples(found.interval.estimate, found.std, found.units)
+        rivals = int(_rivals_of_best(shares, n, level)[0]) if found.units > 1 else 1
         return (rivals if known is not None else 1), lambda *_: 0.0
     cells, _ = train.cells(per)
     return 1, lambda _, units: float(np.nanmean(_gain_of_choice(shares, units, level)[cells]))
 
 
 def _second_order(loss: str, constant: NDArray[Any]) -> Callable[[float, int], float]:
-    """By how much the risk on the examples of the constant may be below that of the best one.
+    """Return how much the risk on the examples of the constant may be below that of the best one.
 
     To second order, for constants that are estimated from as many independent targets as there are
     units: exact for means, and for frequencies 1/(2n) for each that is free (Miller and Madow); for
@@ -881,10 +833,10 @@ def _second_order(loss: str, constant: NDArray[Any]) -> Callable[[float, int], f
     return lambda risk, units: risk / units
 
 
-def rivals_of_best(shares: FloatArray, n: float, level: float) -> NDArray[np.intp]:
-    """How many classes may be the most frequent one, that one among them, for each row.
+def _rivals_of_best(shares: FloatArray, n: float, level: float) -> NDArray[np.intp]:
+    """Count the classes that may be the most frequent one, that one among them, for each row.
 
-    >>> rivals_of_best(np.array([[0.5, 0.48, 0.02]]), 100, 0.95)
+    >>> _rivals_of_best(np.array([[0.5, 0.48, 0.02]]), 100, 0.95)
     array([2])
     """
     quantile = float(-stdtrit(max(1.0, n - 1), 0.5 * (1.0 - level)))
@@ -894,9 +846,9 @@ def rivals_of_best(shares: FloatArray, n: float, level: float) -> NDArray[np.int
 
 
 def _gain_of_choice(shares: FloatArray, n: float, level: float) -> FloatArray:
-    """How much the most frequent class of each row is overrated on average, by choosing it.
+    """Return how much the most frequent class of each row is overrated on average, by choosing it.
 
     That of the largest of as many independent shares as cannot be told from it (Blom 1958).
     """
-    rivals = rivals_of_best(shares, n, level)
+    rivals = _rivals_of_best(shares, n, level)
     return np.asarray(ndtri((rivals - 0.375) / (rivals + 0.25)) * np.sqrt(shares.max(axis=1) / n))

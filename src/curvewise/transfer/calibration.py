@@ -1,4 +1,4 @@
-"""Risks on the scale between a blind guess and maximal supervision."""
+"""Calibrated risk, the cumulative improvement over scratch, and their derivatives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
+from curvewise.text import arg
 from curvewise.types.units import FloatArray, as_floats
+
+Weight: TypeAlias = str | Callable[[FloatArray], FloatArray]
+
+WEIGHTS = ("scratch", "uniform", "log")
 
 
 @overload
@@ -18,11 +23,10 @@ def calibrated_risk(risk: float, *, blind: float, maximal: float) -> float: ...
 @overload
 def calibrated_risk(risk: ArrayLike, *, blind: ArrayLike, maximal: ArrayLike) -> FloatArray: ...
 def calibrated_risk(risk: ArrayLike, *, blind: ArrayLike, maximal: ArrayLike) -> float | FloatArray:
-    """How far a risk is from maximal supervision, with the blind guess at 1.
+    """Scale a risk so that maximal supervision is at 0 and the blind guess at 1.
 
-    Atanov et al. 2022: (R − R_maximal) / (R_blind − R_maximal). 1 is no better than a blind guess,
-    0 as good as with all the data anyone has; above 1 is worse than a guess, below 0 better than
-    what was taken for maximal.
+    Atanov et al. 2022: (R − R_maximal) / (R_blind − R_maximal). 1 is no better than a blind guess, 0 as good as with
+    all the data there is; above 1 is worse than a guess, below 0 better than what was taken for maximal.
 
     Parameters
     ----------
@@ -46,26 +50,20 @@ def calibrated_risk(risk: ArrayLike, *, blind: ArrayLike, maximal: ArrayLike) ->
         raise InputError("blind and maximal must be finite: a scale needs both of its ends.")
     if not (b > m).all():
         raise InputError(
-            f"blind={blind!r} must be above maximal={maximal!r}: risks are lower-is-better. Turn "
-            "accuracies into errors, or check which control is which."
+            f"must be above {arg('maximal', maximal)}: risks are lower-is-better.",
+            argument="blind",
+            value=blind,
+            remedy="Turn accuracies into errors, or check which control is which.",
         )
     found = (r - m) / (b - m)
     return float(found) if found.ndim == 0 else found
 
 
-# One number for a pair of curves: the calibrated cumulative improvement.
-
-Weight: TypeAlias = str | Callable[[FloatArray], FloatArray]
-
-WEIGHTS = ("scratch", "uniform", "log")
-
-
 def cci(n: ArrayLike, method: ArrayLike, scratch: ArrayLike, *, weight: Weight = "scratch") -> float:
-    """Calibrated cumulative improvement of a method over training from scratch.
+    """Compute the calibrated cumulative improvement of a method over training from scratch.
 
-    Atanov et al. 2022: the area between the two calibrated risk curves over that below the one of
-    scratch, by trapezoids. 1 is maximal supervision at every size, 0 no better than scratch,
-    negative worse.
+    Atanov et al. 2022: the area between the two calibrated risk curves over that below the one of scratch, by
+    trapezoids. 1 is maximal supervision at every size, 0 no better than scratch, negative worse.
 
     Parameters
     ----------
@@ -74,9 +72,9 @@ def cci(n: ArrayLike, method: ArrayLike, scratch: ArrayLike, *, weight: Weight =
     method, scratch : array_like, shape (sizes,)
         Calibrated risks at them.
     weight : {"scratch", "uniform", "log"} or callable
-        What the area is integrated over: the calibrated risk of scratch, so that each step counts
-        by what scratch learns in it (the paper's); the size (weight 1); or its logarithm (weight
-        1/n). A callable gives a positive weight for each size.
+        Scale on which the area is integrated: the calibrated risk of scratch, so that each step counts by what scratch
+        learns in it (the paper's); the size (weight 1); or its logarithm (weight 1/n). A callable gives a positive
+        weight for each size.
 
     Returns
     -------
@@ -89,16 +87,23 @@ def cci(n: ArrayLike, method: ArrayLike, scratch: ArrayLike, *, weight: Weight =
     0.5
     """
     sizes, m, s = (as_floats(v, k) for v, k in ((n, "n"), (method, "method"), (scratch, "scratch")))
-    _check(sizes, m, s)
-    across = along(sizes, s, weight)
-    steps = across * 0.5
-    below = float((steps * (s[1:] + s[:-1])).sum())
-    between = float((steps * ((s - m)[1:] + (s - m)[:-1])).sum())
+    if sizes.ndim != 1 or m.shape != sizes.shape or s.shape != sizes.shape:
+        raise InputError(
+            f"n, method and scratch have shapes {sizes.shape}, {m.shape} and {s.shape}: give one calibrated risk of "
+            "each for every size."
+        )
+    if not (np.isfinite(sizes) & (sizes > 0)).all() or (np.diff(sizes) < 0).any():
+        raise InputError("n must hold positive sizes, from small to large.")
+    if not (np.isfinite(m).all() and np.isfinite(s).all()):
+        raise InputError("method or scratch holds NaN: leave out sizes at which either is missing.")
+    steps = step_widths(sizes, s, weight) * 0.5
+    below = float((steps * _neighbour_sums(s)).sum())
+    between = float((steps * _neighbour_sums(s - m)).sum())
     return between / below if below != 0 else float("nan")
 
 
-def along(n: FloatArray, scratch: FloatArray, weight: Weight) -> FloatArray:
-    """Width of each step from one size to the next, on the scale of a weight."""
+def step_widths(n: FloatArray, scratch: FloatArray, weight: Weight) -> FloatArray:
+    """Return the width of each step from one size to the next, on the scale of a weight."""
     if callable(weight):
         w = as_floats(weight(n), "weight(n)")
         if w.shape != n.shape or not (np.isfinite(w) & (w > 0)).all():
@@ -106,85 +111,60 @@ def along(n: FloatArray, scratch: FloatArray, weight: Weight) -> FloatArray:
         return 0.5 * (w[1:] + w[:-1]) * np.diff(n)
     if weight not in WEIGHTS:
         raise InputError(
-            f"weight={weight!r} is not known: use one of {', '.join(map(repr, WEIGHTS))}, or a function of the sizes."
+            f"is not known: use one of {', '.join(map(repr, WEIGHTS))}, or a function of the sizes.",
+            argument="weight",
+            value=weight,
         )
     scale = {"scratch": scratch, "uniform": n, "log": np.log(n)}[weight]
     return np.diff(scale)
 
 
-def _check(n: FloatArray, method: FloatArray, scratch: FloatArray) -> None:
-    if n.ndim != 1 or method.shape != n.shape or scratch.shape != n.shape:
-        raise InputError(
-            f"n, method and scratch have shapes {n.shape}, {method.shape} and {scratch.shape}: "
-            "give one calibrated risk of each for every size."
-        )
-    if not (np.isfinite(n) & (n > 0)).all() or (np.diff(n) < 0).any():
-        raise InputError("n must hold positive sizes, from small to large.")
-    if not (np.isfinite(method).all() and np.isfinite(scratch).all()):
-        raise InputError("method or scratch holds NaN: leave out sizes at which either is missing.")
-
-
-# How calibrated risks, gains and cumulative improvements move with what they are made of.
-#
-# Everything is in the unit of the losses: the derivatives with respect to the mean risk of a method
-# and of scratch at each size, and to the two controls.
+def _neighbour_sums(values: FloatArray) -> FloatArray:
+    return values[1:] + values[:-1]
 
 
 @dataclass(frozen=True)
-class Slopes:
-    """Derivatives of one number.
+class CciSlopes:
+    """Derivatives of a cumulative improvement, in the unit of the losses.
 
     Attributes
     ----------
     method, scratch : ndarray, shape (points,)
         By the risk of each at every point.
-    blind, maximal : float
-        By the controls.
+    maximal : float
+        By maximal supervision. The blind guess only sets the scale of both areas, so that it falls out.
     """
 
     method: FloatArray
     scratch: FloatArray
-    blind: float
     maximal: float
 
 
-def calibrated_slopes(risk: float, blind: float, maximal: float) -> tuple[float, float, float]:
-    """Derivatives of a calibrated risk by the risk, the blind guess and the maximal control."""
-    range_ = blind - maximal
-    level = (risk - maximal) / range_
-    return 1 / range_, -level / range_, (level - 1) / range_
+def cci_slopes(n: FloatArray, method: FloatArray, scratch: FloatArray, maximal: float, weight: Weight) -> CciSlopes:
+    """Return the derivatives of 1 − A/B, the cumulative improvement.
 
-
-def cci_slopes(n: FloatArray, method: FloatArray, scratch: FloatArray, maximal: float, weight: Weight) -> Slopes:
-    """Derivatives of the cumulative improvement.
-
-    It is 1 − A/B with A = Σ Δ (F + F′ − 2M) and B = Σ Δ (S + S′ − 2M) over the steps Δ from one
-    size to the next. The blind guess only sets the scale of A and B, so that it falls out.
+    A = Σ Δ (F + F′ − 2M) and B = Σ Δ (S + S′ − 2M) over the steps Δ from one size to the next, where F, S and M are
+    the risks of the method, of scratch and of maximal supervision.
     """
-    width = along(n, scratch, weight)
-    both = _pairs(method - maximal), _pairs(scratch - maximal)
+    width = step_widths(n, scratch, weight)
+    both = _neighbour_sums(method - maximal), _neighbour_sums(scratch - maximal)
     a, b = (float(width @ pair) for pair in both)
     if b == 0:
         gone = np.full(len(n), np.nan)
-        return Slopes(gone, gone, 0.0, float("nan"))
+        return CciSlopes(gone, gone, float("nan"))
     held = _to_points(width, width)
     of_a, of_b = np.zeros(len(n)), held.copy()
-    if not callable(weight) and weight == "scratch":  # the steps are those of scratch
+    if not callable(weight) and weight == "scratch":  # the steps themselves are differences of scratch
         of_a = of_a + _to_points(-both[0], both[0])
         of_b = of_b + _to_points(-both[1], both[1])
     ratio = a / b
-    return Slopes(
-        method=-held / b, scratch=(ratio * of_b - of_a) / b, blind=0.0, maximal=2 * float(width.sum()) * (1 - ratio) / b
+    return CciSlopes(
+        method=-held / b, scratch=(ratio * of_b - of_a) / b, maximal=2 * float(width.sum()) * (1 - ratio) / b
     )
 
 
-def _pairs(values: FloatArray) -> FloatArray:
-    """Sums of neighbours."""
-    return values[1:] + values[:-1]
-
-
 def _to_points(left: FloatArray, right: FloatArray) -> FloatArray:
-    """What the steps give to the points at their left and right ends."""
+    """Add what each step gives to the points at its left and right ends."""
     found = np.zeros(len(left) + 1)
     found[:-1] += left
     found[1:] += right

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import math
-import re
-import shlex
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -23,10 +19,9 @@ from curvewise.cli.console import (
     Page,
     UsageError,
     console,
-    keeping_user_text,
+    in_options,
     note,
     rich_table,
-    sentences,
     table_in_parts,
     warn,
     width_of,
@@ -45,19 +40,26 @@ from curvewise.cli.options import (
     told,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.text import format_number
+from curvewise.text import Message, arg, format_interval, format_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from curvewise.transfer.blind import BlindGuess
     from curvewise.transfer.gains import Equivalence
     from curvewise.transfer.result import ComparedMethods, Improvement, TransferComparison, TransferResult
-    from curvewise.transfer.risks import Control, TransferRisks
-    from curvewise.transfer.tasks import TaskNeeds, TaskRanking
+    from curvewise.transfer.risks import TransferRisks
+    from curvewise.transfer.tasks import TaskRanking
     from curvewise.types.results import Interval, Result
-    from curvewise.types.units import FloatArray
 
+
+# Arguments of Python that have an option of another name.
+OPTIONS = {
+    **{role: f"{role}-column" for role in ("task", "method", "n", "risk", "seed", "fold")},
+    "methods": "method",
+    "tasks": "task",
+    "test_targets": "test",
+    "metric": "risk-column",
+}
 
 transfer = App(
     name="transfer",
@@ -93,6 +95,8 @@ class RiskReading:
         Column of seeds.
     fold_column
         Column that names the training subset.
+    column
+        The same for any role, as ROLE=COLUMN; ROLE= leaves a role out. May be repeated.
     scratch
         The method that starts from nothing; by default the one called so.
     blind
@@ -121,6 +125,7 @@ class RiskReading:
     risk_column: str | None = None
     seed_column: str | None = None
     fold_column: str | None = None
+    column: Texts = field(default_factory=list)
     scratch: str | None = None
     blind: Texts = field(default_factory=list)
     maximal: Texts = field(default_factory=list)
@@ -134,7 +139,7 @@ class RiskReading:
     allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, source: str) -> TransferRisks:
-        """Read the table or the study; says on stderr what was taken for what."""
+        """Read the table or the study, and say on stderr how it was understood."""
         if Path(source).suffix.lower() == ".toml":
             found = self._study(Path(source))
         elif source == STDIN:
@@ -145,19 +150,24 @@ class RiskReading:
                 found = self._load(path)
         else:
             found = self._load(Path(source))
-        note(as_options("; ".join([repr(found), *found.notes])))
+        note("; ".join([repr(found), *map(in_options, found.notes)]))
         return found
 
     def _study(self, path: Path) -> TransferRisks:
-        """The runs of a study; --risk-column names what was measured."""
-        asked = {"--where": self.where, "--unit": self.unit, "--drop-failed": self.drop_failed}
+        """Read the runs of a study; --risk-column names the metric."""
+        asked: dict[str, Any] = {
+            "--column": self.column,
+            "--where": self.where,
+            "--unit": self.unit,
+            "--drop-failed": self.drop_failed,
+        }
         asked |= {f"--{r}-column": getattr(self, f"{r}_column") for r in _ROLES if r != "risk"}
         if odd := [option for option, value in asked.items() if value]:
             raise UsageError(f"{odd[0]} is for tables, and {path.name} is a study.")
         from curvewise.study.spec.document import load_study
         from curvewise.study.transfer import transfer_risks
 
-        with quietly(), worded():
+        with quietly():
             return transfer_risks(
                 load_study(path, trust=self.trust),
                 metric=self.risk_column,
@@ -169,27 +179,29 @@ class RiskReading:
     def _load(self, path: Path) -> TransferRisks:
         from curvewise.transfer.load import load_risks
 
-        columns: dict[str, Any] = {role: getattr(self, f"{role}_column") for role in _ROLES}
-        columns |= {role: False for role in _ROLES if columns[role] == ""}
+        asked = {role: getattr(self, f"{role}_column") for role in _ROLES}
+        columns = {role: name or None for role, name in asked.items() if name is not None}
+        for pair in self.column:
+            role, equals, name = pair.partition("=")
+            if not equals or not role.strip():
+                raise UsageError(f"--column {pair!r} must read ROLE=COLUMN, such as fold=split.")
+            columns[role.strip()] = name.strip() or None
         for role in ("method", "n", "risk"):
-            if columns[role] is False:
+            if columns.get(role, role) is None:
                 raise UsageError(f"--{role}-column must name a column.")
-        with worded():
-            return load_risks(
-                path,
-                **columns,
-                scratch=self.scratch,
-                blind=_control("--blind", self.blind),
-                maximal=_control("--maximal", self.maximal),
-                unit=self.unit,
-                higher_is_better=self.higher_is_better,
-                where=read_where(self.where),
-                drop_failed=self.drop_failed,
-                allow_large=self.allow_large,
-            )
+        return load_risks(
+            path,
+            columns=columns,
+            scratch=self.scratch,
+            blind=_control("--blind", self.blind),
+            maximal=_control("--maximal", self.maximal),
+            unit=self.unit,
+            higher_is_better=self.higher_is_better,
+            where=read_where(self.where),
+            drop_failed=self.drop_failed,
+            allow_large=self.allow_large,
+        )
 
-
-# Measured transfer out: tables on stdout, warnings on stderr, and gates.
 
 Gate = Literal["worse", "undecided"]
 Gates = Annotated[list[Gate], Parameter(negative="", show_default=False)]
@@ -280,23 +292,30 @@ def measure(
     check_blind(risks, task, cci=True)
     from curvewise.transfer.measure import measure_transfer
 
-    with quietly(), worded(), about_sizes(risks, sizes):
-        result = measure_transfer(
-            risks,
-            weight=weight,
-            seeds=seeds,
-            sizes=read_sizes(sizes),
-            methods=list(dict.fromkeys((*method, *(compare if method else ())))) or None,
-            tasks=list(task) or None,
-            level=level,
-        )
+    with quietly():
+        try:
+            result = measure_transfer(
+                risks,
+                weight=weight,
+                seeds=seeds,
+                sizes=read_sizes(sizes),
+                methods=list(dict.fromkeys((*method, *(compare if method else ())))) or None,
+                tasks=list(task) or None,
+                level=level,
+            )
+        except InputError as error:
+            if error.argument != "sizes" or len(risks.task_names) < 2 or any("=" in word for word in sizes):
+                raise
+            # Sizes that one of several tasks lacks are the usual reason.
+            remedy = f"For one task, such as {risks.task_names[0]!r}: --sizes TASK=100,1000."
+            raise InputError(error.message, remedy=remedy) from error
         compared = compared_methods(result, compare, pairs)
-    check_gates(result, fail_if, compared)
+    if fail_if and compared is None and not result.improvements:
+        raise UsageError("--fail-if needs a method beside scratch: there is none.")
     show_transfer(page, result, all_warnings)
     if compared is not None:
         show_comparison(page, result, compared, all_warnings)
-    with worded():
-        save_plot(plot, lambda: draw_transfer(result, kind or "curves", highlight))
+    save_plot(plot, lambda: _draw(result, kind or "curves", highlight))
     met = met_gates(result, compared if compare else None, fail_if)
     for text in met:
         warn(f"{text}: exit status {GATE}.")
@@ -343,7 +362,7 @@ def tasks(
     from curvewise.transfer.measure import measure_transfer
     from curvewise.transfer.tasks import rank_tasks
 
-    with quietly(), worded():
+    with quietly():
         measured = measure_transfer(risks, tasks=list(task) or None, level=level)
         chosen = {"levels": tuple(levels)} if levels else {}
         result = rank_tasks(measured, **chosen, level=level)
@@ -352,9 +371,7 @@ def tasks(
     return page.close()
 
 
-# ``curvewise transfer blind`` and ``wins``: answers about arrays in files.
-
-
+@transfer.command
 def blind(
     targets: Annotated[str, Parameter(name="TARGETS")],
     /,
@@ -409,7 +426,7 @@ def blind(
     page = (showing or Showing()).page()
     from curvewise.transfer.blind import blind_guess
 
-    with quietly(), worded():
+    with quietly():
         result = blind_guess(
             read_array(targets, key),
             loss,
@@ -424,14 +441,20 @@ def blind(
             level=level,
         )
     show_plain(page, result, f"Blind guess for {result.loss} ({100 * level:.4g}% interval)")
-    page.say(to_paste(result), style="dim")
+    # The option that takes the guess to `transfer measure`, whatever the unit of its table.
+    risk = result.risk.estimate
+    text = f"For curvewise transfer measure: --blind {risk:.6g}"
+    if result.loss in ("error", "binary-error"):
+        text += f" for a table of errors, {100 * risk:.6g} if they are percentages; for one of accuracies "
+        text += f"--blind {1 - risk:.6g} or {100 * (1 - risk):.6g}."
+    else:
+        text += f", for a table of {result.unit}."
+    page.say(text, style="dim")
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
 
-transfer.command(blind)
-
-
+@transfer.command
 def wins(
     method: Annotated[str, Parameter(name="METHOD")],
     scratch: Annotated[str, Parameter(name="SCRATCH")],
@@ -474,7 +497,7 @@ def wins(
     names = names_of_files(method, scratch)
     from curvewise.transfer.wins import win_rate
 
-    with quietly(), worded(), named_files(method, scratch):
+    with quietly():
         result = win_rate(
             read_array(method, key, "runs"),
             read_array(scratch, key, "runs"),
@@ -494,16 +517,11 @@ def wins(
     return page.close(GATE if met else 0)
 
 
-transfer.command(wins)
-
-
-# Tables of risks in: options that say what is what, for the commands of ``curvewise transfer``.
-
 _ROLES = ("task", "method", "n", "risk", "seed", "fold")
 
 
 def ending_of(data: bytes) -> str:
-    r"""What a file with this content is called at its end.
+    r"""Return the file ending that fits a content.
 
     >>> ending_of(b"method,n"), ending_of(b"[{}]"), ending_of(b'{"n": 1}\n{"n": 2}\n')
     ('.csv', '.json', '.jsonl')
@@ -521,7 +539,7 @@ def ending_of(data: bytes) -> str:
 
 
 def _control(option: str, words: Sequence[str]) -> Any:
-    """A number or a name, or a dict of these by task."""
+    """Read a number or a name, or a dict of these by task."""
     if not words:
         return None
     if len(words) == 1 and ("=" not in words[0]):
@@ -543,7 +561,7 @@ def _number(word: str) -> float | str:
 
 
 def read_sizes(words: Sequence[str]) -> Any:
-    """Training sizes, or a dict of them by task; None for all.
+    """Read training sizes, or a dict of them by task; None for all.
 
     >>> read_sizes(["100,1k"]), read_sizes(["depth=100", "normal=10,20"])
     ([100, 1000], {'depth': [100], 'normal': [10, 20]})
@@ -564,7 +582,7 @@ def read_sizes(words: Sequence[str]) -> Any:
 
 
 def split_names(words: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Names that were given one by one or with commas between them.
+    """Read names that were given one by one or with commas between them.
 
     >>> split_names(["a,b", "c,d"], ["a", "b", "c,d"])
     ['a', 'b', 'c,d']
@@ -575,29 +593,15 @@ def split_names(words: Sequence[str], known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-@contextmanager
-def about_sizes(risks: TransferRisks, sizes: Sequence[str]) -> Iterator[None]:
-    """Say how to choose sizes of one task, where those of all went wrong."""
-    try:
-        yield
-    except InputError as error:
-        several = len(risks.task_names) > 1 and not any("=" in word for word in sizes)
-        if not (sizes and several and str(error).startswith("sizes")):
-            raise
-        task = risks.task_names[0]
-        raise InputError(f"{error} For one task, such as {task!r}: --sizes TASK≡100,1000.") from error
-
-
 def check_blind(risks: TransferRisks, tasks: Sequence[str], cci: bool) -> None:
     """Raise where there is no blind guess, and say what to do; CCI does not depend on it."""
     asked = [task for task in risks.task_names if not tasks or task in tasks]
     lost = [task for task in asked if task not in risks.blind]
     if not lost:
         return
-    turned = any("turned into" in text for text in risks.notes)
-    worst = 0.0 if turned and "−" not in risks.unit[:1] else None
+    worst = 0.0 if risks.turned and "−" not in risks.unit[:1] else None
     way = "pass what the best constant guess scores, in numbers like those of the table"
-    way += " (an accuracy among accuracies)" if turned else ""
+    way += " (an accuracy among accuracies)" if risks.turned else ""
     text = (
         f"--blind is missing for task {lost[0]!r}: {way}, or the name of the method whose rows "
         "hold it. `curvewise transfer blind` computes it for error, cross-entropy, l1, l2, binary "
@@ -608,9 +612,6 @@ def check_blind(risks: TransferRisks, tasks: Sequence[str], cci: bool) -> None:
     elif cci:
         text += " If only CCI is of interest, which does not depend on it, any number worse than every risk will do."
     raise InputError(text)
-
-
-# Arrays of targets and of losses in, for ``curvewise transfer blind`` and ``wins``.
 
 
 def read_array(
@@ -657,7 +658,7 @@ def read_array(
 
 
 def ignored(word: str | None) -> Any:
-    """What marks an element without target: a number, NaN, or a text."""
+    """Read the mark of an element without target: a number, NaN, or a text."""
     if word is None:
         return None
     try:
@@ -668,7 +669,7 @@ def ignored(word: str | None) -> Any:
 
 
 def names_of_files(method: str, scratch: str) -> tuple[str, str]:
-    """What to call the two sides: their files without endings, with folders if these are alike.
+    """Name the two sides by their files without endings, with folders if these are alike.
 
     >>> names_of_files("runs/swav.npy", "scratch.npy"), names_of_files("a/loss.npy", "b/loss.npy")
     (('swav', 'scratch'), ('a/loss', 'b/loss'))
@@ -680,29 +681,6 @@ def names_of_files(method: str, scratch: str) -> tuple[str, str]:
     if names[0] == names[1]:
         names = [method, scratch]
     return (names[0], names[1]) if names[0] != names[1] else ("the first", "the second")
-
-
-@contextmanager
-def named_files(method: str, scratch: str) -> Iterator[None]:
-    """Say with the names of files what an error says with the names of arguments."""
-    try:
-        yield
-    except InputError as error:
-        text = re.sub(r"\bscratch_losses\b", lambda _: Path(scratch).name, str(error))
-        text = re.sub(r"\blosses(?= (?:has|holds|is)\b)", lambda _: Path(method).name, text)
-        raise InputError(text) from error
-
-
-def to_paste(guess: BlindGuess) -> str:
-    """The option that takes a blind guess to ``transfer measure``, whatever its table holds."""
-    risk = guess.risk.estimate
-    text = f"For curvewise transfer measure: --blind {risk:.6g}"
-    if guess.loss not in ("error", "binary-error"):
-        return f"{text}, for a table of {guess.unit}."
-    return (
-        f"{text} for a table of errors, {100 * risk:.6g} if they are percentages; for one of "
-        f"accuracies --blind {1 - risk:.6g} or {100 * (1 - risk):.6g}."
-    )
 
 
 LEGEND = (
@@ -717,25 +695,17 @@ MOST_PAIRS = 20
 
 
 def tell(messages: Sequence[str], every: bool = False) -> None:
-    """Warn of the first few, in words of the command line, or of every one."""
-    said = [as_options(text) for text in messages]
-    shown = said if every else said[:MOST_WARNINGS]
+    """Warn of the first few, or of every one."""
+    shown = messages if every else messages[:MOST_WARNINGS]
     for text in shown:
         warn(text)
-    if left := len(said) - len(shown):
+    if left := len(messages) - len(shown):
         warn(f"and {left} more; --all-warnings shows them.")
-
-
-def document_of(result: Result, more: Sequence[str] = ()) -> dict[str, Any]:
-    """What ``--json`` prints of a result, with warnings in words of the command line."""
-    found = result.to_dict()
-    found["warnings"] = [as_options(text) for text in (*more, *result.all_warnings)]
-    return found
 
 
 def show_transfer(page: Page, result: TransferResult, every: bool = False) -> None:
     """Print CCI, gains and what they are worth for each task."""
-    page.document = document_of(result)
+    page.document = result.to_dict()
     for i, text in enumerate(() if page.as_json else answers(result)):
         page.say(text, close=i > 0)
     if page.markup is not None and not page.as_json:
@@ -756,7 +726,8 @@ def show_transfer(page: Page, result: TransferResult, every: bool = False) -> No
 def _title(result: TransferResult, rows: Sequence[Improvement]) -> str:
     """The task, its controls, and the sizes where all methods have the same."""
     task = rows[0].task
-    blind, maximal = (_control_transfer_shown(c[task]) for c in (result.blind, result.maximal))
+    controls = (result.blind[task], result.maximal[task])
+    blind, maximal = (f"{c.risk:.3g}" + " (assumed)" * c.assumed for c in controls)
     spans = {tuple(r.n.tolist()) for r in rows}
     n = max(spans, key=len)
     alike = f", {len(n)} sizes from {size(n[0])} to {size(n[-1])}"
@@ -765,12 +736,8 @@ def _title(result: TransferResult, rows: Sequence[Improvement]) -> str:
     return text + (alike if len(spans) == 1 and len(n) > 1 else "")
 
 
-def _control_transfer_shown(control: Control) -> str:
-    return f"{control.risk:.3g}" + (" (assumed)" if control.assumed else "")
-
-
 def compared_methods(result: TransferResult, compare: list[str], pairs: bool) -> TransferComparison | None:
-    """Two methods, or all pairs; None if neither was asked for."""
+    """Compare two methods, or all pairs; None if neither was asked for."""
     if result.scratch in compare:
         raise InputError(
             f"--compare {','.join(compare)}: the CCI of a method is what it gains on "
@@ -787,7 +754,7 @@ def compared_methods(result: TransferResult, compare: list[str], pairs: bool) ->
     return result.comparisons() if pairs else None
 
 
-def draw_transfer(result: TransferResult, kind: Kind, highlight: list[str]) -> Any:
+def _draw(result: TransferResult, kind: Kind, highlight: list[str]) -> Any:
     """Draw one kind of picture."""
     if kind == "tasks":
         from curvewise.transfer.tasks import rank_tasks
@@ -802,7 +769,7 @@ def draw_transfer(result: TransferResult, kind: Kind, highlight: list[str]) -> A
 
 def show_comparison(page: Page, result: TransferResult, compared: TransferComparison, every: bool = False) -> None:
     """Print differences of CCI, those that are clearest."""
-    page.document["comparison"] = document_of(compared)
+    page.document["comparison"] = compared.to_dict()
     rows = sorted(compared.rows, key=lambda r: r.pvalue if r.pvalue == r.pvalue else 2.0)
     kept = rows if page.markup is not None else rows[:MOST_PAIRS]
     what = "Differences" if len(kept) == len(rows) else f"The {len(kept)} clearest differences"
@@ -824,7 +791,7 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
         **numbers,
     }
     if page.markup is None and width_of(rich_table(columns, None))[1] > console().width:
-        columns = {"difference": [_said(r) for r in kept], "CCI": by, **numbers}
+        columns = {"difference": [_pair_name(r) for r in kept], "CCI": by, **numbers}
     table_in_parts(page, title, columns)
     tell(compared.all_warnings, every)
 
@@ -832,14 +799,16 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
 def show_tasks(page: Page, result: TaskRanking, measured: TransferResult, every: bool = False) -> None:
     """Print which size reaches each level of calibrated risk."""
     more = [
-        f"{task}: maximal supervision was not measured: {format_number(control.risk)} stands for it "
-        f"({control.source}), and calibrated risks are too low if more can be reached. Pass "
-        "maximal= with the risk that all the data gives."
+        Message(
+            f"{task}: maximal supervision was not measured: {format_number(control.risk)} stands for it "
+            f"({control.source}), and calibrated risks are too low if more can be reached. Pass {arg('maximal')} with "
+            "the risk that all the data gives."
+        )
         for task, control in measured.maximal.items()
         if control.assumed
     ]
-    page.document = document_of(result, more)
-    page.say(sentences(result))
+    page.document = result.to_dict() | {"warnings": [*more, *result.all_warnings]}
+    page.say(result.summary())
     if page.markup is not None and not page.as_json:
         sys.stdout.write(result.table(page.markup) + "\n")
     else:
@@ -847,17 +816,16 @@ def show_tasks(page: Page, result: TaskRanking, measured: TransferResult, every:
         for level in result.levels:
             columns[f"n at {level:g}"] = [str(row.at(level)) for row in result.rows]
         columns["mean risk"] = decimals(row.mean.estimate for row in result.rows)
-        columns["data × to halve"] = [_halving(row) for row in result.rows]
+        columns["data × to halve"] = [_halving(row.halving.estimate, row.spanned) for row in result.rows]
         what = f"Training size at which {measured.scratch} comes down to a calibrated risk"
         table_in_parts(page, f"{what} ({100 * result.level:.4g}% intervals)", columns)
     tell([*more, *result.all_warnings], every)
 
 
-def _halving(row: TaskNeeds) -> str:
-    factor = row.halving.estimate
-    if factor != factor:
+def _halving(factor: float, spanned: float) -> str:
+    if math.isnan(factor):
         return "–"
-    return f"> {format_number(row.spanned, 3)}" if factor == float("inf") else times(factor)
+    return f"> {format_number(spanned, 3)}" if math.isinf(factor) else times(factor)
 
 
 _HEADINGS = {"std": "standard error", "pvalue": "p", "win_rate": "win rate", "scratch_runs": "runs of the other"}
@@ -865,8 +833,8 @@ _HEADINGS = {"std": "standard error", "pvalue": "p", "win_rate": "win rate", "sc
 
 def show_plain(page: Page, result: Result, title: str) -> None:
     """Print the sentences, the table and the warnings of a result."""
-    page.document = document_of(result)
-    page.say(sentences(result))
+    page.document = result.to_dict()
+    page.say(result.summary())
     columns = {_HEADINGS.get(k, k): _cells(v) for k, v in result.columns().items()}
     table_in_parts(page, title, columns)
     tell(result.all_warnings, every=True)
@@ -886,11 +854,11 @@ def _cells(values: Iterable[Any]) -> list[Any]:
 
 
 def met_gates(result: TransferResult, compared: TransferComparison | None, gates: Sequence[Gate]) -> list[str]:
-    """Gates that hold, with what met them: for two methods if they are compared, else scratch."""
+    """List the gates that hold, with what met them: for two methods if they are compared, else scratch."""
     found = []
     for gate in gates:
         if compared is not None:
-            met = [_said(r) for r in compared.rows if _holds(r.difference, gate)]
+            met = [_pair_name(r) for r in compared.rows if _holds(r.difference, gate)]
         else:
             met = [f"{r.method} on {r.task}" for r in result.improvements if _holds(r.cci, gate)]
         if met:
@@ -899,45 +867,36 @@ def met_gates(result: TransferResult, compared: TransferComparison | None, gates
     return found
 
 
-def _said(row: ComparedMethods) -> str:
+def _pair_name(row: ComparedMethods) -> str:
     return f"{row.one} − {row.two} on {row.task}"
 
 
 def _holds(interval: Interval, gate: Gate) -> bool:
-    """Whether a difference is shown to be below 0, or to be neither below nor above."""
+    """Tell whether a difference is significantly below 0, or neither below nor above."""
     if gate == "worse":
         return interval.high < 0
     return not (interval.high < 0 or interval.low > 0)
 
 
-def check_gates(result: TransferResult, gates: Sequence[Gate], compared: object) -> None:
-    """A gate needs something to judge."""
-    if gates and compared is None and not result.improvements:
-        raise UsageError("--fail-if needs a method beside scratch: there is none.")
-
-
-# What a measured transfer says, task by task: which method, how sure, and its worth in data.
-
-
 def answers(result: TransferResult) -> list[str]:
-    """What it is about, then a few sentences for each task."""
+    """Return a sentence on the whole, then a few sentences for each task."""
     head = (
-        f"{_many(len(result.methods), 'method')} against {result.scratch} on "
-        f"{_many(len(result.tasks), 'task')}. CCI: 0 is no better than {result.scratch}, 1 as good "
-        "as maximal supervision at every size."
+        f"{len(result.methods)} method{'s' * (len(result.methods) != 1)} against {result.scratch} on "
+        f"{len(result.tasks)} task{'s' * (len(result.tasks) != 1)}. CCI: 0 is no better than {result.scratch}, 1 as "
+        "good as maximal supervision at every size."
     )
     return [head, *(_answer(result, task) for task in result.tasks)]
 
 
 def led(result: TransferResult, task: str) -> str:
-    """The task as a sentence about it begins, or nothing where the table has no tasks."""
+    """Return the task as the beginning of a sentence, or nothing where the table has no tasks."""
     from curvewise.transfer.risks import ONE_TASK  # brings numpy, which --help does without
 
     return "" if result.tasks == (ONE_TASK,) else f"{short(task)}: "
 
 
 def short(name: str) -> str:
-    """A name without its middle, if it is very long.
+    """Shorten a very long name in its middle.
 
     >>> short("swav"), len(short("x" * 500))
     ('swav', 49)
@@ -945,45 +904,41 @@ def short(name: str) -> str:
     return name if len(name) <= 49 else f"{name[:32]}…{name[-16:]}"
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "s")
-
-
-def by_cci(rows: Iterable[Improvement]) -> list[Improvement]:
-    """Methods from the highest CCI down; those without one at the end."""
+def _by_cci(rows: Iterable[Improvement]) -> list[Improvement]:
+    """Sort methods from the highest CCI down; those without one at the end."""
     return sorted(rows, key=lambda r: -r.cci.estimate if not math.isnan(r.cci.estimate) else 9e9)
 
 
 def _answer(result: TransferResult, task: str) -> str:
-    rows = by_cci(r for r in result.improvements if r.task == task)
+    rows = _by_cci(r for r in result.improvements if r.task == task)
     lead = led(result, task)
     known = [r for r in rows if not math.isnan(r.cci.estimate)]
     if not known:
         alone = f"there is no method beside {result.scratch}, which transfer tasks looks at"
         return f"{lead}{'no' if lead else 'No'} CCI; {'it needs two sizes' if rows else alone}."
     best = known[0]
-    said = [f"{lead}{short(best.method)} has CCI {_interval(best.cci)}{_second(result, known)}."]
+    cci = f"{decimals([best.cci.estimate])[0]} (no interval)"
+    if not math.isnan(best.cci.low):
+        cci = format_interval(best.cci, write=lambda value: decimals([value])[0])
+        cci += "" if best.cci.low > 0 or best.cci.high < 0 else ", 0 not excluded"
+    said = [f"{lead}{short(best.method)} has CCI {cci}{_second(result, known)}."]
     if best.data_equivalence:
         said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task)))
     told = [r for r in known if not math.isnan(r.pvalue)]
     if best.gain_ends is not None and told:
         said.append(best.gain_ends.text)
     if len(told) > 1:
-        said.append(_counts(result, told))
+        share = 100 * (1 - result.level)
+        up, down = (sum(r.sure and sign * r.cci.estimate > 0 for r in told) for sign in (1, -1))
+        text = f"{up} of {len(told)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
+        said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(told)} tests.")
     if (control := result.maximal[task]).assumed:
         said.append(f"Maximal supervision is assumed: {control.source}.")
     return " ".join(filter(None, said))
 
 
-def _interval(cci: Interval) -> str:
-    value = decimals([cci.estimate])[0]
-    if math.isnan(cci.low):
-        return f"{value} (no interval)"
-    return f"{value} {ends(cci)}" + ("" if cci.low > 0 or cci.high < 0 else ", 0 not excluded")
-
-
 def _second(result: TransferResult, known: Sequence[Improvement]) -> str:
-    """Whether the best is ahead of the next."""
+    """Say whether the best is ahead of the next."""
     if len(known) < 2:
         return ""
     best, next_ = known[0], known[1]
@@ -996,13 +951,13 @@ def _second(result: TransferResult, known: Sequence[Improvement]) -> str:
 
 
 def _reach(result: TransferResult, task: str) -> tuple[float, float]:
-    """The smallest and the largest size of scratch: what it is worth is not known beyond."""
+    """Return the smallest and the largest size of scratch, beyond which no worth is known."""
     n = result.curve(task, result.scratch).n
     return float(n[0]), float(n[-1])
 
 
 def _worth_said(first: Equivalence, scratch: str, reach: tuple[float, float]) -> str:
-    """How much data scratch needs to be as good as the method at its smallest size."""
+    """Say how much data scratch needs to be as good as the method at its smallest size."""
     low, high, estimate = first.factor.low, first.factor.high, first.factor.estimate
     if math.isnan(estimate) or first.beyond == "below":
         return ""
@@ -1018,47 +973,30 @@ def _worth_said(first: Equivalence, scratch: str, reach: tuple[float, float]) ->
     return f"{needs} {times(estimate)} times as much data{bounds}."
 
 
-def _counts(result: TransferResult, told: Sequence[Improvement]) -> str:
-    """How many methods are better and worse than scratch, corrected for their number."""
-    from curvewise.stats.tests import holm
-
-    share = 1 - result.level
-    sure = holm([r.pvalue for r in told]) <= share
-    up = sum(bool(s) and r.cci.estimate > 0 for s, r in zip(sure, told, strict=True))
-    down = int(sure.sum()) - up
-    worse = f", {down} worse" if down else ""
-    text = f"{up} of {len(told)} methods are better than {result.scratch}{worse}"
-    return f"{text} at {100 * share:.3g}%, after Holm's correction for {len(told)} tests."
-
-
 def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, list[Any]]:
-    """A row for each method, the best first; p, sizes and runs if the terminal has room for all."""
-    order = by_cci(rows)
+    """Return a row for each method, the best first; p, sizes and runs if the terminal has room for all."""
+    order = _by_cci(rows)
+    table = result.columns()
+    runs = dict(zip(zip(table["task"], table["method"], strict=True), table["runs"], strict=True))
     found: dict[str, list[Any]] = {
         "method": [short(r.method) for r in order],
         "CCI": decimals(r.cci.estimate for r in order),
         f"{100 * result.level:.4g}% interval": [ends(r.cci) for r in order],
-        "gain": [_gains(r) for r in order],
+        "gain": [" … ".join(decimals(r.gain[[0, -1]] if len(r.gain) > 1 else r.gain, 2)) for r in order],
         "sure": [_sure(r) for r in order],
         "data ×": [_worth(r, _reach(result, r.task)) for r in order],
     }
     more: dict[str, list[Any]] = {
         "p": [chance(r.pvalue) for r in order],
-        "n": [_span(r.n) for r in order],
-        "runs": [_runs(result, r) for r in order],
+        "n": [f"{len(r.n)}: " + "–".join(size(n) for n in sorted({r.n[0], r.n[-1]})) for r in order],
+        "runs": [str(runs[r.task, r.method]) for r in order],
     }
     both = {**found, **more}
     return both if width_of(rich_table(both, None))[1] <= console().width else found
 
 
-def _runs(result: TransferResult, row: Improvement) -> str:
-    """Runs of the method at the sizes that count."""
-    curve = result.curve(row.task, row.method)
-    return str(sum(int(k) for n, k in zip(curve.n, curve.runs, strict=True) if n in row.n))
-
-
 def ends(interval: Interval) -> str:
-    """The ends of an interval.
+    """Write the ends of an interval.
 
     >>> from curvewise.types import Interval
     >>> ends(Interval(0.1, -0.05, 0.25)), ends(Interval(0.1, float("nan"), float("nan")))
@@ -1069,18 +1007,8 @@ def ends(interval: Interval) -> str:
     return "[{}, {}]".format(*decimals((interval.low, interval.high)))
 
 
-def _gains(row: Improvement) -> str:
-    """The gain at the smallest and at the largest size."""
-    at = (row.gain[0], row.gain[-1]) if len(row.gain) > 1 else (row.gain[0],)
-    return " … ".join(decimals(at, 2))
-
-
-def _span(n: FloatArray) -> str:
-    return f"{len(n)}: {size(n[0])}–{size(n[-1])}" if len(n) > 1 else f"1: {size(n[0])}"
-
-
 def _sure(row: Improvement) -> str:
-    """At which sizes the interval of the gain is above 0."""
+    """List the sizes at which the interval of the gain is above 0."""
     end = row.gain_ends
     if end is None or not end.sure_at:
         return "–"
@@ -1088,7 +1016,7 @@ def _sure(row: Improvement) -> str:
 
 
 def spans(sizes: Sequence[float], chosen: Sequence[float]) -> str:
-    """Some of the sizes, those that follow one another as the first and the last.
+    """List some of the sizes, those that follow one another as the first and the last.
 
     >>> spans([10, 20, 50, 100, 1000], [20, 50, 100]), spans([10, 20, 50, 100], [10, 20, 100])
     ('20–100', '10, 20, 100')
@@ -1108,7 +1036,7 @@ def spans(sizes: Sequence[float], chosen: Sequence[float]) -> str:
 
 
 def _worth(row: Improvement, reach: tuple[float, float]) -> str:
-    """How many times the data scratch needs at the smallest size; a bound where it is beyond."""
+    """Write how many times the data scratch needs at the smallest size; a bound where it is beyond."""
     if not row.data_equivalence:
         return "–"
     first = row.data_equivalence[0]
@@ -1121,7 +1049,7 @@ def _worth(row: Improvement, reach: tuple[float, float]) -> str:
 
 
 def size(n: float) -> str:
-    """A training size in few characters, and no fewer than tell it exactly.
+    """Write a training size exactly, in few characters.
 
     >>> size(100.0), size(1024.0), size(15000.0), size(31250.0), size(1.26e6)
     ('100', '1024', '15K', '31,250', '1.26M')
@@ -1133,7 +1061,7 @@ def size(n: float) -> str:
 
 
 def times(factor: float) -> str:
-    """A factor in two digits.
+    """Write a factor in two digits.
 
     >>> times(3.92), times(1234.0)
     ('3.9', '1,234')
@@ -1142,7 +1070,7 @@ def times(factor: float) -> str:
 
 
 def decimals(values: Iterable[float], digits: int = 3) -> list[str]:
-    """Numbers with so many decimals.
+    """Write numbers with so many decimals.
 
     >>> decimals([0.5, -0.0001, float("nan")])
     ['0.500', '0.000', '–']
@@ -1151,122 +1079,5 @@ def decimals(values: Iterable[float], digits: int = 3) -> list[str]:
 
 
 def chance(p: float) -> str:
-    """A p-value in two digits."""
+    """Write a p-value in two digits."""
     return "–" if p != p else "<1e-12" if p < 1e-12 else f"{p:.2g}"
-
-
-# Words of the command line for ``curvewise transfer``: what messages say, with options.
-
-_OPTIONS = {
-    **{role: f"{role}-column" for role in ("task", "method", "n", "risk", "seed", "fold")},
-    "methods": "method",
-    "tasks": "task",
-    "test_targets": "test",
-    "metric": "risk-column",
-    **{
-        name: name.replace("_", "-")
-        for name in (
-            *("scratch", "blind", "maximal", "unit", "weight", "seeds", "sizes", "level", "levels"),
-            *("loss", "per", "axis", "ignore", "clip", "groups", "paired", "higher_is_better"),
-            *("drop_failed", "classes", "kind", "highlight", "smoothing", "average"),
-        )
-    },
-}
-_FLAGS = ("higher_is_better", "drop_failed", "paired")
-_NAMES = "|".join(sorted(_OPTIONS, key=len, reverse=True))
-_QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-_WHERE = re.compile(rf"\bwhere=\{{({_QUOTED}): ({_QUOTED}|[^}}]*)\}}")
-_PAIR = re.compile(
-    rf"(?<![\w.'\"-])({_NAMES})="
-    rf"({_QUOTED}|…|\[[^\]]*\]|\([^)]*\)|[^\s;,:]*[^\s;,:.)…]|(?=[\s;,:.)]|$))"
-)
-_HOLDS = re.compile(rf"(?<![\w.-])({_NAMES}) (?:holds|names) ({_QUOTED}|[\d.e+]+\b)")
-_SPOKEN = re.compile(r"(?<![\w.-])(blind|maximal|where) (is missing|names)\b")
-_BY_TASK = re.compile(rf"(?<![\w.-])sizes=\{{({_QUOTED}): \[([^\]]*)\]\}}")
-_COMMANDS = {
-    r"(?:cw\.|curvewise\.)?blind_guess\([^)]*\)(?:\.control\(\))?": "`curvewise transfer blind`",
-    r"(?:cw\.|curvewise\.)blind_guess\b": "`curvewise transfer blind`",
-    r", or a function \(prediction, targets\) -> loss of each example": "",
-    r", or call the column loss if it has no bounds": ", or unit='loss' if it has no bounds",
-    r", or pass Predictions if it is so": "",
-    r"load_risks\(…, (\w+=\w+)\)": r"\1",
-    r"\bnp\.nan\b": "nan",
-    r"\bstudy\.run\(\)": "`curvewise study run`",
-    r"\btest_targets\b(?!=)": "--test",
-}
-
-
-@contextmanager
-def worded() -> Iterator[None]:
-    """Say with options what an error says with arguments."""
-    try:
-        yield
-    except UsageError:
-        raise
-    except InputError as error:
-        raise InputError(as_options(str(error))) from error
-
-
-@keeping_user_text
-def as_options(message: str) -> str:
-    """Say with options of ``curvewise transfer`` what a message says with Python arguments.
-
-    >>> as_options("could be the risk. Choose with risk='test_loss', or task=False for none.")
-    'could be the risk. Choose with --risk-column test_loss, or --task-column= for none.'
-    >>> as_options("name it with scratch=…. There are 'a'; blind='a b' is no method.")
-    "name it with --scratch …. There are 'a'; --blind 'a b' is no method."
-    >>> as_options("choose with where={'lr': '1'}, or pass higher_is_better=True and sizes=[1, 2].")
-    "choose with --where 'lr=1', or pass --higher-is-better and --sizes 1,2."
-    >>> as_options("blind is missing for task 'a=1': pass the risk. There are 'task=b'.")
-    "--blind is missing for task 'a=1': pass the risk. There are 'task=b'."
-    >>> as_options("methods holds 'swv'; pass blind= or cw.blind_guess(targets, loss).")
-    '--method swv; pass --blind or `curvewise transfer blind`.'
-    >>> as_options("is too low: pass test_targets=… and smoothing=….")
-    'is too low: pass --test … and --smoothing ….'
-    """
-    for name, command in _COMMANDS.items():
-        message = re.sub(name, command, message)
-    message = message.replace("where=…", "--where COLUMN≡VALUE")
-    message = _WHERE.sub(_where, message)
-    message = _BY_TASK.sub(_sizes, message)
-    message = _HOLDS.sub(_option, message)
-    message = _SPOKEN.sub(r"--\1 \2", message)
-    return _PAIR.sub(_option, message).replace("≡", "=")  # which is no argument's, and must stay
-
-
-def _where(found: re.Match[str]) -> str:
-    return "--where " + shlex.quote(f"{_unquoted(found[1])}≡{_unquoted(found[2])}")
-
-
-def _sizes(found: re.Match[str]) -> str:
-    """Sizes of one task.
-
-    >>> as_options("pass sizes={'depth': [100, 1000]}.")
-    'pass --sizes depth=100,1000.'
-    """
-    return "--sizes " + _for_shell(f"{_unquoted(found[1])}≡{found[2].replace(' ', '')}")
-
-
-def _option(found: re.Match[str]) -> str:
-    """An argument and its value as an option, in quotes where the shell needs them."""
-    name, given = f"--{_OPTIONS[found[1]]}", found[2]
-    if found[1] in _FLAGS:
-        return name if given != "False" else _negative(name)
-    if given == "False":
-        return f"{name}≡"
-    if given.startswith(("[", "(")):
-        words = re.findall(rf"{_QUOTED}|[^\s,()\[\]]+", given)
-        return f"{name} {_for_shell(','.join(map(_unquoted, words)))}".rstrip()
-    return f"{name} {_for_shell(_unquoted(given))}".rstrip()
-
-
-def _negative(name: str) -> str:
-    return "--lower-is-better" if name == "--higher-is-better" else f"--no-{name[2:]}"
-
-
-def _unquoted(text: str) -> str:
-    return str(ast.literal_eval(text)) if re.fullmatch(_QUOTED, text) else text
-
-
-def _for_shell(value: str) -> str:
-    return shlex.quote(value) if value and re.search(r"[^\w…≡/@%+:,.-]", value) else value

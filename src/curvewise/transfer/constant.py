@@ -5,24 +5,55 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.text import arg, either, suggest
 from curvewise.types.units import FloatArray
+
+# Numbers that may be sorted at once.
+LIMIT = 2**21
+# Sums of weights this close, relative to the total, are taken for equal.
+TIE = 1e-10
+# One number in so many is looked at first, to find two numbers with the median between them at these shares around ½.
+EVERY, AROUND = 61, 0.02
+# Bits of the code of a number that are counted in one pass.
+_BITS = 16
+# Vectors that decide where to start the search for a direction: of all, and of each set.
+SAMPLE, FEW = 2**15, 512
+# Vectors closer than this, in radians, coincide with the direction.
+AT = 1e-7
+# Steps shorter than this, in radians, end a descent: the mean angle is flat there.
+STOP = 3e-7
+# Steps may be longer than Weiszfeld's, which makes for fewer of them.
+LONGEST = 1.6
+# Numbers that are looked at together: 8 MiB of float64.
+BLOCK = 2**20
+
+ALL = slice(None)
+
+IntArray: TypeAlias = NDArray[np.intp]
+Which: TypeAlias = slice | IntArray
+# Which examples; the elements looked at, shape (B, e) or (B, e, D); their weights, (B, e).
+Piece: TypeAlias = tuple[slice, NDArray[Any], FloatArray]
+# Makes an iterator over values and their weights, both shape (m,); called once for each pass.
+Passes: TypeAlias = Callable[[], Iterator[tuple[FloatArray, FloatArray]]]
+# Of K directions: total angle (K,), pull of the vectors (K, D), what it is divided by (K,), and the weight of vectors
+# that coincide with the direction (K,).
+Sums: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
-class Loss:
-    """What a named loss reads, and in what its risk is measured.
+class NamedLoss:
+    """Loss that a best constant is known for.
 
     Attributes
     ----------
     kind : {"classes", "numbers", "binary", "vectors"}
-        What a target is.
+        Kind of the targets.
     unit : str
         Of the risk, for an axis.
     bounded : bool
@@ -34,15 +65,15 @@ class Loss:
     bounded: bool = False
 
 
-LOSSES: dict[str, Loss] = {
-    "error": Loss("classes", "error", bounded=True),
-    "cross-entropy": Loss("classes", "cross-entropy in nats"),
-    "l1": Loss("numbers", "L1 loss"),
-    "l2": Loss("numbers", "mean squared error"),
-    "binary": Loss("binary", "binary cross-entropy in nats"),
-    "binary-error": Loss("binary", "error of a label", bounded=True),
-    "angular": Loss("vectors", "angle in degrees"),
-    "cosine": Loss("vectors", "1 − cosine"),
+LOSSES: dict[str, NamedLoss] = {
+    "error": NamedLoss("classes", "error", bounded=True),
+    "cross-entropy": NamedLoss("classes", "cross-entropy in nats"),
+    "l1": NamedLoss("numbers", "L1 loss"),
+    "l2": NamedLoss("numbers", "mean squared error"),
+    "binary": NamedLoss("binary", "binary cross-entropy in nats"),
+    "binary-error": NamedLoss("binary", "error of a label", bounded=True),
+    "angular": NamedLoss("vectors", "angle in degrees"),
+    "cosine": NamedLoss("vectors", "1 − cosine"),
 }
 
 _ALIASES = {
@@ -57,24 +88,22 @@ _ALIASES = {
 }
 
 
-def find_loss(name: Any) -> Loss:
-    """The loss of a name, or an error that says what may have been meant."""
+def find_loss(name: Any) -> NamedLoss:
+    """Return the loss of a name, or raise an error that suggests one."""
     if isinstance(name, str) and name in LOSSES:
         return LOSSES[name]
     plain = str(name).lower().replace("_", "-").replace(" ", "-")
-    near = [plain] if plain in LOSSES else get_close_matches(plain, LOSSES)
-    near = [_ALIASES[plain]] if plain in _ALIASES else near
-    meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    meant = f" Did you mean {_ALIASES[plain]!r}?" if plain in _ALIASES else suggest(plain, LOSSES)
+    function = either(", or a function (prediction, targets) -> loss of each example", "")
     raise InputError(
-        f"loss={name!r} is not known: use one of {', '.join(map(repr, LOSSES))}, or a function "
-        f"(prediction, targets) -> loss of each example.{meant}"
+        f"is not known: use one of {', '.join(map(repr, LOSSES))}{function}.{meant}", argument="loss", value=name
     )
 
 
 def best_constant(
-    loss: str, targets: Elements, per: str, classes: NDArray[Any] | None, smoothing: float
+    loss: str, targets: TargetElements, per: str, classes: NDArray[Any] | None, smoothing: float
 ) -> FloatArray | IntArray:
-    """The constants of smallest risk; a row for each, NaN where no target decides it.
+    """Find the constants of smallest risk; a row for each, NaN where no target determines it.
 
     Codes of classes, or shape (K, C) frequencies, (K,) numbers, (K, D) directions.
     """
@@ -106,8 +135,8 @@ def _by_cell(columns: FloatArray, cells: IntArray, many: int) -> FloatArray:
     return np.bincount(cells, weights=columns, minlength=many).astype(np.float64)
 
 
-def _class_weights(targets: Elements, cells: IntArray, many: int, classes: NDArray[Any]) -> FloatArray:
-    """Weight of each class for each constant, shape (K, C)."""
+def _class_weights(targets: TargetElements, cells: IntArray, many: int, classes: NDArray[Any]) -> FloatArray:
+    """Return the weight of each class for each constant, shape (K, C)."""
     total = np.zeros(many * len(classes))
     for _, labels, weight in targets.pieces():
         where = cells * len(classes) + encode(labels, classes)
@@ -115,8 +144,8 @@ def _class_weights(targets: Elements, cells: IntArray, many: int, classes: NDArr
     return total.reshape(many, len(classes))
 
 
-def _smooth(weights: FloatArray, targets: Elements, smoothing: float) -> FloatArray:
-    """Frequencies, with ``smoothing`` more elements of each class."""
+def _smooth(weights: FloatArray, targets: TargetElements, smoothing: float) -> FloatArray:
+    """Return frequencies, with ``smoothing`` more elements of each class."""
     each = targets.counts.sum() / targets.example_weights.sum()
     total = weights.sum(axis=1, keepdims=True) * each
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -124,14 +153,14 @@ def _smooth(weights: FloatArray, targets: Elements, smoothing: float) -> FloatAr
 
 
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
-    """Place of each label among sorted classes; 0 for one that is not among them."""
+    """Return the place of each label among sorted classes; 0 for one that is not among them."""
     place = np.searchsorted(classes, labels)
     place[place == len(classes)] = 0
     return place
 
 
 def element_losses(loss: str, values: NDArray[Any], constant: NDArray[Any], classes: NDArray[Any] | None) -> FloatArray:
-    """Loss of each element, shape (B, E), for the constant of each, shape (E, ...)."""
+    """Return the loss of each element, shape (B, E), for the constant of each, shape (E, ...)."""
     if classes is not None:
         codes = encode(values, classes)
         if loss == "error":
@@ -157,9 +186,9 @@ _MEASURED: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 
 
 def example_losses(
-    loss: str, targets: Elements, per: str, constant: NDArray[Any], classes: NDArray[Any] | None
+    loss: str, targets: TargetElements, per: str, constant: NDArray[Any], classes: NDArray[Any] | None
 ) -> FloatArray:
-    """Mean loss of each example over its elements; NaN for one that has none."""
+    """Return the mean loss of each example over its elements; NaN for one that has none."""
     cells, _ = targets.cells(per)
     of_element = constant[cells]
     found = np.full(len(targets.array), np.nan)
@@ -171,7 +200,7 @@ def example_losses(
 
 
 def rounding(loss: str, constant: NDArray[Any]) -> float:
-    """What may be left of a loss of nothing by the arithmetic of the constant."""
+    """Return how large a loss of 0 may come out by rounding of the constant."""
     kind = LOSSES[loss].kind
     if kind == "vectors":
         return 1e-4 if loss == "angular" else 1e-12
@@ -181,25 +210,8 @@ def rounding(loss: str, constant: NDArray[Any]) -> float:
     return least if loss == "l1" else least**2
 
 
-# Exact medians of many numbers in little memory.
-
-Parts: TypeAlias = Callable[[], Iterator[tuple[FloatArray, FloatArray]]]
-"""Makes an iterator over values and their weights, both shape (m,); called once for each pass."""
-
-LIMIT = 2**21
-"""Numbers that may be sorted at once."""
-
-TIE = 1e-10
-"""Sums of weights this close, relative to the total, are taken for equal."""
-
-EVERY, AROUND = 61, 0.02
-"""One number in so many is looked at first, to find two on either side of the median."""
-
-_BITS = 16
-
-
-def medians(targets: Elements, per: str) -> FloatArray:
-    """The median for each constant: the middle of those that minimise the mean absolute loss."""
+def medians(targets: TargetElements, per: str) -> FloatArray:
+    """Return the median for each constant: the middle of those that minimise the mean absolute loss."""
     cells, many = targets.cells(per)
     if many == targets.size:
         found = [_columns(targets, w) for w in blocks_of(many, len(targets.array))]
@@ -208,21 +220,21 @@ def medians(targets: Elements, per: str) -> FloatArray:
 
 
 def _as_slice(which: NDArray[np.intp]) -> Which:
-    """The same as a slice where places are evenly apart, which is much quicker to read."""
+    """Return places as a slice where they are evenly apart, which is much quicker to read."""
     steps = np.diff(which)
     if len(which) < 2 or (steps != steps[0]).any():
         return which
     return slice(int(which[0]), int(which[-1]) + 1, int(steps[0]))
 
 
-def _columns(targets: Elements, which: slice) -> FloatArray:
+def _columns(targets: TargetElements, which: slice) -> FloatArray:
     values, weight = targets.gather(which)
     if (weight == weight.flat[0]).all() and weight.flat[0] > 0:
         return np.asarray(np.median(values, axis=0), dtype=np.float64)
     return weighted_median(values, weight)
 
 
-def _cell(targets: Elements, which: Which) -> float:
+def _cell(targets: TargetElements, which: Which) -> float:
     def parts() -> Iterator[tuple[FloatArray, FloatArray]]:
         for _, values, weight in targets.pieces(which):
             yield values.ravel(), weight.ravel()
@@ -231,7 +243,7 @@ def _cell(targets: Elements, which: Which) -> float:
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Median along the first axis; the middle where a stretch of values would do; NaN of nothing.
+    """Return the median along the first axis, the middle where a stretch of values would do; NaN of nothing.
 
     >>> weighted_median(np.array([[1.0], [2.0], [9.0]]), np.array([[1.0], [1.0], [1.0]]))
     array([2.])
@@ -248,8 +260,8 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
     return np.where(total > 0, 0.5 * (ranked[lower, column] + ranked[upper, column]), np.nan)
 
 
-def streamed_median(parts: Parts, limit: int = LIMIT) -> float:
-    """The same of one column that need not fit into memory, by a few passes over it.
+def streamed_median(parts: Passes, limit: int = LIMIT) -> float:
+    """Return the weighted median of one column that need not fit into memory, by a few passes over it.
 
     One number in 61 tells between which two the median will lie; a second pass sorts those between
     them and weighs the rest. Where that fails, since too many numbers are the same or the few were
@@ -259,8 +271,8 @@ def streamed_median(parts: Parts, limit: int = LIMIT) -> float:
     return _by_bits(parts, limit) if found is None else found
 
 
-def _likely_ends(parts: Parts) -> tuple[float, float]:
-    """Two numbers that will have the median between them, by some of all."""
+def _likely_ends(parts: Passes) -> tuple[float, float]:
+    """Return two numbers that probably have the median between them, by some of all."""
     some = [(v[::EVERY].copy(), w[::EVERY].copy()) for v, w in parts()]
     values, weights = (np.concatenate(c) for c in zip(*some, strict=True))
     order = np.argsort(values)
@@ -272,8 +284,8 @@ def _likely_ends(parts: Parts) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def _between(parts: Parts, low: float, high: float, limit: int) -> float | None:
-    """The median if it lies between two numbers with few others between them, else None."""
+def _between(parts: Passes, low: float, high: float, limit: int) -> float | None:
+    """Return the median if it lies between two numbers with few others between them, else None."""
     kept = [(np.array([low, high]), np.zeros(2))]
     base, total, count = 0.0, 0.0, 0
     for values, weights in parts():
@@ -289,15 +301,21 @@ def _between(parts: Parts, low: float, high: float, limit: int) -> float | None:
     weights[1] *= high > low  # counted once if both are the same
     if not base < total * (0.5 - TIE) or not base + weights.sum() > total * (0.5 + TIE):
         return None
+    return _middle(values, weights, base, total)
+
+
+def _middle(values: FloatArray, weights: FloatArray, base: float, total: float, above: float = np.inf) -> float:
+    """Return the median among values with a weight of ``base`` below them; ``above`` is the next value beyond them."""
     order = np.argsort(values, kind="stable")
     below = base + np.cumsum(weights[order])
     lower = values[order][np.argmax(below >= total * (0.5 - TIE))]
-    upper = values[order][np.argmax(below > total * (0.5 + TIE))]
+    past = below > total * (0.5 + TIE)
+    upper = values[order][np.argmax(past)] if past.any() else above
     return float(0.5 * (lower + upper))
 
 
-def _by_bits(parts: Parts, limit: int) -> float:
-    """The median by a code of bits that keeps the order of numbers.
+def _by_bits(parts: Passes, limit: int) -> float:
+    """Return the median by a code of bits that keeps the order of numbers.
 
     Numbers are counted by the leading bits, then those that share the leading bits of the median by
     the next ones, until so few are left that they can be sorted.
@@ -318,8 +336,8 @@ def _by_bits(parts: Parts, limit: int) -> float:
     return _finish(parts, prefix, shift, base, total)
 
 
-def _finish(parts: Parts, prefix: np.uint64, shift: int, base: float, total: float) -> float:
-    """The median among the numbers with a prefix; the next number above them may be half of it."""
+def _finish(parts: Passes, prefix: np.uint64, shift: int, base: float, total: float) -> float:
+    """Return the median among the numbers with a prefix; the next number above them may be half of it."""
     kept: list[tuple[FloatArray, FloatArray]] = []
     above = np.inf
     for values, weights, key in _counted(parts):
@@ -329,18 +347,11 @@ def _finish(parts: Parts, prefix: np.uint64, shift: int, base: float, total: flo
         v, w = values[inside], weights[inside]
         kept.append((v[:1], w.sum(keepdims=True)) if shift == 0 and len(v) else (v, w))
     values, weights = (np.concatenate(c) for c in zip(*kept, strict=True))
-    order = np.argsort(values, kind="stable")
-    below = base + np.cumsum(weights[order])
-    if not total > 0 or not len(values):
-        return float("nan")
-    lower = values[order][np.argmax(below >= total * (0.5 - TIE))]
-    past = below > total * (0.5 + TIE)
-    upper = values[order][np.argmax(past)] if past.any() else above
-    return float(0.5 * (lower + upper))
+    return _middle(values, weights, base, total, above) if total > 0 and len(values) else float("nan")
 
 
-def _histogram(parts: Parts, prefix: np.uint64, shift: int) -> tuple[FloatArray, FloatArray]:
-    """Weight and number of the values by the bits that follow a prefix."""
+def _histogram(parts: Passes, prefix: np.uint64, shift: int) -> tuple[FloatArray, FloatArray]:
+    """Return weight and number of the values by the bits that follow a prefix."""
     weight, count = np.zeros(2**_BITS), np.zeros(2**_BITS)
     for _, weights, key in _counted(parts):
         inside = _leading(key, shift) == prefix
@@ -351,7 +362,7 @@ def _histogram(parts: Parts, prefix: np.uint64, shift: int) -> tuple[FloatArray,
     return weight, count
 
 
-def _counted(parts: Parts) -> Iterator[tuple[FloatArray, FloatArray, NDArray[np.uint64]]]:
+def _counted(parts: Passes) -> Iterator[tuple[FloatArray, FloatArray, NDArray[np.uint64]]]:
     """Values with a weight, and codes for them that have their order."""
     for values, weights in parts():
         there = weights > 0
@@ -365,30 +376,8 @@ def _leading(key: NDArray[np.uint64], shift: int) -> NDArray[np.uint64]:
     return np.zeros_like(key) if shift == 64 else key >> np.uint64(shift)
 
 
-# The direction with the smallest mean angle to many unit vectors.
-
-Sums: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-"""Of K directions: total angle (K,), pull of the vectors (K, D), what it is divided by (K,), and
-the weight of vectors that coincide with the direction (K,)."""
-
-SAMPLE = 2**15
-"""Vectors that decide where to start."""
-
-AT = 1e-7
-"""Vectors closer than this, in radians, coincide with the direction."""
-
-STOP = 3e-7
-"""Steps shorter than this, in radians, end a descent: the mean angle is flat there."""
-
-LONGEST = 1.6
-"""Steps may be longer than Weiszfeld's, which makes for fewer of them."""
-
-FEW = 512
-"""Vectors of each set that decide where to start."""
-
-
-def directions(targets: Elements, per: str) -> FloatArray:
-    """The direction of smallest mean angle for each constant, shape (K, D)."""
+def directions(targets: TargetElements, per: str) -> FloatArray:
+    """Return the direction of smallest mean angle for each constant, shape (K, D)."""
     if per == "pixel" and targets.size > 1:
         each = len(targets.array) * targets.dimension
         found = []
@@ -402,13 +391,14 @@ def directions(targets: Elements, per: str) -> FloatArray:
 
 
 def to_unit(vectors: FloatArray) -> FloatArray:
-    """Vectors of length 1; zero vectors stay zero."""
+    """Scale vectors to length 1; zero vectors stay zero."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.where(length > 0, length, 1.0))
 
 
 def angle(vectors: FloatArray, direction: FloatArray) -> FloatArray:
-    """Angle in radians between unit vectors, exact for small angles too."""
+    """Return the angle in radians between unit vectors."""
+    # The arc cosine loses half of the digits of small angles; this form (Kahan) does not.
     apart = np.linalg.norm(vectors - direction, axis=-1)
     return np.asarray(2.0 * np.arctan2(apart, np.linalg.norm(vectors + direction, axis=-1)))
 
@@ -452,7 +442,7 @@ def _along(vectors: FloatArray, direction: FloatArray) -> FloatArray:
 
 
 def _cover(dimension: int) -> FloatArray:
-    """Directions all over the sphere: the axes both ways, and 96 at random, always the same."""
+    """Return directions all over the sphere: the axes both ways, and 96 at random, always the same."""
     axes = np.eye(dimension)
     some = to_unit(np.random.default_rng(0).standard_normal((96, dimension)))
     return np.concatenate([axes, -axes, some])
@@ -470,8 +460,8 @@ def _sums(vectors: FloatArray, weights: FloatArray, direction: FloatArray) -> Su
     return (weights * theta).sum(axis=0), pull, divisor, (weights * at).sum(axis=0)
 
 
-def _streamed(targets: Elements, direction: FloatArray) -> Sums:
-    """The sums for one direction over all elements, block by block."""
+def _streamed(targets: TargetElements, direction: FloatArray) -> Sums:
+    """Return the sums for one direction over all elements, block by block."""
     parts = [
         _sums(to_unit(v.reshape(-1, 1, v.shape[-1])), w.reshape(-1, 1), direction) for _, v, w in targets.pieces(ALL)
     ]
@@ -507,14 +497,14 @@ def _descend(sums: Callable[[FloatArray], Sums], start: FloatArray) -> FloatArra
 
 
 def _move(here: FloatArray, step: FloatArray) -> FloatArray:
-    """Along a great circle by a tangent vector."""
+    """Move along a great circle by a tangent vector."""
     length = np.linalg.norm(step, axis=1, keepdims=True)
     along = np.where(length > 0, step / np.maximum(length, 1e-300), 0.0)
     return to_unit(np.cos(length) * here + np.sin(length) * along)
 
 
-def _sampled(targets: Elements) -> tuple[FloatArray, FloatArray]:
-    """Some of all vectors, drawn alike from every block, shape (n, 1, D), with weights."""
+def _sampled(targets: TargetElements) -> tuple[FloatArray, FloatArray]:
+    """Draw some of all vectors, alike from every block, shape (n, 1, D), with weights."""
     share = min(1.0, SAMPLE / max(1, int(targets.counts.sum())))
     rng = np.random.default_rng(0)
     vectors, weights = [], []
@@ -527,21 +517,8 @@ def _sampled(targets: Elements) -> tuple[FloatArray, FloatArray]:
     return to_unit(chosen)[:, None, :], np.concatenate(weights)[:, None]
 
 
-# Targets as elements, a block at a time: which of them count, and which share a constant.
-
-IntArray: TypeAlias = NDArray[np.intp]
-Which: TypeAlias = slice | IntArray
-Piece: TypeAlias = tuple[slice, NDArray[Any], FloatArray]
-"""Which examples; the elements looked at, shape (B, e) or (B, e, D); their weights, (B, e)."""
-
-BLOCK = 2**20
-"""Numbers that are looked at together: 8 MiB of float64."""
-
-ALL = slice(None)
-
-
 @dataclass(frozen=True, eq=False)
-class Elements:
+class TargetElements:
     """Targets cut into elements: numbers, labels, or vectors along an axis.
 
     Attributes
@@ -549,15 +526,15 @@ class Elements:
     array : ndarray, shape (examples, ...)
         Not copied; a memory-mapped file stays one.
     argument : str
-        What to call it in messages.
+        Its name in messages.
     axis : int, optional
-        Where channels, or the components of vectors, are.
+        Axis of channels, or of the components of vectors.
     vectors : bool
         Whether an element is the vector along ``axis``.
     ignore : object
-        What marks an element without target: a value, NaN, or a mask.
+        Mark of an element without target: a value, NaN, or a mask.
     counts : ndarray, shape (examples,)
-        Elements of each example that count.
+        TargetElements of each example that count.
     by_pixel : bool
         Whether each element has the same weight, whatever its example.
     """
@@ -581,7 +558,7 @@ class Elements:
 
     @property
     def size(self) -> int:
-        """Elements in an example."""
+        """TargetElements in an example."""
         return math.prod(self.shape)
 
     @property
@@ -591,12 +568,12 @@ class Elements:
 
     @property
     def example_weights(self) -> FloatArray:
-        """What each example counts in the risk: the same, or as many as its elements are."""
+        """Weight of each example in the risk: the same, or the number of its elements."""
         used = self.counts > 0
         return np.where(self.by_pixel, self.counts, used).astype(np.float64)
 
     def cells(self, per: str) -> tuple[IntArray, int]:
-        """Which constant each element is compared with, and how many constants there are."""
+        """Return the constant that each element is compared with, and the number of constants."""
         if per == "pixel":
             return np.arange(self.size), self.size
         if per == "all" or self.vectors or self.axis is None:
@@ -606,7 +583,7 @@ class Elements:
         return np.broadcast_to(channel, self.shape).ravel(), self.shape[inner]
 
     def raw(self, which: Which = ALL) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.bool_]]]:
-        """Blocks of examples: their elements, and which of them count."""
+        """Yield blocks of examples: their elements, and which of them count."""
         size = self.size if isinstance(which, slice) and which == ALL else _length(which, self.size)
         step = max(1, BLOCK // max(1, size * self.dimension))
         for start in range(0, len(self.array), step):
@@ -637,7 +614,7 @@ class Elements:
         return np.asarray(~left.all(axis=2) if self.vectors else ~left)
 
     def pieces(self, which: Which = ALL) -> Iterator[Piece]:
-        """Blocks with the weight of each element in the risk; 0, and 0 its weight, if it is none.
+        """Yield blocks with the weight of each element in the risk; elements without target are 0, with weight 0.
 
         Weights add up to the number of examples, or of elements if each counts the same.
         """
@@ -649,23 +626,17 @@ class Elements:
             yield rows, values, weight
 
     def gather(self, which: Which) -> tuple[FloatArray, FloatArray]:
-        """Some elements of all examples at once, with their weights."""
+        """Return some elements of all examples at once, with their weights."""
         parts = list(self.pieces(which))
         return np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
 
     def totals(self, of: Callable[[NDArray[Any]], FloatArray] | None = None) -> FloatArray:
-        """Weighted sum over examples of each element, or of a function of it."""
+        """Return the weighted sum over examples of each element, or of a function of it."""
         total: FloatArray | float = 0.0
         for _, values, weight in self.pieces():
             what = values if of is None else of(values)
             total = total + (np.einsum("be,be...->e...", weight, what))
         return np.asarray(total, dtype=np.float64)
-
-    @property
-    def equal(self) -> bool:
-        """Whether all elements that count have the same weight."""
-        used = self.counts[self.counts > 0]
-        return self.by_pixel or bool((used == used[0]).all())
 
 
 def _length(which: Which, size: int) -> int:
@@ -673,16 +644,16 @@ def _length(which: Which, size: int) -> int:
 
 
 def blocks_of(size: int, each: int) -> Iterator[slice]:
-    """Slices that cover a number of elements, each small enough to hold ``each`` of its numbers."""
+    """Yield slices that cover a number of elements, each small enough to hold ``each`` of its numbers."""
     step = max(1, BLOCK // max(1, each))
     for start in range(0, size, step):
         yield slice(start, min(start + step, size))
 
 
 def as_targets(given: Any, argument: str, *, numbers: bool) -> NDArray[Any]:
-    """An array with an example in each row; text only where labels are asked for."""
+    """Return an array with an example in each row; text only where labels are asked for."""
     if np.ma.isMaskedArray(given) and np.ma.getmaskarray(given).any():
-        raise InputError(f"{argument} is a masked array: pass its data, and its mask as ignore=.")
+        raise InputError(f"{argument} is a masked array: pass its data, and its mask as {arg('ignore')}.")
     try:
         array = np.asanyarray(given)
     except ValueError as error:
@@ -696,7 +667,7 @@ def as_targets(given: Any, argument: str, *, numbers: bool) -> NDArray[Any]:
     if array.dtype.kind not in ("biuf" if numbers else "biufUS"):
         raise InputError(
             f"{argument} holds {array.dtype} values such as {array.flat[0]!r}: this loss needs "
-            "numbers. For class names use loss='error' or loss='cross-entropy'."
+            f"numbers. For class names use {arg('loss', 'error')} or {arg('loss', 'cross-entropy')}."
         )
     return np.asanyarray(array)
 

@@ -1,4 +1,4 @@
-"""Where the gain of a method over scratch is, and from which size it can no longer be told."""
+"""Training sizes up to which a method gains over scratch, and how many samples the gain is worth."""
 
 from __future__ import annotations
 
@@ -12,53 +12,32 @@ from scipy.special import stdtrit
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import crossing_interval, difference_interval, first_crossing
-from curvewise.text import format_number, format_size
+from curvewise.text import format_interval, format_number, format_size
+from curvewise.transfer.runs import MANY
 from curvewise.types.results import Interval, check_level
 from curvewise.types.units import FloatArray, as_floats
 
-
-@dataclass(frozen=True, eq=False)
-class GainEnd:
-    """From which training size a gain can no longer be told from none.
-
-    Attributes
-    ----------
-    n_last_sure : float
-        Largest size at which the interval of the gain lies above 0; NaN if it does at none.
-    n_from : float
-        First size from which on no interval lies above 0: the smallest size if none ever does,
-        infinite if the one of the largest size still does, NaN if no interval is known.
-    worse_from : float
-        First size after ``n_last_sure`` at which the interval lies below 0; infinite if none does.
-    sure_at, worse_at : tuple of float
-        All sizes at which the interval lies above 0, and below it.
-    unknown_at : tuple of float
-        Sizes whose interval is not known; there is nothing sure about them.
-    text : str
-        The same as a sentence.
-    """
-
-    n_last_sure: float
-    n_from: float
-    worse_from: float
-    sure_at: tuple[float, ...]
-    worse_at: tuple[float, ...]
-    unknown_at: tuple[float, ...]
-    text: str
+# A fitted curve is followed up to this multiple of the largest size of scratch.
+FARTHEST = 1000.0
+# Error of the interpolation, as a share of its distance from straight lines between sizes: keeps 95% intervals at 93 to
+# 99% coverage for power laws with sizes a factor of 4 or 10 apart (benchmarks/transfer_wins.py).
+BEND = 0.3
+# Sizes looked at among those of scratch, and as many beyond where a curve leads there.
+POINTS = 301
 
 
 def gain_end(n: ArrayLike, gain: ArrayLike, low: ArrayLike, high: ArrayLike) -> GainEnd:
-    """Find from which training size a gain can no longer be told from none.
+    """Find the training size from which a gain is no longer significant.
 
     Each size is judged by its own interval. At twenty sizes without any gain one interval of 95%
-    is expected to leave 0 out all the same, one time in two on the side of a gain.
+    is expected to exclude 0 all the same, one time in two on the side of a gain.
 
     Parameters
     ----------
     n : array_like, shape (sizes,)
         Training sizes, each once, from small to large.
     gain : array_like, shape (sizes,)
-        How much better the method is there, such as the calibrated risk of scratch minus its own.
+        Gain of the method there, such as the calibrated risk of scratch minus its own.
     low, high : array_like, shape (sizes,)
         The interval of the gain; NaN where it is not known.
 
@@ -74,7 +53,18 @@ def gain_end(n: ArrayLike, gain: ArrayLike, low: ArrayLike, high: ArrayLike) -> 
     >>> end.text
     'The gain is sure up to n = 1000; from n = 10,000 on it cannot be told from none.'
     """
-    sizes, a, b = _check(n, gain, low, high)
+    given = {"n": n, "gain": gain, "low": low, "high": high}
+    sizes, g, a, b = (np.atleast_1d(as_floats(v, k)) for k, v in given.items())
+    _check_sizes(sizes, "n")
+    for name, array in (("gain", g), ("low", a), ("high", b)):
+        if array.shape != sizes.shape:
+            raise InputError(f"{name} has shape {array.shape} for {len(sizes)} sizes: give one for each.")
+    slack = 1e-9 * (1 + np.abs(g))  # what arithmetic may add to an end that equals the gain
+    wrong = {"low is above high": a > b, "gain lies outside low and high": (g < a - slack) | (g > b + slack)}
+    for problem, where in wrong.items():
+        if where.any():
+            at = format_number(float(sizes[where][0]))
+            raise InputError(f"{problem} at n = {at}: are these the ends of its interval?")
     sure, worse, unknown = a > 0, b < 0, np.isnan(a) | np.isnan(b)
     last = int(np.flatnonzero(sure)[-1]) if sure.any() else -1
     later = np.flatnonzero(worse[last + 1 :]) + last + 1
@@ -83,32 +73,44 @@ def gain_end(n: ArrayLike, gain: ArrayLike, low: ArrayLike, high: ArrayLike) -> 
         n_last_sure=float(sizes[last]) if last >= 0 else float("nan"),
         n_from=n_from,
         worse_from=float(sizes[later[0]]) if len(later) else float("inf"),
-        sure_at=_chosen(sizes, sure),
-        worse_at=_chosen(sizes, worse),
-        unknown_at=_chosen(sizes, unknown),
-        text=_said(sizes, sure, worse, unknown),
+        sure_at=tuple(sizes[sure].tolist()),
+        worse_at=tuple(sizes[worse].tolist()),
+        unknown_at=tuple(sizes[unknown].tolist()),
+        text=_end_text(sizes, sure, worse, unknown),
     )
 
 
-def _check(n: ArrayLike, gain: ArrayLike, low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
-    given = {"n": n, "gain": gain, "low": low, "high": high}
-    sizes, g, a, b = (np.atleast_1d(as_floats(v, k)) for k, v in given.items())
-    check_sizes(sizes, "n")
-    for name, array in (("gain", g), ("low", a), ("high", b)):
-        if array.shape != sizes.shape:
-            raise InputError(f"{name} has shape {array.shape} for {len(sizes)} sizes: give one for each.")
-    if (a > b).any():
-        where = format_number(float(sizes[a > b][0]))
-        raise InputError(f"low is above high at n = {where}: swap them.")
-    slack = 1e-9 * (1 + np.abs(g))
-    off = (g < a - slack) | (g > b + slack)
-    if off.any():
-        where = format_number(float(sizes[off][0]))
-        raise InputError(f"gain lies outside low and high at n = {where}: are they its interval?")
-    return sizes, a, b
+@dataclass(frozen=True, eq=False)
+class GainEnd:
+    """Training size from which a gain is no longer significant.
+
+    Attributes
+    ----------
+    n_last_sure : float
+        Largest size at which the interval of the gain lies above 0; NaN if it does at none.
+    n_from : float
+        First size from which on no interval lies above 0: the smallest size if none ever does,
+        infinite if the one of the largest size still does, NaN if no interval is known.
+    worse_from : float
+        First size after ``n_last_sure`` at which the interval lies below 0; infinite if none does.
+    sure_at, worse_at : tuple of float
+        All sizes at which the interval lies above 0, and below it.
+    unknown_at : tuple of float
+        Sizes whose interval is not known.
+    text : str
+        The same as a sentence.
+    """
+
+    n_last_sure: float
+    n_from: float
+    worse_from: float
+    sure_at: tuple[float, ...]
+    worse_at: tuple[float, ...]
+    unknown_at: tuple[float, ...]
+    text: str
 
 
-def check_sizes(sizes: FloatArray, argument: str) -> None:
+def _check_sizes(sizes: FloatArray, argument: str) -> None:
     """Raise unless these are training sizes, each once, from small to large."""
     if sizes.ndim != 1 or not len(sizes):
         raise InputError(f"{argument} has shape {sizes.shape}: give a list of training sizes.")
@@ -119,11 +121,7 @@ def check_sizes(sizes: FloatArray, argument: str) -> None:
         raise InputError(f"{argument} must hold each size once, from small to large.")
 
 
-def _chosen(sizes: FloatArray, mask: NDArray[np.bool_]) -> tuple[float, ...]:
-    return tuple(float(v) for v in sizes[mask])
-
-
-def _said(sizes: FloatArray, sure: NDArray[np.bool_], worse: NDArray[np.bool_], unknown: NDArray[np.bool_]) -> str:
+def _end_text(sizes: FloatArray, sure: NDArray[np.bool_], worse: NDArray[np.bool_], unknown: NDArray[np.bool_]) -> str:
     if unknown.all():
         return "No interval of the gain is known: nothing can be said of where it ends."
     if not sure.any():
@@ -135,67 +133,16 @@ def _said(sizes: FloatArray, sure: NDArray[np.bool_], worse: NDArray[np.bool_], 
         ends = "no gain is sure" if worse[last:].any() else "it cannot be told from none"
         text = f"The gain is sure up to n = {format_number(sizes[last])}; from n = "
         text += f"{format_number(sizes[last + 1])} on {ends}"
+    parts: dict[str, NDArray[np.bool_]] = {}
     doubtful = ~sure & ~worse & ~unknown
     if sure.any():
         doubtful[int(np.flatnonzero(sure)[-1]) :] = False
-        text += _listed("; it is not sure at", sizes[doubtful])
-    text += _listed("; the method is surely worse at", sizes[worse])
-    text += _listed("; no interval is known at", sizes[unknown])
+        parts["it is not sure at"] = doubtful
+    parts |= {"the method is surely worse at": worse, "no interval is known at": unknown}
+    for lead, mask in parts.items():
+        if mask.any():
+            text += f"; {lead} n = " + ", ".join(format_number(float(v)) for v in sizes[mask])
     return text + "."
-
-
-def _listed(lead: str, sizes: FloatArray) -> str:
-    if not len(sizes):
-        return ""
-    return f"{lead} n = " + ", ".join(format_number(float(v)) for v in sizes)
-
-
-# How many samples scratch needs to match a method: what a pretraining is worth in data.
-
-
-@dataclass(frozen=True, eq=False)
-class Equivalence:
-    """What a method's training size is worth in samples of training from scratch.
-
-    Attributes
-    ----------
-    n : float
-        Training size of the method.
-    equivalent : Interval
-        The size at which scratch comes down to the risk of the method. The estimate is infinite
-        where it does not within the sizes looked at, and 0 where scratch is better from its
-        smallest size on; NaN where the method was not measured. An end without a known error is
-        NaN; an infinite end or one at 0 means that none can be given.
-    factor : Interval
-        The same over ``n``: above 1 the pretraining saves data.
-    beyond : {"above", "below"} or None
-        Whether the equivalent lies above or below the sizes of scratch.
-    extrapolated : bool
-        Whether it, or a finite end of its interval, rests on a curve beyond what was measured.
-    """
-
-    n: float
-    equivalent: Interval
-    factor: Interval
-    beyond: str | None = None
-    extrapolated: bool = False
-
-    @property
-    def text(self) -> str:
-        """The same as a sentence."""
-        low, high, estimate = self.equivalent.low, self.equivalent.high, self.equivalent.estimate
-        lead = f"{format_size(self.n)} samples of the method "
-        if np.isnan(estimate):
-            return f"What {lead}are worth is not known."
-        if self.beyond == "above":
-            least = f": at least {format_size(low)}." if low > 0 else "."
-            return f"{lead}are worth more than the largest size looked at from scratch{least}"
-        if self.beyond == "below":
-            most = f": at most {format_size(high)}." if np.isfinite(high) else "."
-            return f"{lead}are worth less than the smallest size of scratch{most}"
-        known = "" if np.isnan(low) else f" [{format_size(low)}, {format_size(high)}]"
-        rests = ", by a fitted curve" if self.extrapolated else ""
-        return f"{lead}are worth {format_size(estimate)}{known} from scratch{rests}."
 
 
 def data_equivalence(
@@ -212,11 +159,11 @@ def data_equivalence(
     curve: Any = None,
     level: float = 0.95,
 ) -> tuple[Equivalence, ...]:
-    """How many samples training from scratch needs to match a method at each of its sizes.
+    """Find how many samples training from scratch needs to match a method at each of its sizes.
 
     Between its sizes scratch is interpolated in log n without overshoot (Fritsch and Carlson);
     the equivalent is where it first comes down to the risk of the method. The interval holds the
-    sizes around there at which the difference of the two risks is not told from 0. Scaling all
+    sizes around there at which the two risks do not differ significantly. Scaling all
     risks and adding a constant changes nothing, so that they may be calibrated or not.
 
     Parameters
@@ -265,7 +212,7 @@ def data_equivalence(
     check_level(level)
     measured = _scratch_curve(scratch_n, scratch, scratch_variance, scratch_degrees, level, curve)
     sizes, risks = (np.atleast_1d(as_floats(v, k)) for v, k in ((n, "n"), (method, "method")))
-    check_sizes(sizes, "n")
+    _check_sizes(sizes, "n")
     if risks.shape != sizes.shape or np.isinf(risks).any():
         raise InputError(
             f"method has shape {risks.shape} for {len(sizes)} sizes: give a finite risk for each,"
@@ -273,14 +220,65 @@ def data_equivalence(
         )
     own = _variances(variance, sizes.shape, "variance")
     free = _broadcast(degrees, sizes.shape, "degrees")
-    shared = _shared(covariance, (len(sizes), len(measured.n)))
+    shape = (len(sizes), len(measured.n))
+    shared = np.zeros(shape) if covariance is None else as_floats(covariance, "covariance")
+    if shared.shape != shape or not np.isfinite(shared).all():
+        raise InputError(
+            f"covariance has shape {shared.shape}: give finite numbers in {shape}, sizes of the method × sizes of "
+            "scratch."
+        )
     if curve is not None:
         _check_unit(curve, measured)
-    gaps = [Gap(measured, *cell) for cell in zip(risks, own, free, shared, strict=True)]
-    return tuple(_one(size, gap) for size, gap in zip(sizes.tolist(), gaps, strict=True))
+    gaps = [RiskGap(measured, *cell) for cell in zip(risks, own, free, shared, strict=True)]
+    return tuple(_invert(size, gap) for size, gap in zip(sizes.tolist(), gaps, strict=True))
 
 
-def _one(size: float, gap: Gap) -> Equivalence:
+@dataclass(frozen=True, eq=False)
+class Equivalence:
+    """Samples of training from scratch that a training size of a method is worth.
+
+    Attributes
+    ----------
+    n : float
+        Training size of the method.
+    equivalent : Interval
+        The size at which scratch comes down to the risk of the method. The estimate is infinite
+        where it does not within the sizes looked at, and 0 where scratch is better from its
+        smallest size on; NaN where the method was not measured. An end without a known error is
+        NaN; an infinite end or one at 0 means that none can be given.
+    factor : Interval
+        The same over ``n``: above 1 the pretraining saves data.
+    beyond : {"above", "below"} or None
+        Side of the sizes of scratch on which the equivalent lies, if it is beyond them.
+    extrapolated : bool
+        Whether it, or a finite end of its interval, rests on a curve beyond what was measured.
+    """
+
+    n: float
+    equivalent: Interval
+    factor: Interval
+    beyond: str | None = None
+    extrapolated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The same as a sentence."""
+        low, high, estimate = self.equivalent.low, self.equivalent.high, self.equivalent.estimate
+        lead = f"{format_size(self.n)} samples of the method "
+        if np.isnan(estimate):
+            return f"What {lead}are worth is not known."
+        if self.beyond == "above":
+            least = f": at least {format_size(low)}." if low > 0 else "."
+            return f"{lead}are worth more than the largest size looked at from scratch{least}"
+        if self.beyond == "below":
+            most = f": at most {format_size(high)}." if np.isfinite(high) else "."
+            return f"{lead}are worth less than the smallest size of scratch{most}"
+        shown = format_size(estimate) if np.isnan(low) else format_interval(self.equivalent, write=format_size)
+        rests = ", by a fitted curve" if self.extrapolated else ""
+        return f"{lead}are worth {shown} from scratch{rests}."
+
+
+def _invert(size: float, gap: RiskGap) -> Equivalence:
     """Invert the difference of the two risks at one size of the method."""
     grid, level = gap.scratch.grid, gap.scratch.level
     if np.isnan(gap.risk):
@@ -310,7 +308,7 @@ def _scratch_curve(
     n: ArrayLike, risk: ArrayLike, variance: ArrayLike | None, degrees: ArrayLike, level: float, curve: Any
 ) -> ScratchCurve:
     sizes = np.atleast_1d(as_floats(n, "scratch_n"))
-    check_sizes(sizes, "scratch_n")
+    _check_sizes(sizes, "scratch_n")
     risks = np.atleast_1d(as_floats(risk, "scratch"))
     if risks.shape != sizes.shape or not np.isfinite(risks).all():
         raise InputError(
@@ -342,27 +340,15 @@ def _variances(given: ArrayLike | None, shape: tuple[int, ...], argument: str) -
     return found
 
 
-def _shared(given: ArrayLike | None, shape: tuple[int, int]) -> FloatArray:
-    if given is None:
-        return np.zeros(shape)
-    found = as_floats(given, "covariance")
-    if found.shape != shape or not np.isfinite(found).all():
-        raise InputError(
-            f"covariance has shape {found.shape}: give finite numbers in {shape}, sizes of the"
-            " method × sizes of scratch."
-        )
-    return found
-
-
 def _broadcast(given: ArrayLike, shape: tuple[int, ...], argument: str) -> FloatArray:
     found = as_floats(given, argument)
     if found.shape not in ((), shape) or not (found > 0).all():
-        raise InputError(f"{argument}={given!r} must be positive, one or one for each size.")
+        raise InputError("must be positive, one or one for each size.", argument=argument, value=given)
     return np.broadcast_to(found, shape)
 
 
 def _check_unit(curve: Any, scratch: ScratchCurve) -> None:
-    """A curve in another unit than scratch would extrapolate nonsense."""
+    """Refuse a curve in another unit than scratch, which would extrapolate nonsense."""
     there = curve_band(curve, scratch.n, scratch.level)[0]
     off = float(np.median(np.abs(there - scratch.risk)))
     span = float(np.ptp(scratch.risk))
@@ -375,23 +361,12 @@ def _check_unit(curve: Any, scratch: ScratchCurve) -> None:
         )
 
 
-# The difference between the risks of scratch and of a method, at any size of scratch.
-
-FARTHEST = 1000.0
-"""A curve is followed up to this multiple of the largest size of scratch."""
-
-BEND = 0.3
-"""Error of the interpolation, as a share of what it differs from straight lines between sizes."""
-
-POINTS = 301
-"""Sizes looked at among those of scratch, and as many beyond where a curve leads there."""
-
 _NOWHERE: NDArray[np.intp] = np.empty(0, dtype=np.intp)
 _NOTHING: tuple[FloatArray, FloatArray, FloatArray] = (np.empty(0),) * 3
 
 
-class Looked(NamedTuple):
-    """Scratch at some sizes.
+class ScratchValues(NamedTuple):
+    """Risk of scratch at some sizes, with its errors.
 
     ``risk``, shape (T,), is interpolated; ``moves``, shape (T, sizes), is how far it moves with
     each of the means. ``variance`` is what their errors make, ``doubt`` the sum of squares of its
@@ -436,16 +411,16 @@ class ScratchCurve:
         kept: FloatArray = found[apart]
         return kept
 
-    def at(self, n: FloatArray) -> Looked:
-        """Scratch at any sizes; what is found on the grid is kept, since every method needs it."""
+    def at(self, n: FloatArray) -> ScratchValues:
+        """Return scratch at any sizes; values on the grid are kept, since every method needs them."""
         return self._on_grid if n is self.grid else self._look(n)
 
     @cached_property
-    def _on_grid(self) -> Looked:
+    def _on_grid(self) -> ScratchValues:
         return self._look(self.grid)
 
-    def _look(self, n: FloatArray) -> Looked:
-        """Slopes are over one standard error either way, since interpolation has kinks."""
+    def _look(self, n: FloatArray) -> ScratchValues:
+        """Interpolate in log n; slopes are over one standard error either way, since interpolation has kinks."""
         count, logs = len(self.n), np.log(n)
         found = np.asarray(self._interpolate(logs))
         moves = (found[:, 1 : count + 1] - found[:, count + 1 :]) / (2 * self._steps)
@@ -453,7 +428,7 @@ class ScratchCurve:
         straight = np.interp(logs, np.log(self.n), self.risk)
         beyond = np.flatnonzero(n > self.n[-1]) if self.curve is not None else _NOWHERE
         band = curve_band(self.curve, n[beyond], self.level) if len(beyond) else _NOTHING
-        return Looked(
+        return ScratchValues(
             risk=found[:, 0],
             moves=moves,
             variance=((moves @ self.covariance) * moves).sum(axis=1),
@@ -484,7 +459,7 @@ class ScratchCurve:
 
 
 @dataclass(frozen=True, eq=False)
-class Gap:
+class RiskGap:
     """Risk of scratch at a size minus that of a method at its own, with an interval.
 
     ``variance`` and ``degrees`` are those of the method's ``risk``, ``shared`` its covariances
@@ -503,14 +478,14 @@ class Gap:
         return not (np.isnan(self.variance) or np.isnan(self.scratch.covariance).any())
 
     def centre(self, n: FloatArray) -> FloatArray:
-        """The difference alone."""
+        """Return the difference alone."""
         there = self.scratch.at(n)
         found = there.risk - self.risk
         found[there.beyond] = there.band[0] - self.risk
         return found
 
     def __call__(self, n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The difference, low and high: as :func:`crossing_interval` wants them."""
+        """Return the difference, low and high, as :func:`crossing_interval` takes them."""
         there = self.scratch.at(n)
         half = self._half(there)
         centre = there.risk - self.risk
@@ -523,14 +498,14 @@ class Gap:
             low[there.beyond], high[there.beyond] = difference_interval(band[0], band[1:], self.risk, ends)
         return centre, low, high
 
-    def _half(self, there: Looked) -> FloatArray:
-        """Half of a t interval, with Satterthwaite's degrees of freedom."""
+    def _half(self, there: ScratchValues) -> FloatArray:
+        """Return half of a t interval, with Satterthwaite's degrees of freedom."""
         total = there.variance + self.variance - 2 * there.moves @ self.shared
         total = np.maximum(total, 0.0) + there.bend**2
         doubt = there.doubt + self.variance**2 / self.degrees
         degrees = np.divide(total**2, doubt, out=np.full_like(total, np.inf), where=doubt > 0)
         degrees = np.maximum(degrees, min(self.degrees, float(self.scratch.degrees.min())))
-        half: FloatArray = self._quantile(np.minimum(degrees, 1e9)) * np.sqrt(total)
+        half: FloatArray = self._quantile(np.minimum(degrees, MANY)) * np.sqrt(total)
         return half
 
     def _quantile(self, degrees: FloatArray | float) -> FloatArray:
@@ -538,7 +513,7 @@ class Gap:
 
 
 def curve_band(curve: Any, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Error of a fitted curve, moved into its interval where it lies outside, low and high.
+    """Return the error of a fitted curve, moved into its interval where it lies outside, low and high.
 
     Curves without a confidence interval give that of the mean of many runs.
     """
@@ -553,7 +528,7 @@ def curve_band(curve: Any, n: FloatArray, level: float) -> tuple[FloatArray, Flo
         error, low, high = (np.asarray(v, dtype=np.float64) for v in named)
     except (AttributeError, KeyError, TypeError) as failure:
         raise InputError(
-            f"curve={type(curve).__name__} cannot be used ({failure}): pass a fitted learning curve"
+            f"curve is a {type(curve).__name__}, which cannot be used ({failure}): pass a fitted learning curve"
             ' whose predict(n, interval="confidence", level=...) has columns error, low and high.'
         ) from None
     return np.clip(error, low, high), low, high

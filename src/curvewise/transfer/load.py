@@ -1,37 +1,44 @@
-"""Load risks of pretrained and other methods by training size, with their controls."""
+"""Read risks of pretrained and other methods by training size, with their controls."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from os import PathLike
-from os.path import isdir
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.load import read_source
-from curvewise.reading.files import large_files
+from curvewise.reading.files import large_files, read_table
 from curvewise.reading.roles import (
+    FAILED,
     FINISHED,
+    FOLD,
     HIGHER_IS_BETTER,
     LOWER_IS_BETTER,
     SCORES,
-    SYNONYMS,
+    SEED,
+    SIZE,
+    STATUS,
+    ColumnMap,
+    Role,
+    Roles,
+    ask,
     bare,
-    check_column,
+    check_contradiction,
+    check_direction_flag,
     direction,
-    is_score,
+    find_roles,
     is_status,
+    keep_ended,
     named_unit,
     normal,
     says_percent,
-    some_rows,
+    select_rows,
     status_word,
+    synonyms,
 )
 from curvewise.reading.table import (
     Table,
@@ -45,33 +52,94 @@ from curvewise.reading.table import (
     texts,
     unfold,
 )
-from curvewise.store.read import is_store
-from curvewise.store.tables import risk_table
-from curvewise.text import brief, list_names
-from curvewise.transfer.risks import (
-    BLIND,
-    MAXIMAL,
-    ONE_TASK,
-    SCRATCH,
-    Found,
-    Rows,
-    TransferRisks,
-    find_control,
-    find_scratch,
-    names_share,
-)
+from curvewise.store.tables import risk_table, store_folder
+from curvewise.text import Message, arg, as_count, brief, list_names, suggest
+from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
 from curvewise.types.units import UNITS, FloatArray
+
+_DOWN = LOWER_IS_BETTER | synonyms("mse mae rmse perplexity ppl crossentropy ce")
+_UP = HIGHER_IS_BETTER | synonyms("iou miou dice bleu rouge psnr ssim r2 acc1 acc5")
+_DISTANCES = synonyms("l1 l2")  # alone they may be a penalty, and are no risk unless chosen
+_UP_WHOLE = re.compile(r"(?:test_|val_|valid_|validation_|eval_)?(?:top_?[15]|exact_match)")
+_RISKS = _DOWN | _UP | SCORES
+_TEST, _VALIDATION = synonyms("test"), synonyms("val valid validation eval")
+_BESIDE = (
+    _TEST
+    | _VALIDATION
+    | synonyms("""
+    rate mean avg average l1 l2 log cross entropy angular 01 zero one top 1 5 top1 top5 final per example""")
+)
+_SEVERAL = synonyms("split partition metric metric_name evaluation")
+"""Columns whose values must not be mixed: a risk is of one of them."""
+
+
+def _risk_on(name: str, places: frozenset[str]) -> bool:
+    """Return whether a column is called like a risk on one of these sets, or on none in particular.
+
+    >>> [_risk_on(k, _TEST) for k in ("test_loss", "loss", "train_loss", "seconds")]
+    [True, False, False, False]
+    """
+    words = frozenset(bare(name).split("_"))
+    is_risk = (words & _RISKS and words <= _RISKS | _BESIDE) or _UP_WHOLE.fullmatch(bare(name))
+    return bool(is_risk) and bool(words & places if places else not words & (_TEST | _VALIDATION))
+
+
+ROLES = (
+    Role(
+        "task",
+        (
+            synonyms("""
+            task task_name domain dataset dataset_name target target_task target_dataset downstream downstream_task
+            downstream_dataset"""),
+        ),
+        telling=True,
+    ),
+    Role(
+        "method",
+        (
+            synonyms("""
+            method method_name pretraining pre_training pretraining_method pretrained pretrained_on init init_method
+            initialisation initialization initial_weights learner learner_name"""),
+            synonyms("""
+            weights checkpoint model model_name name backbone encoder network algorithm estimator classifier prompt
+            prompting"""),
+        ),
+        telling=True,
+        required=True,
+        if_none=f", or if methods are columns name that of training from scratch with {arg('scratch')}",
+    ),
+    Role(
+        "n",
+        (
+            SIZE,
+            synonyms("""
+            shots n_shots num_shots k_shot train_size_total data_regime images n_images num_images train_images
+            n_train_images labels n_labels num_labels n_labelled n_labeled"""),
+        ),
+        required=True,
+        noun="training-set size",
+    ),
+    Role("seed", (SEED, synonyms("run run_id replicate repeat repetition trial"), synonyms("init_seed"))),
+    Role("fold", (FOLD | synonyms("train_fold training_fold subset_id"),)),
+    Role(
+        "risk",
+        # The test set before none in particular, and that before a validation set.
+        matches=(
+            lambda k: _risk_on(k, _TEST),
+            lambda k: _risk_on(k, frozenset()),
+            lambda k: _risk_on(k, _VALIDATION),
+            lambda k: bare(k) in ("value", "values"),
+        ),
+        required=True,
+    ),
+    STATUS,
+)
 
 
 def load_risks(
     source: Any,
     *,
-    task: ColumnName = None,
-    method: str | None = None,
-    n: str | None = None,
-    risk: str | None = None,
-    seed: ColumnName = None,
-    fold: ColumnName = None,
+    columns: ColumnMap | None = None,
     scratch: str | None = None,
     blind: Any = None,
     maximal: Any = None,
@@ -83,20 +151,21 @@ def load_risks(
 ) -> TransferRisks:
     """Read test losses or errors of methods on tasks by training size.
 
-    What was taken for what is said in ``notes`` of the result; where two readings are possible
-    it is an error that says how to choose.
+    ``notes`` of the result record how each column was interpreted; where two readings are possible it is an error that
+    says how to choose.
 
     Parameters
     ----------
     source : path, DataFrame, dict or list
         A CSV, TSV, JSON, JSON lines or Parquet file, a frame, a dict of columns or a list of
         records with a row for each run; or a folder of runs stored by
-        :func:`curvewise.write_run`, of which ``risk`` then names a metric. Methods or sizes may
+        :func:`curvewise.write_run`, of which ``columns={"risk": …}`` then names a metric. Methods or sizes may
         also be columns; then ``higher_is_better`` must say what is in them.
-    task, method, n, risk, seed, fold : str, optional
-        Columns with these roles, found by name otherwise: domain, dataset, … are tasks; method,
-        pretraining, initialisation, learner, … methods; train_size, n, … sizes; test_loss, risk,
-        error, accuracy, … risks. False for a task, seed or fold: no column.
+    columns : dict, optional
+        Which column has a role: ``{"method": "start", "n": "images", "risk": "val_l1"}``. Roles are task, method, n,
+        risk, seed, fold and status; None leaves one out. Others are found by name: domain, dataset, … are tasks;
+        method, pretraining, initialisation, learner, … methods; train_size, n, … sizes; test_loss, risk, error,
+        accuracy, … risks.
     scratch : str, optional
         The method that starts from nothing; by default the one called scratch, from-scratch,
         random init, ….
@@ -111,7 +180,7 @@ def load_risks(
         (``error (%)``) or accuracies are above 1, and all else is taken as it is: a calibrated
         risk is the same in every unit.
     higher_is_better : bool, optional
-        By default the name of the column says so; that of one chosen with ``risk`` must. Accuracies
+        By default the name of the column says so; that of one chosen with ``columns`` must. Accuracies
         become errors, and scores their negatives.
     where : dict, optional
         Only rows with these values: ``{"split": "test"}``, or a list of values.
@@ -154,449 +223,230 @@ def load_risks(
     >>> risks.blind["depth"].risk, risks.maximal["depth"].risk, risks.unit
     (0.9, 0.1, 'test loss')
     """
-    used = where or {}
-    told: dict[str, ColumnName] = {"task": task, "method": method, "n": n, "risk": risk}
-    told |= {"seed": seed, "fold": fold}
+    folder = store_folder(source)
     with large_files(allow_large):
-        table, note = some_rows(_read(source), used)
-    table = in_rows(table, told, used, scratch, higher_is_better)
-    roles = risk_roles(table, told, list(used))
-    table = unfold(table, roles.one.values())
-    table, failed, notes = finished(table, roles)
-    if says_percent(roles.column("risk")) and unit in (None, "fraction"):
-        unit = named_unit(unit, [roles.column("risk")])
-    values, lost = risks_of(table, roles.column("risk"), failed)
-    reading = reading_of(roles.column("risk"), values, unit, higher_is_better, table.source)
-    if risk is not None:
-        check_direction(risk, unit, higher_is_better)
-    given = {"blind": blind, "maximal": maximal}
-    check_numbers(given, reading, roles.column("risk"), values, unit)
-    rows = _rows(table, roles, reading.risks(values))
-    said = [_what_was_taken(roles, reading), *note, *notes]
-    repeats = check_repeats(table, roles, _keys(table, roles, rows))
-    start, controls = _controls(rows, table.source, scratch, blind, maximal, reading)
-    gone = np.isin(rows.methods, [name for c in controls for name in c.methods])
-    check_sizes(table, roles.column("n"), rows.n, gone)
-    said += [f"scratch: {start!r}", *(text for c in controls for text in c.notes)]
-    found = _risks(table, roles, rows, ~gone, start, controls, reading.name)
-    return _finished(found, [*said, *repeats, *lost, *table.notes], drop_failed, table.source)
-
-
-def _read(source: Any) -> Table:
-    if isinstance(source, str | PathLike) and isdir(source) and is_store(Path(source)):
-        return risk_table(Path(source).resolve())
-    return read_source(source)
-
-
-def _rows(table: Table, roles: RiskRoles, risk: Any) -> Rows:
-    return Rows(
-        names_of(table, roles.one["task"], "task", ONE_TASK),
-        names_of(table, roles.one["method"], "method", ""),
-        sizes_of(table, roles.column("n")),
-        np.asarray(risk, dtype=np.float64),
+        table = select_rows(risk_table(folder) if folder else read_table(source), where)
+    table = _in_rows(table, columns or {}, where or {}, scratch, higher_is_better)
+    roles = find_roles(table.columns, table.source, ROLES, columns, used=list(where or ()))
+    _check_one_kind(table, roles.rest)
+    column = roles["risk"]
+    table = unfold(table, [k for role in roles.held for k in roles.of(role)])
+    # A failed run stays, as NaN; one that still goes on is left out.
+    table = keep_ended(table, roles.get("status"), FINISHED | FAILED)
+    if says_percent(column) and unit in (None, "fraction"):
+        unit = named_unit(unit, [column])
+    values, lost = _risks_of(table, column, roles.get("status"))
+    scale = _scale_of(column, values, unit, higher_is_better, table.source)
+    if (columns or {}).get("risk") and higher_is_better is None and unit not in ("loss", "score"):
+        _check_says_direction(column)
+    _check_numbers({"blind": blind, "maximal": maximal}, scale, column, values, unit)
+    rows = RiskRows(
+        _names_of(table, roles.get("task"), "task", ONE_TASK),
+        _names_of(table, roles["method"], "method", ""),
+        sizes_of(table, roles["n"]),
+        np.asarray(scale.risks(values), dtype=np.float64),
     )
-
-
-def _keys(table: Table, roles: RiskRoles, rows: Rows) -> list[tuple[str, ...]]:
-    """What a run is: task, method, size, and seed and fold where there are any."""
-    more = [names_in(table, name) for role in ("seed", "fold") if (name := roles.one[role])]
-    sizes = [f"{n:g}" for n in rows.n.tolist()]
-    return list(zip(rows.tasks.tolist(), rows.methods.tolist(), sizes, *more, strict=True))
-
-
-def _controls(
-    rows: Rows, source: str, scratch: str | None, blind: Any, maximal: Any, reading: Reading
-) -> tuple[str, tuple[Found, Found]]:
-    """The name of scratch, and the two other controls."""
-    parts = [
-        find_control(rows, called, given, reading.risk, source, scratch)
+    runs = {role: np.array(names_in(table, roles[role])) for role in ("seed", "fold") if role in roles}
+    repeats = _check_repeats(table, roles, rows, runs)
+    blind_found, maximal_found = (
+        find_control(rows, called, given, scale.risk, table.source, scratch)
         for called, given in ((BLIND, blind), (MAXIMAL, maximal))
-    ]
-    start = find_scratch(rows, scratch, [k for c in parts for k in c.methods], source)
-    return start, (parts[0], parts[1])
-
-
-def _risks(
-    table: Table, roles: RiskRoles, rows: Rows, keep: Any, scratch: str, controls: tuple[Found, Found], unit: str
-) -> TransferRisks:
-    def column(role: str) -> Any:
-        name = roles.one[role]
-        return None if name is None else np.array(names_in(table, name))[keep]
-
-    if not keep.any():
+    )
+    gone = (*blind_found.methods, *maximal_found.methods)
+    start = find_scratch(rows, scratch, gone, table.source)
+    is_control = np.isin(rows.methods, gone)
+    _check_sizes(table, roles["n"], rows.n, is_control)
+    if is_control.all():
         raise InputError(f"{table.source} has controls and no other rows: there is no method.")
-    return TransferRisks(
+    keep = ~is_control
+    found = TransferRisks(
         tasks=rows.tasks[keep],
         methods=rows.methods[keep],
         n=rows.n[keep],
         risk=rows.risk[keep],
-        seeds=column("seed"),
-        folds=column("fold"),
-        scratch=scratch,
-        blind=controls[0].control,
-        maximal=controls[1].control,
-        unit=unit,
+        seeds=runs["seed"][keep] if "seed" in runs else None,
+        folds=runs["fold"][keep] if "fold" in runs else None,
+        scratch=start,
+        blind=blind_found.control,
+        maximal=maximal_found.control,
+        unit=scale.name,
+        turned=scale.sign < 0,
     )
-
-
-def _what_was_taken(roles: RiskRoles, reading: Reading) -> str:
-    one = roles.one
-    parts = [f"{role}s from {one[role]!r}" for role in ("task", "method") if one[role]]
-    parts += [f"n from {one['n']!r}", f"risks from {one['risk']!r} ({reading.note})"]
-    parts += [f"{role}s from {one[role]!r}" for role in ("seed", "fold") if one[role]]
-    parts += [f"left out: {list_names(roles.left_out)}"] if roles.left_out else []
-    return "; ".join(parts)
-
-
-def _finished(found: TransferRisks, notes: list[str], drop_failed: bool, source: str) -> TransferRisks:
+    notes = [roles.note(risk=scale.note), f"scratch: {start!r}", *blind_found.notes, *maximal_found.notes]
+    notes += [*repeats, *lost, *table.notes]
     failed = np.isnan(found.risk)
     if failed.all():
-        raise InputError(f"All {len(found)} runs of {source} failed: none is left.")
+        raise InputError(f"All {len(found)} runs of {table.source} failed: none is left.")
     if drop_failed and failed.any():
         found = found.select(~failed)
         notes.append(f"{int(failed.sum())} failed runs left out")
-    return replace(found, notes=tuple(notes))
+    return replace(found, notes=tuple(map(Message, notes)))
 
 
-# Which columns of a table of risks are tasks, methods, sizes, risks, seeds and folds.
+# Tables with a column for each method or each size.
 
-ColumnName: TypeAlias = str | Literal[False] | None
-"""A column, False for none, or None to find it by its name."""
-
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+_VALUE = "value"
+_NO_METHOD = synonyms("""
+    std sd sem stderr se var variance ci low high lower upper time seconds hours runtime epoch epochs step steps lr""")
+"""Words in names of columns that say something else of a run than its risk."""
 
 
-# Names in the first set of a role are taken before those in the next.
-ROLES: dict[str, tuple[frozenset[str], ...]] = {
-    "task": (
-        _names("""
-        task task_name domain dataset dataset_name target target_task target_dataset downstream
-        downstream_task downstream_dataset"""),
-    ),
-    "method": (
-        _names("""
-        method method_name pretraining pre_training pretraining_method pretrained pretrained_on
-        init init_method initialisation initialization initial_weights learner learner_name"""),
-        _names("""
-        weights checkpoint model model_name name backbone encoder network algorithm estimator
-        classifier prompt prompting"""),
-    ),
-    "n": (
-        SYNONYMS["n"],
-        _names("""
-        shots n_shots num_shots k_shot train_size_total data_regime images n_images num_images
-        train_images n_train_images labels n_labels num_labels n_labelled n_labeled"""),
-    ),
-    "seed": (SYNONYMS["seed"], _names("run run_id replicate repeat repetition trial"), _names("init_seed")),
-    "fold": (SYNONYMS["fold"] | _names("train_fold training_fold subset_id"),),
-}
-NEEDED = ("method", "n", "risk")
-_DOWN = LOWER_IS_BETTER | _names("mse mae rmse perplexity ppl crossentropy ce")
-_UP = HIGHER_IS_BETTER | _names("iou miou dice bleu rouge psnr ssim r2 acc1 acc5")
-_DISTANCES = _names("l1 l2")  # alone they may be a penalty, and are no risk unless chosen
-_UP_WHOLE = re.compile(r"(?:test_|val_|valid_|validation_|eval_)?(?:top_?[15]|exact_match)")
-_RISKS = _DOWN | _UP | SCORES
-_PLACES = (_names("test"), frozenset[str](), _names("val valid validation eval"))
-_BESIDE = _names("""
-    test val valid validation eval rate mean avg average l1 l2 log cross entropy angular 01 zero
-    one top 1 5 top1 top5 final per example""")
-_UNSPOKEN = _names("value values")
-_SEVERAL = _names("split partition metric metric_name evaluation")
-"""Columns whose values must not be mixed: a risk is of one of them."""
+def _in_rows(table: Table, told: ColumnMap, used: Collection[str], scratch: str | None, higher: bool | None) -> Table:
+    """Make a table with a row for each run of one whose columns are sizes or methods; others stay as they are.
 
-
-@dataclass(frozen=True)
-class RiskRoles:
-    """Columns by role, None where nobody plays it, and those that play none."""
-
-    one: Mapping[str, str | None]
-    left_out: tuple[str, ...]
-
-    def column(self, role: str) -> str:
-        """The column of a role that every table has."""
-        name = self.one[role]
-        assert name is not None
-        return name
-
-
-def risk_roles(table: Table, told: Mapping[str, ColumnName], used: Sequence[str]) -> RiskRoles:
-    """Give each column a role: the user's word, then names; ``used`` ones select rows."""
-    one: dict[str, str | None] = {}
-    for role, name in told.items():
-        if name:
-            check_column(table, role, name)
-            _check_free(role, name, one)
-        if name is not None:
-            one[role] = name or None
-    taken = {name for name in one.values() if name}
-    for role, tiers in ROLES.items():
-        if role not in one:
-            free = [k for k in table.columns if k not in taken]
-            one[role] = _first(table, role, [[k for k in free if normal(k) in t] for t in tiers])
-            taken |= {one[role] or ""}
-    rest = [k for k in table.columns if k not in taken]
-    if "risk" not in one:
-        one["risk"] = _first(table, "risk", _risk_tiers(rest))
-    rest = [k for k in rest if k != one["risk"]]
-    states = [k for k in rest if is_status(k, table.columns[k])]
-    one["status"] = states[0] if states else None
-    rest = [k for k in rest if k != one["status"]]
-    _check_needed(table, one)
-    _check_one_kind(table, [k for k in rest if k not in used])
-    return RiskRoles(one, tuple(k for k in rest if k not in used))
-
-
-def _check_free(role: str, name: str, one: Mapping[str, str | None]) -> None:
-    for other, column in one.items():
-        if column == name:
-            raise InputError(f"{other}={name!r:.200} and {role}={name!r:.200} are one column: it can play one role.")
-
-
-def _risk_tiers(names: Sequence[str]) -> list[list[str]]:
-    """Columns called like risks: of the test set, of no set in particular, of a validation set.
-
-    >>> _risk_tiers(["test_loss", "loss", "train_loss", "val_acc", "seconds"])
-    [['test_loss'], ['loss'], ['val_acc'], []]
+    Columns are sizes if two or more are called like one and none holds sizes; they are methods if one is called like
+    training from scratch and none holds methods. A cell without a value was not measured. Columns do not say whether
+    lower is better, so that ``higher`` must.
     """
-    words = {name: frozenset(bare(name).split("_")) for name in names}
-    risks = [k for k, w in words.items() if (w & _RISKS and w <= _RISKS | _BESIDE) or _UP_WHOLE.fullmatch(bare(k))]
-    places = _PLACES[0] | _PLACES[2]
-    tiers = [[k for k in risks if (words[k] & p if p else not words[k] & places)] for p in _PLACES]
-    return [*tiers, [k for k in names if bare(k) in _UNSPOKEN]]
+    taken = {*used, *(name for name in told.values() if isinstance(name, str))}
+    free = [k for k in table.columns if k not in taken]
+    by_name = {role.name: role for role in ROLES}
+    lacks = {k for k in ("n", "method") if not told.get(k) and not any(map(by_name[k].is_called, free))}
+    sizes = {k: size for k in free if (size := header_size(k)) is not None}
+    if "n" in lacks and len(sizes) > 1:
+        return _melted(table, "n", sizes, higher)
+    called = [k for k in free if (normal(k) in SCRATCH.plain if scratch is None else k == scratch)]
+    if "method" in lacks and called:
+        other = [role for role in ROLES if role.name not in ("risk", "status")]
+
+        def holds_risks(name: str) -> bool:
+            words, cells = set(normal(name).split("_")), table.columns[name]
+            known = any(role.is_called(name) for role in other) or is_status(name, cells) or words & _NO_METHOD
+            return not known and is_measured(cells)
+
+        return _melted(table, "method", {k: k for k in free if k in called or holds_risks(k)}, higher)
+    return table
 
 
-def higher_is_better(name: str) -> bool | None:
-    """What the name of a column of risks says; None if it says nothing.
-
-    >>> higher_is_better("test_acc"), higher_is_better("mIoU"), higher_is_better("MAE")
-    (True, True, False)
-    >>> higher_is_better("Top-1 (%)"), higher_is_better("top1_error"), higher_is_better("acc1")
-    (True, False, True)
-    """
-    words = frozenset(bare(name).split("_"))
-    if _UP_WHOLE.fullmatch(bare(name)):
-        return True
-    if words & _DISTANCES and not words & _UP:
-        return False
-    if words & (_UP - HIGHER_IS_BETTER) and not words & _DOWN:
-        return True
-    return False if words & (_DOWN - LOWER_IS_BETTER) and not words & _UP else direction(name)
-
-
-def _first(table: Table, role: str, tiers: Sequence[Sequence[str]]) -> str | None:
-    """The one column of the first tier that has any; several are an error unless they agree."""
-    every = [list(tier) for tier in tiers if tier]
-    if role in ("task", "method"):  # a name that all rows share tells nothing, if another does
-        every = [telling for tier in every if (telling := _telling(table, tier))] or [tier[:1] for tier in every]
-    found = every[0] if every else []
-    if len(found) > 1:
-        none = f", or {role}=False for none of them" if role not in NEEDED else ""
+def _melted(table: Table, role: str, names: Mapping[str, Any], higher: bool | None) -> Table:
+    """The columns ``names`` below one another, with what each is called in one of its own."""
+    what = {"n": "sizes", "method": "methods"}[role]
+    if higher is None:
         raise InputError(
-            f"{len(found)} columns of {table.source} could be the {role}: {list_names(found)}. Choose "
-            f"with {role}={found[0]!r:.200}{none}."
+            f"{table.source} has {what} as columns ({list_names(names)}), which do not say what is in them: pass "
+            f"{arg('higher_is_better', False)} for losses or errors, {arg('higher_is_better', True)} for accuracies."
         )
-    return found[0] if found else None
-
-
-def _telling(table: Table, found: list[str]) -> list[str]:
-    """Columns that tell rows apart, one of those that do so alike."""
-    kept: dict[tuple[int, ...], str] = {}
-    for name in found:
-        order: dict[str, int] = {}
-        codes = tuple(order.setdefault(word, len(order)) for word in texts(table.columns[name]))
-        kept.setdefault(codes, name)
-    return [name for codes, name in kept.items() if any(codes)]
-
-
-_AS_COLUMNS = ", or if methods are columns that of training from scratch with scratch=…"
-
-
-def _check_needed(table: Table, one: Mapping[str, str | None]) -> None:
-    what = {"method": "methods", "n": "training sizes", "risk": "losses or errors"}
-    for role in NEEDED:
-        if one[role] is None:
-            raise InputError(
-                f"{table.source} has no column of {what[role]}: name it with {role}=…"
-                f"{_AS_COLUMNS if role == 'method' else ''}. It has "
-                f"{list_names(table.columns)}."
-            )
+    there = {
+        name: np.array([i for i, cell in enumerate(table.columns[name]) if not is_missing(cell)]) for name in names
+    }
+    if not any(map(len, there.values())):
+        raise InputError(f"{table.source} has no value in {list_names(names)}: there is no risk.")
+    index = np.concatenate([rows.astype(np.intp) for rows in there.values()])
+    kept = {k: take_cells(cells, index) for k, cells in table.columns.items() if k not in names}
+    columns = {
+        **kept,
+        role: [called for name, called in names.items() for _ in there[name]],
+        _VALUE: [table.columns[name][i] for name, rows in there.items() for i in rows],
+    }
+    empty = len(names) * len(table) - len(index)
+    notes = [f"columns {list_names(names)} taken as {what}"]
+    notes += [f"{empty} empty cells left out"] if empty else []
+    rows = table.rows[index]
+    return replace(table, columns=columns, rows=rows, notes=(*table.notes, *notes))
 
 
 def _check_one_kind(table: Table, rest: Sequence[str]) -> None:
-    """Rows of several splits or metrics are no runs of one another."""
+    """Refuse rows of several splits or metrics: they are no runs of one another."""
     for name in rest:
-        if normal(name) not in _SEVERAL:
-            continue
-        there = list(dict.fromkeys(names_in(table, name)))
+        there = list(dict.fromkeys(names_in(table, name))) if normal(name) in _SEVERAL else []
         if len(there) > 1:
             one = next((word for word in there if normal(word) == "test"), there[0])
             raise InputError(
                 f"{table.where(name)} has {len(there)} values: {list_names(there)}. Choose one with "
-                f"where={{{name!r:.200}: {brief(one)}}}."
+                f"{arg('where', {name: one})}."
             )
 
 
-# Rows of a table of risks: sizes, failed runs, accuracies turned into errors, repeated rows.
+# Training sizes: 1000, 1,000, 1k; and cells that say there is none.
 
-FAILED = frozenset(("failed", "fail", "failure", "error", "crashed", "killed", "aborted", "pruned"))
-"""How a run ended that has no result; one that goes on is left out instead."""
-NO_NUMBER = frozenset(("oom", "out of memory", "diverged", "timeout", "timed out"))
-"""What else is written in place of a number that did not come about."""
+_SHORT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?([kKmM])")
+_TIMES = {"k": 1e3, "m": 1e6}
+_NONE = frozenset(("-", "–", "—", "all", "full", "max", "any"))
+_HEADER = re.compile(r"(?:n ?[=_] ?)?([0-9][0-9.,]* ?[kKmM]?)")
 
 
-def names_of(table: Table, column: str | None, role: str, otherwise: str) -> NDArray[np.str_]:
-    """Names in a column, of which none may be empty."""
+def sizes_of(table: Table, column: str) -> FloatArray:
+    """Read the sizes of a column; NaN where a cell is empty or says "all", as rows of controls may.
+
+    >>> from curvewise.reading.table import make_table
+    >>> sizes_of(make_table("a", {"n": ["100", "1k", "10,000", "1.5M", "all"]}), "n").tolist()
+    [100.0, 1000.0, 10000.0, 1500000.0, nan]
+    """
+    cells = [_plain(cell) for cell in table.columns[column]]
+    for row, cell in zip(table.rows, cells, strict=True):
+        if isinstance(cell, str) and cell.strip().endswith("%"):
+            raise InputError(
+                f"Row {row} in {table.where(column)} reads {brief(cell)}: a training size is a number of examples. "
+                "Write 500 for 1% of 50,000."
+            )
+    changed = replace(table, columns={**table.columns, column: cells})
+    return numbers(changed, column, thousands=True)
+
+
+def _plain(cell: Any) -> Any:
+    """Write 1k in a cell as 1000 and "all" as nothing."""
+    if not isinstance(cell, str):
+        return cell
+    text = cell.strip()
+    if found := _SHORT.fullmatch(text):
+        return round(float(found[1].replace(",", ".")) * _TIMES[found[2].lower()], 6)
+    return None if text.lower() in _NONE else cell
+
+
+def header_size(name: str) -> float | None:
+    """Return the size in the name of a column, None if it has another name.
+
+    >>> header_size("100"), header_size("n=1k"), header_size("1,000"), header_size("top5")
+    (100.0, 1000.0, 1000.0, None)
+    """
+    found = _HEADER.fullmatch(name.strip())
+    size = parse(_plain(found[1]), thousands=True) if found else None
+    return size if size is not None and size > 0 else None
+
+
+def _check_sizes(table: Table, column: str, n: FloatArray, is_control: NDArray[np.bool_]) -> None:
+    """Refuse rows without a size, unless they are of controls."""
+    bad = ~(np.isfinite(n) & (n > 0)) & ~is_control
+    if bad.any():
+        cell = table.columns[column][int(np.flatnonzero(bad)[0])]
+        raise InputError(
+            f"{table.where(column)} reads {brief(cell)} ({first_row(table.rows, bad)}): a training size is a positive "
+            f"number. Only controls may have none: name theirs with {arg('blind')} or {arg('maximal')}."
+        )
+
+
+def _names_of(table: Table, column: str | None, role: str, otherwise: str) -> NDArray[np.str_]:
+    """Read the names in a column, of which none may be empty."""
     if column is None:
         return np.full(len(table), otherwise)
     words = names_in(table, column)
     if "" in words:
         raise InputError(
-            f"Row {table.rows[words.index('')]} of {table.source} names no {role} in "
-            f"{brief(column)}: fill the cell or remove the row."
+            f"Row {table.rows[words.index('')]} of {table.source} names no {role} in {brief(column)}: fill the cell or "
+            "remove the row."
         )
     return np.array(words, dtype=np.str_)
 
 
-def finished(table: Table, roles: RiskRoles) -> tuple[Table, NDArray[np.bool_], list[str]]:
-    """Leave out runs that are not at their end; which of the others failed, and what to say."""
-    column = roles.one["status"]
-    if column is None:
-        return table, np.zeros(len(table), dtype=np.bool_), []
-    words = np.array([status_word(cell) for cell in table.columns[column]])
-    ended = np.isin(words, sorted(FINISHED | FAILED))
-    if not ended.any():
-        raise InputError(f"None of the {len(table)} rows of {table.source} is finished.")
-    notes = []
-    if not ended.all():
-        others = list_names(dict.fromkeys(words[~ended].tolist()))
-        notes.append(f"{int((~ended).sum())} rows left out by {column!r:.200}: {others}")
-    table = table.take(np.flatnonzero(ended))
-    return table, np.isin(words[ended], sorted(FAILED)), notes
+# Losses, errors, accuracies and scores into risks.
+
+NO_NUMBER = frozenset(("oom", "out of memory", "diverged", "timeout", "timed out"))
+"""What else people write in place of a number, beside that a run failed."""
 
 
-def check_sizes(table: Table, column: str, n: FloatArray, is_control: NDArray[np.bool_]) -> None:
-    """Only rows of controls may have no size."""
-    bad = ~(np.isfinite(n) & (n > 0)) & ~is_control
-    if bad.any():
-        cell = table.columns[column][int(np.flatnonzero(bad)[0])]
-        raise InputError(
-            f"{table.where(column)} reads {brief(cell)} ({first_row(table.rows, bad)}): a training "
-            "size is a positive number. Only controls may have none: name theirs with blind=… or "
-            "maximal=…."
-        )
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How values of a table become risks.
-
-    Attributes
-    ----------
-    name : str
-        What a risk is called on an axis.
-    note : str
-        How they were read, in words.
-    top, sign : float
-        A risk is ``top + sign * value``.
-    """
-
-    name: str
-    note: str
-    top: float = 0.0
-    sign: float = 1.0
-
-    def risk(self, value: float) -> float:
-        """A risk out of one value."""
-        return self.top + self.sign * value
-
-    def risks(self, values: FloatArray) -> FloatArray:
-        """Risks out of values."""
-        return self.top + self.sign * values
-
-
-def reading_of(column: str, values: FloatArray, unit: str | None, higher: bool | None, source: str) -> Reading:
-    """Decide whether values are losses, errors, accuracies or scores, and in which unit."""
-    _check(unit, higher)
-    up = _is_up(column, unit, higher)
-    words = normal(column).replace("_", " ")
-    seen = values[np.isfinite(values)]
-    if unit in ("fraction", "percent"):
-        _check_bounds(seen, unit, column, source)
-    if not up:
-        known = higher is False or higher_is_better(column) is not None
-        note = "lower is better" if known else "lower is taken as better"
-        mark = {"percent": " (%)", "loss": "" if "loss" in words else " (loss)"}
-        return Reading(words + mark.get(unit or "", ""), note)
-    if unit == "loss":
-        raise InputError(f"unit='loss' contradicts higher_is_better=True for {column!r:.200}: leave one out.")
-    if unit == "score" or (unit is None and seen.size and not 0 <= seen.min() <= seen.max() <= 100):
-        return Reading(f"−{words}", "a score, turned into its negative", 0.0, -1.0)
-    percent = unit == "percent" or (unit is None and seen.size and seen.max() > 1)
-    top = 100.0 if percent else 1.0
-    name = " ".join("error" if k in ("accuracy", "acc") else k for k in words.split())
-    if name == words:
-        name = f"{top:g} − {words}"
-    how = f"turned into {top:g} − {column}, as accuracies in {'percent' if percent else 'fractions'}"
-    return Reading(name + (" (%)" if percent and "error" in name else ""), how, top, -1.0)
-
-
-def check_direction(column: str, unit: str | None, higher: bool | None) -> None:
-    """A column that was chosen by hand must say whether lower is better, or the user must."""
-    if higher is None and unit not in ("loss", "score") and higher_is_better(column) is None:
-        raise InputError(
-            f"risk={column!r:.200} does not say whether lower is better: pass "
-            "higher_is_better=False for losses or errors, higher_is_better=True for accuracies or "
-            "scores."
-        )
-
-
-def _is_up(column: str, unit: str | None, higher: bool | None) -> bool:
-    """Whether higher is better: the user's word, which must not contradict a plain name."""
-    said = higher_is_better(column)
-    if higher is None and unit != "score":
-        return bool(said)
-    up = bool(higher or unit == "score")
-    if said is not None and said != up and not is_score(column):
-        setting = "unit='score'" if unit == "score" else f"higher_is_better={higher}"
-        better = "higher" if said else "lower"
-        raise InputError(
-            f"{setting} contradicts the name {column!r:.200}, for which {better} is better: leave "
-            "the setting out, or give the column its right name."
-        )
-    return up
-
-
-def _check(unit: str | None, higher: bool | None) -> None:
-    if unit is not None and unit not in UNITS:
-        raise InputError(f"unit={unit!r}: use one of {', '.join(map(repr, UNITS))}.")
-    if higher not in (None, True, False):
-        raise InputError(f"higher_is_better={higher!r} must be True, False or None.")
-    if unit == "score" and higher is False:
-        raise InputError("unit='score' contradicts higher_is_better=False: use unit='loss'.")
-
-
-def _check_bounds(seen: FloatArray, unit: str, column: str, source: str) -> None:
-    top = 1.0 if unit == "fraction" else 100.0
-    bad = seen[(seen < 0) | (seen > top)]
-    if bad.size:
-        right = "'percent', or 'loss' or 'score'" if unit == "fraction" else "'loss' or 'score'"
-        raise InputError(
-            f"Column {column!r:.200} of {source} holds {bad[0]:g}, which is no {unit}: pass "
-            f"unit={right} for a number without bounds."
-        )
-
-
-def risks_of(table: Table, column: str, failed: NDArray[np.bool_]) -> tuple[FloatArray, list[str]]:
-    """Risks as they stand, NaN where the run failed or is not finite, and what to say."""
-    spread = any("±" in cell for cell in table.columns[column] if isinstance(cell, str))
+def _risks_of(table: Table, column: str, status: str | None) -> tuple[FloatArray, list[str]]:
+    """Read risks as they stand, NaN where the run failed or the value is not finite, and make notes."""
+    cells = table.columns[column]
+    spread = any("±" in cell for cell in cells if isinstance(cell, str))
     remedy = "Of a mean ± a spread give the mean, or better a row for each run." if spread else ""
-    said = [_says_failed(cell) for cell in table.columns[column]]
+    said = [isinstance(cell, str) and cell.strip().lower() in FAILED | NO_NUMBER for cell in cells]
     if any(said):
-        cells = [None if bad else c for bad, c in zip(said, table.columns[column], strict=True)]
-        table = replace(table, columns={**table.columns, column: cells})
-    values = numbers(table, column, remedy=remedy)
+        blanked = [None if bad else cell for bad, cell in zip(said, cells, strict=True)]
+        values = numbers(replace(table, columns={**table.columns, column: blanked}), column, remedy=remedy)
+    else:
+        values = numbers(table, column, remedy=remedy)
+    words = [status_word(cell) for cell in table.columns[status]] if status else []
+    failed = np.array([word in FAILED for word in words] or [False] * len(table))
     notes = []
     for bad, why in (
         (failed, "failed by their status"),
@@ -610,265 +460,420 @@ def risks_of(table: Table, column: str, failed: NDArray[np.bool_]) -> tuple[Floa
     return np.where(failed | ~np.isfinite(values), np.nan, values), notes
 
 
-def _says_failed(cell: object) -> bool:
-    """Whether a cell says that there is no number since the run failed.
+@dataclass(frozen=True)
+class RiskScale:
+    """The scale of a table: a risk is ``top + sign * value``.
 
-    >>> _says_failed("FAILED"), _says_failed("OOM"), _says_failed("0.5"), _says_failed(0.5)
-    (True, True, False, False)
+    Attributes
+    ----------
+    name : str
+        Label of an axis of risks.
+    note : str
+        The interpretation, in words.
+    top, sign : float
+        0 and 1 for losses, 100 and -1 for accuracies in percent.
     """
-    return isinstance(cell, str) and cell.strip().lower() in FAILED | NO_NUMBER
+
+    name: str
+    note: str
+    top: float = 0.0
+    sign: float = 1.0
+
+    def risk(self, value: float) -> float:
+        """Return the risk of one value."""
+        return self.top + self.sign * value
+
+    def risks(self, values: FloatArray) -> FloatArray:
+        """Return the risks of values."""
+        return self.top + self.sign * values
 
 
-def check_repeats(table: Table, roles: RiskRoles, keys: list[tuple[str, ...]]) -> list[str]:
-    """Two rows of one run are an error; without seeds, rows of one size are runs, and noted."""
-    seen: dict[tuple[str, ...], int] = {}
-    named = roles.one["seed"] is not None or roles.one["fold"] is not None
-    repeated = False
-    for row, key in enumerate(keys):
-        if named and not any(key[3:]):
-            continue  # a control, mostly, that has no seed
-        if key not in seen:
-            seen[key] = row
-            continue
-        repeated = True
-        if named:
-            raise _twice(table, roles, seen[key], row)
-    if repeated:
-        return ["no seeds: rows of one task, method and size are taken as runs"]
-    return []
+def _scale_of(column: str, values: FloatArray, unit: str | None, higher: bool | None, source: str) -> RiskScale:
+    """Decide whether values are losses, errors, accuracies or scores, and in which unit."""
+    if unit is not None and unit not in UNITS:
+        raise InputError(f"{arg('unit', unit)}: use one of {', '.join(map(repr, UNITS))}.")
+    check_direction_flag(higher)
+    if unit == "score" and higher is False:
+        raise InputError(
+            f"{arg('unit', 'score')} contradicts {arg('higher_is_better', False)}: use {arg('unit', 'loss')}."
+        )
+    by_name = higher_is_better_by_name(column)
+    up = bool(by_name)
+    if higher is not None or unit == "score":  # the user's word, which must not contradict a plain name
+        up = bool(higher or unit == "score")
+        setting = arg("unit", "score") if unit == "score" else arg("higher_is_better", higher)
+        check_contradiction(column, by_name, up, setting)
+    words = normal(column).replace("_", " ")
+    seen = values[np.isfinite(values)]
+    top = 1.0 if unit == "fraction" else 100.0
+    bad = seen[(seen < 0) | (seen > top)]
+    if unit in ("fraction", "percent") and bad.size:
+        right = [arg("unit", k) for k in ("percent", "loss", "score") if k != unit]
+        raise InputError(
+            f"Column {column!r:.200} of {source} holds {bad[0]:g}, which is no {unit}: pass {' or '.join(right)} for a "
+            "number without bounds."
+        )
+    if not up:
+        known = higher is False or by_name is not None
+        note = "lower is better" if known else "lower is taken as better"
+        mark = {"percent": " (%)", "loss": "" if "loss" in words else " (loss)"}
+        return RiskScale(words + mark.get(unit or "", ""), note)
+    if unit == "loss":
+        raise InputError(
+            f"{arg('unit', 'loss')} contradicts {arg('higher_is_better', True)} for {column!r:.200}: leave one out."
+        )
+    if unit == "score" or (unit is None and seen.size and not 0 <= seen.min() <= seen.max() <= 100):
+        return RiskScale(f"−{words}", "a score, turned into its negative", 0.0, -1.0)
+    percent = unit == "percent" or (unit is None and seen.size and seen.max() > 1)
+    top = 100.0 if percent else 1.0
+    name = " ".join("error" if k in ("accuracy", "acc") else k for k in words.split())
+    if name == words:
+        name = f"{top:g} − {words}"
+    how = f"turned into {top:g} − {column}, as accuracies in {'percent' if percent else 'fractions'}"
+    return RiskScale(name + (" (%)" if percent and "error" in name else ""), how, top, -1.0)
 
 
-def _twice(table: Table, roles: RiskRoles, first: int, second: int) -> InputError:
-    columns = {role: name for role in ("task", "method", "n", "seed", "fold") if (name := roles.one[role])}
-    where = ", ".join(f"{k} {brief(table.columns[k][second])}" for k in columns.values())
-    differ = [k for k in roles.left_out if texts(table.columns[k])[first] != texts(table.columns[k])[second]]
-    way = "remove one"
-    if differ:
-        value = texts(table.columns[differ[0]])[first]
-        way = f"choose with where={{{differ[0]!r:.200}: {value!r:.200}}}, as they differ in "
-        way += list_names(differ)
-    role = "seed" if roles.one["seed"] else "fold"
-    return InputError(
-        f"Rows {table.rows[first]} and {table.rows[second]} of {table.source} are the same run "
-        f"({where}): {way}, or pass {role}=False if {roles.one[role]!r:.200} does not tell runs "
-        "apart."
-    )
+def higher_is_better_by_name(name: str) -> bool | None:
+    """Return whether the name of a column says that higher is better; None if it does not say.
 
-
-# Training sizes of a table of risks: 1000, 1,000, 1k; and cells that say there is none.
-
-_SHORT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?([kKmM])")
-_TIMES = {"k": 1e3, "m": 1e6}
-_NONE = frozenset(("-", "–", "—", "all", "full", "max", "any"))
-_HEADER = re.compile(r"(?:n ?[=_] ?)?([0-9][0-9.,]* ?[kKmM]?)")
-
-
-def sizes_of(table: Table, column: str) -> FloatArray:
-    """Sizes of a column; NaN where a cell is empty or says "all", as rows of controls may.
-
-    >>> from curvewise.reading.table import make_table
-    >>> sizes_of(make_table("a", {"n": ["100", "1k", "10,000", "1.5M", "all"]}), "n").tolist()
-    [100.0, 1000.0, 10000.0, 1500000.0, nan]
+    >>> higher_is_better_by_name("test_acc"), higher_is_better_by_name("mIoU"), higher_is_better_by_name("MAE")
+    (True, True, False)
+    >>> higher_is_better_by_name("Top-1 (%)"), higher_is_better_by_name("top1_error"), higher_is_better_by_name("acc1")
+    (True, False, True)
     """
-    cells = [_plain(cell) for cell in table.columns[column]]
-    for row, cell in zip(table.rows, cells, strict=True):
-        if isinstance(cell, str) and cell.strip().endswith("%"):
-            raise InputError(
-                f"Row {row} in {table.where(column)} reads {brief(cell)}: a training size is a "
-                "number of examples. Write 500 for 1% of 50,000."
-            )
-    changed = replace(table, columns={**table.columns, column: cells})
-    return numbers(changed, column, thousands=True)
+    words = frozenset(bare(name).split("_"))
+    if _UP_WHOLE.fullmatch(bare(name)):
+        return True
+    if words & _DISTANCES and not words & _UP:
+        return False
+    if words & (_UP - HIGHER_IS_BETTER) and not words & _DOWN:
+        return True
+    return False if words & (_DOWN - LOWER_IS_BETTER) and not words & _UP else direction(name)
 
 
-def _plain(cell: Any) -> Any:
-    """A cell with 1k as 1000 and "all" as nothing."""
-    if not isinstance(cell, str):
-        return cell
-    text = cell.strip()
-    if found := _SHORT.fullmatch(text):
-        return round(float(found[1].replace(",", ".")) * _TIMES[found[2].lower()], 6)
-    return None if text.lower() in _NONE else cell
+def _check_says_direction(column: str) -> None:
+    """Refuse a column chosen by hand whose name does not say whether lower is better."""
+    if higher_is_better_by_name(column) is None:
+        raise InputError(
+            f"{ask('risk', column)}: the name does not say whether lower is better: pass "
+            f"{arg('higher_is_better', False)} for losses or errors, {arg('higher_is_better', True)} for accuracies or "
+            "scores."
+        )
 
 
-def header_size(name: str) -> float | None:
-    """The size that a column is called by, None if it is called something else.
-
-    >>> header_size("100"), header_size("n=1k"), header_size("1,000"), header_size("top5")
-    (100.0, 1000.0, 1000.0, None)
-    """
-    found = _HEADER.fullmatch(name.strip())
-    size = parse(_plain(found[1]), thousands=True) if found else None
-    return size if size is not None and size > 0 else None
+# Controls that are given as numbers must be in the unit of the table.
 
 
-# Whether controls that are given as numbers are in the unit of the table.
-
-
-def check_numbers(
-    given: Mapping[str, Any], reading: Reading, column: str, values: FloatArray, unit: str | None
+def _check_numbers(
+    given: Mapping[str, Any], scale: RiskScale, column: str, values: FloatArray, unit: str | None
 ) -> None:
     """Raise for a number that is no share where the table holds shares, or may be two things.
 
     Parameters
     ----------
     given : dict
-        What the user gave for blind and maximal.
-    reading : Reading
-        How values of the table become risks.
+        The user's blind and maximal.
+    scale : RiskScale
+        Of the table.
     column : str
-        Where they are from.
+        The column of risks.
     values : ndarray
         As the table has them.
     unit : str, optional
-        The user's word for what they are.
+        As the user gave it.
     """
     seen = values[np.isfinite(values)]
-    if not seen.size or not _holds_shares(reading, column, unit, seen):
+    # Only accuracies and errors, from 0 to 1 or 0 to 100, have bounds that a control can be outside of.
+    shares = unit in ("fraction", "percent") or scale.top > 0
+    if unit is None and not shares and seen.size:
+        shares = bool(names_share(column) and seen.min() >= 0 and seen.max() <= 100)
+    if not seen.size or not shares:
         return
     percent = unit == "percent" or (unit is None and seen.max() > 1)
     for role, value in ((r, v) for r, g in given.items() for _, v in _numbers(g)):
-        _check_bounds_risk_units(role, value, 100.0 if percent else 1.0, column, seen, reading)
+        _check_control_bounds(role, value, 100.0 if percent else 1.0, column, seen, scale)
         if percent and unit is None and 0 < value <= 1:
-            _check_percent(role, value, column, reading, seen)
-    if reading.sign < 0:
+            _check_percent(role, value, column, scale, seen)
+    if scale.sign < 0:
         _check_order(given, column)
         _check_reach(given["maximal"], column, seen)
 
 
-def _holds_shares(reading: Reading, column: str, unit: str | None, seen: FloatArray) -> bool:
-    """Whether values are accuracies or errors that lie between 0 and 1 or 0 and 100."""
-    if unit in ("fraction", "percent") or reading.top:
-        return True
-    return unit is None and names_share(column) and seen.min() >= 0 and seen.max() <= 100
-
-
 def _numbers(given: Any) -> Iterator[tuple[str | None, float]]:
-    """Plain numbers among what was given, with their tasks."""
+    """Find the plain numbers among given controls, with their tasks."""
     for task, value in given.items() if isinstance(given, Mapping) else ((None, given),):
         if isinstance(value, int | float | np.number) and not isinstance(value, bool):
             yield (None if task is None else str(task)), float(value)
 
 
-def _check_bounds_risk_units(
-    role: str, value: float, top: float, column: str, seen: FloatArray, reading: Reading
-) -> None:
+def _check_control_bounds(role: str, value: float, top: float, column: str, seen: FloatArray, scale: RiskScale) -> None:
     if not np.isfinite(value) or 0 <= value <= top:
         return
     kind = "fraction" if top == 1 else "percentage"
-    way = f"pass {role}={value / 100:g}" if 1 < value <= 100 else f"pass {role}= as one"
-    free = "" if reading.sign < 0 else ", or unit='loss' if these are losses without bounds"
+    way = f"pass {arg(role, as_count(value / 100))}" if 1 < value <= 100 else "pass one"
+    free = "" if scale.sign < 0 else f", or {arg('unit', 'loss')} if these are losses without bounds"
     raise InputError(
-        f"{role}={value:g} is no {kind}, as {column!r:.200} holds ({seen.min():.4g} to {seen.max():.4g}): {way}{free}."
+        f"{arg(role, as_count(value))} is no {kind}, as {column!r:.200} holds ({seen.min():.4g} to {seen.max():.4g}): "
+        f"{way}{free}."
     )
 
 
-def _check_percent(role: str, value: float, column: str, reading: Reading, seen: FloatArray) -> None:
-    """A number up to 1 among percentages may be a fraction, if that would make sense as well."""
-    risks, other = reading.risks(seen), reading.risk(100 * value)
+def _check_percent(role: str, value: float, column: str, scale: RiskScale, seen: FloatArray) -> None:
+    """Ask about a number up to 1 among percentages, if it would make sense as a fraction as well."""
+    risks, other = scale.risks(seen), scale.risk(100 * value)
     sensible = other >= np.median(risks) if role == "blind" else other <= risks.min()
     if sensible:
         raise InputError(
-            f"{role}={value:g} among percentages ({column!r:.200} holds {seen.min():.4g} to "
-            f"{seen.max():.4g}) may mean {value:g}% or {100 * value:g}%: pass "
-            f"{role}={100 * value:g}, or unit='percent' if {value:g}% is meant."
+            f"{arg(role, as_count(value))} among percentages ({column!r:.200} holds {seen.min():.4g} to "
+            f"{seen.max():.4g}) may mean {value:g}% or {100 * value:g}%: pass {arg(role, as_count(100 * value))}, or "
+            f"{arg('unit', 'percent')} if {value:g}% is meant."
         )
 
 
 def _check_order(given: Mapping[str, Any], column: str) -> None:
-    """Among accuracies the blind guess is the lower of the two."""
+    """Refuse a blind guess that is not the lower of the two among accuracies."""
     blind, maximal = (dict(_numbers(given[role])) for role in ("blind", "maximal"))
     for task, low in blind.items():
         high = maximal.get(task, maximal.get(None))
         if high is not None and low >= high:
             raise InputError(
-                f"blind={low:g} is not below maximal={high:g}: {column!r:.200} is read as "
-                "higher-is-better, and so are its controls. Check which is which; numbers are as "
-                "the table has them, such as accuracies among accuracies."
+                f"{arg('blind', as_count(low))} is not below {arg('maximal', as_count(high))}: {column!r:.200} is read "
+                "as higher-is-better, and so are its controls. Check which is which; numbers are as the table has "
+                "them, such as accuracies among accuracies."
             )
 
 
 def _check_reach(maximal: Any, column: str, seen: FloatArray) -> None:
-    """Maximal supervision that every run beats would turn all signs round."""
+    """Refuse maximal supervision that every run beats: it would turn all signs round."""
     for _, value in _numbers(maximal):
         if value < seen.min():
             raise InputError(
-                f"maximal={value:g} is beaten by every run ({column!r:.200} holds {seen.min():.4g} "
-                f"to {seen.max():.4g}), which would turn the sign of CCI round: pass what all the "
-                "data gives, in the unit of the table, or leave it out."
+                f"{arg('maximal', as_count(value))} is beaten by every run ({column!r:.200} holds {seen.min():.4g} to "
+                f"{seen.max():.4g}), which would turn the sign of CCI round: pass what all the data gives, in the unit "
+                "of the table, or leave it out."
             )
 
 
-# Tables of risks with a column for each method or each size, turned into a row for each run.
-
-VALUE = "value"
-
-
-_NO_METHOD = _names("""
-    std sd sem stderr se var variance ci low high lower upper time seconds hours runtime epoch
-    epochs step steps lr""")
-"""Words in names of columns that say something else of a run than its risk."""
-
-
-def in_rows(
-    table: Table, told: Mapping[str, ColumnName], used: Collection[str], scratch: str | None, higher: bool | None
-) -> Table:
-    """A table with a row for each run, as it is or out of one whose columns are sizes or methods.
-
-    Columns are sizes if two or more are called like one and none holds sizes; they are methods if
-    one is called like training from scratch and none holds methods. A cell without a value was not
-    measured. Columns do not say whether lower is better, so that ``higher`` must.
-    """
-    taken = {*used, *(name for name in told.values() if name)}
-    free = [k for k in table.columns if k not in taken]
-    lacks = {role for role in ("n", "method") if not told[role] and not _plays(free, role)}
-    sizes = {k: size for k in free if (size := header_size(k)) is not None}
-    if "n" in lacks and len(sizes) > 1:
-        return _melted(table, "n", sizes, higher)
-    if "method" in lacks and (called := _called_scratch(free, scratch)):
-        methods = [k for k in free if k in called or _holds_risks(table, k)]
-        return _melted(table, "method", {k: k for k in methods}, higher)
-    return table
+def _check_repeats(table: Table, roles: Roles, rows: RiskRows, runs: Mapping[str, NDArray[np.str_]]) -> list[str]:
+    """Refuse two rows of one run; without seeds, rows of one size are runs, and noted."""
+    keys = zip(
+        rows.tasks.tolist(), rows.methods.tolist(), rows.n.tolist(), *(r.tolist() for r in runs.values()), strict=True
+    )
+    seen: dict[tuple[Any, ...], int] = {}
+    repeated = False
+    for row, key in enumerate(keys):
+        if runs and not any(key[3:]):
+            continue  # a control, mostly, that has no seed
+        key = (*key[:2], None if key[2] != key[2] else key[2], *key[3:])
+        first = seen.setdefault(key, row)
+        if first != row and runs:
+            raise _same_run(table, roles, first, row, next(iter(runs)))
+        repeated |= first != row
+    return ["no seeds: rows of one task, method and size are taken as runs"] if repeated else []
 
 
-def _plays(names: Sequence[str], *roles: str) -> bool:
-    return any(normal(k) in tier for k in names for role in roles for tier in ROLES[role])
+def _same_run(table: Table, roles: Roles, first: int, second: int, role: str) -> InputError:
+    columns = [roles[k] for k in ("task", "method", "n", "seed", "fold") if k in roles]
+    where = ", ".join(f"{k} {brief(table.columns[k][second])}" for k in columns)
+    differ = [k for k in roles.rest if texts(table.columns[k])[first] != texts(table.columns[k])[second]]
+    way = "remove one"
+    if differ:
+        value = texts(table.columns[differ[0]])[first]
+        way = f"choose with {arg('where', {differ[0]: value})}, as they differ in {list_names(differ)}"
+    return InputError(
+        f"Rows {table.rows[first]} and {table.rows[second]} of {table.source} are the same run ({where}): {way}, or "
+        f"pass {ask(role, None)} if {roles[role]!r:.200} does not tell runs apart."
+    )
 
 
-def _called_scratch(names: Sequence[str], given: str | None) -> list[str]:
-    return [k for k in names if (normal(k) in SCRATCH.plain if given is None else k == given)]
+# Controls: rows that are called like one, or what the user gives.
 
 
-def _holds_risks(table: Table, name: str) -> bool:
-    cells = table.columns[name]
-    if _plays([name], *ROLES) or is_status(name, cells) or _NO_METHOD & set(normal(name).split("_")):
-        return False
-    return is_measured(cells)
+Given: TypeAlias = Any
+"""A number, an interval, a Control, the name of a method, or any of these by task."""
 
 
-def _melted(table: Table, role: str, names: Mapping[str, Any], higher: bool | None) -> Table:
-    """The columns ``names`` below one another, with what each is called in one of its own."""
-    what = {"n": "sizes", "method": "methods"}[role]
-    if higher is None:
+@dataclass(frozen=True)
+class ControlNames:
+    """Names of a control: plain ones, and those that a method may have, too."""
+
+    argument: str
+    said: str
+    plain: frozenset[str]
+    other: frozenset[str]
+
+
+SCRATCH = ControlNames(
+    "scratch",
+    "scratch",
+    synonyms("""
+    scratch from_scratch train_from_scratch trained_from_scratch training_from_scratch random
+    random_init random_initialisation random_initialization random_weights randominit rand_init
+    no_pretraining no_pre_training not_pretrained without_pretraining"""),
+    synonyms("none few_shot fewshot"),
+)
+BLIND = ControlNames(
+    "blind",
+    "blind guess",
+    synonyms("""
+    blind blind_guess blind_guessing blindguess chance chance_level dummy constant
+    constant_prediction majority majority_class most_frequent prior random_guess
+    random_guessing"""),
+    synonyms("zero_shot zeroshot"),
+)
+MAXIMAL = ControlNames(
+    "maximal",
+    "maximal supervision",
+    synonyms("""
+    maximal maximal_supervision max_supervision gold gold_standard oracle upper_bound
+    full_supervision fully_supervised full_data all_data"""),
+    synonyms("full full_fine_tuning full_finetuning full_finetune full_fine_tune"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RiskRows:
+    """A table of risks by row; ``n`` is NaN or not positive where the table has no size."""
+
+    tasks: NDArray[np.str_]
+    methods: NDArray[np.str_]
+    n: FloatArray
+    risk: FloatArray
+
+    @property
+    def names(self) -> list[str]:
+        """The methods."""
+        return list(dict.fromkeys(self.methods.tolist()))
+
+    def has_several_sizes(self, method: str) -> bool:
+        """Whether a method was trained at more than one size."""
+        n = self.n[self.methods == method]
+        return len(np.unique(n[n > 0])) > 1
+
+
+@dataclass(frozen=True)
+class FoundControl:
+    """A control by task, the methods whose rows are it, and what to say."""
+
+    control: dict[str, Control] = field(default_factory=dict)
+    methods: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def find_scratch(rows: RiskRows, given: str | None, taken: Sequence[str], source: str) -> str:
+    """The method that starts from nothing: as named, or by its name."""
+    if given is not None:
+        return _named(rows, SCRATCH, given, source)
+    free = [name for name in rows.names if name not in taken]
+    for names in (SCRATCH.plain, SCRATCH.other):
+        found = [name for name in free if normal(name) in names]
+        if len(found) > 1:
+            raise InputError(
+                f"{len(found)} methods of {source} could be training from scratch: {list_names(found)}. Choose with "
+                f"{arg('scratch', found[0])}, and leave the others out with {arg('where')} if they are not meant."
+            )
+        if found:
+            return found[0]
+    raise InputError(
+        f"No method of {source} is called like training from scratch: name it with {arg('scratch')}. There are "
+        f"{list_names(free)}."
+    )
+
+
+def find_control(
+    rows: RiskRows,
+    called: ControlNames,
+    given: Given,
+    turned: Callable[[float], float],
+    source: str,
+    scratch: str | None = None,
+) -> FoundControl:
+    """Find a control for each task; ``turned`` makes a risk of a number as the table has it."""
+    tasks = list(dict.fromkeys(rows.tasks.tolist()))
+    wanted = _by_task(given, tasks, called, source)
+    for value in wanted.values():
+        if isinstance(value, str):
+            _named(rows, called, value, source)
+    chosen, notes = _recognised(rows, called, given)
+    control: dict[str, Control] = {}
+    for task, value in {**chosen, **wanted}.items():
+        if not isinstance(value, str):
+            control[task] = as_control(value, called.argument, turned)
+        elif (one := _measured(rows, task, value)) is not None:
+            control[task] = one
+        else:
+            notes.append(f"rows of {value!r:.200} have no value for {task!r}")
+    named = [v for v in {**chosen, **wanted}.values() if isinstance(v, str)]
+    unused = dict.fromkeys(v for v in chosen.values() if v not in named)
+    if unused:
+        notes.append(Message(f"rows of {list_names(unused)} left out: {arg(called.argument)} is given"))
+    gone = tuple(k for k in dict.fromkeys((*named, *unused)) if k != scratch)
+    return FoundControl(control, gone, (_said(called, control, tasks, named), *notes))
+
+
+def _by_task(given: Given, tasks: Sequence[str], called: ControlNames, source: str) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        return {} if given is None else dict.fromkeys(tasks, given)
+    for task in given:
+        if str(task) not in tasks:
+            raise InputError(
+                f"{called.argument} names the task {brief(task)}, which {source} does not have.{suggest(task, tasks)} "
+                f"It has {list_names(tasks)}."
+            )
+    return {str(task): value for task, value in given.items()}
+
+
+def _named(rows: RiskRows, called: ControlNames, name: str, source: str) -> str:
+    if name not in rows.names:
         raise InputError(
-            f"{table.source} has {what} as columns ({list_names(names)}), which do not say what is in "
-            "them: pass higher_is_better=False for losses or errors, higher_is_better=True for "
-            "accuracies."
+            f"{arg(called.argument, name)} is no method of {source}.{suggest(name, rows.names)} It has "
+            f"{list_names(rows.names)}."
         )
-    there = {
-        name: np.array([i for i, cell in enumerate(table.columns[name]) if not is_missing(cell)]) for name in names
-    }
-    if not any(map(len, there.values())):
-        raise InputError(f"{table.source} has no value in {list_names(names)}: there is no risk.")
-    index = np.concatenate([rows.astype(np.intp) for rows in there.values()])
-    kept = {k: take_cells(cells, index) for k, cells in table.columns.items() if k not in names}
-    columns = {
-        **kept,
-        role: [called for name, called in names.items() for _ in there[name]],
-        VALUE: [table.columns[name][i] for name, rows in there.items() for i in rows],
-    }
-    empty = len(names) * len(table) - len(index)
-    notes = [f"columns {list_names(names)} taken as {what}"]
-    notes += [f"{empty} empty cells left out"] if empty else []
-    rows = table.rows[index]
-    return replace(table, columns=columns, rows=rows, notes=(*table.notes, *notes))
+    return name
+
+
+def _recognised(rows: RiskRows, called: ControlNames, given: Given) -> tuple[dict[str, str], list[str]]:
+    """Names of the control by task, and notes of methods that could be it and are not."""
+    notes: list[str] = []
+    found = [name for name in rows.names if normal(name) in called.plain]
+    short = isinstance(given, Mapping) and not set(rows.tasks.tolist()) <= set(map(str, given))
+    if not found and (given is None or short):
+        maybe = [name for name in rows.names if normal(name) in called.other]
+        found = [name for name in maybe if not rows.has_several_sizes(name)]
+        notes = [
+            Message(
+                f"{name!r:.200} is taken as a method, as it has several sizes: {arg(called.argument, name)} makes it "
+                f"the {called.said}"
+            )
+            for name in maybe
+            if name not in found
+        ]
+    by_task: dict[str, str] = {}
+    named = given if isinstance(given, str) else None
+    for name in sorted(found, key=lambda k: k != named):
+        for task in dict.fromkeys(rows.tasks[rows.methods == name].tolist()):
+            if task in by_task and named is None:
+                raise InputError(
+                    f"Two methods could be the {called.said} of {brief(task)}: {list_names([by_task[task], name])}. "
+                    f"Choose with {arg(called.argument, by_task[task])}."
+                )
+            by_task.setdefault(task, name)
+    return by_task, notes
+
+
+def _measured(rows: RiskRows, task: str, method: str) -> Control | None:
+    here = (rows.tasks == task) & (rows.methods == method)
+    return measured_control(rows.n[here], rows.risk[here])
+
+
+def _said(called: ControlNames, control: Mapping[str, Control], tasks: Sequence[str], names: Sequence[str]) -> str:
+    if not control:
+        return f"no {called.said}"
+    measured = f"rows of {list_names(dict.fromkeys(names))}" if names else ""
+    given = "" if all(c.source.startswith("measured") for c in control.values()) else "given"
+    lost = [task for task in tasks if task not in control]
+    how = " and ".join(filter(None, (measured, given)))
+    exact = [task for task, one in control.items() if not one.std > 0]  # one run, or a number
+    if exact:
+        how += ", taken as exact" + ("" if len(exact) == len(control) else f" for {list_names(exact)}")
+    return f"{called.said}: {how}" + (f"; none for {list_names(lost)}" if lost else "")

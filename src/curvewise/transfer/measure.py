@@ -5,36 +5,34 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.stats.tests import holm
-from curvewise.text import as_count, format_number
-from curvewise.transfer.calibration import Weight, along
-from curvewise.transfer.gains import Equivalence, data_equivalence, gain_end
-from curvewise.transfer.result import (
-    AVERAGE,
-    Improvement,
-    RiskCurve,
-    Settings,
-    TransferResult,
-    near,
-    task_alarms,
-    task_notes,
-)
+from curvewise.text import Message, arg, as_count, either, format_number, list_names, prefix, suggest
+from curvewise.transfer.calibration import Weight, step_widths
+from curvewise.transfer.gains import data_equivalence, gain_end
+from curvewise.transfer.result import AVERAGE, CciSettings, Improvement, RiskCurve, TransferResult
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
-from curvewise.transfer.runs import Estimate, Task, cells_of, check_maximal, is_turned
-from curvewise.types.coercion import same_names
+from curvewise.transfer.runs import TaskRuns, adjust_pvalues, group_runs, shown_risk
 from curvewise.types.results import check_level
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.types.units import FloatArray, as_floats, same_names
+
+ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
+Sizes = Sequence[float] | Mapping[str, Sequence[float]]
 
 SEEDS = ("mean", "pooled")
+RISKS = ("risk", "loss", "error")
+LOWER = 0.1  # how much lower maximal supervision might be, as a share of the distance to the blind guess
+FAR = 10  # a blind guess more than so many times the largest of risks between 0 and 1 is probably in percent
+# z-score above which runs are reported to vary together. Two runs at five sizes that agree by chance reach
+# (5 · 4 / 2) / √10 = 3.16, which must not raise an alarm.
+PERSISTING = 3.2
 
 
 def measure_transfer(
@@ -62,14 +60,13 @@ def measure_transfer(
     blind, maximal : float, Interval, Control, str or dict, optional
         Risks of the controls: a number, one with its error, the name of the method whose rows hold
         it (those without a size, else those at its largest), or a dictionary of these by task.
-        What is given here goes before what ``source`` brings. Without ``maximal`` the best mean
+        A control given here replaces that of ``source``. Without ``maximal`` the best mean
         risk of the methods measured stands for it, at any size.
     weight : {"scratch", "uniform", "log"} or callable
-        What the area between the curves is integrated over; see :func:`cci`.
+        Scale on which the area between the curves is integrated; see :func:`cci`.
     seeds : {"mean", "pooled"}
-        Whether runs are averaged at each size, or each is a point of its own in the order of the
-        source, as the authors of the measure have it. Pooled, the result depends on that order,
-        and scratch does not score 0.
+        Average the runs of each size, or take each as a point of its own in the order of the source, as the authors of
+        the measure do. Pooled, the result depends on that order, and scratch does not score 0.
     sizes : sequence of float, or dict by task, optional
         Training sizes to use; all by default.
     methods, tasks : sequence of str, optional
@@ -81,7 +78,7 @@ def measure_transfer(
     -------
     TransferResult
         Curves of calibrated risk; for each task and method the calibrated cumulative improvement
-        (CCI), the gain at each size, where it ends and what it is worth in data.
+        (CCI), the gain at each size, where it ends and how many samples it is worth.
 
     Warns
     -----
@@ -96,7 +93,7 @@ def measure_transfer(
     -----
     The blind guess sets the scale of calibrated risks and gains; CCI does not depend on it.
     Intervals count the error of a control that has one: of several runs, an Interval or a Control.
-    One run and a plain number have none, and are taken as exact; of one run that is said.
+    One run and a plain number have none, and are taken as exact; a note says so of one run.
 
     Intervals are about other runs of the same kind (not about other pretrainings): by the delta
     method, with the spread between runs of each method and size and Satterthwaite's degrees of
@@ -122,7 +119,7 @@ def measure_transfer(
 
     The interval of one calibrated risk rests on the runs of one mean. It holds 95% if these are
     near normal, 82 to 89% if they are as skewed as a log-normal, and 56 to 73% if one run in
-    twenty goes wrong: runs that did not happen to go wrong do not tell of those that might. CCI,
+    twenty goes wrong: runs that went well say nothing about those that might not. CCI,
     gains and differences hold 95 to 99% then.
 
     Examples
@@ -142,108 +139,263 @@ def measure_transfer(
     >>> print(found.improvement("task", "swav").data_equivalence[0].text)
     100 samples of the method are worth ...
     """
-    settings = _settings(weight, seeds, level)
-    given = read_source(source, scratch, blind, maximal)
-    check_methods(given.risks, methods)
-    cells = [_task(given, name, sizes, methods) for name in chosen_tasks(given.risks, sizes, tasks)]
+    if seeds not in SEEDS:
+        raise InputError("is not known: use 'mean' or 'pooled'.", argument="seeds", value=seeds)
+    step_widths(np.array([1.0, 2.0]), np.array([1.0, 2.0]), weight)  # refuse an unknown weight before measuring
+    settings = CciSettings(weight, seeds == "pooled", check_level(level))
+    given = _read_source(source, scratch, blind, maximal)
+    risks = given.risks
+    if AVERAGE in risks.task_names:
+        raise InputError(f"task holds {AVERAGE!r}, which a mean over tasks is called: rename it.")
+    _check_names("methods", methods, risks.method_names)
+    _check_names("tasks", tasks, risks.task_names)
+    _check_names("sizes", list(sizes) if isinstance(sizes, Mapping) else None, risks.task_names)
+    if tasks is not None and not len(tasks):
+        raise InputError("is empty: name at least one, or leave it out for all.", argument="tasks", value=tasks)
+    cells = []
+    for name in risks.task_names if tasks is None else dict.fromkeys(tasks):
+        keep = risks.tasks == name
+        if methods is not None:
+            keep &= np.isin(risks.methods, [risks.scratch, *methods])
+        own = risks.select(keep)
+        chosen = _choose_sizes(risks, own, sizes, name)
+        cells.append(group_runs(own, name, given.blind.get(name), given.maximal.get(name), chosen))
     for task in cells:
-        check_maximal(task, weight)
-    curves = tuple(c for task in cells for c in _curves(task, level))
-    rows = tuple(r for task in cells for r in _adjusted(_improvements(task, settings)))
-    alone = len(cells) == 1
-    alarms = [text for task in cells for text in task_alarms(task, settings, alone)]
-    alarms += [f"{r.task}, {r.method}: {text}" for r in rows for text in r.warnings]
-    known = [text for task in cells for text in task_notes(task, curves)]
+        _check_maximal(task, weight)
+    curves = tuple(_curve(task, method, level) for task in cells for method in (task.scratch, *task.methods))
+    rows: list[Improvement] = []
+    for task in cells:
+        rows += adjust_pvalues([_improvement(task, m, settings) for m in task.methods if len(task.shared(m))])
+    alarms = [prefix(f"{task.name}: ", w) for task in cells for w in _task_warnings(task, settings, len(cells) == 1)]
+    alarms += [prefix(f"{r.task}, {r.method}: ", text) for r in rows for text in r.warnings]
+    known = [prefix(f"{task.name}: ", text) for task in cells for text in _task_notes(task, curves)]
     for text in alarms:
         warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    notes = risks.notes
+    keys = zip(risks.tasks.tolist(), risks.methods.tolist(), risks.n.tolist(), strict=True)
+    if risks.seeds is None and risks.folds is None and max(Counter(keys).values()) > 1:
+        notes = (*notes, "There is no column of seeds: the k-th runs of different sizes count as one seed.")
     return TransferResult(
         tasks=tuple(task.name for task in cells),
         methods=tuple(dict.fromkeys(m for task in cells for m in task.methods)),
-        scratch=given.risks.scratch,
+        scratch=risks.scratch,
         blind={task.name: task.blind for task in cells},
         maximal={task.name: task.maximal for task in cells},
         curves=curves,
-        improvements=rows,
+        improvements=tuple(rows),
         weight=getattr(weight, "__name__", "own") if callable(weight) else weight,
         seeds=seeds,
         level=level,
-        unit=given.risks.unit,
+        unit=risks.unit,
         warnings=(*alarms, *known),
-        notes=(*given.risks.notes, *_matched(given.risks)),
+        notes=notes,
         _cells={task.name: task for task in cells},
         _settings=settings,
     )
 
 
-def _matched(risks: TransferRisks) -> tuple[str, ...]:
-    """How runs of different sizes were matched, where no column says so."""
-    keys = zip(risks.tasks.tolist(), risks.methods.tolist(), risks.n.tolist(), strict=True)
-    if risks.seeds is not None or risks.folds is not None or max(Counter(keys).values()) < 2:
-        return ()
-    return ("There is no column of seeds: the k-th runs of different sizes count as one seed.",)
+class _Source(NamedTuple):
+    """Risks of the methods, and the controls of each task that has them."""
+
+    risks: TransferRisks
+    blind: Mapping[str, Control]
+    maximal: Mapping[str, Control]
 
 
-def _settings(weight: Weight, seeds: str, level: float) -> Settings:
-    if seeds not in SEEDS:
-        raise InputError(f"seeds={seeds!r} is not known: use 'mean' or 'pooled'.")
-    two = np.array([1.0, 2.0])
-    along(two, two, weight)  # an unknown weight is told before anything is measured
-    return Settings(weight, seeds == "pooled", check_level(level))
+def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: ControlLike) -> _Source:
+    """Read risks and controls from a table or :class:`TransferRisks`, and from the arguments beside it."""
+    columns, unit = _columns_of(source)
+    own = source if isinstance(source, TransferRisks) else None
+    start = scratch or (own.scratch if own else "scratch")
+    tasks = tuple(dict.fromkeys(columns["task"].tolist()))
+    held: dict[str, dict[str, Control]] = {}
+    used: set[str] = set()
+    for role, given in (("blind", blind), ("maximal", maximal)):
+        held[role] = dict(getattr(own, role)) if own else {}
+        if isinstance(given, Mapping):
+            named = {str(task): value for task, value in given.items()}
+            if strangers := [task for task in named if task not in tasks]:
+                raise InputError(f"{role} is given for {strangers[0]!r}, which is none of {list(tasks)!r}.")
+        else:
+            named = {} if given is None else dict.fromkeys(tasks, given)
+        for task, value in named.items():
+            if isinstance(value, str):
+                held[role][task] = _named_control(value, role, task, columns, start)
+                used.add(value)
+            elif value is not None:
+                held[role][task] = as_control(value, role)
+    keep = ~np.isin(columns["method"], sorted(used))
+    if not keep.any():
+        raise InputError("source holds no runs beside those of the controls.")
+    kept = {name: column[keep] for name, column in columns.items()}
+    made: dict[str, Any] = {"tasks": kept["task"], "methods": kept["method"], "n": kept["n"], "risk": kept["risk"]}
+    made |= {"seeds": kept.get("seed"), "folds": kept.get("fold"), "scratch": start, "unit": unit}
+    risks = TransferRisks(**made) if own is None else replace(own, **made)
+    # Risks that are shares of examples by what they are called can be checked for controls in another unit.
+    if names_share(unit) or unit.startswith(("1 − ", "100 − ")):
+        for task in risks.task_names:
+            seen = risks.of(task=task).risk
+            for role, controls in held.items():
+                if task in controls and not np.isnan(seen).all():
+                    _check_share(role, controls[task], task, seen[~np.isnan(seen)])
+    return _Source(risks, held["blind"], held["maximal"])
 
 
-def _task(given: Given, name: str, sizes: Sizes | None, methods: Sequence[str] | None) -> Task:
-    """The cells of a task with the sizes and methods that were asked for."""
-    risks = given.risks
-    keep = risks.tasks == name
-    if methods is not None:
-        keep &= np.isin(risks.methods, [risks.scratch, *methods])
-    own = risks.select(keep)
-    chosen = chosen_sizes(risks, own, sizes, name)
-    return cells_of(own, name, given.blind.get(name), given.maximal.get(name), chosen)
+def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
+    """Return the columns task, method, n, risk and, where they exist, seed and fold; and the name of the risk."""
+    if isinstance(source, TransferRisks):
+        return {k: np.asarray(v) for k, v in source.columns().items()}, source.unit
+    if isinstance(source, str | PathLike):
+        raise InputError(f"source={str(source)!r} is a name: pass load_risks({str(source)!r}).")
+    listed = source if isinstance(source, Mapping) else getattr(source, "columns", None)
+    if listed is None or callable(listed):
+        raise InputError(
+            f"source is a {type(source).__name__}: pass TransferRisks, or a table with the columns method, n and risk, "
+            "and task, seed or fold where there are several."
+        )
+    names = [str(name) for name in listed]
+    risk = [name for name in RISKS if name in names]
+    missing = [name for name in ("method", "n") if name not in names] + ["risk"] * (not risk)
+    if missing:
+        raise InputError(
+            f"source has no column {' and no '.join(map(repr, missing))}; it has {names!r}. Rename them to method, n "
+            "and risk, or say which is which: load_risks(table, method=…, n=…, risk=…)."
+        )
+    if len(risk) > 1:
+        raise InputError(f"source has the columns {risk!r}, all of them risks: keep one.")
+    found: dict[str, NDArray[Any]] = {"n": as_floats(source["n"], "n"), "risk": as_floats(source[risk[0]], risk[0])}
+    rows = len(found["risk"])
+    for name in ("method", "task"):
+        found[name] = _names_of_rows(source[name], name) if name in names else np.full(rows, ONE_TASK)
+    found |= {name: np.asarray(source[name]).astype(np.str_) for name in ("seed", "fold") if name in names}
+    for name, column in found.items():
+        if column.shape != (rows,):
+            raise InputError(f"source has {rows} risks and {column.shape} entries of {name!r}.")
+    return found, risk[0]
 
 
-def _curves(task: Task, level: float) -> list[RiskCurve]:
-    return [_curve(task, method, level) for method in (task.scratch, *task.methods)]
+def _names_of_rows(values: Any, name: str) -> NDArray[np.str_]:
+    """Return names as text; none may be missing."""
+    array = np.asarray(values)
+    if array.dtype.kind in "Of":
+        missing = sum(1 for v in array.ravel().tolist() if v is None or v != v or str(v) == "<NA>")
+        if missing:
+            raise InputError(f"source has {missing} row(s) without a {name}: name or drop them.")
+    return np.array(same_names(array.astype(np.str_).tolist(), f"source: column {name!r}"))
 
 
-def _curve(task: Task, method: str, level: float) -> RiskCurve:
+def _named_control(name: str, role: str, task: str, columns: Mapping[str, NDArray[Any]], scratch: str) -> Control:
+    """Return a control from the rows of a method: those without a size, else those at its largest."""
+    if name == scratch:
+        raise InputError(
+            "is the method that starts from nothing, which is measured against it.",
+            argument=role,
+            value=name,
+            remedy="Pass its risk at the size that you mean as a number or a Control.",
+        )
+    rows = (columns["method"] == name) & (columns["task"] == task)
+    found = measured_control(columns["n"][rows], columns["risk"][rows])
+    if found is None:
+        there = sorted(set(columns["method"][columns["task"] == task].tolist()))
+        raise InputError(f"has no risk on task {task!r}; there are {there!r}.", argument=role, value=name)
+    return found
+
+
+def _check_share(role: str, control: Control, task: str, seen: FloatArray) -> None:
+    """Raise for a percentage among fractions, or a fraction among percentages."""
+    risk, low, high = control.risk, float(seen.min()), float(seen.max())
+    text, among = f"of task {task!r} looks like a ", f"risks from {low:.4g} to {high:.4g}"
+    shown = shown_risk(risk)
+    if low >= 0 and high <= 1 < risk <= 100:
+        unbounded = either("call the column loss", "pass --unit loss")
+        raise InputError(
+            f"{text}percentage beside fractions ({among}).",
+            argument=role,
+            value=shown,
+            remedy=f"Pass {risk / 100:.6g}, or {unbounded} if it has no bounds.",
+        )
+    if role == "blind" and 0 < risk <= 1 < high <= 100 and risk < low <= 100 * risk:
+        raise InputError(
+            f"{text}fraction beside percentages ({among}).",
+            argument=role,
+            value=shown,
+            remedy=f"Pass {100 * risk:.6g}.",
+        )
+
+
+def _check_names(argument: str, names: Sequence[str] | None, known: Sequence[str]) -> None:
+    if isinstance(names, str):
+        raise InputError("is one text: give a list of names.", argument=argument, value=names)
+    for name in names or ():
+        if name not in known:
+            raise InputError(f"is none of {list_names(known)}.{suggest(name, known)}", argument=argument, value=name)
+
+
+def _choose_sizes(risks: TransferRisks, own: TransferRisks, sizes: Sizes | None, task: str) -> FloatArray | None:
+    """Return the sizes asked for, of which a task has some; None for all."""
+    wanted = sizes.get(task) if isinstance(sizes, Mapping) else sizes
+    if wanted is None:
+        return None
+    chosen = np.atleast_1d(as_floats(wanted, "sizes"))
+    there = np.unique(own.n if isinstance(sizes, Mapping) else risks.n)
+    for size in chosen:
+        if size not in there:
+            raise InputError(
+                f"was not measured; there are {[as_count(n) for n in there]!r}.", argument="sizes", value=as_count(size)
+            )
+    start = own.n[(own.methods == own.scratch) & ~np.isnan(own.risk)]
+    if not np.isin(start, chosen).any():
+        raise InputError(f"holds none at which {own.scratch!r} has {task!r}.", argument="sizes", value=wanted)
+    return chosen
+
+
+def _curve(task: TaskRuns, method: str, level: float) -> RiskCurve:
     n = task.sizes(method)
     cells = task.index(method, n)
     found = [task.calibrated(method, size) for size in n]
-    intervals = [e.error.interval(e.value, level) for e in found]
-    span = task.blind.risk - task.maximal.risk
+    value, low, high = np.array([[*e.error.interval(e.value, level)] for e in found]).reshape(-1, 3).T
     return RiskCurve(
         task=task.name,
         method=method,
         n=n,
         risk=task.runs.mean[cells],
-        calibrated=np.array([e.value for e in found]),
-        low=np.array([i.low for i in intervals]),
-        high=np.array([i.high for i in intervals]),
-        std=np.sqrt(task.runs.variance[cells]) / span,
+        calibrated=value,
+        low=low,
+        high=high,
+        std=np.sqrt(task.runs.variance[cells]) / (task.blind.risk - task.maximal.risk),
         runs=task.runs.count[cells],
         failed=np.array([task.failed.get((method, size), 0) for size in n.tolist()], dtype=np.int64),
     )
 
 
-def _improvements(task: Task, settings: Settings) -> list[Improvement]:
-    return [_improvement(task, m, settings) for m in task.methods if len(task.shared(m))]
-
-
-def _adjusted(rows: Sequence[Improvement]) -> list[Improvement]:
-    """The methods of a task, with p-values after Holm's correction for as many as there are."""
-    known = [i for i, r in enumerate(rows) if not math.isnan(r.pvalue)]
-    found = dict(zip(known, holm([rows[i].pvalue for i in known]), strict=True))
-    return [replace(r, adjusted=float(found.get(i, math.nan))) for i, r in enumerate(rows)]
-
-
-def _improvement(task: Task, method: str, settings: Settings) -> Improvement:
+def _improvement(task: TaskRuns, method: str, settings: CciSettings) -> Improvement:
     n, level = task.shared(method), settings.level
     found = task.cci(method, n, settings.weight, settings.pooled)
     gains = [task.gain(method, size) for size in n]
-    intervals = [e.error.interval(e.value, level) for e in gains]
-    gain, low, high = (np.array([getattr(i, name) for i in intervals]) for name in ("estimate", "low", "high"))
-    told = not np.isnan(low).all()
+    gain, low, high = np.array([[*e.error.interval(e.value, level)] for e in gains]).T
+    # How many samples of scratch each size of the method is worth.
+    own, start = (task.index(m, task.sizes(m)) for m in (method, task.scratch))
+    (variance, degrees), (scratch_variance, scratch_degrees) = (task.runs.of_means(cells) for cells in (own, start))
+    worth = data_equivalence(
+        task.sizes(method),
+        task.runs.mean[own],
+        task.sizes(task.scratch),
+        task.runs.mean[start],
+        variance=variance,
+        scratch_variance=scratch_variance,
+        covariance=covariance_of_means(task, own, start),
+        degrees=degrees,
+        scratch_degrees=scratch_degrees,
+        level=level,
+    )
+    alarms: tuple[str, ...] = ()
+    if len(n) < 2:
+        alarms = (f"one size shared with scratch, n = {format_number(n[0])}: CCI needs two; its gain is there.",)
+    elif math.isnan(found.value):
+        alarms = ("scratch encloses no area over these sizes, so that there is no CCI.",)
+    elif _is_turned(task, n, settings.weight):
+        text = f"{task.scratch} beats maximal supervision over the sizes shared with it, which turns the sign of CCI"
+        alarms = (Message(f"{text} round: pass a lower {arg('maximal')}, or leave it out."),)
     return Improvement(
         task=task.name,
         method=method,
@@ -254,265 +406,202 @@ def _improvement(task: Task, method: str, settings: Settings) -> Improvement:
         gain=gain,
         gain_low=low,
         gain_high=high,
-        gain_ends=gain_end(n, gain, low, high) if told else None,
-        data_equivalence=_equivalence(task, method, level),
+        gain_ends=None if np.isnan(low).all() else gain_end(n, gain, low, high),
+        data_equivalence=worth,
         borrowed=task.borrows(method, n),
-        warnings=_alarms(task, n, found, settings.weight),
+        warnings=alarms,
     )
 
 
-def _alarms(task: Task, n: FloatArray, found: Estimate, weight: Weight) -> tuple[str, ...]:
-    if len(n) < 2:
-        return (f"one size shared with scratch, n = {format_number(n[0])}: CCI needs two; its gain is there.",)
-    if math.isnan(found.value):
-        return ("scratch encloses no area over these sizes, so that there is no CCI.",)
-    if is_turned(task, n, weight):
-        return (
-            f"{task.scratch} beats maximal supervision over the sizes shared with it, which turns "
-            "the sign of CCI round: pass a lower maximal=, or leave it out.",
-        )
-    return ()
-
-
-def _equivalence(task: Task, method: str, level: float) -> tuple[Equivalence, ...]:
-    """What each size of a method is worth in samples of scratch."""
-    cells = [task.index(m, task.sizes(m)) for m in (method, task.scratch)]
-    (own, free), (start, start_free) = (task.runs.of_means(c) for c in cells)
-    return data_equivalence(
-        task.sizes(method),
-        task.runs.mean[cells[0]],
-        task.sizes(task.scratch),
-        task.runs.mean[cells[1]],
-        variance=own,
-        scratch_variance=start,
-        covariance=_covariances(task, *cells),
-        degrees=free,
-        scratch_degrees=start_free,
-        level=level,
-    )
-
-
-def _covariances(task: Task, own: NDArray[np.int64], start: NDArray[np.int64]) -> FloatArray:
-    """Between means of a method and of scratch at the same size, which may share subsets."""
+def covariance_of_means(task: TaskRuns, own: NDArray[np.int64], start: NDArray[np.int64]) -> FloatArray:
+    """Return the covariances of means of a method and of scratch, which may share subsets at the same size."""
     size = task.runs.size
     return np.array([[task.runs.covariance(a, b) if size[a] == size[b] else 0.0 for b in start] for a in own])
 
 
-# What is to be measured: tasks, methods and sizes by what was asked for.
+def _is_turned(task: TaskRuns, n: FloatArray, weight: Weight) -> bool:
+    """Tell whether scratch beats maximal supervision over some sizes, as CCI weighs them.
 
-Sizes = Sequence[float] | Mapping[str, Sequence[float]]
-
-
-def chosen_tasks(risks: TransferRisks, sizes: Sizes | None, tasks: Sequence[str] | None) -> tuple[str, ...]:
-    """Tasks asked for, or all; their names and those of ``sizes`` must be known."""
-    known = risks.task_names
-    if AVERAGE in known:
-        raise InputError(f"task holds {AVERAGE!r}, which a mean over tasks is called: rename it.")
-    if isinstance(tasks, str):
-        raise InputError(f"tasks={tasks!r} is one text: give a list of names.")
-    for argument, names in (("tasks", tasks), ("sizes", sizes if _by_task(sizes) else None)):
-        for name in names or ():
-            if name not in known:
-                text = near(str(name), known)
-                raise InputError(f"{argument} holds {name!r}, none of {list(known)!r}.{text}")
-    if tasks is not None and not len(tasks):
-        raise InputError("tasks is empty: name at least one, or leave it out for all.")
-    return known if tasks is None else tuple(dict.fromkeys(tasks))
+    The area below its calibrated curve, which CCI is a share of, then has the other sign.
+    """
+    above = task.runs.mean[task.index(task.scratch, n)] - task.maximal.risk
+    width = step_widths(n, above, weight)
+    area = float((width * (above[1:] + above[:-1])).sum())
+    return bool((above < 0).all()) or float(width.sum()) * area < 0
 
 
-def _by_task(sizes: Sizes | None) -> bool:
-    return isinstance(sizes, Mapping)
-
-
-def check_methods(risks: TransferRisks, methods: Sequence[str] | None) -> None:
-    """Raise unless methods asked for are there."""
-    if isinstance(methods, str):
-        raise InputError(f"methods={methods!r} is one text: give a list of names.")
-    for name in methods or ():
-        if name not in risks.method_names:
-            known = list(risks.method_names)
-            raise InputError(f"methods holds {name!r}, none of {known!r}.{near(name, known)}")
-
-
-def chosen_sizes(risks: TransferRisks, own: TransferRisks, sizes: Sizes | None, task: str) -> FloatArray | None:
-    """Sizes asked for, of which a task has some."""
-    by_task = isinstance(sizes, Mapping)
-    wanted = sizes.get(task) if isinstance(sizes, Mapping) else sizes
-    if wanted is None:
-        return None
-    chosen = np.atleast_1d(as_floats(wanted, "sizes"))
-    there = np.unique(own.n if by_task else risks.n)
-    for size in chosen:
-        if size not in there:
-            raise InputError(
-                f"sizes holds {as_count(size)}, which was not measured; there are {[as_count(n) for n in there]!r}."
-            )
-    start = own.n[(own.methods == own.scratch) & ~np.isnan(own.risk)]
-    if not np.isin(start, chosen).any():
-        raise InputError(f"sizes={wanted!r} holds none at which {own.scratch!r} has {task!r}.")
-    return chosen
-
-
-# What is measured: risks out of a table, with their controls.
-
-ControlLike: TypeAlias = Any  # a number, an Interval, a Control, a name, or these by task
-RISKS = ("risk", "loss", "error")
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """Risks of the methods, and the controls of each task that has them."""
-
-    risks: TransferRisks
-    blind: Mapping[str, Control]
-    maximal: Mapping[str, Control]
-
-
-def read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: ControlLike) -> Given:
-    """Risks and controls out of a table or :class:`TransferRisks`, and what was passed beside."""
-    columns, unit = _columns_of(source)
-    own = source if isinstance(source, TransferRisks) else None
-    start = scratch or (own.scratch if own else "scratch")
-    tasks = tuple(dict.fromkeys(columns["task"].tolist()))
-    held: dict[str, dict[str, Control]] = {}
-    used: set[str] = set()
-    for role, given in (("blind", blind), ("maximal", maximal)):
-        held[role] = dict(getattr(own, role)) if own else {}
-        for task, value in _by_task_sources(given, role, tasks).items():
-            if isinstance(value, str):
-                held[role][task] = _named(value, role, task, columns, start)
-                used.add(value)
-            elif value is not None:
-                held[role][task] = as_control(value, role)
-    keep = ~np.isin(columns["method"], sorted(used))
-    risks = _as_risks({k: v[keep] for k, v in columns.items()}, own, start, unit)
-    found = Given(risks, held["blind"], held["maximal"])
-    for task in risks.task_names:
-        _check_controls(found, task)
-    return found
-
-
-def _check_controls(given: Given, task: str) -> None:
-    """Raise where a control is in another unit than the risks."""
-    own = given.risks.of(task=task)
-    seen = own.risk[~np.isnan(own.risk)]
-    if not len(seen) or not _are_shares(given.risks.unit):
+def _check_maximal(task: TaskRuns, weight: Weight) -> None:
+    """Raise for maximal supervision that scratch beats over all sizes together."""
+    if not _is_turned(task, task.sizes(task.scratch), weight):
         return
-    for role, controls in (("blind", given.blind), ("maximal", given.maximal)):
-        if task in controls:
-            _check_share(role, controls[task], task, seen)
+    seen, cells = task.runs.value, [i for (m, _), i in task.cells.items() if m == task.scratch]
+    who = f"every run of {task.scratch}"
+    if (seen < task.maximal.risk).all():
+        who = "every run"
+    elif not (seen[np.isin(task.runs.cell, cells)] < task.maximal.risk).all():
+        who = f"{task.scratch} on the whole, {_beaten_sizes(task)}"
+    raise InputError(
+        f"of task {task.name!r} is beaten by {who} (risks from {seen.min():.4g} to {seen.max():.4g}), which would turn "
+        "the sign of CCI round. Is it in the unit of the risks, a fraction among fractions, an error among errors?",
+        argument="maximal",
+        value=shown_risk(task.maximal.risk),
+        remedy="Pass the risk that all the data gives, by task where units differ, or leave it out.",
+    )
 
 
-def _are_shares(unit: str) -> bool:
-    """Whether risks are shares of examples by what they are called, in percent or not."""
-    return names_share(unit) or unit.startswith(("1 − ", "100 − "))
+def _beaten_sizes(task: TaskRuns) -> str:
+    """List the sizes at which scratch beats maximal supervision, with its means; "" if there are none."""
+    n = task.sizes(task.scratch)
+    means = task.runs.mean[task.index(task.scratch, n)]
+    lower = means < task.maximal.risk
+    pairs = zip(n[lower], means[lower], strict=True)
+    listed = ", ".join(f"n = {format_number(size)} ({format_number(mean)})" for size, mean in pairs)
+    return f"at {listed}" if listed else ""
 
 
-def _check_share(role: str, control: Control, task: str, seen: FloatArray) -> None:
-    """Raise for a percentage among fractions, or a fraction among percentages."""
-    risk, low, high = control.risk, float(seen.min()), float(seen.max())
-    text = f"{role}={risk:.6g} of task {task!r} looks like a "
-    among = f"risks from {low:.4g} to {high:.4g}"
-    if low >= 0 and high <= 1 < risk <= 100:
-        raise InputError(
-            f"{text}percentage beside fractions ({among}): pass {risk / 100:.6g}, or call the "
-            "column loss if it has no bounds."
+def _task_warnings(task: TaskRuns, settings: CciSettings, alone: bool) -> Iterator[str]:
+    """Warn of what the user should act on, for a task as a whole that may be the only one."""
+    if task.maximal.assumed:
+        yield _assumed_maximal(task, settings)
+    if where := _beaten_sizes(task):
+        yield Message(
+            f"{task.scratch} beats maximal supervision (a risk of {format_number(task.maximal.risk)}) {where}: the "
+            f"area below its curve is negative there, and CCIs come out too far from 0. Pass {arg('maximal')} with "
+            "what all the data gives, or leave it out: the best risk observed then stands for it."
         )
-    if role == "blind" and 0 < risk <= 1 < high <= 100 and risk < low <= 100 * risk:
-        raise InputError(f"{text}fraction beside percentages ({among}): pass {100 * risk:.6g}.")
-
-
-def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
-    """Columns task, method, n, risk and, where they are, seed and fold; and what a risk is."""
-    if isinstance(source, TransferRisks):
-        return {k: np.asarray(v) for k, v in source.columns().items()}, source.unit
-    if isinstance(source, str | PathLike):
-        raise InputError(f"source={str(source)!r} is a name: pass load_risks({str(source)!r}).")
-    names = _names(source)
-    risk = [name for name in RISKS if name in names]
-    missing = [name for name in ("method", "n") if name not in names] + ["risk"] * (not risk)
-    if missing:
-        raise InputError(
-            f"source has no column {' and no '.join(map(repr, missing))}; it has {names!r}. Rename "
-            "them to method, n and risk, or say which is which: load_risks(table, method=…, n=…, "
-            "risk=…)."
+    blind, low, high = task.blind.risk, float(task.runs.value.min()), float(task.runs.value.max())
+    if low >= 0 and 0 < high <= 1 and blind > FAR * high:
+        asked = f"in percent? Then pass {blind / 100:.6g}." if blind <= 100 else "in their unit?"
+        yield Message(
+            f"{arg('blind', shown_risk(blind))} is more than {FAR} times the largest risk, {format_number(high)}: "
+            f"is it {asked} Calibrated risks and gains depend on it; CCI does not."
         )
-    if len(risk) > 1:
-        raise InputError(f"source has the columns {risk!r}, all of them risks: keep one.")
-    found = {"method": _named_rows(source["method"], "method"), "n": as_floats(source["n"], "n")}
-    found["risk"] = as_floats(source[risk[0]], risk[0])
-    rows = len(found["risk"])
-    found["task"] = _named_rows(source["task"], "task") if "task" in names else np.full(rows, ONE_TASK)
-    found |= {name: _texts(source[name]) for name in ("seed", "fold") if name in names}
-    for name, column in found.items():
-        if column.shape != (rows,):
-            raise InputError(f"source has {rows} risks and {column.shape} entries of {name!r}.")
-    return found, risk[0]
-
-
-def _names(source: Any) -> list[str]:
-    listed = source if isinstance(source, Mapping) else getattr(source, "columns", None)
-    if listed is None or callable(listed):
-        raise InputError(
-            f"source is a {type(source).__name__}: pass TransferRisks, or a table with the columns "
-            "method, n and risk, and task, seed or fold where there are several."
+    if task.failed:
+        listed = ", ".join(
+            f"{m} at n = {format_number(n)}: {k}{'' if (m, n) in task.cells else ' (all of them)'}"
+            for (m, n), k in task.failed.items()
         )
-    return [str(name) for name in listed]
+        many = sum(task.failed.values())
+        yield (
+            f"{many} failed run{'' if many == 1 else 's'} left out ({listed}), so that means are those of runs that "
+            "went well: give a failed run the risk of what would be used in its place, if that is the question."
+        )
+    if not task.runs.replicated:
+        yield (
+            "no method was run twice at any size, so that there is no interval: repeat some runs with other seeds, "
+            "scratch first."
+        )
+    if task.twice:
+        yield (
+            f"{task.twice} row{'' if task.twice == 1 else 's'} repeat the method, size, seed, fold and risk of another "
+            "and count as runs of their own: was a table put together twice?"
+        )
+    if not (task.seeded or task.runs.by_fold):
+        # Only the order of the rows says which runs of different sizes belong together.
+        r, z = task.runs.persistence()
+        if z > PERSISTING:
+            yield (
+                f"the k-th runs of different sizes vary together (mean correlation {r:.2f}), as runs that share a seed "
+                "do, and intervals are wider for it. There is no column of seeds: add one. If the rows of each size "
+                "are sorted by risk, that is the reason: give them in the order in which they were run."
+            )
+    apart = [m for m in task.methods if not len(task.shared(m))]
+    if apart:
+        yield f"{', '.join(apart)}: no size shared with {task.scratch}, so that no gain is known."
+    yield from _different_sizes(task, alone)
+    if settings.weight == "scratch":
+        steps = np.diff(task.runs.mean[task.index(task.scratch, task.sizes(task.scratch))])
+        rising, total = float(steps[steps > 0].sum()), float(np.abs(steps).sum())
+        if rising:
+            yield Message(
+                f"{task.scratch} gets worse with more data in places: {format_number(100 * rising / total, 2)}% of the "
+                "weight is negative, and there a gain counts as a loss. More runs would show whether that is noise; "
+                f"{arg('weight', 'log')} does not depend on it."
+            )
 
 
-def _texts(values: Any) -> NDArray[np.str_]:
-    return np.asarray(values).astype(np.str_)
+def _assumed_maximal(task: TaskRuns, settings: CciSettings) -> str:
+    """Say what stands for maximal supervision, and how much the best CCI depends on it."""
+    control = task.maximal
+    text = (
+        f"maximal supervision was not measured: {format_number(control.risk)} stands for it ({control.source}). "
+        f"Pass {arg('maximal')} with the risk that all the data gives"
+    )
+    how = (settings.weight, settings.pooled)
+    known = {m: task.shared(m) for m in task.methods}
+    found = {m: task.cci(m, n, *how).value for m, n in known.items() if len(n) > 1}
+    found = {m: value for m, value in found.items() if not math.isnan(value)}
+    if not found:
+        return Message(text + ".")
+    best = max(found, key=lambda m: found[m])
+    lower = task.lowered(LOWER).cci(best, known[best], *how).value
+    return Message(
+        f"{text}: were it lower by {LOWER:.0%} of the distance to the blind guess, CCI of {best} would be "
+        f"{format_number(lower, 3)} in place of {format_number(found[best], 3)}."
+    )
 
 
-def _named_rows(values: Any, name: str) -> NDArray[np.str_]:
-    """Names as text; none may be missing."""
-    array = np.asarray(values)
-    if array.dtype.kind in "Of":
-        missing = sum(1 for v in array.ravel().tolist() if v is None or v != v or str(v) == "<NA>")
-        if missing:
-            raise InputError(f"source has {missing} row(s) without a {name}: name or drop them.")
-    return np.array(same_names(array.astype(np.str_).tolist(), f"source: column {name!r}"))
+def _different_sizes(task: TaskRuns, alone: bool) -> Iterator[str]:
+    """Warn of methods whose improvements rest on different sizes."""
+    held: dict[tuple[float, ...], list[str]] = {}
+    for method in task.methods:
+        if len(n := task.shared(method)):
+            held.setdefault(tuple(n.tolist()), []).append(method)
+    if len(held) < 2:
+        return
+    parts = []
+    for sizes, names in held.items():
+        span = f"{len(sizes)} sizes from {format_number(sizes[0])} to {format_number(sizes[-1])}"
+        span = " and ".join(map(format_number, sizes)) if len(sizes) < 3 else span
+        parts.append(f"{', '.join(names[:4])}{' …' if len(names) > 4 else ''} on {span}")
+    shared = sorted(set.intersection(*(set(sizes) for sizes in held)))
+    chosen = [as_count(n) for n in shared]
+    remedy = "No two sizes are shared by all"
+    if len(shared) > 1:
+        value = chosen if alone else {task.name: chosen}
+        remedy = f"Pass {arg('sizes', value)}, which all of them have"
+    yield Message(f"CCIs rest on different sizes and are not comparable. {remedy}. There are {'; '.join(parts)}.")
 
 
-def _as_risks(columns: Mapping[str, NDArray[Any]], own: TransferRisks | None, scratch: str, unit: str) -> TransferRisks:
-    if not len(columns["risk"]):
-        raise InputError("source holds no runs beside those of the controls.")
-    made: dict[str, Any] = {
-        "tasks": columns["task"],
-        "methods": columns["method"],
-        "n": columns["n"],
-        "risk": columns["risk"],
-        "seeds": columns.get("seed"),
-        "folds": columns.get("fold"),
-        "scratch": scratch,
-        "unit": unit,
+def _task_notes(task: TaskRuns, curves: Sequence[RiskCurve]) -> Iterator[str]:
+    """Report what else there is to know of a task, without anything to act on."""
+    runs = task.runs
+    if math.isnan(task.maximal.std) and task.best is None:  # CCI does not depend on the blind guess
+        yield Message(
+            "the error of maximal supervision, measured once, is not known, and intervals take its risk as exact: run "
+            f"it with other seeds, too, or pass {arg('maximal')} with its interval."
+        )
+    lending = runs.degrees > 0
+    used = list(task.cells.values())
+    known, size = lending[used], runs.size[used]
+    if not known.all() and lending.any():
+        text = (
+            f"{int((~known).sum())} of {len(known)} means rest on one {'training subset' if runs.by_fold else 'run'}; "
+            "their spread is taken from methods with several at the same size, else at the nearest smaller one"
+        )
+        if size[~known].min() < runs.size[lending].min():
+            text += ", below the smallest from the nearest larger one, where it may be too small"
+        every = [m for m in (task.scratch, *task.methods) if len(task.sizes(m))]
+        if single := [m for m in every if not lending[task.index(m, task.sizes(m))].any()]:
+            text += f". Intervals of {', '.join(single)} hold if their runs spread alike"
+        yield text + "."
+    if runs.fold is not None and not runs.by_fold and runs.replicated:
+        yield (
+            "every method was trained on one subset of each size, so that intervals are about other seeds on these "
+            "subsets, not about other subsets."
+        )
+    variance = runs.variance[runs.count > 1]
+    if len(variance) and not variance.any():  # copies of one run rather than a spread of 0
+        yield (
+            "all runs of the same method and size have the same risk, so that intervals have no width and p-values "
+            "mean nothing: are they copies of one run, or rounded?"
+        )
+    own = [c for c in curves if c.task == task.name]
+    beyond = {
+        "worse than the blind guess": [(c, c.calibrated > 1) for c in own],
+        "better than maximal supervision": [(c, c.calibrated < 0) for c in own if c.method != task.scratch],
     }
-    return TransferRisks(**made) if own is None else replace(own, **made)
-
-
-def _by_task_sources(given: ControlLike, role: str, tasks: Sequence[str]) -> dict[str, Any]:
-    """What was passed for each task."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        return dict.fromkeys(tasks, given)
-    named = {str(task): value for task, value in given.items()}
-    strangers = [t for t in named if t not in tasks]
-    if strangers:
-        raise InputError(f"{role} is given for {strangers[0]!r}, which is none of {list(tasks)!r}.")
-    return named
-
-
-def _named(name: str, role: str, task: str, columns: Mapping[str, NDArray[Any]], scratch: str) -> Control:
-    """What the rows of a method say: those without a size, else those at its largest."""
-    if name == scratch:
-        raise InputError(
-            f"{role}={name!r} is the method that starts from nothing, which is measured against it:"
-            " pass its risk at the size that you mean as a number or a Control."
-        )
-    rows = (columns["method"] == name) & (columns["task"] == task)
-    found = measured_control(columns["n"][rows], columns["risk"][rows])
-    if found is None:
-        there = sorted(set(columns["method"][columns["task"] == task].tolist()))
-        raise InputError(f"{role}={name!r} has no risk on task {task!r}; there are {there!r}.")
-    return found
+    for text, chosen in beyond.items():
+        where = [f"{c.method} at n = {', '.join(map(format_number, c.n[m].tolist()))}" for c, m in chosen if m.any()]
+        if where:
+            yield f"{text}: {'; '.join(where)}."

@@ -1,12 +1,14 @@
-"""One task: its methods by size, its controls, and what follows from them."""
+"""Runs of one task in cells of method and size, and the standard errors of numbers made of their means."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +16,307 @@ from scipy.special import stdtr, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.stats.correlation import pearson
-from curvewise.text import format_number
-from curvewise.transfer.calibration import Weight, along, calibrated_slopes, cci, cci_slopes
+from curvewise.stats.tests import holm
+from curvewise.text import arg, as_count, either, format_number
+from curvewise.transfer.calibration import Weight, cci, cci_slopes
 from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 
+# Degrees of freedom beyond which Student's t is the normal distribution to all digits; scipy's quantiles of larger ones
+# lose precision.
+MANY = 1e9
+# Degrees of freedom that the pooled spread of a size has in the variance of one cell. Small, so that it only matters
+# beside cells of two or three runs; chosen by benchmarks/transfer_coverage.py.
+STEADY = 0.5
+
+Row = TypeVar("Row")
+
+
+def group_runs(
+    risks: TransferRisks, task: str, blind: Control | None, maximal: Control | None, sizes: FloatArray | None = None
+) -> TaskRuns:
+    """Group the runs of one task into cells of method and size.
+
+    Parameters
+    ----------
+    risks : TransferRisks
+        Also of other tasks.
+    task : str
+        Name of the task.
+    blind, maximal : Control, optional
+        Without a maximal control, the best observed mean of all sizes stands for it.
+    sizes : ndarray, optional
+        Training sizes to be used; all by default.
+    """
+    own, scratch = risks.of(task=task), risks.scratch
+    names = list(own.method_names)
+    if scratch not in names:
+        raise InputError(
+            f"was not measured on task {task!r}, where there are {names!r}.",
+            argument="scratch",
+            value=scratch,
+            remedy=f"Pass {arg('scratch')} with the name of the one that starts from nothing.",
+        )
+    if blind is None:
+        computes = either("cw.transfer.blind_guess(targets, loss)", "`curvewise transfer blind`")
+        raise InputError(
+            f"is missing for task {task!r}.",
+            argument="blind",
+            remedy=f"Pass the risk of the best constant guess, which {computes} computes, or the name of the method "
+            "whose rows hold it.",
+        )
+    lost = np.isnan(own.risk)
+    if lost[own.methods == scratch].all():
+        raise InputError(
+            f"every run of it on task {task!r} failed (all {int((own.methods == scratch).sum())} risks are NaN).",
+            argument="scratch",
+            value=scratch,
+            remedy=f"Run it again, or choose other tasks with {arg('tasks')}.",
+        )
+    good = own.select(~lost)
+    keys = list(zip(good.methods.tolist(), good.n.tolist(), strict=True))
+    cells = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    runs = CellRuns(
+        value=good.risk,
+        cell=np.array([cells[key] for key in keys], dtype=np.int64),
+        size=np.array([n for _, n in cells], dtype=np.float64),
+        fold=None if good.folds is None else _codes(good.folds),
+        line=_lines(own)[~lost],
+    )
+    best = None
+    if maximal is None:
+        best = int(np.argmin(runs.mean))
+        error, (method, n) = runs.error(runs.of_mean(best)), list(cells)[best]
+        maximal = Control(
+            float(runs.mean[best]),
+            error.std,
+            f"best observed risk ({method}, n = {format_number(n)})",
+            assumed=True,
+            degrees=math.inf if math.isnan(error.degrees) else error.degrees,
+        )
+    if not blind.risk > maximal.risk:
+        raise _wrong_order(task, blind, maximal, turned=risks.turned)
+    failed = zip(own.methods[lost].tolist(), own.n[lost].tolist(), strict=True)
+    used = {n for _, n in cells} if sizes is None else set(sizes.tolist())
+    left = {key: i for key, i in cells.items() if key[1] in used}
+    there = {method for method, _ in left}
+    # Rows that are the same as another; without seeds and folds that may be chance.
+    columns = [np.asarray(c).tolist() for c in good.columns().values()]
+    same = len(good) - len(set(zip(*columns, strict=True)))
+    return TaskRuns(
+        name=task,
+        scratch=scratch,
+        methods=tuple(m for m in names if m in there and m != scratch),
+        runs=runs,
+        cells=left,
+        failed=dict(Counter(key for key in failed if key[1] in used)),
+        blind=blind,
+        maximal=maximal,
+        best=best,
+        twice=0 if good.seeds is None and good.folds is None else same,
+        seeded=own.seeds is not None,
+    )
+
+
+def _wrong_order(task: str, blind: Control, maximal: Control, turned: bool) -> InputError:
+    """Make the error for a blind guess that is not above maximal supervision."""
+    if maximal.assumed:
+        problem = "no method is better than a blind guess, so that there is no scale."
+        remedy = f"Pass {arg('maximal')} with a risk that can be reached."
+    else:
+        what = "turned into risks, as higher were better" if turned else "read as lower is better"
+        higher = arg("higher_is_better", not turned)
+        problem = f"the values are {what}."
+        remedy = (
+            f"Exchange {arg('blind')} and {arg('maximal')} if they are mixed up, or read the table with "
+            f"{either('load_risks(…, ', '')}{higher}{either(')', '')} if {'lower' if turned else 'higher'} is better."
+        )
+    return InputError(
+        f"of task {task!r} ({blind.source}) is not above {arg('maximal', shown_risk(maximal.risk))} "
+        f"({maximal.source}): {problem}",
+        argument="blind",
+        value=shown_risk(blind.risk),
+        remedy=remedy,
+    )
+
+
+def shown_risk(risk: float) -> float:
+    """Return a risk in six digits, as messages show it."""
+    return as_count(float(f"{risk:.6g}"))
+
+
+def _codes(names: NDArray[np.str_]) -> NDArray[np.int64]:
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+
+def _lines(risks: TransferRisks) -> NDArray[np.int64]:
+    """Number the runs of each method by seed; without seeds, by their order at each size.
+
+    Tables usually list the runs of every size in the same order, so that the k-th runs share what seed they may share.
+    Where the order means nothing, intervals become a little wider.
+    """
+    if risks.seeds is not None:
+        names = _codes(risks.seeds)
+    else:
+        seen: Counter[tuple[str, float]] = Counter()
+        names = np.empty(len(risks), dtype=np.int64)
+        for row, key in enumerate(zip(risks.methods.tolist(), risks.n.tolist(), strict=True)):
+            names[row] = seen[key]
+            seen[key] += 1
+    pairs = np.stack([_codes(risks.methods), names])
+    return np.unique(pairs, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
+
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class TaskRuns:
+    """The runs of one task in cells of method and size.
+
+    Attributes
+    ----------
+    name, scratch : str
+    methods : tuple of str
+        Without scratch, in order of appearance.
+    runs : CellRuns
+        Those that did not fail.
+    cells : dict of (str, float) to int
+        The cell of each method and size that is to be used; others may lend their spread, or
+        stand for maximal supervision.
+    failed : dict of (str, float) to int
+        Failed runs of each method and size, also where no other is left.
+    blind, maximal : Control
+        Controls; a maximal that is assumed is the mean of ``best``.
+    best : int, optional
+        The cell that maximal supervision was taken from.
+    twice : int
+        Rows that are the same as another.
+    seeded : bool
+        Whether a column says which runs of different sizes share a seed.
+    """
+
+    name: str
+    scratch: str
+    methods: tuple[str, ...]
+    runs: CellRuns
+    cells: dict[tuple[str, float], int]
+    failed: dict[tuple[str, float], int]
+    blind: Control
+    maximal: Control
+    best: int | None = None
+    twice: int = 0
+    seeded: bool = True
+
+    def sizes(self, method: str) -> FloatArray:
+        """Return the sizes at which a method has a run, from small to large."""
+        return np.array(sorted(n for m, n in self.cells if m == method), dtype=np.float64)
+
+    def shared(self, *methods: str) -> FloatArray:
+        """Return the sizes that some methods and scratch have all."""
+        found = self.sizes(self.scratch)
+        for method in methods:
+            found = np.intersect1d(found, self.sizes(method))
+        return found
+
+    def index(self, method: str, n: FloatArray) -> NDArray[np.int64]:
+        """Return the cells of a method at some sizes."""
+        return np.array([self.cells[method, float(size)] for size in n], dtype=np.int64)
+
+    def calibrated(self, method: str, n: float) -> TaskEstimate:
+        """Estimate the calibrated mean risk of a method at a size."""
+        cell, span = self.cells[method, float(n)], self.blind.risk - self.maximal.risk
+        value = float((self.runs.mean[cell] - self.maximal.risk) / span)
+        influence = np.where(self.runs.cell == cell, 1 / span / self.runs.count[cell], 0.0)
+        # Derivatives of (R − M) / (B − M) by the blind guess B and by maximal supervision M.
+        return TaskEstimate(value, influence, -value / span, (value - 1) / span, self)
+
+    def gain(self, method: str, n: float) -> TaskEstimate:
+        """Estimate the calibrated risk of scratch less that of a method, at a size."""
+        return self.calibrated(self.scratch, n) - self.calibrated(method, n)
+
+    def cci(self, method: str, n: FloatArray, weight: Weight, pooled: bool) -> TaskEstimate:
+        """Estimate the cumulative improvement of a method over some sizes.
+
+        Pooled, every run of the method is a point of its own, in the order of the source.
+        """
+        cells = self.index(method, n)
+        rows = [np.flatnonzero(self.runs.cell == c) for c in cells]
+        points = np.repeat(np.arange(len(n)), [len(r) if pooled else 1 for r in rows])
+        every = np.concatenate(rows)
+        risk = self.runs.value[every] if pooled else self.runs.mean[cells]
+        scratch = self.index(self.scratch, n)[points]
+        sizes, start = n[points], self.runs.mean[scratch]
+        m, span = self.maximal.risk, self.blind.risk - self.maximal.risk
+        value = cci(sizes, (risk - m) / span, (start - m) / span, weight=weight)
+        slopes = cci_slopes(sizes, risk, start, m, weight)
+        influence = np.zeros(len(self.runs.value))
+        if pooled:
+            influence[every] += slopes.method
+        else:
+            influence += self._spread_over(cells, slopes.method)
+        influence += self._spread_over(scratch, slopes.scratch)
+        return TaskEstimate(value, influence, 0.0, slopes.maximal, self)
+
+    def borrows(self, method: str, n: FloatArray) -> bool:
+        """Tell whether a method, or scratch, has one run at half or more of some sizes."""
+        single = [(self.runs.degrees[self.index(m, n)] == 0).mean() for m in (method, self.scratch)]
+        return self.runs.replicated and bool(max(single) >= 0.5)
+
+    def lowered(self, share: float) -> TaskRuns:
+        """Return the task with maximal supervision lower by a share of its distance to the guess."""
+        risk = self.maximal.risk - share * (self.blind.risk - self.maximal.risk)
+        return replace(self, maximal=replace(self.maximal, risk=risk), best=None)
+
+    def _spread_over(self, cells: NDArray[np.int64], slopes: FloatArray) -> FloatArray:
+        """Turn slopes by the means of cells into slopes by their runs."""
+        by_cell = np.bincount(cells, slopes, len(self.runs.size)) / self.runs.count
+        found: FloatArray = by_cell[self.runs.cell]
+        return found
+
+    def error(self, estimate: TaskEstimate) -> StandardError:
+        """Return the standard error of an estimate."""
+        influence = estimate.influence
+        controls = [(estimate.blind, self.blind)]
+        if self.best is None:
+            controls.append((estimate.maximal, self.maximal))
+        else:
+            influence = influence + self._spread_over(np.array([self.best]), np.array([estimate.maximal]))
+        if np.isnan(influence).any():
+            return StandardError(math.nan, math.nan)
+        known = [
+            (abs(slope) * control.std, control.degrees)
+            for slope, control in controls
+            if control.std > 0  # neither 0 nor unknown
+        ]
+        return self.runs.error(influence, known)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskEstimate:
+    """A number with its derivatives by each run and each control, and the task that it is about."""
+
+    value: float
+    influence: FloatArray
+    blind: float
+    maximal: float
+    task: TaskRuns
+
+    def __sub__(self, other: TaskEstimate) -> TaskEstimate:
+        return TaskEstimate(
+            self.value - other.value,
+            self.influence - other.influence,
+            self.blind - other.blind,
+            self.maximal - other.maximal,
+            self.task,
+        )
+
+    @cached_property
+    def error(self) -> StandardError:
+        """Standard error; what is shared between the parts of a difference counts once."""
+        return self.task.error(self)
+
+
+@dataclass(frozen=True, eq=False)
+class CellRuns:
     """Runs of a task, each in the cell of a method and a size.
 
     Attributes
@@ -63,7 +357,7 @@ class Runs:
 
     @cached_property
     def by_fold(self) -> bool:
-        """Whether runs are told apart by training subset: some method has two at some size."""
+        """Whether some method has two training subsets at some size, so that runs are compared by subset."""
         return self.fold is not None and bool((self._folds > 1).any())
 
     @cached_property
@@ -73,59 +367,58 @@ class Runs:
 
     @property
     def replicated(self) -> bool:
-        """Whether any cell tells a spread."""
+        """Whether any cell has a spread."""
         return bool((self.degrees > 0).any())
 
     def of_mean(self, cell: int) -> FloatArray:
-        """How much each run moves the mean of a cell."""
+        """Return the derivative of the mean of a cell by each run."""
         return np.where(self.cell == cell, 1 / self.count[cell], 0.0)
 
     def of_means(self, cells: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-        """Variance of the mean of each cell, and its degrees of freedom; NaN and ∞ if unknown."""
-        found = [self.error(self.of_mean(c), []) for c in cells]
+        """Return the variance of the mean of each cell and its degrees of freedom; NaN and many if unknown."""
+        found = [self.error(self.of_mean(c)) for c in cells]
         variance = np.array([e.std**2 for e in found])
         return variance, np.array([MANY if math.isnan(e.degrees) else e.degrees for e in found])
 
     def covariance(self, one: int, two: int) -> float:
-        """Of the means of two cells; 0 unless they share training subsets."""
+        """Return the covariance of the means of two cells, 0 unless they share training subsets."""
         a, b = self.of_mean(one), self.of_mean(two)
         if not self.by_fold or not self.replicated:
             return 0.0
-        return (self.error(a + b, []).std ** 2 - self.error(a - b, []).std ** 2) / 4
+        return (self.error(a + b).std ** 2 - self.error(a - b).std ** 2) / 4
 
-    def error(self, influence: FloatArray, controls: list[tuple[float, float]]) -> Error:
-        """Standard error of Σ influence × risk over runs, with that of controls.
+    def error(self, influence: FloatArray, controls: Sequence[tuple[float, float]] = ()) -> StandardError:
+        """Return the standard error of Σ influence × risk over runs, with that of controls.
 
         Parameters
         ----------
         influence : ndarray, shape (runs,)
             How much each run moves the number.
-        controls : list of (float, float)
+        controls : sequence of (float, float)
             Standard deviations that independent controls add, with their degrees of freedom.
         """
         if not self.replicated:
-            return Error(math.nan, math.nan)
+            return StandardError(math.nan, math.nan)
         lent = self._lent(influence)
         more = [std**2 for std, _ in controls]
         free = [degrees for _, degrees in controls]
         if self.by_fold:
             parts, degrees = self._by_subset(influence, lent)
-            return together(np.array([*parts, *more]), np.array([*degrees, *free]))
+            return combine_variances(np.array([*parts, *more]), np.array([*degrees, *free]))
         weight, along = self._per_cell(influence**2) + lent, self._along(influence)
         known = self.degrees > 0
-        # Cells that move together tell less of their spread than as many independent ones: from
-        # no fewer degrees of freedom (along = 1) to those of one cell for each method (all of them
-        # move alike). The square root is a choice between these that simulation bears out
-        # (benchmarks/transfer_coverage.py, "seeds over sizes").
+        # Cells that move together say less about their spread than as many independent ones: from no fewer degrees of
+        # freedom (along = 1) to those of one cell for each method (all of them move alike). The square root lies
+        # between these, and keeps the coverage in benchmarks/transfer_coverage.py ("seeds over sizes").
         degrees = np.array([*self.degrees[known] / math.sqrt(along), *free])
         own, steady = (
-            together(np.array([*(weight * spread)[known] * along, *more]), degrees)
+            combine_variances(np.array([*(weight * spread)[known] * along, *more]), degrees)
             for spread in (self.variance, self._steadied)
         )
-        return Error(own.std, min(own.degrees, steady.degrees))
+        return StandardError(own.std, min(own.degrees, steady.degrees))
 
     def _along(self, influence: FloatArray) -> float:
-        """How much more than by chance the sums over sizes vary, of one method and seed each."""
+        """Return by which factor sums over sizes of one method and seed vary more than by chance."""
         if self.line is None:
             return 1.0
         moved = influence * self._scaled
@@ -133,15 +426,16 @@ class Runs:
         return max(1.0, float((np.bincount(self.line, moved) ** 2).sum()) / apart) if apart else 1.0
 
     def persistence(self) -> tuple[float, float]:
-        """Mean correlation of runs over pairs of sizes of a method, by line; and its z-score.
+        """Return the mean correlation of runs over pairs of sizes of a method, by line, and its z-score.
 
-        Each pair of cells with s lines in common has a correlation r, which under random orders of
-        its runs has mean 0 and variance 1/(s − 1); pairs are uncorrelated then. NaN without pairs.
+        NaN without pairs.
         """
         if self.line is None:
             return math.nan, math.nan
-        lines = [dict(zip(self.line[self.cell == c], self.value[self.cell == c], strict=True))
-                 for c in range(len(self.size))]  # fmt: skip
+        # Each pair of cells with s lines in common has a correlation r, which under random orders of its runs has mean
+        # 0 and variance 1/(s − 1); pairs are uncorrelated then, so that Σ (s − 1) r has variance Σ (s − 1).
+        inside = [self.cell == c for c in range(len(self.size))]
+        lines = [dict(zip(self.line[i], self.value[i], strict=True)) for i in inside]
         total, weight = 0.0, 0
         for one, two in combinations(lines, 2):
             shared = sorted(one.keys() & two.keys())
@@ -167,7 +461,7 @@ class Runs:
         return found
 
     def _by_subset(self, influence: FloatArray, lent: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Variances that sizes bring in: what moves with a training subset is summed first.
+        """Return the variance of each size and its degrees of freedom, summing what moves with a training subset.
 
         A small subset may be part of a large one of the same name, so that sizes may not be
         independent: if sums over all sizes vary more than the sizes by themselves, that counts.
@@ -188,7 +482,7 @@ class Runs:
         return parts[used], total[used] / lost[used]
 
     def _lent(self, influence: FloatArray) -> FloatArray:
-        """What cells without a spread of their own make others count for.
+        """Return the weights of cells that lend their spread to cells without one.
 
         Such a cell takes the pooled variance of cells of its size, else of the nearest smaller
         size that has some (spread falls with size), else of the nearest larger one.
@@ -228,319 +522,33 @@ class Runs:
 
     @cached_property
     def _fold_variance(self) -> FloatArray:
-        """Variance of a run of each cell as its training subsets tell it."""
+        """Variance of a run of each cell, estimated from its training subsets."""
         return self._per_fold_squares(self._scaled) / self.count
 
     def _per_fold_squares(self, values: FloatArray) -> FloatArray:
-        """Sums of values over the runs of a cell and subset, squared and added up by cell."""
+        """Sum values over the runs of a cell and subset, square the sums and add them up by cell."""
         sums = np.zeros((len(self.size), self._fold_codes.max() + 1))
         np.add.at(sums, (self.cell, self._fold_codes), values)
         found: FloatArray = (sums**2).sum(axis=1)
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """The runs of one task in cells of method and size.
-
-    Attributes
-    ----------
-    name, scratch : str
-    methods : tuple of str
-        Without scratch, in order of appearance.
-    runs : Runs
-        Those that did not fail.
-    cells : dict of (str, float) to int
-        The cell of each method and size that is to be used; others may lend their spread, or
-        stand for maximal supervision.
-    failed : dict of (str, float) to int
-        Failed runs of each method and size, also where no other is left.
-    blind, maximal : Control
-        Controls; a maximal that is assumed is the mean of ``best``.
-    best : int, optional
-        The cell that maximal supervision was taken from.
-    twice : int
-        Rows that are the same as another.
-    seeded : bool
-        Whether a column says which runs of different sizes share a seed.
-    """
-
-    name: str
-    scratch: str
-    methods: tuple[str, ...]
-    runs: Runs
-    cells: dict[tuple[str, float], int]
-    failed: dict[tuple[str, float], int]
-    blind: Control
-    maximal: Control
-    best: int | None = None
-    twice: int = 0
-    seeded: bool = True
-
-    def sizes(self, method: str) -> FloatArray:
-        """Sizes at which a method has a run, from small to large."""
-        return np.array(sorted(n for m, n in self.cells if m == method), dtype=np.float64)
-
-    def shared(self, *methods: str) -> FloatArray:
-        """Sizes that some methods and scratch have all."""
-        found = self.sizes(self.scratch)
-        for method in methods:
-            found = np.intersect1d(found, self.sizes(method))
-        return found
-
-    def index(self, method: str, n: FloatArray) -> NDArray[np.int64]:
-        """Cells of a method at some sizes."""
-        return np.array([self.cells[method, float(size)] for size in n], dtype=np.int64)
-
-    def calibrated(self, method: str, n: float) -> Estimate:
-        """Calibrated mean risk of a method at a size."""
-        cell = self.cells[method, float(n)]
-        risk, b, m = self.runs.mean[cell], self.blind.risk, self.maximal.risk
-        by_risk, by_blind, by_maximal = calibrated_slopes(float(risk), b, m)
-        influence = np.where(self.runs.cell == cell, by_risk / self.runs.count[cell], 0.0)
-        return Estimate(float((risk - m) / (b - m)), influence, by_blind, by_maximal, self)
-
-    def gain(self, method: str, n: float) -> Estimate:
-        """Calibrated risk of scratch less that of a method, at a size."""
-        return self.calibrated(self.scratch, n) - self.calibrated(method, n)
-
-    def cci(self, method: str, n: FloatArray, weight: Weight, pooled: bool) -> Estimate:
-        """Cumulative improvement of a method over some sizes.
-
-        Pooled, every run of the method is a point of its own, in the order of the source.
-        """
-        cells = self.index(method, n)
-        rows = [np.flatnonzero(self.runs.cell == c) for c in cells]
-        points = np.repeat(np.arange(len(n)), [len(r) if pooled else 1 for r in rows])
-        every = np.concatenate(rows)
-        risk = self.runs.value[every] if pooled else self.runs.mean[cells]
-        scratch = self.index(self.scratch, n)[points]
-        sizes, start = n[points], self.runs.mean[scratch]
-        m, span = self.maximal.risk, self.blind.risk - self.maximal.risk
-        value = cci(sizes, (risk - m) / span, (start - m) / span, weight=weight)
-        slopes = cci_slopes(sizes, risk, start, m, weight)
-        influence = np.zeros(len(self.runs.value))
-        if pooled:
-            influence[every] += slopes.method
-        else:
-            influence += self._spread_over(cells, slopes.method)
-        influence += self._spread_over(scratch, slopes.scratch)
-        return Estimate(value, influence, slopes.blind, slopes.maximal, self)
-
-    def borrows(self, method: str, n: FloatArray) -> bool:
-        """Whether a method, or scratch, has one run at half or more of some sizes."""
-        single = [(self.runs.degrees[self.index(m, n)] == 0).mean() for m in (method, self.scratch)]
-        return self.runs.replicated and bool(max(single) >= 0.5)
-
-    def lowered(self, share: float) -> Task:
-        """The task if maximal supervision were lower by a share of its distance to the guess."""
-        risk = self.maximal.risk - share * (self.blind.risk - self.maximal.risk)
-        return replace(self, maximal=replace(self.maximal, risk=risk), best=None)
-
-    def _spread_over(self, cells: NDArray[np.int64], slopes: FloatArray) -> FloatArray:
-        """Slopes by the means of cells as slopes by their runs."""
-        by_cell = np.bincount(cells, slopes, len(self.runs.size)) / self.runs.count
-        found: FloatArray = by_cell[self.runs.cell]
-        return found
-
-    def error(self, estimate: Estimate) -> Error:
-        """Standard error of an estimate."""
-        influence = estimate.influence
-        controls = [(estimate.blind, self.blind)]
-        if self.best is None:
-            controls.append((estimate.maximal, self.maximal))
-        else:
-            influence = influence + self._spread_over(np.array([self.best]), np.array([estimate.maximal]))
-        if np.isnan(influence).any():
-            return Error(math.nan, math.nan)
-        known = [
-            (abs(slope) * control.std, control.degrees)
-            for slope, control in controls
-            if control.std > 0  # neither 0 nor unknown
-        ]
-        return self.runs.error(influence, known)
-
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """A number, how each run and each control moves it, and the task that it is about."""
-
-    value: float
-    influence: FloatArray
-    blind: float
-    maximal: float
-    task: Task
-
-    def __sub__(self, other: Estimate) -> Estimate:
-        return Estimate(
-            self.value - other.value,
-            self.influence - other.influence,
-            self.blind - other.blind,
-            self.maximal - other.maximal,
-            self.task,
-        )
-
-    @cached_property
-    def error(self) -> Error:
-        """Standard error; what is shared between the parts of a difference counts once."""
-        return self.task.error(self)
-
-
-def cells_of(
-    risks: TransferRisks, task: str, blind: Control | None, maximal: Control | None, sizes: FloatArray | None = None
-) -> Task:
-    """The cells of one task, to be used at some sizes or at all.
-
-    Without a maximal control, the best observed mean of all sizes stands for it.
-    """
-    own = risks.of(task=task)
-    names = list(own.method_names)
-    _check_controls(risks.scratch, task, names, blind)
-    assert blind is not None
-    lost = np.isnan(own.risk)
-    if lost[own.methods == risks.scratch].all():
-        raise InputError(
-            f"every run of scratch={risks.scratch!r} on task {task!r} failed (all "
-            f"{int((own.methods == risks.scratch).sum())} risks are NaN): run it again, or choose "
-            "other tasks with tasks=."
-        )
-    good = own.select(~lost)
-    keys = list(zip(good.methods.tolist(), good.n.tolist(), strict=True))
-    cells = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-    runs = Runs(
-        value=good.risk,
-        cell=np.array([cells[key] for key in keys], dtype=np.int64),
-        size=np.array([n for _, n in cells], dtype=np.float64),
-        fold=None if good.folds is None else _codes(good.folds),
-        line=_lines(own)[~lost],
-    )
-    best = None
-    if maximal is None:
-        best = int(np.argmin(runs.mean))
-        maximal = _assumed(runs, best, list(cells)[best])
-    _check_order(task, blind, maximal, any("turned into" in text for text in risks.notes))
-    failed = zip(own.methods[lost].tolist(), own.n[lost].tolist(), strict=True)
-    used = {n for _, n in cells} if sizes is None else set(sizes.tolist())
-    left = {key: i for key, i in cells.items() if key[1] in used}
-    there = {method for method, _ in left}
-    return Task(
-        name=task,
-        scratch=risks.scratch,
-        methods=tuple(m for m in names if m in there and m != risks.scratch),
-        runs=runs,
-        cells=left,
-        failed=dict(Counter(key for key in failed if key[1] in used)),
-        blind=blind,
-        maximal=maximal,
-        best=best,
-        twice=_twice(good),
-        seeded=own.seeds is not None,
-    )
-
-
-def _check_controls(scratch: str, task: str, names: list[str], blind: Control | None) -> None:
-    if scratch not in names:
-        raise InputError(
-            f"scratch={scratch!r} was not measured on task {task!r}, where there are {names!r}: "
-            "pass scratch= with the name of the one that starts from nothing."
-        )
-    if blind is None:
-        raise InputError(
-            f"blind is missing for task {task!r}: pass blind= with the risk of the best constant "
-            "guess, which cw.blind_guess(targets, loss) computes, or with the name of the method "
-            "whose rows hold it."
-        )
-
-
-def _codes(names: NDArray[np.str_]) -> NDArray[np.int64]:
-    return np.unique(names, return_inverse=True)[1].astype(np.int64)
-
-
-def _lines(risks: TransferRisks) -> NDArray[np.int64]:
-    """Number the runs of each method by seed; without seeds, by their order at each size.
-
-    Tables usually list the runs of every size in the same order, so that the k-th runs share what
-    seed they may share. Where the order means nothing, intervals become a little wider.
-    """
-    if risks.seeds is not None:
-        names = _codes(risks.seeds)
-    else:
-        seen: Counter[tuple[str, float]] = Counter()
-        names = np.empty(len(risks), dtype=np.int64)
-        for row, key in enumerate(zip(risks.methods.tolist(), risks.n.tolist(), strict=True)):
-            names[row] = seen[key]
-            seen[key] += 1
-    pairs = np.stack([_codes(risks.methods), names])
-    return np.unique(pairs, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
-
-
-def _twice(risks: TransferRisks) -> int:
-    """Rows that say what another has said; without seeds and folds that may be chance."""
-    if risks.seeds is None and risks.folds is None:
-        return 0
-    columns = [np.asarray(c).tolist() for c in risks.columns().values()]
-    return len(risks) - len(set(zip(*columns, strict=True)))
-
-
-def _assumed(runs: Runs, best: int, key: tuple[str, float]) -> Control:
-    method, n = key
-    error = runs.error(runs.of_mean(best), [])
-    return Control(
-        float(runs.mean[best]),
-        error.std,
-        f"best observed risk ({method}, n = {format_number(n)})",
-        assumed=True,
-        degrees=math.inf if math.isnan(error.degrees) else error.degrees,
-    )
-
-
-def _check_order(task: str, blind: Control, maximal: Control, turned: bool) -> None:
-    if blind.risk > maximal.risk:
-        return
-    if maximal.assumed:
-        remedy = (
-            "no method is better than a blind guess, so that there is no scale: pass maximal= "
-            "with a risk that can be reached"
-        )
-    else:
-        what = "turned into risks, as higher were better" if turned else "read as lower is better"
-        remedy = (
-            f"the values are {what}. Exchange blind= and maximal= if they are mixed up, or read "
-            f"the table with load_risks(…, higher_is_better={not turned}) if "
-            f"{'lower' if turned else 'higher'} is better"
-        )
-    raise InputError(
-        f"blind={blind.risk:g} ({blind.source}) of task {task!r} is not above "
-        f"maximal={maximal.risk:g} ({maximal.source}): {remedy}."
-    )
-
-
-# The spread of numbers made of mean risks, from that between runs of the same cell.
-
-MANY = 1e9  # degrees of freedom beyond which Student's t is normal
-STEADY = 0.5  # degrees of freedom that the spread of all methods has in that of a cell
-
-
 @dataclass(frozen=True)
-class Error:
+class StandardError:
     """A standard error with its degrees of freedom; NaN where there is nothing to go by."""
 
     std: float
     degrees: float
 
     def interval(self, estimate: float, level: float) -> Interval:
-        """Student's t around an estimate."""
-        half = self.half(level)
+        """Return Student's interval around an estimate."""
+        half = self.std
+        if half > 0:  # neither 0 nor NaN, of which there are no degrees of freedom
+            half = self.std * float(stdtrit(min(self.degrees, MANY), 0.5 + level / 2))
         return Interval(estimate, estimate - half, estimate + half, level)
 
-    def half(self, level: float) -> float:
-        """Half the width of an interval."""
-        if math.isnan(self.std) or self.std == 0:
-            return self.std
-        return self.std * float(stdtrit(min(self.degrees, MANY), 0.5 + level / 2))
-
     def pvalue(self, estimate: float, value: float = 0.0) -> float:
-        """Two-sided, that the truth is ``value``."""
+        """Return the two-sided p-value of the truth being ``value``."""
         away = abs(estimate - value)
         if math.isnan(self.std) or math.isnan(away):
             return math.nan
@@ -549,75 +557,18 @@ class Error:
         return float(2 * stdtr(min(self.degrees, MANY), -away / self.std))
 
 
-def together(parts: FloatArray, degrees: FloatArray) -> Error:
-    """Independent variances added up, with Satterthwaite's degrees of freedom."""
+def combine_variances(parts: FloatArray, degrees: FloatArray) -> StandardError:
+    """Add up independent variances, with Satterthwaite's degrees of freedom."""
     total = float(parts.sum())
     if total <= 0:
-        return Error(0.0, math.inf)
+        return StandardError(0.0, math.inf)
     lost = float(((parts / total) ** 2 / degrees).sum())
-    return Error(math.sqrt(total), 1 / lost if lost > 0 else math.inf)
+    return StandardError(math.sqrt(total), 1 / lost if lost > 0 else math.inf)
 
 
-# Maximal supervision that training from scratch beats: in places a warning, else an error.
-
-REMEDY = "Pass maximal= with what all the data gives"
-
-
-def is_turned(task: Task, n: FloatArray, weight: Weight) -> bool:
-    """Whether scratch beats maximal supervision over some sizes, as CCI weighs them.
-
-    The area below its calibrated curve, which CCI is a share of, then has the other sign.
-    """
-    above = _above(task, n)
-    across = along(n, above, weight)
-    area = float((across * (above[1:] + above[:-1])).sum())
-    return bool((above < 0).all()) or float(across.sum()) * area < 0
-
-
-def check_maximal(task: Task, weight: Weight) -> None:
-    """Raise for maximal supervision that scratch beats on the whole."""
-    n = task.sizes(task.scratch)
-    if not is_turned(task, n, weight):
-        return
-    seen, scratch = task.runs.value, [i for (m, _), i in task.cells.items() if m == task.scratch]
-    start = seen[np.isin(task.runs.cell, scratch)]
-    who = f"every run of {task.scratch}"
-    if (seen < task.maximal.risk).all():
-        who = "every run"
-    elif not (start < task.maximal.risk).all():
-        who = f"{task.scratch} on the whole, {_where(task)}"
-    raise InputError(
-        f"maximal={task.maximal.risk:.6g} of task {task.name!r} is beaten by {who} (risks from "
-        f"{seen.min():.4g} to {seen.max():.4g}), which would turn the sign of CCI round. Is it in "
-        f"the unit of the risks, a fraction among fractions, an error among errors? {REMEDY}, by "
-        "task where units differ, or leave it out."
-    )
-
-
-def beaten(task: Task) -> list[str]:
-    """A warning where the mean of scratch is lower than maximal supervision at some size."""
-    where = _where(task)
-    if not where:
-        return []
-    return [
-        f"{task.scratch} beats maximal supervision (a risk of {format_number(task.maximal.risk)}) "
-        f"{where}: the area below its curve is negative there, and CCIs come out too far from 0. "
-        f"{REMEDY}, or leave it out: the best risk observed then stands for it."
-    ]
-
-
-def _above(task: Task, n: FloatArray) -> FloatArray:
-    found: FloatArray = task.runs.mean[task.index(task.scratch, n)] - task.maximal.risk
-    return found
-
-
-def _where(task: Task) -> str:
-    """Sizes at which scratch beats maximal supervision, with its means."""
-    n = task.sizes(task.scratch)
-    above = _above(task, n)
-    means = above + task.maximal.risk
-    said = [
-        f"n = {format_number(size)} ({format_number(mean)})"
-        for size, mean in zip(n[above < 0], means[above < 0], strict=True)
-    ]
-    return f"at {', '.join(said)}" if said else ""
+def adjust_pvalues(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Fill the field ``adjusted`` of rows from their ``pvalue`` by Holm's method; NaN stays NaN."""
+    values: list[Any] = list(rows)
+    known = [i for i, row in enumerate(values) if not math.isnan(row.pvalue)]
+    adjusted = dict(zip(known, holm([values[i].pvalue for i in known]), strict=True))
+    return tuple(replace(row, adjusted=float(adjusted.get(i, math.nan))) for i, row in enumerate(values))

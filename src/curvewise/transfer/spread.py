@@ -1,24 +1,72 @@
-"""How far runs of the same method lie apart, beside how far methods do."""
+"""Spread over runs of the same method, beside the differences between methods."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations, groupby
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri, stdtr
+from scipy.special import chdtri
 
 from curvewise.errors import InputError
-from curvewise.stats.tests import holm
 from curvewise.tables import format_table
-from curvewise.text import format_number
+from curvewise.text import format_interval, format_number
 from curvewise.transfer.calibration import calibrated_risk
 from curvewise.transfer.result import TransferResult
 from curvewise.transfer.risks import TransferRisks
+from curvewise.transfer.runs import adjust_pvalues, combine_variances
 from curvewise.types.results import Interval, Result, check_level
+
+
+def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.95) -> RunSpread:
+    """Measure the standard deviation over runs per method and size, and whether methods differ by more.
+
+    Figure 3 of the supplement of Atanov et al. 2022, who check whether the mean of a method lies
+    outside the standard deviation of another's runs. With three or four runs such a standard
+    deviation may be a few times too small, which its interval shows and Welch's test allows for.
+
+    Parameters
+    ----------
+    source : TransferResult or TransferRisks
+        Calibrated risks if all tasks have both controls, else risks as they are.
+    level : float
+        Coverage of the intervals of standard deviations, for runs that are normal.
+
+    Examples
+    --------
+    >>> risks = TransferRisks(
+    ...     tasks=["depth"] * 6,
+    ...     methods=["scratch"] * 3 + ["swav"] * 3,
+    ...     n=[100] * 6,
+    ...     risk=[0.50, 0.52, 0.54, 0.40, 0.41, 0.42],
+    ... )
+    >>> found = measure_spread(risks)
+    >>> found.row("depth", "swav", 100).std
+    Interval(estimate=0.0099..., low=0.0052..., high=0.0628..., level=0.95, kind='confidence')
+    >>> pair = found.pairs[0]
+    >>> pair.outside, round(pair.pvalue, 4)
+    (True, 0.0037)
+    """
+    check_level(level)
+    if isinstance(source, TransferResult):
+        rows, calibrated, unit = list(_from_curves(source, level)), True, "calibrated risk"
+    elif isinstance(source, TransferRisks):
+        calibrated = all(t in source.blind and t in source.maximal for t in source.task_names)
+        rows = list(_from_risks(source, calibrated, level))
+        unit = "calibrated risk" if calibrated else source.unit
+    else:
+        raise InputError(f"source is a {type(source).__name__}: pass what load_risks or measure_transfer gives.")
+    single = sum(r.runs < 2 for r in rows)
+    notes = (f"{single} of {len(rows)} cells have one run, and no spread.",) if single else ()
+    # Pairs of methods within a task and size, tasks in the order of the source and sizes from small to large.
+    order = {task: i for i, task in enumerate(dict.fromkeys(r.task for r in rows))}
+    known = sorted((r for r in rows if r.runs > 1), key=lambda r: (order[r.task], r.n))
+    groups = groupby(known, key=lambda r: (r.task, r.n))
+    pairs = adjust_pvalues([_compare(a, b) for _, cell in groups for a, b in combinations(cell, 2)])
+    return RunSpread(tuple(rows), pairs, calibrated, unit, level, source.scratch, notes)
 
 
 @dataclass(frozen=True)
@@ -77,7 +125,7 @@ class SpreadPair:
 
 @dataclass(frozen=True, eq=False)
 class RunSpread(Result):
-    """Spread over runs of each method at each size, and whether methods stand out of it.
+    """Spread over runs of each method at each size, and differences of methods beside it.
 
     Attributes
     ----------
@@ -103,14 +151,14 @@ class RunSpread(Result):
     warnings: tuple[str, ...] = ()
 
     def row(self, task: str, method: str, n: float) -> MethodSpread:
-        """One method on one task at one size."""
+        """Return one method on one task at one size."""
         for row in self.rows:
             if (row.task, row.method, row.n) == (task, method, n):
                 return row
         raise InputError(f"task={task!r}, method={method!r}, n={n!r}: there is no such row.")
 
     def columns(self) -> dict[str, Any]:
-        """A row for each task, method and size."""
+        """Return a row for each task, method and size."""
         return {
             "task": [r.task for r in self.rows],
             "method": [r.method for r in self.rows],
@@ -123,16 +171,16 @@ class RunSpread(Result):
         }
 
     def pair_columns(self) -> dict[str, Any]:
-        """A row for each pair of methods on a task at a size."""
+        """Return a row for each pair of methods on a task at a size."""
         names = ("task", "n", "one", "two", "difference", "outside", "pvalue", "adjusted")
         return {name: [getattr(p, name) for p in self.pairs] for name in names}
 
     def pair_table(self, format: str = "markdown", digits: int = 3) -> str:
-        """The pairs as text: Markdown, LaTeX or plain."""
+        """Write the pairs as text: Markdown, LaTeX or plain."""
         return format_table(self.pair_columns(), format, digits)
 
     def summary(self) -> str:
-        """A few sentences."""
+        """Summarise the result in a few sentences."""
         known = [r for r in self.rows if r.runs > 1]
         if not known:
             return "No method was run twice at the same size: nothing is known of the spread."
@@ -140,9 +188,8 @@ class RunSpread(Result):
         middle = float(np.median([r.std.estimate for r in known]))
         text = f"Standard deviations over runs of {self.unit} have a median of "
         text += f"{format_number(middle, 3)} over {len(known)} cells of task, method and size; the largest"
-        text += f" is {format_number(most.std.estimate, 3)} [{format_number(most.std.low, 3)}, "
-        text += f"{format_number(most.std.high, 3)}], {most.method} on {most.task} at n = "
-        text += f"{format_number(most.n)} ({most.runs} runs)."
+        text += f" is {format_interval(most.std, write=lambda v: format_number(v, 3))}, {most.method} on {most.task} "
+        text += f"at n = {format_number(most.n)} ({most.runs} runs)."
         if not self.pairs:
             return text
         outside = sum(p.outside for p in self.pairs)
@@ -152,49 +199,6 @@ class RunSpread(Result):
         text += f" In {outside} of {len(self.pairs)} pairs of methods at a size each mean lies "
         text += "outside the standard deviation of the other; Welch's test tells "
         return text + f"{told} apart at {share:.0%}, and {sure} if all pairs count together (Holm)."
-
-
-def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.95) -> RunSpread:
-    """Standard deviation over runs per method and size, and whether methods differ by more.
-
-    Figure 3 of the supplement of Atanov et al. 2022, who look whether the mean of a method lies
-    outside the standard deviation of another's runs. With three or four runs such a standard
-    deviation may be a few times too small, which its interval shows; Welch's test knows of that.
-
-    Parameters
-    ----------
-    source : TransferResult or TransferRisks
-        Calibrated risks if all tasks have both controls, else risks as they are.
-    level : float
-        Coverage of the intervals of standard deviations, for runs that are normal.
-
-    Examples
-    --------
-    >>> risks = TransferRisks(
-    ...     tasks=["depth"] * 6,
-    ...     methods=["scratch"] * 3 + ["swav"] * 3,
-    ...     n=[100] * 6,
-    ...     risk=[0.50, 0.52, 0.54, 0.40, 0.41, 0.42],
-    ... )
-    >>> found = measure_spread(risks)
-    >>> found.row("depth", "swav", 100).std
-    Interval(estimate=0.0099..., low=0.0052..., high=0.0628..., level=0.95, kind='confidence')
-    >>> pair = found.pairs[0]
-    >>> pair.outside, round(pair.pvalue, 4)
-    (True, 0.0037)
-    """
-    check_level(level)
-    if isinstance(source, TransferResult):
-        rows, calibrated, unit = list(_from_curves(source, level)), True, "calibrated risk"
-    elif isinstance(source, TransferRisks):
-        calibrated = all(t in source.blind and t in source.maximal for t in source.task_names)
-        rows = list(_from_risks(source, calibrated, level))
-        unit = "calibrated risk" if calibrated else source.unit
-    else:
-        raise InputError(f"source is a {type(source).__name__}: pass what load_risks or measure_transfer gives.")
-    single = sum(r.runs < 2 for r in rows)
-    notes = (f"{single} of {len(rows)} cells have one run, and no spread.",) if single else ()
-    return RunSpread(tuple(rows), _pairs(rows), calibrated, unit, level, source.scratch, notes)
 
 
 def _from_curves(source: TransferResult, level: float) -> Iterator[MethodSpread]:
@@ -227,7 +231,7 @@ def _from_risks(source: TransferRisks, calibrated: bool, level: float) -> Iterat
 
 
 def _std_interval(std: float, runs: int, level: float) -> Interval:
-    """Chi-square interval of a standard deviation."""
+    """Return the chi-square interval of a standard deviation."""
     if runs < 2:
         return Interval(math.nan, math.nan, math.nan, level)
     free, tail = runs - 1, 0.5 * (1.0 - level)
@@ -235,26 +239,10 @@ def _std_interval(std: float, runs: int, level: float) -> Interval:
     return Interval(std, low, high, level)
 
 
-def _pairs(rows: Sequence[MethodSpread]) -> tuple[SpreadPair, ...]:
-    known = sorted((r for r in rows if r.runs > 1), key=lambda r: r.n)
-    order = {task: i for i, task in enumerate(dict.fromkeys(r.task for r in rows))}
-    known.sort(key=lambda r: order[r.task])
-    found = [_pair(a, b) for _, cell in groupby(known, key=lambda r: (r.task, r.n)) for a, b in combinations(cell, 2)]
-    if not found:
-        return ()
-    adjusted = holm(np.array([p.pvalue for p in found]))
-    return tuple(replace(p, adjusted=float(q)) for p, q in zip(found, adjusted, strict=True))
-
-
-def _pair(a: MethodSpread, b: MethodSpread) -> SpreadPair:
+def _compare(a: MethodSpread, b: MethodSpread) -> SpreadPair:
+    """Compare two methods by Welch's test: variances of means add up, with Satterthwaite's degrees of freedom."""
     difference = a.mean - b.mean
+    variances = np.array([r.std.estimate**2 / r.runs for r in (a, b)])
+    error = combine_variances(variances, np.array([a.runs - 1.0, b.runs - 1.0]))
     outside = abs(difference) > max(a.std.estimate, b.std.estimate)
-    return SpreadPair(a.task, a.n, a.method, b.method, difference, outside, _welch(a, b))
-
-
-def _welch(a: MethodSpread, b: MethodSpread) -> float:
-    parts = np.array([r.std.estimate**2 / r.runs for r in (a, b)])
-    if parts.sum() == 0:
-        return 1.0 if a.mean == b.mean else 0.0
-    free = parts.sum() ** 2 / (parts**2 / [a.runs - 1, b.runs - 1]).sum()
-    return float(2.0 * stdtr(free, -abs(a.mean - b.mean) / math.sqrt(parts.sum())))
+    return SpreadPair(a.task, a.n, a.method, b.method, difference, outside, error.pvalue(difference))

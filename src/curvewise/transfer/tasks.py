@@ -1,10 +1,10 @@
-"""What a task asks for, told by the curve of training from scratch."""
+"""Tasks by how much data training from scratch needs for them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -13,269 +13,19 @@ import numpy as np
 from curvewise.errors import InputError
 from curvewise.stats.intervals import crossing_interval, difference_interval, first_crossing
 from curvewise.tables import format_table
-from curvewise.text import format_number, format_size
+from curvewise.text import format_interval, format_number, format_size
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import RiskCurve, TransferResult
-from curvewise.transfer.runs import Estimate, Task
+from curvewise.transfer.runs import TaskEstimate, TaskRuns
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
 LEVELS = (0.75, 0.5, 0.25, 0.1)
-
-
-@dataclass(frozen=True)
-class Reached:
-    """The training size at which a calibrated risk comes down to a level.
-
-    Attributes
-    ----------
-    level : float
-        Of calibrated risk.
-    n : Interval
-        0 (∞) stands for a size below the smallest (above the largest) that was measured.
-    beyond : {"below", "above"}, optional
-        On which side of the sizes measured the level lies, if it does not lie between them.
-    smallest, largest : float
-        Sizes measured.
-    """
-
-    level: float
-    n: Interval
-    beyond: str | None
-    smallest: float
-    largest: float
-
-    @property
-    def bounds(self) -> Interval:
-        """The size as a table holds it: NaN beyond the sizes measured, between its bounds."""
-        if self.beyond == "below":
-            return _bounds(self.n, 0.0, self.smallest)
-        return self.n if self.beyond is None else _bounds(self.n, self.largest, math.inf)
-
-    def __str__(self) -> str:
-        low, high = self.n
-        if self.beyond == "below":
-            return f"≤ {format_number(self.smallest)}" + self._maybe("up to", high, self.smallest)
-        if self.beyond == "above":
-            return f"> {format_number(self.largest)}" + self._maybe("from", low, self.largest)
-        if math.isnan(low):
-            return format_size(self.n.estimate)
-        ends = ["<" * (low == 0) + self._size(low), ">" * math.isinf(high) + self._size(high)]
-        return f"{format_size(self.n.estimate)} [{', '.join(ends)}]"
-
-    def _maybe(self, word: str, end: float, size: float) -> str:
-        """How far between the sizes measured the level may lie nevertheless."""
-        return "" if math.isnan(end) or end == size else f" (or {word} {self._size(end)})"
-
-    def _size(self, n: float) -> str:
-        if n == 0:
-            return format_number(self.smallest)
-        return format_number(self.largest) if math.isinf(n) else format_size(n)
-
-
-@dataclass(frozen=True, eq=False)
-class TaskNeeds:
-    """How much data one task asks for when it is learned from scratch.
-
-    Attributes
-    ----------
-    task : str
-    reached : tuple of Reached
-        For each level of calibrated risk, the training size that reaches it first.
-    mean : Interval
-        Mean calibrated risk over log n, over all sizes measured; NaN with one size.
-    shared_mean : Interval
-        The same over the sizes that all tasks span, which makes it comparable; NaN if none.
-    halving : Interval
-        By what factor the training set must grow for calibrated risk to halve, by a line through
-        log risk against log n; ∞ stands for a factor above that between the largest and the
-        smallest size, or for a risk that does not fall.
-    smallest, largest : float
-        Training sizes measured.
-    warnings : tuple of str
-    """
-
-    task: str
-    reached: tuple[Reached, ...]
-    mean: Interval
-    shared_mean: Interval
-    halving: Interval
-    smallest: float
-    largest: float
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def spanned(self) -> float:
-        """The largest training size over the smallest: factors above it were not looked at."""
-        return self.largest / self.smallest
-
-    @property
-    def halving_bounds(self) -> Interval:
-        """The factor as a table holds it: NaN above what was measured, between its bounds."""
-        if not math.isinf(self.halving.estimate):
-            return self.halving
-        return _bounds(self.halving, self.spanned, math.inf)
-
-    def halving_text(self, digits: int = 2) -> str:
-        """The factor that halves the risk, with its interval; "> 16" beyond what was measured."""
-        low, high = self.halving
-        if math.isnan(self.halving.estimate):
-            return ""
-        if math.isinf(self.halving.estimate):
-            maybe = f" (or from {low:.{digits}f})" if low < self.spanned else ""
-            return f"> {format_number(self.spanned, 3)}{maybe}"
-        if math.isnan(low):
-            return f"{self.halving.estimate:.{digits}f}"
-        top = f">{format_number(self.spanned, 3)}" if math.isinf(high) else f"{high:.{digits}f}"
-        return f"{self.halving.estimate:.{digits}f} [{low:.{digits}f}, {top}]"
-
-    def at(self, level: float) -> Reached:
-        """The training size for one of the levels."""
-        for found in self.reached:
-            if math.isclose(found.level, level):
-                return found
-        raise InputError(f"level={level!r} is none of {[r.level for r in self.reached]!r}.")
-
-
-@dataclass(frozen=True, eq=False)
-class TaskRanking(Result):
-    """Tasks by how much data they ask for.
-
-    Attributes
-    ----------
-    rows : tuple of TaskNeeds
-        From the task that asks for least data to the one that asks for most.
-    levels : tuple of float
-        Calibrated risks that sizes were found for.
-    ordered_by : float
-        The level whose training size orders the tasks: of those given, the one that most tasks
-        reach between sizes measured; of equals the one nearest 0.5.
-    unsure : tuple of (str, str)
-        All pairs that cannot be told apart, the one that asks for less data first.
-    curves : tuple of RiskCurve
-        Of scratch, in the same order.
-    level : float
-        Coverage of the intervals.
-    """
-
-    rows: tuple[TaskNeeds, ...]
-    levels: tuple[float, ...]
-    ordered_by: float
-    unsure: tuple[tuple[str, str], ...]
-    curves: tuple[RiskCurve, ...]
-    level: float
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def order(self) -> tuple[str, ...]:
-        """The tasks, from least data to most."""
-        return tuple(row.task for row in self.rows)
-
-    def row(self, task: str) -> TaskNeeds:
-        """One task."""
-        for row in self.rows:
-            if row.task == task:
-                return row
-        raise InputError(f"task={task!r} is none of {list(self.order)!r}.")
-
-    def columns(self) -> dict[str, Any]:
-        """A row for each task.
-
-        Where a size lies beyond those measured, ``n_…`` is NaN, and it lies between ``n_…_low``
-        and ``n_…_high``: from 0 to the smallest measured, or from the largest to ∞, or further in
-        as far as its interval goes. ``halving`` likewise, if it is above ``largest / smallest``.
-        All three are NaN where nothing is known.
-        """
-        found: dict[str, Any] = {"task": list(self.order)}
-        quantities = {f"n_{v:g}": [row.at(v).bounds for row in self.rows] for v in self.levels}
-        for name in ("mean", "shared_mean"):
-            quantities[name] = [getattr(row, name) for row in self.rows]
-        quantities["halving"] = [row.halving_bounds for row in self.rows]
-        for name, intervals in quantities.items():
-            found[name] = [i.estimate for i in intervals]
-            found[f"{name}_low"] = [i.low for i in intervals]
-            found[f"{name}_high"] = [i.high for i in intervals]
-        found["smallest"] = [row.smallest for row in self.rows]
-        found["largest"] = [row.largest for row in self.rows]
-        return found
-
-    def table(self, format: str = "markdown", digits: int = 2) -> str:
-        """A row for each task, a column for each level, intervals in brackets.
-
-        Parameters
-        ----------
-        format : {"markdown", "latex", "text"}
-            Markup of the table.
-        digits : int
-            Decimals of the mean and of the factor.
-        """
-        cells: dict[str, list[str]] = {"task": list(self.order)}
-        for level in self.levels:
-            cells[f"n at {level:g}"] = [str(row.at(level)) for row in self.rows]
-        cells["mean calibrated risk"] = [_written(row.mean, digits) for row in self.rows]
-        cells["times data to halve"] = [row.halving_text(digits) for row in self.rows]
-        text = format_table(cells, format, digits)
-        return text.replace("≤", r"$\leq$").replace(">", "$>$") if format == "latex" else text
-
-    def summary(self) -> str:
-        """A few sentences."""
-        said = [f"{r.task} ({r.at(self.ordered_by)})" for r in self.rows]
-        if len(said) == 1:
-            text = f"Learned from scratch, {self.rows[0].task} reaches a calibrated risk of "
-            size = str(self.rows[0].at(self.ordered_by))
-            text += f"{self.ordered_by:g} at n {size if size[0] in '≤>' else f'= {size}'}."
-        else:
-            text = f"From least to most data for a calibrated risk of {self.ordered_by:g} from "
-            text += f"scratch: {', '.join(said)}."
-        if self.unsure:
-            groups = "; ".join(map(_joined, _alike(self.order, self.unsure)))
-            text += f" Not told apart at {self.level:.0%}: {groups}."
-        known = [r for r in self.rows if not math.isnan(r.halving.estimate)]
-        halve = ", ".join(f"{r.task} {_times(r)}" for r in known)
-        return text + (f" Times the data to halve calibrated risk: {halve}." if halve else "")
-
-
-def _times(row: TaskNeeds) -> str:
-    """The factor that halves the risk in three digits, or what it is above."""
-    factor = row.halving.estimate
-    return format_number(factor, 3) if math.isfinite(factor) else f"> {format_number(row.spanned, 3)}"
-
-
-def _joined(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _alike(order: Sequence[str], unsure: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
-    """Pairs as groups of which no two are told apart; none lies within another."""
-    pairs = {frozenset(pair) for pair in unsure}
-    groups: list[tuple[str, ...]] = []
-    for k, first in enumerate(order):
-        group = [first]
-        for name in order[k + 1 :]:
-            if all(frozenset((name, other)) in pairs for other in group):
-                group.append(name)
-        groups.append(tuple(group))
-    said = {frozenset(p) for g in groups for p in combinations(g, 2)}
-    groups += [pair for pair in unsure if frozenset(pair) not in said]
-    kept = [g for g in groups if len(g) > 1]
-    return [g for g in kept if not any(set(g) < set(other) for other in kept)]
-
-
-def _written(value: Interval, digits: int) -> str:
-    def one(x: float) -> str:
-        if math.isnan(x):
-            return "?"
-        return f"{x:.{digits}f}"
-
-    if math.isnan(value.estimate):
-        return ""
-    if math.isnan(value.low):
-        return one(value.estimate)
-    return f"{one(value.estimate)} [{one(value.low)}, {one(value.high)}]"
+UNKNOWN = float("nan")
 
 
 def rank_tasks(source: Any, *, levels: Sequence[float] = LEVELS, level: float = 0.95) -> TaskRanking:
-    """Tell tasks apart by how much data training from scratch needs for them.
+    """Rank tasks by how much data training from scratch needs for them.
 
     Section 5 of the supplement of Atanov et al. 2022: the less data scratch needs, the less there
     is for pretraining to give.
@@ -319,14 +69,31 @@ def rank_tasks(source: Any, *, levels: Sequence[float] = LEVELS, level: float = 
     '≤ 100 (or up to 168)'
     """
     check_level(level)
-    wanted = _check_levels(levels)
+    try:
+        wanted = tuple(sorted({float(v) for v in levels}, reverse=True))
+    except (TypeError, ValueError):
+        raise InputError("must hold numbers, such as (0.5, 0.25).", argument="levels", value=levels) from None
+    if not wanted or not all(0 < v < 1 for v in wanted):
+        raise InputError(
+            "must lie between 0 (maximal supervision) and 1 (a blind guess).", argument="levels", value=levels
+        )
     result = source if isinstance(source, TransferResult) else measure_transfer(source, level=level)
-    cells = result._runs_of(result.tasks)
-    shared = shared_range(cells)
-    rows = [needs_of(task, wanted, shared, level) for task in cells]
-    by = _ordering(rows, wanted)
-    place = sorted(range(len(rows)), key=lambda i: _key(rows[i], by))
-    ordered = tuple(rows[i] for i in place)
+    cells = result.runs_of(result.tasks)
+    # Training sizes that scratch spans on all tasks, over which means are comparable.
+    sizes = [task.sizes(task.scratch) for task in cells]
+    ends = float(max(n[0] for n in sizes)), float(min(n[-1] for n in sizes))
+    shared = ends if ends[0] < ends[1] else None
+    rows = [_task_needs(task, wanted, shared, level) for task in cells]
+    # Order by the level that most tasks reach between sizes measured; of equals the nearest to 0.5.
+    inside = {v: sum(row.at(v).beyond is None for row in rows) for v in wanted}
+    by = max(wanted, key=lambda v: (inside[v], -abs(v - 0.5)))
+
+    def place(row: TaskNeeds) -> tuple[float, float]:
+        # Training size first; tasks beyond the sizes measured, which have 0 or ∞, by their mean risk.
+        mean = row.shared_mean if math.isfinite(row.shared_mean.estimate) else row.mean
+        return row.at(by).n.estimate, mean.estimate if math.isfinite(mean.estimate) else 0.0
+
+    ordered = tuple(sorted(rows, key=place))
     alarms = [f"{row.task}: {text}" for row in ordered for text in row.warnings]
     if len(rows) > 1 and shared is None:
         alarms.append("No training sizes are spanned by all tasks: their means are not comparable.")
@@ -334,51 +101,274 @@ def rank_tasks(source: Any, *, levels: Sequence[float] = LEVELS, level: float = 
         rows=ordered,
         levels=wanted,
         ordered_by=by,
-        unsure=tuple((a.task, b.task) for a, b in combinations(ordered, 2) if not told_apart(a.at(by), b.at(by))),
+        unsure=tuple((a.task, b.task) for a, b in combinations(ordered, 2) if not _differ(a.at(by), b.at(by))),
         curves=tuple(result.curve(row.task, result.scratch) for row in ordered),
         level=level,
         warnings=tuple(alarms),
     )
 
 
-def _check_levels(levels: Sequence[float]) -> tuple[float, ...]:
-    try:
-        found = tuple(float(v) for v in levels)
-    except (TypeError, ValueError):
-        raise InputError(f"levels={levels!r} must hold numbers, such as (0.5, 0.25).") from None
-    if not found or not all(0 < v < 1 for v in found):
-        raise InputError(f"levels={levels!r} must lie between 0 (maximal supervision) and 1 (a blind guess).")
-    return tuple(sorted(set(found), reverse=True))
+@dataclass(frozen=True, eq=False)
+class TaskRanking(Result):
+    """Tasks by how much data they need.
+
+    Attributes
+    ----------
+    rows : tuple of TaskNeeds
+        From the task that needs least data to the one that needs most.
+    levels : tuple of float
+        Calibrated risks that sizes were found for.
+    ordered_by : float
+        The level whose training size orders the tasks: of those given, the one that most tasks
+        reach between sizes measured; of equals the one nearest 0.5.
+    unsure : tuple of (str, str)
+        All pairs that do not differ significantly, the one that needs less data first.
+    curves : tuple of RiskCurve
+        Of scratch, in the same order.
+    level : float
+        Coverage of the intervals.
+    """
+
+    rows: tuple[TaskNeeds, ...]
+    levels: tuple[float, ...]
+    ordered_by: float
+    unsure: tuple[tuple[str, str], ...]
+    curves: tuple[RiskCurve, ...]
+    level: float
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The tasks, from least data to most."""
+        return tuple(row.task for row in self.rows)
+
+    def row(self, task: str) -> TaskNeeds:
+        """Return one task."""
+        for row in self.rows:
+            if row.task == task:
+                return row
+        raise InputError(f"is none of {list(self.order)!r}.", argument="task", value=task)
+
+    def columns(self) -> dict[str, Any]:
+        """Return a row for each task.
+
+        Where a size lies beyond those measured, ``n_…`` is NaN, and it lies between ``n_…_low``
+        and ``n_…_high``: from 0 to the smallest measured, or from the largest to ∞, or further in
+        as far as its interval goes. ``halving`` likewise, if it is above ``largest / smallest``.
+        All three are NaN where nothing is known.
+        """
+        found: dict[str, Any] = {"task": list(self.order)}
+        quantities = {f"n_{v:g}": [row.at(v).bounds for row in self.rows] for v in self.levels}
+        for name in ("mean", "shared_mean"):
+            quantities[name] = [getattr(row, name) for row in self.rows]
+        quantities["halving"] = [row.halving_bounds for row in self.rows]
+        for name, intervals in quantities.items():
+            found[name] = [i.estimate for i in intervals]
+            found[f"{name}_low"] = [i.low for i in intervals]
+            found[f"{name}_high"] = [i.high for i in intervals]
+        found["smallest"] = [row.smallest for row in self.rows]
+        found["largest"] = [row.largest for row in self.rows]
+        return found
+
+    def table(self, format: str = "markdown", digits: int = 2) -> str:
+        """Write a row for each task, a column for each level, intervals in brackets.
+
+        Parameters
+        ----------
+        format : {"markdown", "latex", "text"}
+            Markup of the table.
+        digits : int
+            Decimals of the mean and of the factor.
+        """
+        cells: dict[str, list[str]] = {"task": list(self.order)}
+        for level in self.levels:
+            cells[f"n at {level:g}"] = [str(row.at(level)) for row in self.rows]
+        cells["mean calibrated risk"] = [_mean_text(row.mean, digits) for row in self.rows]
+        cells["times data to halve"] = [row.halving_text(digits) for row in self.rows]
+        text = format_table(cells, format, digits)
+        return text.replace("≤", r"$\leq$").replace(">", "$>$") if format == "latex" else text
+
+    def summary(self) -> str:
+        """Summarise the result in a few sentences."""
+        said = [f"{r.task} ({r.at(self.ordered_by)})" for r in self.rows]
+        if len(said) == 1:
+            text = f"Learned from scratch, {self.rows[0].task} reaches a calibrated risk of "
+            size = str(self.rows[0].at(self.ordered_by))
+            text += f"{self.ordered_by:g} at n {size if size[0] in '≤>' else f'= {size}'}."
+        else:
+            text = f"From least to most data for a calibrated risk of {self.ordered_by:g} from "
+            text += f"scratch: {', '.join(said)}."
+        if self.unsure:
+            groups = "; ".join(f"{', '.join(g[:-1])} and {g[-1]}" for g in groups_alike(self.order, self.unsure))
+            text += f" Not told apart at {self.level:.0%}: {groups}."
+        known = [r for r in self.rows if not math.isnan(r.halving.estimate)]
+        halve = ", ".join(f"{r.task} {r.halving_factor}" for r in known)
+        return text + (f" Times the data to halve calibrated risk: {halve}." if halve else "")
 
 
-def _ordering(rows: Sequence[TaskNeeds], levels: Sequence[float]) -> float:
-    """The level that most tasks reach between sizes measured; of equals the nearest to 0.5."""
-    inside = {v: sum(row.at(v).beyond is None for row in rows) for v in levels}
-    return max(levels, key=lambda v: (inside[v], -abs(v - 0.5)))
+def groups_alike(order: Sequence[str], unsure: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
+    """Join pairs into groups in which no two differ significantly; none lies within another."""
+    pairs = {frozenset(pair) for pair in unsure}
+    groups: list[tuple[str, ...]] = []
+    for k, first in enumerate(order):
+        group = [first]
+        for name in order[k + 1 :]:
+            if all(frozenset((name, other)) in pairs for other in group):
+                group.append(name)
+        groups.append(tuple(group))
+    said = {frozenset(p) for g in groups for p in combinations(g, 2)}
+    groups += [pair for pair in unsure if frozenset(pair) not in said]
+    kept = [g for g in groups if len(g) > 1]
+    return [g for g in kept if not any(set(g) < set(other) for other in kept)]
 
 
-def _key(row: TaskNeeds, by: float) -> tuple[float, float]:
-    """Training size first; tasks beyond the sizes measured by their mean risk."""
-    mean = row.shared_mean if math.isfinite(row.shared_mean.estimate) else row.mean
-    return row.at(by).n.estimate, mean.estimate if math.isfinite(mean.estimate) else 0.0
+def _mean_text(value: Interval, digits: int) -> str:
+    write = f"{{:.{digits}f}}".format
+    if math.isnan(value.estimate):
+        return ""
+    return write(value.estimate) if math.isnan(value.low) else format_interval(value, write=write)
 
 
-# How much data one task asks for: sizes that reach a level, the mean, the factor that halves.
+@dataclass(frozen=True, eq=False)
+class TaskNeeds:
+    """Data that one task needs when it is learned from scratch.
 
-UNKNOWN = float("nan")
+    Attributes
+    ----------
+    task : str
+    reached : tuple of SizeAtLevel
+        For each level of calibrated risk, the training size that reaches it first.
+    mean : Interval
+        Mean calibrated risk over log n, over all sizes measured; NaN with one size.
+    shared_mean : Interval
+        The same over the sizes that all tasks span, which makes it comparable; NaN if none.
+    halving : Interval
+        By what factor the training set must grow for calibrated risk to halve, by a line through
+        log risk against log n; ∞ stands for a factor above that between the largest and the
+        smallest size, or for a risk that does not fall.
+    smallest, largest : float
+        Training sizes measured.
+    warnings : tuple of str
+    """
+
+    task: str
+    reached: tuple[SizeAtLevel, ...]
+    mean: Interval
+    shared_mean: Interval
+    halving: Interval
+    smallest: float
+    largest: float
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def spanned(self) -> float:
+        """Largest training size over the smallest: larger factors are beyond what was measured."""
+        return self.largest / self.smallest
+
+    @property
+    def halving_bounds(self) -> Interval:
+        """The factor as a table holds it: NaN above what was measured, between its bounds."""
+        if not math.isinf(self.halving.estimate):
+            return self.halving
+        return _between(self.halving, self.spanned, math.inf)
+
+    @property
+    def halving_factor(self) -> str:
+        """The factor that halves the risk in three digits, or a bound where it is above what was measured."""
+        factor = self.halving.estimate
+        return format_number(factor, 3) if math.isfinite(factor) else f"> {format_number(self.spanned, 3)}"
+
+    def halving_text(self, digits: int = 2) -> str:
+        """Write the factor that halves the risk, with its interval; "> 16" beyond what was measured."""
+        _, low, high = self.halving
+        if math.isnan(self.halving.estimate):
+            return ""
+        if math.isinf(self.halving.estimate):
+            maybe = f" (or from {low:.{digits}f})" if low < self.spanned else ""
+            return f"{self.halving_factor}{maybe}"
+        if math.isnan(low):
+            return f"{self.halving.estimate:.{digits}f}"
+        top = f">{format_number(self.spanned, 3)}" if math.isinf(high) else f"{high:.{digits}f}"
+        return f"{self.halving.estimate:.{digits}f} [{low:.{digits}f}, {top}]"
+
+    def at(self, level: float) -> SizeAtLevel:
+        """Return the training size for one of the levels."""
+        for found in self.reached:
+            if math.isclose(found.level, level):
+                return found
+        raise InputError(f"is none of {[r.level for r in self.reached]!r}.", argument="level", value=level)
 
 
-def _bounds(value: Interval, low: float, high: float) -> Interval:
-    """What lies between low and high, or as far as its interval goes where it has one."""
-    ends = (low, high) if math.isnan(value.low) else tuple(value)
-    return replace(value, estimate=UNKNOWN, low=ends[0], high=ends[1])
+@dataclass(frozen=True)
+class SizeAtLevel:
+    """Training size at which a calibrated risk comes down to a level.
+
+    Attributes
+    ----------
+    level : float
+        Of calibrated risk.
+    n : Interval
+        0 (∞) stands for a size below the smallest (above the largest) that was measured.
+    beyond : {"below", "above"}, optional
+        Side of the sizes measured on which the level lies, if it does not lie between them.
+    smallest, largest : float
+        Sizes measured.
+    """
+
+    level: float
+    n: Interval
+    beyond: str | None
+    smallest: float
+    largest: float
+
+    @property
+    def bounds(self) -> Interval:
+        """The size as a table holds it: NaN beyond the sizes measured, between its bounds."""
+        if self.beyond == "below":
+            return _between(self.n, 0.0, self.smallest)
+        return self.n if self.beyond is None else _between(self.n, self.largest, math.inf)
+
+    def __str__(self) -> str:
+        _, low, high = self.n
+        if self.beyond == "below":
+            return f"≤ {format_number(self.smallest)}" + self._maybe("up to", high, self.smallest)
+        if self.beyond == "above":
+            return f"> {format_number(self.largest)}" + self._maybe("from", low, self.largest)
+        if math.isnan(low):
+            return format_size(self.n.estimate)
+        ends = ["<" * (low == 0) + self._size(low), ">" * math.isinf(high) + self._size(high)]
+        return f"{format_size(self.n.estimate)} [{', '.join(ends)}]"
+
+    def _maybe(self, word: str, end: float, size: float) -> str:
+        """Say how far between the sizes measured the level may lie nevertheless."""
+        return "" if math.isnan(end) or end == size else f" (or {word} {self._size(end)})"
+
+    def _size(self, n: float) -> str:
+        if n == 0:
+            return format_number(self.smallest)
+        return format_number(self.largest) if math.isinf(n) else format_size(n)
 
 
-def needs_of(task: Task, levels: Sequence[float], shared: tuple[float, float] | None, level: float) -> TaskNeeds:
-    """What the curve of scratch says about a task."""
+def _between(value: Interval, low: float, high: float) -> Interval:
+    """Return an unknown number between two bounds, or within its interval where it has one."""
+    ends = (low, high) if math.isnan(value.low) else (value.low, value.high)
+    return Interval(UNKNOWN, *ends, value.level, value.kind)
+
+
+def _task_needs(task: TaskRuns, levels: Sequence[float], shared: tuple[float, float] | None, level: float) -> TaskNeeds:
+    """Measure on the curve of scratch how much data a task needs."""
     n = task.sizes(task.scratch)
     risks = [task.calibrated(task.scratch, size) for size in n]
     reached = tuple(_reached(n, risks, wanted, level) for wanted in levels)
+    alarms = []
+    if len(n) < 2:
+        alarms.append(f"one training size, n = {format_number(n[0])}: nothing is known of its curve.")
+    if any(math.isnan(r.error.std) for r in risks):
+        alarms.append("no size was run twice, so that there are no intervals: add seeds.")
+    for at in reached:
+        after = [r.value > at.level for size, r in zip(n, risks, strict=True) if size > at.n.estimate]
+        if at.beyond != "above" and any(after):
+            alarms.append(f"calibrated risk comes back above {at.level:g} after n = {at}.")
     return TaskNeeds(
         task=task.name,
         reached=reached,
@@ -387,19 +377,12 @@ def needs_of(task: Task, levels: Sequence[float], shared: tuple[float, float] | 
         halving=_halving(n, risks, level),
         smallest=float(n[0]),
         largest=float(n[-1]),
-        warnings=_alarms(n, risks, reached),
+        warnings=tuple(alarms),
     )
 
 
-def shared_range(tasks: Sequence[Task]) -> tuple[float, float] | None:
-    """The training sizes that scratch spans on all tasks, if there are any."""
-    sizes = [task.sizes(task.scratch) for task in tasks]
-    low, high = max(n[0] for n in sizes), min(n[-1] for n in sizes)
-    return (float(low), float(high)) if low < high else None
-
-
-def told_apart(a: Reached, b: Reached) -> bool:
-    """Whether two sizes differ for sure, judged on the scale of log n."""
+def _differ(a: SizeAtLevel, b: SizeAtLevel) -> bool:
+    """Tell whether two sizes differ significantly, on the scale of log n."""
     if a.n.high < b.n.low or b.n.high < a.n.low:
         return True
     if a.beyond or b.beyond or any(map(math.isnan, (*a.n, *b.n))):
@@ -410,10 +393,10 @@ def told_apart(a: Reached, b: Reached) -> bool:
     return bool(low > 0 or high < 0)
 
 
-def _combined(weights: FloatArray, parts: Sequence[Estimate]) -> Estimate:
-    """Σ weight × estimate, with what its parts share counted once."""
+def _combined(weights: FloatArray, parts: Sequence[TaskEstimate]) -> TaskEstimate:
+    """Compute Σ weight × estimate, with what its parts share counted once."""
     used = [(w, p) for w, p in zip(weights, parts, strict=True) if w != 0]
-    return Estimate(
+    return TaskEstimate(
         value=float(sum(w * p.value for w, p in used)),
         influence=np.sum([w * p.influence for w, p in used], axis=0),
         blind=float(sum(w * p.blind for w, p in used)),
@@ -423,13 +406,14 @@ def _combined(weights: FloatArray, parts: Sequence[Estimate]) -> Estimate:
 
 
 def _shares(n: FloatArray, x: FloatArray) -> FloatArray:
-    """What each size counts in the risk interpolated at x, shape (len(x), sizes)."""
+    """Return the weight of each size in the risk interpolated at x, shape (len(x), sizes)."""
     return np.stack([np.interp(np.log(x), np.log(n), unit) for unit in np.eye(len(n))], axis=1)
 
 
-def _reached(n: FloatArray, risks: Sequence[Estimate], wanted: float, level: float) -> Reached:
+def _reached(n: FloatArray, risks: Sequence[TaskEstimate], wanted: float, level: float) -> SizeAtLevel:
+    """Find the size at which the risk, a line in log n between sizes, first comes down to a level."""
     value = np.array([r.value for r in risks])
-    value[np.abs(value - wanted) < 1e-12] = wanted  # what arithmetic leaves of a level itself
+    value[np.abs(value - wanted) < 1e-12] = wanted  # equal but for rounding
     log_n = first_crossing(np.log(n), value - wanted)
     first = value[0] <= wanted
     estimate = 0.0 if first else float(np.exp(log_n)) if math.isfinite(log_n) else math.inf
@@ -438,11 +422,8 @@ def _reached(n: FloatArray, risks: Sequence[Estimate], wanted: float, level: flo
     def evaluate(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         found = [_combined(w, risks) for w in _shares(n, x)]
         spans = [e.error.interval(e.value - wanted, level) for e in found]
-        return (
-            np.array([s.estimate for s in spans]),
-            np.array([s.low for s in spans]),
-            np.array([s.high for s in spans]),
-        )
+        estimates, lows, highs = np.array([[*span] for span in spans]).T
+        return estimates, lows, highs
 
     if any(math.isnan(r.error.std) for r in risks):
         low, high = UNKNOWN, UNKNOWN
@@ -450,10 +431,11 @@ def _reached(n: FloatArray, risks: Sequence[Estimate], wanted: float, level: flo
         low, high = crossing_interval(evaluate, n)
         low = float(n[-1]) if math.isinf(low) else low
         high = float(n[0]) if high == 0 else high
-    return Reached(wanted, Interval(estimate, low, high, level), beyond, float(n[0]), float(n[-1]))
+    return SizeAtLevel(wanted, Interval(estimate, low, high, level), beyond, float(n[0]), float(n[-1]))
 
 
-def _mean(n: FloatArray, risks: Sequence[Estimate], span: tuple[float, float] | None, level: float) -> Interval:
+def _mean(n: FloatArray, risks: Sequence[TaskEstimate], span: tuple[float, float] | None, level: float) -> Interval:
+    """Average the risk over log n between two sizes, by trapezoids."""
     if span is None or len(n) < 2:
         return Interval(UNKNOWN, UNKNOWN, UNKNOWN, level)
     x = np.unique([*span, *n[(n > span[0]) & (n < span[1])]])
@@ -463,9 +445,10 @@ def _mean(n: FloatArray, risks: Sequence[Estimate], span: tuple[float, float] | 
     return found.error.interval(found.value, level)
 
 
-def _halving(n: FloatArray, risks: Sequence[Estimate], level: float) -> Interval:
-    """2 to the power of −1/slope, of a line through log calibrated risk against log n."""
-    used = [i for i, r in enumerate(risks) if _positive(r)]
+def _halving(n: FloatArray, risks: Sequence[TaskEstimate], level: float) -> Interval:
+    """Return the factor 2^(−1/slope) that halves the risk, for a line through log calibrated risk against log n."""
+    # Only risks two standard errors above maximal supervision have a logarithm that means something.
+    used = [i for i, r in enumerate(risks) if r.value > (0.0 if math.isnan(r.error.std) else 2 * r.error.std)]
     if len(used) < 2:
         return Interval(UNKNOWN, UNKNOWN, UNKNOWN, level)
     log_n = np.log(n[used])
@@ -478,27 +461,9 @@ def _halving(n: FloatArray, risks: Sequence[Estimate], level: float) -> Interval
     return Interval(_factor(slope, most), low, _factor(span.high, most), level)
 
 
-def _positive(risk: Estimate) -> bool:
-    """Whether its logarithm means something: two standard errors above maximal supervision."""
-    return risk.value > (0.0 if math.isnan(risk.error.std) else 2 * risk.error.std)
-
-
 def _factor(slope: float, most: float) -> float:
-    """What halves the risk; nothing is known of factors beyond the one that was measured."""
+    """Return the factor that halves the risk, infinite beyond the sizes that were measured."""
     if math.isnan(slope):
         return UNKNOWN
     found = float(2.0 ** min(-1.0 / slope, 1000.0)) if slope < 0 else math.inf
-    return found if found <= most * (1 + 1e-9) else math.inf
-
-
-def _alarms(n: FloatArray, risks: Sequence[Estimate], reached: Sequence[Reached]) -> tuple[str, ...]:
-    found = []
-    if len(n) < 2:
-        found.append(f"one training size, n = {format_number(n[0])}: nothing is known of its curve.")
-    if any(math.isnan(r.error.std) for r in risks):
-        found.append("no size was run twice, so that there are no intervals: add seeds.")
-    for at in reached:
-        after = [r.value > at.level for size, r in zip(n, risks, strict=True) if size > at.n.estimate]
-        if at.beyond != "above" and any(after):
-            found.append(f"calibrated risk comes back above {at.level:g} after n = {at}.")
-    return tuple(found)
+    return found if found <= most * (1 + 1e-9) else math.inf  # equal but for rounding is not beyond

@@ -1,4 +1,4 @@
-"""On how many test examples a method beats training from scratch."""
+"""Shares of test examples on which a method beats training from scratch."""
 
 from __future__ import annotations
 
@@ -16,15 +16,26 @@ from scipy.special import expit, logit, stdtrit
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance, excluded_level
 from curvewise.stats.tests import holm
-from curvewise.text import format_number
+from curvewise.text import either, format_number
 from curvewise.transfer.gains import GainEnd, gain_end
+from curvewise.transfer.runs import MANY
 from curvewise.types.predictions import BLOCK_BYTES, Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
+# Losses of runs × examples, in memory or to be read in blocks.
+Losses: TypeAlias = "Predictions | FloatArray"
+
+# More runs than this on a tenth as many examples are probably a transposed array.
+MANY_RUNS = 50
+
+# From a block of runs and the first one's index to twice their wins, and the number of ties.
+Against: TypeAlias = Callable[[NDArray[Any], int], tuple[NDArray[Any], int]]
 NAMES = ("the method", "scratch")
+# With fewer groups (or examples) an interval is only approximate.
 FEW_UNITS = 10
-"""With fewer groups (or examples) an interval is a rough one."""
+# With fewer runs (or examples, or groups) their variance may come out far too small by chance.
+FEW = 5
 
 
 def win_rate(
@@ -36,7 +47,7 @@ def win_rate(
     names: tuple[str, str] = NAMES,
     level: float = 0.95,
 ) -> WinRate:
-    """The share of test examples on which a method has a lower loss than scratch.
+    """Measure the share of test examples on which a method has a lower loss than scratch.
 
     With several runs it is averaged over all pairs of a run of the method and one of scratch, and
     the interval is for other test examples *and* other runs. With one run of each it is for these
@@ -58,7 +69,7 @@ def win_rate(
         Compare run r of the method only with run r of scratch: for runs that share their training
         subset or seed, whose losses go up and down together.
     names : tuple of str
-        What to call the method, and what it is compared with.
+        Names of the method, and of what it is compared with.
     level : float
         Coverage of the interval.
 
@@ -66,8 +77,8 @@ def win_rate(
     -----
     The variance is that of a mean over examples, runs of the method and runs of scratch, all of
     them sampled; the interval is Student's on the scale of log odds, with fewer than five runs of a
-    side on that of an angle. Two runs say little of how much others vary: the interval is wide for
-    that, and a narrower one holds the truth too seldom where only one side varies. Simulated with
+    side on that of an angle. Two runs say little about how much others vary: the interval is wide for
+    that, and a narrower one would hold the truth too seldom where only one side varies. Simulated with
     known truth (``benchmarks/transfer_wins.py``; 50 to 2000 examples), 95% intervals hold it in 98
     to 100% of cases with two runs of each, 93 to 100% with three, 92 to 100% with five or ten,
     least where the rate is near 1 and runs vary much; 94 to 99% where one side does not vary. Where
@@ -86,7 +97,7 @@ def win_rate(
     0.620 better
     """
     if len(names) != 2 or isinstance(names, str):
-        raise InputError(f"names={names!r} must be two: of the method, and of scratch.")
+        raise InputError("must be two: of the method, and of scratch.", argument="names", value=names)
     found = _measured(losses, scratch_losses, groups, paired, level, (names[0], names[1]))
     for text in found.warnings:
         python_warnings.warn(text, CurvewiseWarning, stacklevel=2)
@@ -96,7 +107,7 @@ def win_rate(
 def win_rates(
     by_n: Mapping[float, tuple[Any, Any]], *, groups: ArrayLike | None = None, paired: bool = False, level: float = 0.95
 ) -> WinRates:
-    """Win rates at several training sizes, and from which size there is nothing to be told.
+    """Measure win rates at several training sizes, and from which size they are no longer significant.
 
     Parameters
     ----------
@@ -129,8 +140,8 @@ def win_rates(
             raise InputError(f"At n = {format_number(float(size))}: {failure}") from None
     sizes = np.array(order, dtype=np.float64)
     ends = np.array([[r.rate.estimate, r.rate.low, r.rate.high] for r in rates]) - 0.5
-    said = tuple(dict.fromkeys(text for r in rates for text in r.warnings))
-    for text in said:
+    alarms = tuple(dict.fromkeys(text for r in rates for text in r.warnings))
+    for text in alarms:
         python_warnings.warn(text, CurvewiseWarning, stacklevel=2)
     return WinRates(
         n=sizes,
@@ -138,7 +149,7 @@ def win_rates(
         adjusted=holm(np.array([r.pvalue for r in rates])),
         end=gain_end(sizes, *ends.T),
         level=level,
-        warnings=said,
+        warnings=alarms,
     )
 
 
@@ -151,82 +162,84 @@ def _measured(
     names: tuple[str, str] = NAMES,
 ) -> WinRate:
     check_level(level)
-    own, other = as_losses(losses, "losses"), as_losses(scratch_losses, "scratch_losses")
-    check_pair(own, other, ("losses", "scratch_losses"))
-    units = as_units(groups, own, other)
-    runs, rivals = shape_of(own)[0], shape_of(other)[0]
-    if paired and runs != rivals:
+    called = ("losses", "scratch_losses") if names == NAMES else names
+    own, other = _as_losses(losses, called[0]), _as_losses(scratch_losses, called[1])
+    _check_pair(own, other, called)
+    units = _as_units(groups, own, other)
+    if paired and own.shape[0] != other.shape[0]:
         raise InputError(
-            f"paired=True, but losses has {runs} runs and scratch_losses has {rivals}: pairs need as many of each."
+            f"{called[0]} has {own.shape[0]} runs and {called[1]} has {other.shape[0]}: pairs need as many of each.",
+            argument="paired",
+            value=True,
         )
-    own, other, failed = _finished(own, other, paired, names)
-    runs, rivals = shape_of(own)[0], shape_of(other)[0]
-    sides = [count_pairs(own, other, units)] if paired else [count_all(own, other, units), count_all(other, own, units)]
-    spread = spread_of(sides, units)
+    # Predictions hold no failed runs; in an array one that failed is NaN on every example.
+    kept = [np.ones(x.shape[0], bool) if isinstance(x, Predictions) else ~np.isnan(x[:, 0]) for x in (own, other)]
+    alarms = [
+        f"Left out, since failed (NaN on every example): {int((~there).sum())} of {len(there)} runs"
+        f" of {name}{', and the runs that go with them' if paired else ''}."
+        for name, there in zip(names, kept, strict=True)
+        if not there.all()
+    ]
+    if paired:
+        kept = [kept[0] & kept[1]] * 2
+        if not kept[0].any():
+            raise InputError("in every pair of runs one has failed (NaN).", argument="paired", value=True)
+    own, other = (_select(x, keep) for x, keep in zip((own, other), kept, strict=True))
+    counts = (
+        [_count_pairs(own, other, units)] if paired else [_count_all(own, other, units), _count_all(other, own, units)]
+    )
+    spread = _spread_of(counts, units)
     return WinRate(
         rate=spread.interval(level),
         pvalue=spread.pvalue(),
-        ties=sides[0].ties,
-        by_run=sides[0].by_run,
-        runs=runs,
-        scratch_runs=rivals,
-        examples=shape_of(own)[1],
+        ties=counts[0].ties,
+        by_run=counts[0].by_run,
+        runs=own.shape[0],
+        scratch_runs=other.shape[0],
+        examples=own.shape[1],
         groups=None if units.codes is None else len(units.sizes),
         paired=paired,
         examples_std=float(np.sqrt(spread.examples)),
         runs_std=float(np.sqrt(spread.runs)),
         level=level,
-        warnings=(*failed, *_warnings(own, other, units, names)),
+        warnings=(*alarms, *_warnings(own, other, units, names)),
         names=names,
     )
 
 
-def _finished(
-    own: Losses, other: Losses, paired: bool, names: tuple[str, str]
-) -> tuple[Losses, Losses, tuple[str, ...]]:
-    """The runs that did not fail, and what to say of those that did."""
-    keep = finished(own), finished(other)
-    said = tuple(
-        f"Left out, since failed (NaN on every example): {int((~there).sum())} of {len(there)} runs"
-        f" of {name}{', and the runs that go with them' if paired else ''}."
-        for name, there in zip(names, keep, strict=True)
-        if not there.all()
-    )
-    if paired:
-        keep = (keep[0] & keep[1],) * 2
-        if not keep[0].any():
-            raise InputError("paired=True, but in every pair of runs one has failed (NaN).")
-    return without(own, keep[0]), without(other, keep[1]), said
+def _select(losses: Losses, keep: NDArray[np.bool_]) -> Losses:
+    """Return the runs to be kept; no copy where these are all."""
+    if keep.all():
+        return losses
+    return losses.subset(runs=np.flatnonzero(keep)) if isinstance(losses, Predictions) else losses[keep]
 
 
-def _warnings(own: Losses, other: Losses, units: Units, names: tuple[str, str]) -> tuple[str, ...]:
-    runs = zip(names, (shape_of(own)[0], shape_of(other)[0]), strict=True)
-    single = [name for name, count in runs if count == 1]
+def _warnings(own: Losses, other: Losses, units: SampledUnits, names: tuple[str, str]) -> tuple[str, ...]:
+    sides = ((names[0], own), (names[1], other))
+    single = [name for name, losses in sides if losses.shape[0] == 1]
     found = []
     if len(single) == 2:
         found.append(
-            "One run of each was compared: the interval is for these two networks on other"
-            " examples. What another seed would change is not in it; train three or more of each."
+            "One run of each was compared: the interval is for these two networks on other examples. What another seed "
+            "would change is not in it; train three or more of each."
         )
     elif single:
         found.append(
             f"There is one run of {single[0]}: it is taken to vary between runs as much as the other side does."
         )
-    for name, losses in zip(names, (own, other), strict=True):
-        if repeats_a_run(losses):
+    for name, losses in sides:
+        digests = {hashlib.sha256(row.tobytes()).digest() for _, rows in _blocks(losses) for row in rows}
+        if len(digests) < losses.shape[0]:
             found.append(f"Two runs of {name} have the same losses on every example: was a run given twice?")
     if len(units.sizes) < FEW_UNITS:
         word = "examples" if units.codes is None else "groups of examples"
-        found.append(f"There are only {len(units.sizes)} {word}: the interval is a rough one.")
+        found.append(f"There are only {len(units.sizes)} {word}: the interval is only approximate.")
     return tuple(found)
-
-
-# What comparing a method with scratch example by example gives.
 
 
 @dataclass(frozen=True, eq=False)
 class WinRate(Result):
-    """The share of test examples on which a method has a lower loss than scratch.
+    """Share of test examples on which a method has a lower loss than scratch.
 
     Attributes
     ----------
@@ -241,7 +254,7 @@ class WinRate(Result):
     by_run : ndarray, shape (runs,)
         The share of each run of the method, averaged over the runs of scratch.
     runs, scratch_runs, examples : int
-        What was compared.
+        Numbers of runs and examples compared.
     groups : int, optional
         Groups of examples that belong together, where there are any.
     paired : bool
@@ -272,36 +285,34 @@ class WinRate(Result):
 
     @property
     def verdict(self) -> str:
-        """Whether it is "better" or "worse" than scratch, or "undecided"."""
+        """Significance against scratch: "better", "worse" or "undecided"."""
         if self.rate.low > 0.5:
             return "better"
         return "worse" if self.rate.high < 0.5 else "undecided"
 
     def columns(self) -> dict[str, Any]:
-        """One row."""
+        """Return one row."""
         return _columns([self])
 
     def summary(self) -> str:
-        """A few sentences."""
-        p, low, high = (f"{100 * v:.1f}%" for v in (self.rate.estimate, *self.rate))
+        """Summarise the result in a few sentences."""
+        p, low, high = (f"{100 * v:.1f}%" for v in self.rate)
+        who = "The method" if self.names[0] == NAMES[0] else self.names[0]
         grouped = "" if self.groups is None else f" in {self.groups:,} groups"
-        text = (
-            f"{_first_up(self.names[0])} has a lower loss than {self.names[1]} on {p} of"
-            f" {self.examples:,} test examples{grouped}"
-            f" ({self.level:.0%} interval {low} to {high}; p = {format_number(self.pvalue, 2)} against"
-            f" one half): {self._said_verdict()}."
-        )
-        if self.ties > 0:
-            text += f" {100 * self.ties:.1f}% are ties, which count half."
-        return " ".join([text, *(f"Beware: {w}" for w in self.warnings)])
-
-    def _said_verdict(self) -> str:
-        said = {
+        verdicts = {
             "better": f"more often than not it beats {self.names[1]}",
             "worse": f"more often than not {self.names[1]} beats it",
             "undecided": f"it cannot be told from {self.names[1]}",
         }
-        return said[self.verdict]
+        text = (
+            f"{who} has a lower loss than {self.names[1]} on {p} of"
+            f" {self.examples:,} test examples{grouped}"
+            f" ({self.level:.0%} interval {low} to {high}; p = {format_number(self.pvalue, 2)} against"
+            f" one half): {verdicts[self.verdict]}."
+        )
+        if self.ties > 0:
+            text += f" {100 * self.ties:.1f}% are ties, which count half."
+        return text
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,7 +328,7 @@ class WinRates(Result):
     adjusted : ndarray, shape (sizes,)
         P-values by Holm's rule, all sizes together.
     end : GainEnd
-        From which size the rate is no longer told from ½.
+        Training size from which the rate no longer differs significantly from ½.
     level : float
         Coverage of each interval by itself.
     """
@@ -330,31 +341,26 @@ class WinRates(Result):
     warnings: tuple[str, ...] = ()
 
     def at(self, n: float) -> WinRate:
-        """The win rate at one of the sizes."""
+        """Return the win rate at one of the sizes."""
         found = np.flatnonzero(self.n == n)
         if not len(found):
             there = ", ".join(format_number(v) for v in self.n.tolist())
-            raise InputError(f"n={n!r} is none of the sizes: {there}.")
+            raise InputError(f"is none of the sizes: {there}.", argument="n", value=n)
         return self.rates[int(found[0])]
 
     def columns(self) -> dict[str, Any]:
-        """A row for each size."""
+        """Return a row for each size."""
         return {"n": self.n, **_columns(self.rates), "adjusted": self.adjusted}
 
     def summary(self) -> str:
-        """A few sentences."""
+        """Summarise the result in a few sentences."""
         parts = [
             f"{100 * r.rate.estimate:.1f}% [{100 * r.rate.low:.1f}, {100 * r.rate.high:.1f}] at n ="
             f" {format_number(size)}"
             for size, r in zip(self.n.tolist(), self.rates, strict=True)
         ]
         text = "The method has the lower loss on " + ", ".join(parts) + " of the test examples. "
-        return " ".join([text + self.end.text, *(f"Beware: {w}" for w in self.warnings)])
-
-
-def _first_up(name: str) -> str:
-    """The beginning of a sentence; names of people's own stay as they are."""
-    return "The method" if name == "the method" else name
+        return text + self.end.text
 
 
 def _columns(rates: Sequence[WinRate]) -> dict[str, Any]:
@@ -370,34 +376,22 @@ def _columns(rates: Sequence[WinRate]) -> dict[str, Any]:
     }
 
 
-# Who has the lower loss on each example: counted over pairs of runs, a block at a time.
-
-Losses: TypeAlias = "Predictions | FloatArray"
-"""Losses of runs × examples, in memory or to be read in blocks."""
-
-MANY_RUNS = 50
-"""Of few examples, so many runs look like examples."""
-
-Against: TypeAlias = Callable[[NDArray[Any], int], tuple[NDArray[Any], int]]
-"""From a block of runs and the first one's index to twice their wins, and the number of ties."""
-
-
 @dataclass(frozen=True, eq=False)
-class Units:
-    """What was sampled: examples, or groups of them. ``codes`` is None if each is its own."""
+class SampledUnits:
+    """Units that were sampled: examples, or groups of them. ``codes`` is None if each is its own."""
 
     sizes: FloatArray
     codes: NDArray[np.intp] | None = None
 
     def totals(self, rows: NDArray[Any]) -> FloatArray:
-        """Sums of each row over every unit."""
+        """Sum each row over every unit."""
         if self.codes is None:
             return rows.astype(np.float64)
         return np.array([np.bincount(self.codes, row, len(self.sizes)) for row in rows])
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class WinCounts:
     """Wins of the runs of one side, averaged over the runs of the other.
 
     Attributes
@@ -418,14 +412,18 @@ class Side:
     ties: float
 
 
-def as_losses(given: Any, argument: str) -> Losses:
-    """Losses as runs × examples, or an error that names the argument."""
+def _as_losses(given: Any, argument: str) -> Losses:
+    """Return losses as runs × examples, or raise an error that names the argument."""
     if isinstance(given, Predictions):
         return given
     try:
         found = as_floats(given, argument)
     except InputError as failure:
-        if not _ragged(given):
+        try:
+            lengths = {len(row) for row in given}
+        except TypeError:
+            lengths = set()
+        if len(lengths) < 2:
             raise
         raise InputError(
             f"{argument} has runs of unequal numbers of examples: every run must be measured on the same test examples."
@@ -449,31 +447,9 @@ def as_losses(given: Any, argument: str) -> Losses:
     return found
 
 
-def finished(losses: Losses) -> NDArray[np.bool_]:
-    """Which runs have losses: one that failed has NaN on every example."""
-    if isinstance(losses, Predictions):
-        return np.ones(shape_of(losses)[0], dtype=np.bool_)
-    return ~np.isnan(losses[:, 0])
-
-
-def without(losses: Losses, keep: NDArray[np.bool_]) -> Losses:
-    """The runs to be kept; no copy where these are all."""
-    if keep.all():
-        return losses
-    if isinstance(losses, Predictions):
-        return losses.subset(runs=np.flatnonzero(keep))
-    return losses[keep]
-
-
-def shape_of(losses: Losses) -> tuple[int, int]:
-    """Runs and examples."""
-    runs, examples = losses.shape
-    return int(runs), int(examples)
-
-
-def check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None:
-    """Both must be measured on the same examples, in the same kind of loss."""
-    (one, n), (two, m) = shape_of(losses), shape_of(scratch)
+def _check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None:
+    """Raise unless both are measured on the same examples, in the same kind of loss."""
+    (one, n), (two, m) = losses.shape, scratch.shape
     if n != m:
         turned = " They look transposed: rows are runs." if one == two and one > 1 else ""
         raise InputError(
@@ -484,7 +460,7 @@ def check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None:
     if arrays and min(one, two) >= max(MANY_RUNS, 10 * n):
         raise InputError(
             f"{names[0]} has {one:,} runs on {n:,} examples: are they transposed? Rows are runs and"
-            " columns are examples; turn the arrays over, or pass Predictions if it is so."
+            f" columns are examples; turn the arrays over{either(', or pass Predictions if it is so', '')}."
         )
     if n < 2:
         raise InputError(f"{names[0]} has one example: a share of examples needs two or more.")
@@ -498,32 +474,40 @@ def check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None:
             raise InputError(f"{names[0]} and {names[1]} have different {word}: are they one test?")
 
 
-def as_units(groups: ArrayLike | None, losses: Losses, scratch: Losses) -> Units:
-    """The groups given, or those that the predictions know of, or every example by itself."""
-    examples = shape_of(losses)[1]
+def _as_units(groups: ArrayLike | None, losses: Losses, scratch: Losses) -> SampledUnits:
+    """Return the groups given, or those of the predictions, or every example by itself."""
     for source in (losses, scratch):
         if groups is None and isinstance(source, Predictions):
             groups = source.groups
     if groups is None:
-        return Units(np.ones(examples))
+        return SampledUnits(np.ones(losses.shape[1]))
+    codes = group_codes(groups, losses.shape[1])
+    if codes.max() == 0:
+        raise InputError("groups puts all examples into one: nothing can be said about others.")
+    return SampledUnits(np.bincount(codes).astype(np.float64), codes)
+
+
+def group_codes(groups: ArrayLike, examples: int) -> NDArray[np.intp]:
+    """Number the groups that examples belong to; every example must have one."""
     found = np.asarray(groups)
     if found.shape != (examples,):
-        raise InputError(f"groups has shape {found.shape}; there are {examples:,} examples.")
+        raise InputError(
+            f"groups has shape {found.shape} for {examples:,} examples: say for each example that is measured which "
+            "group it belongs to."
+        )
     missing = sum(g is None or g != g for g in found.tolist())
     if missing:
         raise InputError(
-            f"groups has no value (NaN or None) for {missing} of {examples:,} examples: give each a"
-            " group, its own if it is alone."
+            f"groups has no value (NaN or None) for {missing} of {examples:,} examples: give each a group, its own if "
+            "it is alone."
         )
-    names, codes = np.unique(found.astype(np.str_) if found.dtype.kind == "O" else found, return_inverse=True)
-    if len(names) < 2:
-        raise InputError("groups puts all examples into one: nothing can be said of others.")
-    return Units(np.bincount(codes).astype(np.float64), codes.reshape(-1))
+    names = found.astype(np.str_) if found.dtype.kind == "O" else found
+    codes: NDArray[np.intp] = np.unique(names, return_inverse=True)[1].reshape(-1)
+    return codes
 
 
-def count_all(own: Losses, other: Losses, units: Units) -> Side:
-    """Wins of the runs of ``own`` against every run of ``other``."""
-    rivals = shape_of(other)[0]
+def _count_all(own: Losses, other: Losses, units: SampledUnits) -> WinCounts:
+    """Count wins of the runs of ``own`` against every run of ``other``."""
 
     def against(block: NDArray[Any], start: int) -> tuple[NDArray[Any], int]:
         twice, ties = np.zeros(block.shape, dtype=np.int32), 0
@@ -534,27 +518,22 @@ def count_all(own: Losses, other: Losses, units: Units) -> Side:
                 ties += int(np.count_nonzero(won == 1))
         return twice, ties
 
-    return _counted(own, units, against, rivals)
+    return _count(own, units, against, other.shape[0])
 
 
-def count_pairs(own: Losses, other: Losses, units: Units) -> Side:
-    """Wins of each run of ``own`` against the run of ``other`` that goes with it."""
+def _count_pairs(own: Losses, other: Losses, units: SampledUnits) -> WinCounts:
+    """Count wins of each run of ``own`` against the run of ``other`` that goes with it."""
 
     def against(block: NDArray[Any], start: int) -> tuple[NDArray[Any], int]:
-        won = _twice_won(block, _rows(other, slice(start, start + len(block))))
+        rows = slice(start, start + len(block))
+        won = _twice_won(block, other.errors_of(rows) if isinstance(other, Predictions) else other[rows])
         return won, int(np.count_nonzero(won == 1))
 
-    return _counted(own, units, against, 1)
+    return _count(own, units, against, 1)
 
 
-def repeats_a_run(losses: Losses) -> bool:
-    """Whether two runs are the same on every example."""
-    seen = {hashlib.sha256(row.tobytes()).digest() for _, rows in _blocks(losses) for row in rows}
-    return len(seen) < shape_of(losses)[0]
-
-
-def _counted(own: Losses, units: Units, against: Against, rivals: int) -> Side:
-    runs, examples = shape_of(own)
+def _count(own: Losses, units: SampledUnits, against: Against, rivals: int) -> WinCounts:
+    runs, examples = own.shape
     by_run, by_unit = np.zeros(runs), np.zeros(len(units.sizes))
     squares, ties = 0.0, 0
     for start, block in _blocks(own):
@@ -564,11 +543,11 @@ def _counted(own: Losses, units: Units, against: Against, rivals: int) -> Side:
         by_unit += totals.sum(axis=0) / runs
         squares += float(np.vdot(totals, totals))
         ties += tied
-    return Side(by_run, by_unit, squares, ties / (runs * rivals * examples))
+    return WinCounts(by_run, by_unit, squares, ties / (runs * rivals * examples))
 
 
 def _twice_won(block: NDArray[Any], rival: NDArray[Any]) -> NDArray[np.int8]:
-    """2 where the loss is lower, 1 where it is the same, 0 where it is higher."""
+    """Return 2 where the loss is lower, 1 where it is the same, 0 where it is higher: whole numbers add up exactly."""
     won: NDArray[np.int8] = np.add(block < rival, block <= rival, dtype=np.int8)
     return won
 
@@ -582,27 +561,9 @@ def _blocks(losses: Losses) -> Iterator[tuple[int, NDArray[Any]]]:
         yield start, losses[start : start + step]
 
 
-def _rows(losses: Losses, rows: slice) -> NDArray[Any]:
-    return losses.errors_of(rows) if isinstance(losses, Predictions) else losses[rows]
-
-
-def _ragged(given: Any) -> bool:
-    """Whether these are rows of unequal lengths."""
-    try:
-        return len({len(row) for row in given}) > 1
-    except TypeError:
-        return False
-
-
-# How far a share of wins may be off: examples and runs both counted as sampled.
-
-FEW = 5
-"""With fewer runs (or examples, or groups) their variance may come out far too small by chance."""
-
-
 @dataclass(frozen=True, eq=False)
-class Spread:
-    """Variance of a share of wins, and what it is made of.
+class WinSpread:
+    """Variance of a share of wins, with its parts: examples and runs both count as sampled.
 
     Attributes
     ----------
@@ -628,7 +589,7 @@ class Spread:
     units: int
 
     def interval(self, level: float) -> Interval:
-        """The rates that are not ruled out.
+        """Return the rates that are not excluded.
 
         Student's interval on the scale of log odds, or of the angle whose squared sine is the rate
         where a variance rests on few values: quantiles are then so large that on the former nearly
@@ -641,7 +602,11 @@ class Spread:
         low, high = p * (1 - unseen), p + (1 - p) * unseen
         if 0 < p < 1:
             half = self._quantile(1 - tail) * math.sqrt(self.variance)
-            ends = _by_angle(p, half) if self._few else _by_log_odds(p, half)
+            if self._few:  # φ = arcsin √p has variance var(p) / 4p(1 − p)
+                angle, away = math.asin(math.sqrt(p)), half / math.sqrt(4 * p * (1 - p))
+                ends = [math.sin(end) ** 2 for end in (max(0.0, angle - away), min(0.5 * math.pi, angle + away))]
+            else:  # the log odds have variance var(p) / (p(1 − p))²
+                ends = [float(expit(logit(p) + away)) for away in (-half / (p * (1 - p)), half / (p * (1 - p)))]
             low, high = min(low, ends[0]), max(high, ends[1])
         return Interval(p, low, high, level)
 
@@ -651,7 +616,7 @@ class Spread:
         return bool(self.degrees.min() + 1 < FEW)
 
     def pvalue(self) -> float:
-        """Against ½, two-sided: below 1 − level just where the interval leaves ½ out."""
+        """Return the two-sided p-value against ½: below 1 − level just where the interval excludes ½."""
 
         def ends(level: float) -> tuple[float, float]:
             found = self.interval(level)
@@ -660,7 +625,7 @@ class Spread:
         return 1.0 - excluded_level(ends, 0.5)
 
     def _quantile(self, chance: float) -> float:
-        """Student's, with Satterthwaite's degrees of freedom.
+        """Return Student's quantile, with Satterthwaite's degrees of freedom.
 
         Where one of the variances rests on few values the half-widths that each would have alone
         are added in squares, since Satterthwaite's degrees are then too many.
@@ -671,22 +636,11 @@ class Spread:
         if self._few:
             return math.sqrt(float(self.parts @ stdtrit(self.degrees, chance) ** 2) / total)
         degrees = self.variance**2 / float((self.parts**2 / self.degrees).sum())
-        return float(stdtrit(min(degrees, 1e9), chance))
+        return float(stdtrit(min(degrees, MANY), chance))
 
 
-def _by_log_odds(rate: float, half: float) -> tuple[float, float]:
-    away = half / (rate * (1 - rate))
-    return float(expit(logit(rate) - away)), float(expit(logit(rate) + away))
-
-
-def _by_angle(rate: float, half: float) -> tuple[float, float]:
-    angle, away = math.asin(math.sqrt(rate)), half / math.sqrt(4 * rate * (1 - rate))
-    ends = max(0.0, angle - away), min(0.5 * math.pi, angle + away)
-    return math.sin(ends[0]) ** 2, math.sin(ends[1]) ** 2
-
-
-def spread_of(sides: Sequence[Side], units: Units) -> Spread:
-    """What is known from one side (pairs of runs), or from both.
+def _spread_of(sides: Sequence[WinCounts], units: SampledUnits) -> WinSpread:
+    """Estimate the variance of a share of wins from one side (pairs of runs), or from both.
 
     Means over examples and over the runs of a side vary by what belongs to each alone, and by how
     these runs answer these examples. The latter is in both and is taken out once.
@@ -705,7 +659,7 @@ def spread_of(sides: Sequence[Side], units: Units) -> Spread:
         runs += times * max(0.0, own - noise)
         parts.append(times * own)
         degrees.append(len(side.by_run) - 1)
-    return Spread(
+    return WinSpread(
         rate=p,
         variance=max(total, *parts) if known else total,
         parts=np.array(parts),
@@ -716,8 +670,8 @@ def spread_of(sides: Sequence[Side], units: Units) -> Spread:
     )
 
 
-def _run_variance(side: Side, units: Units) -> tuple[float, float]:
-    """Variance of the mean over runs, and how much of it is answers to these very examples."""
+def _run_variance(side: WinCounts, units: SampledUnits) -> tuple[float, float]:
+    """Return the variance of the mean over runs, and the part of it that is due to these examples."""
     runs, n = len(side.by_run), float(units.sizes.sum())
     between = float(np.var(side.by_run, ddof=1))
     apart = (side.squares - runs * float(side.by_unit @ side.by_unit)) / (runs - 1) / n**2

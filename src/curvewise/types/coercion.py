@@ -1,9 +1,9 @@
-"""Arrays as predictions: what they are is read off, and asked for where that leaves a doubt."""
+"""Arrays as predictions: their meaning is read off the values, and asked for where that leaves a doubt."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
+from curvewise.text import Message, arg, format_path
 from curvewise.types.predictions import AXES, CLASS_AXES, AnyArray, Predictions, check_labelled, check_labels
 
 
@@ -24,7 +25,7 @@ def as_predictions(
     argument: str = "predictions",
     directed: bool = False,
 ) -> Predictions:
-    """Arrays as :class:`Predictions`; what cannot be told from the shape is asked for.
+    """Make :class:`Predictions` of an array; axes that the shape does not tell apart are asked for.
 
     Parameters
     ----------
@@ -36,11 +37,11 @@ def as_predictions(
     kind : str, optional
         One of :data:`KINDS`; needed where the values do not say it.
     axes : sequence of str, optional
-        What each axis is, such as ("examples", "runs"); needed where the shape does not say it.
+        Meaning of each axis, such as ("examples", "runs"); needed where the shape does not say it.
     groups : array_like, optional
         Which examples belong together.
     argument : str
-        What to call it in messages.
+        Its name in messages.
     directed : bool
         Refuse values of which nothing says whether a high one is good. Otherwise 0/1 values are
         read as errors and other numbers as losses, and :attr:`Predictions.assumed` says so.
@@ -58,8 +59,8 @@ def as_predictions(
     kind = kind or _kind_of(values, truth, axes, argument)
     if len(values.shape) == 3 and axes is None and kind != "probabilities":
         raise InputError(
-            f"{argument} has three axes: say what they are, axes=('runs', 'examples', 'repeats') or"
-            " axes=('runs', 'examples', 'classes')."
+            f"{argument} has three axes: say what they are, {arg('axes', ('runs', 'examples', 'repeats'))} or "
+            f"{arg('axes', ('runs', 'examples', 'classes'))}."
         )
     if axes is None:
         _check_order(values.shape, truth, argument)
@@ -73,23 +74,150 @@ def as_predictions(
     return _directed(made, directed, argument)
 
 
+@dataclass(frozen=True, eq=False)
+class RawPredictions:
+    """Values out of a file or a store, with what came with them, not yet checked against each other.
+
+    Attributes
+    ----------
+    values : array
+        As read.
+    source : str
+        Its name in messages.
+    kind : str, optional
+        One of :data:`KINDS` where names say it.
+    axes : tuple of str, optional
+        Where the form of the source says them.
+    labels, groups, run_ids, example_ids : ndarray, optional
+        Held by the source beside the values.
+    packed : int, optional
+        The number of examples, where ``values`` are bits.
+    predicted : bool
+        Whether the values were called predictions, which mean nothing without labels.
+    arranged : bool
+        Whether the user's ``axes`` were used in reading already.
+    ordered : bool
+        Whether examples have one order in all runs, so that labels may be given by position.
+    notes : tuple of str
+        How names were interpreted.
+    """
+
+    values: Any
+    source: str
+    kind: str | None = None
+    axes: tuple[str, ...] | None = None
+    labels: AnyArray | None = None
+    groups: AnyArray | None = None
+    run_ids: AnyArray | None = None
+    example_ids: AnyArray | None = None
+    packed: int | None = None
+    predicted: bool = False
+    arranged: bool = False
+    ordered: bool = True
+    notes: tuple[str, ...] = ()
+
+    def checked(
+        self,
+        *,
+        labels: AnyArray | None = None,
+        kind: str | None = None,
+        axes: Sequence[str] | None = None,
+        groups: AnyArray | None = None,
+    ) -> Predictions:
+        """Make predictions; what the user gives must not contradict what the source holds."""
+        for name, given in (("labels", labels), ("groups", groups)):
+            if given is not None and not self.ordered:
+                raise InputError(
+                    f"{arg(name)} is in the order of the examples, and runs in {self.source} list them in different "
+                    f"orders: put {name} in a column of it."
+                )
+        truth = agreed("labels", self.labels, labels, self.source)
+        members = agreed("groups", self.groups, groups, self.source)
+        kind = kind or self.kind
+        if kind is None and self.predicted and truth is None:
+            raise InputError(
+                f"{self.source} holds predictions and no labels: pass {arg('labels')}, an array or a file with the "
+                f"true class of each example; or, if these are no classes, {arg('kind', 'errors')} or "
+                f"{arg('kind', 'correct')} for 0 and 1, {arg('kind', 'losses')} or {arg('kind', 'scores')} for numbers."
+            )
+        if self.packed is not None:
+            made = self._unpackable(kind, truth, members)
+        else:
+            made = as_predictions(
+                self.values, truth, kind=kind, axes=self._axes(axes, kind), groups=members, argument=self.source
+            )
+        assumed = {
+            "errors": f"0 and 1 taken as errors: pass {arg('kind', 'correct')} if 1 means right",
+            "losses": f"numbers taken as losses: pass {arg('kind', 'scores')} if high ones are good",
+        }
+        notes = [note for note in (*self.notes, Message(assumed[made.kind]) if made.assumed else "") if note]
+        ids: Any = {"run_ids": _printable(self.run_ids), "example_ids": _printable(self.example_ids)}
+        return replace(made, notes=tuple(notes), **ids)
+
+    def _axes(self, axes: Sequence[str] | None, kind: str | None) -> tuple[str, ...] | None:
+        known = self.axes
+        if known is not None and axes is None and len(known) < len(self.values.shape):
+            return (*known, "classes") if kind == "probabilities" else None
+        if self.arranged:
+            return known
+        if known is None or axes is None or tuple(axes[: len(known)]) == known:
+            return known if axes is None else tuple(axes)
+        raise InputError(
+            f"{arg('axes', tuple(axes))}: {self.source} has {' × '.join(known)} by its form; leave {arg('axes')} out, "
+            "or begin with these."
+        )
+
+    def _unpackable(self, kind: str | None, labels: AnyArray | None, groups: AnyArray | None) -> Predictions:
+        """Keep errors or hits as bits; labels and groups are coded as for any others."""
+        if labels is not None:
+            labels = np.asarray(labels)
+            labels = labels.astype(np.int64) if labels.dtype.kind in "iu" else _codes(labels)[1]
+        return Predictions(
+            self.values,
+            kind or "errors",
+            labels=labels,
+            groups=None if groups is None else _codes(np.asarray(groups))[1],
+            packed=self.packed,
+            assumed=kind is None,
+        )
+
+
+def agreed(name: str, there: AnyArray | None, given: AnyArray | None, source: str) -> AnyArray | None:
+    """Return what two places say of the examples, which must be the same if both do."""
+    if there is None or given is None:
+        return there if given is None else given
+    if np.shape(there) == np.shape(given) and bool(np.all(np.asarray(there) == np.asarray(given))):
+        return there
+    raise InputError(
+        f"{arg(name)} differs from the {name} that {source} brings along: leave {arg(name)} out, or leave those out "
+        f"with {arg('columns', {name[:-1]: None})}."
+    )
+
+
+def _printable(ids: AnyArray | None) -> AnyArray | None:
+    """Make names printable: characters that could move a cursor are written out."""
+    if ids is None or ids.dtype.kind not in "US":
+        return ids
+    return np.array([format_path(str(word)) for word in ids.tolist()], dtype=np.str_)
+
+
 def _directed(given: Predictions, directed: bool, argument: str) -> Predictions:
     """Refuse values that two readings would rank in opposite orders."""
     if not (directed and given.assumed):
         return given
     if given.kind == "errors":
         raise InputError(
-            f"{argument} holds 0 and 1, and nothing says whether 1 means wrong or right: pass"
-            " kind='errors' or kind='correct'; for predicted classes pass labels=."
+            f"{argument} holds 0 and 1, and nothing says whether 1 means wrong or right: pass {arg('kind', 'errors')} "
+            f"or {arg('kind', 'correct')}; for predicted classes pass {arg('labels')}."
         )
     raise InputError(
-        f"{argument} holds numbers, and nothing says whether low or high ones are better: pass"
-        " kind='losses' or kind='scores'."
+        f"{argument} holds numbers, and nothing says whether low or high ones are better: pass {arg('kind', 'losses')} "
+        f"or {arg('kind', 'scores')}."
     )
 
 
 def asked_of(given: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options for arrays among Predictions, which know their axes and, unless assumed, their kind.
+    """Keep the options that Predictions need: these know their axes and, unless assumed, their kind.
 
     For analyses of several sets of runs, some of which may be arrays.
     """
@@ -109,7 +237,7 @@ def _amended(
     if kind == given.kind:
         given, kind = replace(given, assumed=False), None
     if kind is not None or axes is not None:
-        raise InputError("predictions already knows its kind and axes: leave kind= and axes= out.")
+        raise InputError(f"predictions already knows its kind and axes: leave {arg('kind')} and {arg('axes')} out.")
     if labels is not None:
         truth = np.asarray(as_unmasked(labels, "labels"))
         check_labels(truth, given.shape)
@@ -126,7 +254,7 @@ def _amended(
 
 
 def as_unmasked(values: Any, argument: str) -> Any:
-    """An array, unless some of it is masked."""
+    """Return an array; refuse one that is masked in part."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InputError(f"{argument} is a masked array: pass only what you mean to be counted.")
     try:
@@ -137,43 +265,14 @@ def as_unmasked(values: Any, argument: str) -> Any:
         ) from None
 
 
-def same_names(words: Sequence[str], where: str) -> list[str]:
-    """Strip names of blanks around them, refusing ``"a"`` beside ``"a "``.
-
-    >>> same_names(["a ", "b"], "column 'learner'")
-    ['a', 'b']
-    """
-    stripped = {word: word.strip() for word in dict.fromkeys(words)}
-    first: dict[str, str] = {}
-    for word, name in stripped.items():
-        if first.setdefault(name, word) != word:
-            raise InputError(
-                f"{where} has {first[name]!r:.60} and {word!r:.60}, which differ only in blanks: "
-                "write the name in one way if they are one, or in two ways if they are not."
-            )
-    return [stripped[word] for word in words]
-
-
-def distinct_names(words: Sequence[str], where: str) -> list[str]:
-    """As :func:`same_names`, for names of which no two may be the same.
-
-    >>> distinct_names(["a ", "b"], "names")
-    ['a', 'b']
-    """
-    names = same_names(words, where)
-    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
-        raise InputError(f"{where} has {twice[0]!r:.60} twice: give each a name of its own.")
-    return names
-
-
 def _as_source(predictions: Any, argument: str) -> Any:
     as_unmasked(predictions, argument)
     if isinstance(predictions, str | PathLike):
-        raise InputError(f"{argument}={str(predictions)!r} is a name, not predictions: pass load_predictions(name).")
+        raise InputError(f"{arg(argument, str(predictions))} is a name, not predictions: pass load_predictions(name).")
     if hasattr(predictions, "columns"):
         raise InputError(
-            f"{argument} is a table: pass load_predictions(table), which finds runs, examples and"
-            " values by the names of its columns, or table.to_numpy() for runs × examples."
+            f"{argument} is a table: pass load_predictions(table), which finds runs, examples and values by the names "
+            "of its columns, or table.to_numpy() for runs × examples."
         )
     lazy = all(hasattr(predictions, name) for name in ("shape", "dtype", "__getitem__"))
     values = predictions if lazy else as_unmasked(predictions, argument)
@@ -181,16 +280,15 @@ def _as_source(predictions: Any, argument: str) -> Any:
         values = np.asarray(values)  # a torch tensor has its own dtypes
     if len(values.shape) not in (2, 3) or 0 in values.shape:
         raise InputError(
-            f"{argument} has shape {tuple(values.shape)}; it must be runs × examples"
-            " (× repeats or classes), none of them empty. One score per run says less: it is"
-            " enough to compare trainings on one test set."
+            f"{argument} has shape {tuple(values.shape)}; it must be runs × examples (× repeats or classes), none of "
+            "them empty. One score per run says less: it is enough to compare trainings on one test set."
         )
     if values.dtype.kind == "O":
         values = _plain(np.asarray(values), argument)
     if values.dtype.kind not in "biufUS":
         raise InputError(
-            f"{argument} has dtype {values.dtype}, which holds no predictions: save classes as "
-            "whole numbers, probabilities or logits as float32."
+            f"{argument} has dtype {values.dtype}, which holds no predictions: save classes as whole numbers, "
+            "probabilities or logits as float32."
         )
     return values
 
@@ -200,8 +298,8 @@ def _arranged(values: Any, axes: tuple[str, ...], argument: str) -> Any:
     order = next((k for k in known if sorted(k) == sorted(axes)), None)
     if order is None or len(axes) != len(values.shape):
         raise InputError(
-            f"axes={axes!r} does not name the {len(values.shape)} axes of {argument}: use 'runs',"
-            " 'examples' and, for a third, 'repeats' or 'classes'."
+            f"{arg('axes', axes)} does not name the {len(values.shape)} axes of {argument}: use 'runs', 'examples' "
+            "and, for a third, 'repeats' or 'classes'."
         )
     if axes == order:
         return values
@@ -217,37 +315,35 @@ def _kind_of(values: Any, labels: AnyArray | None, axes: Sequence[str] | None, a
             return "labels"
         if first.dtype.kind == "f" and (first != np.round(first)).any():
             raise InputError(
-                f"{argument} holds numbers that are no classes, and there are labels: pass"
-                " kind='losses' or kind='scores', or kind='probabilities' with an axis for the"
-                " classes."
+                f"{argument} holds numbers that are no classes, and there are labels: pass {arg('kind', 'losses')} or "
+                f"{arg('kind', 'scores')}, or {arg('kind', 'probabilities')} with an axis for the classes."
             )
         if len(np.unique(labels)) > 2 and _all_flags(values):
             raise InputError(
-                f"{argument} holds only 0 and 1, and labels has {len(np.unique(labels))} classes:"
-                " pass kind='correct' if 1 means right, kind='errors' if it means wrong, or"
-                " kind='labels' if these are predicted classes."
+                f"{argument} holds only 0 and 1, and labels has {len(np.unique(labels))} classes: pass "
+                f"{arg('kind', 'correct')} if 1 means right, {arg('kind', 'errors')} if it means wrong, or "
+                f"{arg('kind', 'labels')} if these are predicted classes."
             )
         if first.dtype == bool and labels.dtype != bool:
             raise InputError(
-                f"{argument} holds booleans, and labels does not: pass kind='correct' if True means"
-                " right, kind='errors' if it means wrong, or kind='labels' if these are predicted"
-                " classes."
+                f"{argument} holds booleans, and labels does not: pass {arg('kind', 'correct')} if True means right, "
+                f"{arg('kind', 'errors')} if it means wrong, or {arg('kind', 'labels')} if these are predicted classes."
             )
         return "labels"
     if first.dtype.kind in "USO":
-        raise InputError(f"{argument} holds names of classes: pass labels= with the true ones.")
+        raise InputError(f"{argument} holds names of classes: pass {arg('labels')} with the true ones.")
     if _all_flags(values):
         return "errors"
     if first.dtype.kind == "f":
         return "losses"
     raise InputError(
-        f"{argument} holds whole numbers other than 0 and 1: pass labels= if these are predicted"
-        " classes, kind='losses' or kind='scores' for others."
+        f"{argument} holds whole numbers other than 0 and 1: pass {arg('labels')} if these are predicted classes, "
+        f"{arg('kind', 'losses')} or {arg('kind', 'scores')} for others."
     )
 
 
 def _all_flags(values: Any) -> bool:
-    """Whether there is nothing but 0 and 1, or False and True."""
+    """Return whether there is nothing but 0 and 1, or False and True."""
     if values.dtype.kind in "US":
         return False
     blocks = (np.asarray(values[i : i + 64]) for i in range(0, values.shape[0], 64))
@@ -255,32 +351,30 @@ def _all_flags(values: Any) -> bool:
 
 
 def _check_order(shape: tuple[int, ...], labels: AnyArray | None, argument: str) -> None:
-    """Runs come first. Where the shape leaves a doubt, ask."""
+    """Check that runs come first; ask where the shape leaves a doubt."""
     rows, columns = shape[:2]
     if labels is not None and rows == columns == len(labels):
         raise InputError(
-            f"{argument} has as many rows as columns ({rows:,}), so that runs and examples cannot"
-            " be told apart: pass axes=('runs', 'examples') or axes=('examples', 'runs')."
+            f"{argument} has as many rows as columns ({rows:,}), so that runs and examples cannot be told apart: pass "
+            f"{arg('axes', ('runs', 'examples'))} or {arg('axes', ('examples', 'runs'))}."
         )
     if labels is None and rows >= columns:
         wide = f"{columns:,} column" + ("" if columns == 1 else "s")
         raise InputError(
-            f"{argument} has {rows:,} rows and {wide}. Rows are runs, and there would"
-            " be at least as many as examples: pass axes=('runs', 'examples') if that is so, or"
-            " axes=('examples', 'runs')."
+            f"{argument} has {rows:,} rows and {wide}. Rows are runs, and there would be at least as many as examples: "
+            f"pass {arg('axes', ('runs', 'examples'))} if that is so, or {arg('axes', ('examples', 'runs'))}."
         )
 
 
 def _coded(
     values: Any, labels: AnyArray, kind: str, argument: str
 ) -> tuple[Any, NDArray[np.int64], tuple[Any, ...] | None]:
-    """Classes as 0, 1, …; names and negative numbers are replaced by their place in order."""
+    """Number classes 0, 1, …; names and negative numbers are replaced by their place in order."""
     if kind == "probabilities":
         if len(values.shape) != 3:
             raise InputError(
-                f"{argument} of kind 'probabilities' needs an axis for the classes. Of one"
-                " probability for two classes make np.stack([1 - p, p], axis=2), or predicted"
-                " classes, (p > 0.5).astype(int)."
+                f"{argument} of kind 'probabilities' needs an axis for the classes. Of one probability for two classes "
+                "make np.stack([1 - p, p], axis=2), or predicted classes, (p > 0.5).astype(int)."
             )
         truth = _whole(labels, "labels")
         if truth.max() >= values.shape[2]:
@@ -311,7 +405,7 @@ def _smallest(values: Any) -> float:
 
 
 def _members(groups: ArrayLike) -> NDArray[np.int64]:
-    """Groups as codes."""
+    """Number the groups."""
     values = _plain(np.asarray(as_unmasked(groups, "groups")), "groups")
     return _codes(_known(values, "groups"))[1]
 
@@ -323,7 +417,7 @@ def _known(values: AnyArray, argument: str) -> AnyArray:
 
 
 def _plain(values: AnyArray, argument: str) -> AnyArray:
-    """Objects as numbers if none is text, else as text; nothing may be missing."""
+    """Make numbers of objects if none is text, else text; nothing may be missing."""
     if values.dtype.kind != "O":
         return values
     held = values.ravel().tolist()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.text import format_number
+from curvewise.text import arg, format_number
 from curvewise.types.results import data_frame
 from curvewise.types.units import FloatArray, Unit
 
@@ -31,13 +31,13 @@ class Measurements:
     error : ndarray of float, shape (rows,)
         Errors, losses or scores in ``unit``; accuracies were turned into errors when read.
     unit : Unit
-        What the values mean.
+        Of the values.
     runs, variance : ndarray of float, shape (rows,), optional
         When a row is already a mean: over how many runs, and their variance (ddof 1).
     labels : dict of str to ndarray
         Further coordinates as they came: fold, seed, split, metric, …
     notes : tuple of str
-        What was taken for what.
+        How each column was interpreted.
     """
 
     learner: NDArray[np.str_]
@@ -62,16 +62,16 @@ class Measurements:
         sizes = np.unique(self.n)
         span = f"{format_number(sizes[0])} to {format_number(sizes[-1])}" if len(sizes) else "none"
         return (
-            f"Measurements({len(self)} rows in {self.unit.name}, {len(sizes)} sizes ({span}),"
-            f" {len(self.learners)} learner(s): {names})"
+            f"Measurements({len(self)} rows in {self.unit.name}, {len(sizes)} sizes ({span}), {len(self.learners)} "
+            f"learner(s): {names})"
         )
 
     def of(self, learner: str) -> Measurements:
-        """The rows of one learner."""
+        """Select the rows of one learner."""
         keep = self.learner == learner
         if not keep.any():
             raise InputError(
-                f"learner={learner!r} is not among the measurements; there are: "
+                f"{arg('learner', learner)} is not among the measurements; there are: "
                 + ", ".join(map(repr, self.learners[:20]))
             )
         return Measurements(
@@ -87,12 +87,12 @@ class Measurements:
 
     @property
     def shared_subsets(self) -> int:
-        """How many training subsets have more than one run; 0 where folds are not told."""
+        """Number of training subsets with more than one run; 0 where folds are unknown."""
         keys = self._subsets()
         return 0 if keys is None else sum(len(rows) > 1 for rows in keys.values())
 
     def subset_means(self) -> Measurements:
-        """One row per learner, size and fold: the mean over the seeds trained on that subset.
+        """Average the seeds trained on one subset: a row per learner, size and fold.
 
         Runs on one subset are not independent of each other, and an interval that takes them so is
         too narrow. Failed runs (NaN) are left out of their mean; a subset all of whose runs failed
@@ -120,7 +120,7 @@ class Measurements:
         )
 
     def _subsets(self) -> dict[tuple[Any, ...], list[int]] | None:
-        """Rows of each learner, size and fold."""
+        """Return the rows of each learner, size and fold."""
         if "fold" not in self.labels:
             return None
         found: dict[tuple[Any, ...], list[int]] = {}
@@ -130,7 +130,7 @@ class Measurements:
         return found
 
     def frame(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame."""
+        """Return the rows as a pandas DataFrame."""
         whole = bool((self.n == np.round(self.n)).all() and (self.n < 2**53).all())
         sizes = self.n.astype(np.int64) if whole else self.n
         columns: dict[str, Any] = {"learner": self.learner, "n": sizes, **self.labels}

@@ -1,4 +1,4 @@
-"""What many runs said of each test example: the input of the variance lens."""
+"""Predictions of many runs for each test example: the input of the variance lens."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.text import arg
 
 KINDS = ("labels", "errors", "correct", "losses", "scores", "probabilities")
 """Predicted classes, 0/1 errors, 0/1 hits, losses (lower is better) and scores (higher is better)
@@ -25,7 +26,7 @@ CLASS_AXES = ("runs", "examples", "classes")
 AnyArray: TypeAlias = NDArray[Any]
 
 
-class Source(Protocol):
+class PredictionSource(Protocol):
     """Anything array-like that can be read a slice of runs at a time: a memory map, say."""
 
     @property
@@ -34,23 +35,23 @@ class Source(Protocol):
 
     @property
     def dtype(self) -> Any:
-        """What an entry is, as numpy says it."""
+        """Type of an entry, as numpy has it."""
 
     def __getitem__(self, rows: slice, /) -> Any:
-        """Some of the runs."""
+        """Read some of the runs."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions:
-    """What R runs of a training predicted for n test examples.
+    """Predictions of R runs of a training for n test examples.
 
     Attributes
     ----------
-    values : array or Source
+    values : array or PredictionSource
         Runs × examples, or runs × examples × repeats for several samples of each; for
         ``kind="probabilities"`` runs × examples × classes.
     kind : {"labels", "errors", "correct", "losses", "scores", "probabilities"}
-        What a value is: a predicted class; 1 for an error; 1 for a right answer; a number that
+        Meaning of a value: a predicted class; 1 for an error; 1 for a right answer; a number that
         should be low; a number that should be high, such as a pass rate. Probabilities (or logits)
         count as the class of the highest.
     labels : ndarray of int, shape (examples,), optional
@@ -60,7 +61,7 @@ class Predictions:
     groups : ndarray of int, shape (examples,), optional
         Which examples belong together: questions on one passage, frames of one video.
     run_ids, example_ids : ndarray, optional
-        What runs and examples are called.
+        Names of runs and examples.
     packed : int, optional
         The number of examples, where ``values`` are 0/1 errors or hits as bits:
         ``np.packbits(errors, axis=1)``.
@@ -68,7 +69,7 @@ class Predictions:
         Whether ``kind`` was assumed: 0/1 values read as errors, or numbers read as losses, though
         nothing says that lower is better. Comparisons refuse these.
     notes : tuple of str
-        What was taken for what.
+        How names were interpreted.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class Predictions:
     [[0, 0, 1], [0, 0, 0]]
     """
 
-    values: Source
+    values: PredictionSource
     kind: str
     labels: NDArray[np.int64] | None = None
     classes: tuple[Any, ...] | None = None
@@ -92,11 +93,12 @@ class Predictions:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise InputError(f"kind={self.kind!r} is not known: use one of {', '.join(map(repr, KINDS))}.")
+            raise InputError(f"{arg('kind', self.kind)} is not known: use one of {', '.join(map(repr, KINDS))}.")
         self._check_shape()
         if self.labels is None and self.kind in ("labels", "probabilities"):
             raise InputError(
-                f"kind={self.kind!r} needs labels=: the true class of each example. For 0/1 errors pass kind='errors'."
+                f"{arg('kind', self.kind)} needs {arg('labels')}: the true class of each example. For 0/1 errors pass "
+                f"{arg('kind', 'errors')}."
             )
         if self.labels is not None:
             check_labels(self.labels, self.shape)
@@ -122,26 +124,26 @@ class Predictions:
         if self.packed is None:
             return
         if self.kind not in ("errors", "correct") or self.values.dtype != np.uint8:
-            raise InputError("packed= is for bits in uint8 of kind 'errors' or 'correct'.")
+            raise InputError(f"{arg('packed')} is for bits in uint8 of kind 'errors' or 'correct'.")
         if -(-self.packed // 8) != shape[1]:
             raise InputError(
-                f"packed={self.packed} examples take {-(-self.packed // 8)} bytes a run;"
-                f" values has {shape[1]}: pack with np.packbits(errors, axis=1)."
+                f"packed={self.packed} examples take {-(-self.packed // 8)} bytes a run; values has {shape[1]}: pack "
+                "with np.packbits(errors, axis=1)."
             )
 
     @property
     def runs(self) -> int:
-        """How many runs there are."""
+        """Number of runs."""
         return int(self.values.shape[0])
 
     @property
     def examples(self) -> int:
-        """How many test examples there are."""
+        """Number of test examples."""
         return int(self.values.shape[1]) if self.packed is None else self.packed
 
     @property
     def repeats(self) -> int:
-        """How many samples each run gives of an example; 1 unless there is an axis for them."""
+        """Number of samples that each run gives of an example; 1 unless there is an axis for them."""
         plain = len(self.values.shape) == 2 or self.kind == "probabilities"
         return 1 if plain else int(self.values.shape[2])
 
@@ -157,17 +159,17 @@ class Predictions:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether higher values are better: hits and scores."""
+        """True where higher values are better: hits and scores."""
         return self.kind in ("correct", "scores")
 
     @property
     def binary(self) -> bool:
-        """Whether each run is either right or wrong on an example."""
+        """True where each run is either right or wrong on an example."""
         return self.unit == "fraction" and self.repeats == 1
 
     @property
     def has_classes(self) -> bool:
-        """Whether it is known which class a run predicted, not only whether it was right."""
+        """True where the predicted class is known, not only whether it was right."""
         return self.kind in ("labels", "probabilities")
 
     @property
@@ -195,7 +197,7 @@ class Predictions:
                 _forget(self.values, start, start + step)
 
     def error_blocks(self, repeats: bool = False) -> Iterator[tuple[int, AnyArray]]:
-        """Errors a block of runs at a time: 0/1 as uint8, losses and negated scores as floats.
+        """Yield errors a block of runs at a time: 0/1 as uint8, losses and negated scores as floats.
 
         Repeats are averaged unless ``repeats`` asks for runs × examples × repeats.
         """
@@ -208,16 +210,16 @@ class Predictions:
             yield start, errors
 
     def errors_of(self, rows: slice) -> AnyArray:
-        """Errors of some of the runs; repeats averaged."""
+        """Return errors of some of the runs; repeats averaged."""
         errors = self._errors(np.asarray(self.values[rows]), rows.start or 0)
         return errors.mean(axis=2) if errors.ndim == 3 else errors
 
     def errors(self) -> AnyArray:
-        """The whole matrix of errors, runs × examples; repeats averaged."""
+        """Return the whole matrix of errors, runs × examples; repeats averaged."""
         return np.concatenate([block for _, block in self.error_blocks()])
 
     def label_blocks(self) -> Iterator[tuple[int, AnyArray]]:
-        """Predicted classes a block of runs at a time: those of highest probability, if need be."""
+        """Yield predicted classes a block of runs at a time: those of highest probability, if need be."""
         if not self.has_classes:
             raise InputError(f"predictions are {self.kind}; this needs predicted labels or probabilities.")
         for start, block in self.blocks():
@@ -247,9 +249,9 @@ class Predictions:
         if flags.max() > 1 or (flags != block).any():
             bad = block[(block != 0) & (block != 1)][0]
             raise InputError(
-                f"predictions of kind {self.kind!r} holds {bad.item()!r}, and may hold only 0 and"
-                " 1. Pass kind='scores' for rates and other numbers that should be high,"
-                " kind='losses' for numbers that should be low, or labels= for predicted classes."
+                f"predictions of kind {self.kind!r} holds {bad.item()!r}, and may hold only 0 and 1. Pass "
+                f"{arg('kind', 'scores')} for rates and other numbers that should be high, {arg('kind', 'losses')} for "
+                f"numbers that should be low, or {arg('labels')} for predicted classes."
             )
         return flags
 
@@ -262,8 +264,8 @@ class Predictions:
         said = self._finite(block, start).astype(np.int64)
         if (said != block).any():
             raise InputError(
-                f"predictions holds {block[said != block][0]!r}, which is no class. Pass"
-                " kind='losses' for losses, or kind='probabilities' with an axis for the classes."
+                f"predictions holds {block[said != block][0]!r}, which is no class. Pass {arg('kind', 'losses')} for "
+                f"losses, or {arg('kind', 'probabilities')} with an axis for the classes."
             )
         return said
 
@@ -273,14 +275,13 @@ class Predictions:
             names = self.run_ids[bad] if self.run_ids is not None else bad
             said = ", ".join(map(str, names[:5])) + (" …" if len(bad) > 5 else "")
             raise InputError(
-                f"predictions holds NaN or infinite values in run(s) {said}: a run that"
-                " diverged? Count it as wrong on every example, or leave it out on purpose and say"
-                " so."
+                f"predictions holds NaN or infinite values in run(s) {said}: a run that diverged? Count it as wrong on "
+                "every example, or leave it out on purpose and say so."
             )
         return block
 
     def subset(self, runs: Any = None, examples: Any = None) -> Predictions:
-        """Some of the runs or examples, by index or mask, held in memory."""
+        """Select some of the runs or examples, by index or mask; they are held in memory."""
         chosen = self
         if runs is not None:
             rows = np.arange(self.runs)[runs]
@@ -319,7 +320,7 @@ def _check_length(name: str, values: AnyArray | None, length: int, of: str) -> N
 
 
 UNLABELLED = (-1, -100)
-"""What marks an example without a label, in scikit-learn and data sets, and in PyTorch."""
+"""Marks of an example without a label, in scikit-learn and data sets, and in PyTorch."""
 
 
 def check_labelled(labels: AnyArray, argument: str, remedy: str = "") -> None:
@@ -333,22 +334,21 @@ def check_labelled(labels: AnyArray, argument: str, remedy: str = "") -> None:
         return
     mark = next(mark for mark in UNLABELLED if (labels == mark).any())
     raise InputError(
-        f"{argument} holds {mark}, which usually marks an example without a label:"
-        f" {remedy or 'leave these examples out'}, or number the classes from 0."
+        f"{argument} holds {mark}, which usually marks an example without a label: "
+        f"{remedy or 'leave these examples out'}, or number the classes from 0."
     )
 
 
 def check_labels(labels: AnyArray, shape: tuple[int, int]) -> None:
-    """Labels belong to the examples, along the second axis."""
+    """Check that labels belong to the examples, along the second axis."""
     if labels.shape == (shape[1],):
         return
     if labels.shape == (shape[0],):
         raise InputError(
-            f"labels has {shape[0]:,} entries and predictions has {shape[0]:,} rows × {shape[1]:,}"
-            " columns: it looks transposed. Rows are runs: pass predictions.T, or"
-            " axes=('examples', 'runs')."
+            f"labels has {shape[0]:,} entries and predictions has {shape[0]:,} rows × {shape[1]:,} columns: it looks "
+            f"transposed. Rows are runs: pass predictions.T, or {arg('axes', ('examples', 'runs'))}."
         )
     raise InputError(
-        f"labels has shape {labels.shape}; predictions has {shape[0]:,} runs × {shape[1]:,}"
-        " examples, and needs one label for each example."
+        f"labels has shape {labels.shape}; predictions has {shape[0]:,} runs × {shape[1]:,} examples, and needs one "
+        "label for each example."
     )

@@ -1,4 +1,4 @@
-"""What comes out: intervals and the base of every result."""
+"""Intervals, and the base of every result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.tables import format_table
-from curvewise.text import format_number
+from curvewise.text import arg, brief, format_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ class Interval:
     level : float
         Nominal coverage, 0.95 unless asked otherwise.
     kind : str
-        How it was made: "confidence", "prediction" or "conditional".
+        Its meaning: "confidence", "prediction" or "conditional".
     outside : bool
         True when the estimate lies outside its own interval, which is a sign that the point
         estimate is pulled by a prior or a constraint.
@@ -47,7 +47,8 @@ class Interval:
 
     @property
     def outside(self) -> bool:
-        """Whether the estimate lies outside its own interval."""
+        """True when the estimate lies outside its own interval."""
+        # An end that was computed by another route than the estimate may miss it by rounding.
         slack = 1e-9 * (1.0 + abs(self.estimate))
         return bool(self.estimate < self.low - slack or self.estimate > self.high + slack)
 
@@ -67,34 +68,71 @@ class Interval:
         return f"{format_number(self.estimate)} [{format_number(self.low)}, {format_number(self.high)}]"
 
 
-class Result(ABC):
-    """What every analysis returns: estimates, intervals, settings, warnings in plain words.
+_HEADLINE = 5
+"""Fields in the repr of a result: as many as fit on a line."""
 
-    Subclasses are frozen dataclasses. A subclass gives :meth:`summary` and :meth:`columns`; the
-    rest follows from them.
+
+class Result(ABC):
+    """Base of every result: estimates, intervals, settings, warnings in plain words.
+
+    Subclasses are frozen dataclasses. A subclass gives :meth:`sentences` and :meth:`columns`; the rest follows.
     """
 
     warnings: tuple[str, ...]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give subclasses the one-line repr."""
+        super().__init_subclass__(**options)
+        # Set on the class itself: a dataclass writes a repr with all arrays into a class that has none of its own.
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._headline()})"
+
+    def _headline(self) -> str:
+        """Return the first few numbers, names, intervals and counts among the fields, for the one-line repr."""
+        words = []
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if f.name.startswith("_") or f.name in ("warnings", "notes"):
+                continue
+            if isinstance(value, Interval):
+                words.append(f"{f.name}={value}")
+            elif isinstance(value, float | np.floating):
+                words.append(f"{f.name}={format_number(float(value))}")
+            elif isinstance(value, bool | int | str | np.integer):
+                words.append(f"{f.name}={brief(value, 40)}")
+            elif isinstance(value, Mapping | list | tuple) and value:
+                words.append(f"{len(value)} {f.name}")
+        return ", ".join(words[:_HEADLINE])
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
         """The warnings, with those that are only found when intervals are computed."""
         return self.warnings
 
-    @abstractmethod
     def summary(self) -> str:
-        """A few sentences that can be pasted into a paper."""
+        """Return a few sentences that can be pasted into a paper, the warnings at the end."""
+        return " ".join([*filter(None, [self.sentences()]), *(f"Beware: {w}" for w in self.all_warnings)])
+
+    def sentences(self) -> str:
+        """Return the summary without its warnings, for places that show them apart; a subclass gives it."""
+        text = self.summary()  # of a class that writes its warnings into the summary itself
+        for warning in self.all_warnings:
+            text = text.replace(f" Beware: {warning}", "")
+        return text
 
     @abstractmethod
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """The main table as columns of equal length."""
+        """Return the main table as columns of equal length."""
 
     def frame(self) -> pd.DataFrame:
-        """The main table as a pandas DataFrame."""
+        """Return the main table as a pandas DataFrame."""
         return data_frame(self.columns())
 
     def to_dict(self) -> dict[str, Any]:
-        """All of the result as plain Python values, ready for ``json.dumps``."""
+        """Return all of the result as plain Python values, ready for ``json.dumps``."""
         return {
             "type": type(self).__name__,
             **_plain_fields(self),
@@ -107,7 +145,7 @@ class Result(ABC):
         return import_module("curvewise.drawing").draw(self, ax=ax, **options)  # type: ignore[no-any-return]
 
     def table(self, format: str = "markdown", digits: int = 2) -> str:
-        """The main table as text.
+        """Return the main table as text.
 
         Parameters
         ----------
@@ -122,7 +160,7 @@ class Result(ABC):
         return self.summary()
 
     def _repr_html_(self) -> str:
-        try:  # the pieces of a report, where it can be made
+        try:  # the pieces of a report need jinja2
             page: str = import_module("curvewise.report.page").html_of(self)
         except ImportError:
             notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.all_warnings)
@@ -133,7 +171,7 @@ class Result(ABC):
 
 
 def interval_columns(rows: Mapping[str, Interval]) -> dict[str, list[Any]]:
-    """Columns of a table with a row for each quantity: its estimate, low and high.
+    """Make columns of a table with a row for each quantity: its estimate, low and high.
 
     >>> interval_columns({"error": Interval(0.2, 0.1, 0.3)})
     {'quantity': ['error'], 'estimate': [0.2], 'low': [0.1], 'high': [0.3]}
@@ -149,7 +187,7 @@ def interval_columns(rows: Mapping[str, Interval]) -> dict[str, list[Any]]:
 def check_level(level: float) -> float:
     """Raise unless a level of coverage lies strictly between 0 and 1."""
     if not isinstance(level, int | float | np.number) or not 0 < level < 1:
-        raise InputError(f"level={level!r} must lie between 0 and 1, such as 0.95.")
+        raise InputError(f"{arg('level', level)} must lie between 0 and 1, such as 0.95.")
     return float(level)
 
 

@@ -1,8 +1,9 @@
-"""What a measured value means: fractions, percentages, losses, scores."""
+"""Units of measured values: fractions, percentages, losses, scores; numbers and names out of what users pass."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
+from curvewise.text import arg
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -18,7 +20,7 @@ UNITS = ("fraction", "percent", "loss", "score")
 
 @dataclass(frozen=True)
 class Unit:
-    """What a measured value means.
+    """Meaning of a measured value.
 
     Parameters
     ----------
@@ -34,11 +36,17 @@ class Unit:
 
     def __post_init__(self) -> None:
         if self.name not in UNITS:
-            raise InputError(f"unit={self.name!r} is not known: use one of {', '.join(map(repr, UNITS))}.")
+            raise InputError(f"{arg('unit', self.name)} is not known: use one of {', '.join(map(repr, UNITS))}.")
         if self.name == "loss" and self.higher_is_better:
-            raise InputError("unit='loss' with higher_is_better=True contradicts itself: use unit='score'.")
+            raise InputError(
+                f"{arg('unit', 'loss')} with {arg('higher_is_better', True)} contradicts itself: use "
+                f"{arg('unit', 'score')}."
+            )
         if self.name == "score" and not self.higher_is_better:
-            raise InputError("unit='score' needs higher_is_better=True; for a value that should fall, use unit='loss'.")
+            raise InputError(
+                f"{arg('unit', 'score')} needs {arg('higher_is_better', True)}; for a value that should fall, use "
+                f"{arg('unit', 'loss')}."
+            )
 
     @property
     def top(self) -> float:
@@ -47,12 +55,12 @@ class Unit:
 
     @property
     def bounded(self) -> bool:
-        """Whether values lie between 0 and :attr:`top`."""
+        """True where values lie between 0 and :attr:`top`."""
         return math.isfinite(self.top)
 
     @property
     def suffix(self) -> str:
-        """What to write after a number: ``"%"`` for percentages."""
+        """Text after a number: ``"%"`` for percentages."""
         return "%" if self.name == "percent" else ""
 
     @property
@@ -72,8 +80,8 @@ class Unit:
         bad = ~np.isfinite(array)
         if bad.any():
             raise InputError(
-                f"{argument} holds {int(bad.sum())} value(s) that are NaN or infinite. Drop failed "
-                "runs on purpose and say so, or give them the value of a blind guess."
+                f"{argument} holds {int(bad.sum())} value(s) that are NaN or infinite. Drop failed runs on purpose and "
+                "say so, or give them the value of a blind guess."
             )
         if self.bounded and array.size and (array.min() < 0 or array.max() > self.top):
             worst = array.min() if array.min() < 0 else array.max()
@@ -84,12 +92,12 @@ class Unit:
 
     def _remedy(self, array: FloatArray) -> str:
         if array.min() >= 0 and array.max() <= 100 and self.name == "fraction":
-            return "Pass unit='percent' if these are percentages, or unit='loss' for a loss."
-        return "Pass unit='loss', or unit='score' with higher_is_better=True."
+            return f"Pass {arg('unit', 'percent')} if these are percentages, or {arg('unit', 'loss')} for a loss."
+        return f"Pass {arg('unit', 'loss')}, or {arg('unit', 'score')} with {arg('higher_is_better', True)}."
 
 
 def as_floats(values: ArrayLike, argument: str) -> FloatArray:
-    """Numbers as a float array, or an error that names the argument."""
+    """Make a float array of numbers, or raise an error that names the argument."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise InputError(
             f"{argument} is a masked array with masked entries: pass only the runs you mean, such as {argument}[~mask]."
@@ -98,3 +106,32 @@ def as_floats(values: ArrayLike, argument: str) -> FloatArray:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{argument} must hold numbers: {error}.") from None
+
+
+def same_names(words: Sequence[str], where: str) -> list[str]:
+    """Strip names of blanks around them, refusing ``"a"`` beside ``"a "``.
+
+    >>> same_names(["a ", "b"], "column 'learner'")
+    ['a', 'b']
+    """
+    stripped = {word: word.strip() for word in dict.fromkeys(words)}
+    first: dict[str, str] = {}
+    for word, name in stripped.items():
+        if first.setdefault(name, word) != word:
+            raise InputError(
+                f"{where} has {first[name]!r:.60} and {word!r:.60}, which differ only in blanks: write the name in one "
+                "way if they are one, or in two ways if they are not."
+            )
+    return [stripped[word] for word in words]
+
+
+def distinct_names(words: Sequence[str], where: str) -> list[str]:
+    """As :func:`same_names`, for names of which no two may be the same.
+
+    >>> distinct_names(["a ", "b"], "names")
+    ['a', 'b']
+    """
+    names = same_names(words, where)
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise InputError(f"{where} has {twice[0]!r:.60} twice: give each a name of its own.")
+    return names

@@ -1,4 +1,8 @@
-"""Test accuracy over runs, beside what independent errors would make of it."""
+"""Distribution of test accuracy over runs, beside the one that independent errors would give.
+
+If the errors of a run were independent (Jordan 2023, definition 1), their number would be Poisson-binomial
+with the error rates of the examples.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +21,23 @@ from curvewise.types.coercion import as_predictions
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import Split, Totals, measure_totals, mostly_wrong, run_std, split_variance
+from curvewise.variance.anova import measure_totals, mostly_wrong, run_std, split_variance
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""
 
+SIMULATIONS = 999
+"""Samples of runs drawn to know how far from its own distribution a sample lies."""
+
+GROUP = 100
+"""Trials whose distribution is built one trial at a time, all groups side by side."""
+
+TINY = np.finfo(np.float64).tiny
+
 
 @dataclass(frozen=True, eq=False)
 class AccuracyDistribution(Result):
-    """How test accuracy is distributed over runs, and would be with independent errors.
+    """Distribution of test accuracy over runs, beside that of independent errors.
 
     Attributes
     ----------
@@ -36,9 +48,9 @@ class AccuracyDistribution(Result):
     measured_std : Interval
         Standard deviation between runs; wider where run errors have heavy tails.
     independent_std : float
-        What independent errors of the examples' own rates would give.
+        Standard deviation that independent errors of the examples' own rates would give.
     binomial_std : float
-        What n coins of the mean error would give.
+        Standard deviation that n coins of the mean error would give.
     variance_ratio : Interval
         Measured variance over that of independent errors.
     binomial_ratio : Interval
@@ -46,7 +58,7 @@ class AccuracyDistribution(Result):
     run_range : float
         Accuracy of the luckiest run minus that of the unluckiest.
     independent_range, binomial_range : Interval
-        What so many runs with independent errors, or of coins, would give: mean and limits.
+        Range that so many runs with independent errors, or of coins, would have: mean and limits.
     distance, binomial_distance : float
         Largest gap (Kolmogorov) between the measured distribution function and the predicted one.
     expected_distance : Interval
@@ -113,7 +125,6 @@ class AccuracyDistribution(Result):
                 f" deviation of {format_interval(self.measured_std, 'fraction')}; the luckiest run"
                 f" is {format_value(self.run_range, 'fraction')} above the unluckiest.",
                 *(self._compared() if self.independent_std > 0 else ()),
-                *(f"Beware: {w}" for w in self.warnings),
             ]
         )
 
@@ -143,7 +154,7 @@ def measure_accuracy_distribution(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> AccuracyDistribution:
-    """Compare the accuracy of runs with what independent errors and coins would give.
+    """Compare the accuracy of runs with those of independent errors and of coins.
 
     If the errors of a run were independent, their number would be Poisson-binomial with the error
     rates of the examples. Rates p from R runs make p(1 − p) too small by (R − 1)/R on average: the
@@ -182,41 +193,41 @@ def measure_accuracy_distribution(
         )
     given = as_predictions(given, directed=True)
     totals = measure_totals(replace(given, groups=None))
-    notes = mostly_wrong(float(totals.run.mean()), totals.unit, given)
-    return _result(totals, split_variance(totals), level, np.random.default_rng(rng), notes)
-
-
-def _result(
-    totals: Totals, split: Split, level: float, rng: np.random.Generator, notes: list[str]
-) -> AccuracyDistribution:
-    runs, n = totals.runs, totals.examples
-    error = float(totals.example.mean())
+    split, runs, n = split_variance(totals), totals.runs, totals.examples
+    error, mean = float(totals.example.mean()), 1 - float(totals.run.mean())
     wrong = np.rint(totals.run * n).astype(np.int64)
-    pmfs = [poisson_binomial_pmf(drawn_together(totals.example, runs)), binomial_pmf(n, error)]
+    pmfs = [poisson_binomial_pmf(shrunk_rates(totals.example, runs)), binomial_pmf(n, error)]
     likely = np.flatnonzero(np.maximum(*pmfs) > NOTHING)
     support = np.arange(min(likely[0], wrong.min()), max(likely[-1], wrong.max()) + 1)
     pmfs = [pmf[support] for pmf in pmfs]
     counts = np.bincount(wrong - support[0], minlength=len(support))
     ranges = [expected_range(pmf, runs, n, level) for pmf in pmfs]
-    distance = kolmogorov(counts, pmfs[0])
-    drawn = sample_distances(pmfs[0], runs, rng)
+    distance, drawn = kolmogorov(counts, pmfs[0]), sample_distances(pmfs[0], runs, np.random.default_rng(rng))
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    std = run_std(totals.run, level)
-    binomial = error * (1 - error) / n
+    std, binomial = run_std(totals.run, level), error * (1 - error) / n
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * math.sqrt(split.test_set / runs)
+    notes = mostly_wrong(float(totals.run.mean()), totals.unit, given)
+    if split.independent == 0:
+        notes.append("the runs agree on every example: there is no variance to explain.")
+    if totals.twins:
+        notes.append(f"{totals.twins} run(s) repeat another run on every example.")
+    if runs < 10:
+        notes.append(f"{runs} runs say little about a distribution.")
     return AccuracyDistribution(
         runs=runs,
         examples=n,
-        accuracy=_mean_accuracy(totals, split, level),
+        accuracy=Interval(mean, mean - half, min(1.0, mean + half), level),
         measured_std=std,
         independent_std=math.sqrt(split.independent),
         binomial_std=math.sqrt(binomial),
-        variance_ratio=_ratio(std, split.independent),
-        binomial_ratio=_inverse(_ratio(std, binomial)),
+        variance_ratio=_variance_ratio(std, split.independent),
+        binomial_ratio=_variance_ratio(std, binomial, invert=True),
         run_range=float(wrong.max() - wrong.min()) / n,
         independent_range=ranges[0],
         binomial_range=ranges[1],
         distance=distance,
         expected_distance=Interval(float(drawn.mean()), low, high, level, "prediction"),
+        # Distances tie with the one measured up to rounding, and such draws count as no nearer.
         distance_pvalue=float(1 + np.count_nonzero(drawn >= distance - 1e-12)) / (1 + len(drawn)),
         binomial_distance=kolmogorov(counts, pmfs[1]),
         independence_pvalue=split.independence_pvalue,
@@ -225,49 +236,21 @@ def _result(
         independent_pmf=pmfs[0],
         binomial_pmf=pmfs[1],
         level=level,
-        warnings=(*notes, *_warnings(totals, split)),
+        warnings=tuple(notes),
         _run_errors=totals.run,
     )
 
 
-def _mean_accuracy(totals: Totals, split: Split, level: float) -> Interval:
-    mean = 1 - float(totals.run.mean())
-    half = float(stdtrit(totals.runs - 1, (1 + level) / 2)) * math.sqrt(split.test_set / totals.runs)
-    return Interval(mean, mean - half, min(1.0, mean + half), level)
-
-
-def _ratio(std: Interval, variance: float) -> Interval:
-    if variance == 0:
+def _variance_ratio(std: Interval, variance: float, invert: bool = False) -> Interval:
+    """Return the squared standard deviation over a variance, or that variance over it."""
+    if variance == 0 or (invert and std.estimate == 0):
         return Interval(math.nan, 0.0, math.inf, std.level)
-    ends = [v**2 / variance for v in (std.estimate, std.low, std.high)]
-    return Interval(ends[0], ends[1], ends[2], std.level)
+    estimate, low, high = (v**2 / variance for v in (std.estimate, std.low, std.high))
+    return Interval(1 / estimate, 1 / high, 1 / low, std.level) if invert else Interval(estimate, low, high, std.level)
 
 
-def _inverse(ratio: Interval) -> Interval:
-    if not ratio.estimate > 0:
-        return Interval(math.nan, 0.0, math.inf, ratio.level)
-    return Interval(1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low, ratio.level)
-
-
-def _warnings(totals: Totals, split: Split) -> tuple[str, ...]:
-    notes = []
-    if split.independent == 0:
-        notes.append("the runs agree on every example: there is no variance to explain.")
-    if totals.twins:
-        notes.append(f"{totals.twins} run(s) repeat another run on every example.")
-    if totals.runs < 10:
-        notes.append(f"{totals.runs} runs say little of a distribution.")
-    return tuple(notes)
-
-
-# Numbers of errors that independent examples would give: distributions, ranges, distances.
-
-SIMULATIONS = 999
-"""Samples of runs drawn to know how far from its own distribution a sample lies."""
-
-
-def drawn_together(rates: FloatArray, runs: int) -> FloatArray:
-    """Rates nearer to their mean, so that Σ p(1 − p) is R/(R − 1) of what it was."""
+def shrunk_rates(rates: FloatArray, runs: int) -> FloatArray:
+    """Shrink rates towards their mean, so that Σ p(1 − p) becomes R/(R − 1) of its value."""
     mean = float(rates.mean())
     most = mean * (1 - mean)
     spread = float(np.mean((rates - mean) ** 2))
@@ -278,7 +261,7 @@ def drawn_together(rates: FloatArray, runs: int) -> FloatArray:
 
 
 def binomial_pmf(n: int, p: float) -> FloatArray:
-    """Probabilities of 0, 1, …, n heads."""
+    """Return the probabilities of 0, 1, …, n heads."""
     k = np.arange(n + 1)
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     pmf: FloatArray = np.exp(ways + xlogy(k, p) + xlog1py(n - k, -p))
@@ -286,13 +269,13 @@ def binomial_pmf(n: int, p: float) -> FloatArray:
 
 
 def kolmogorov(counts: NDArray[Any], pmf: FloatArray) -> float:
-    """Largest distance between the distribution functions of counts and of probabilities."""
+    """Return the largest distance between the distribution functions of counts and of probabilities."""
     measured = np.cumsum(counts) / counts.sum()
     return float(np.abs(measured - np.cumsum(pmf)).max())
 
 
 def sample_distances(pmf: FloatArray, runs: int, rng: np.random.Generator) -> FloatArray:
-    """Distances of samples from their distribution, moved to each sample's mean.
+    """Return distances of samples from their distribution, moved to each sample's mean.
 
     The rates come from the runs themselves, so that the mean of the prediction is theirs.
     """
@@ -307,7 +290,7 @@ def sample_distances(pmf: FloatArray, runs: int, rng: np.random.Generator) -> Fl
 
 
 def expected_range(pmf: FloatArray, runs: int, n: int, level: float) -> Interval:
-    """Largest minus smallest of independent draws, exactly: mean and limits, as a share of n."""
+    """Return the range of independent draws, exactly: mean and limits, as a share of n."""
     cdf = np.minimum(np.cumsum(pmf), 1.0)
     before = np.concatenate([[0.0], cdf[:-1]])
     mean = float((1 - cdf**runs - (1 - cdf) ** runs).sum())
@@ -323,14 +306,8 @@ def expected_range(pmf: FloatArray, runs: int, n: int, level: float) -> Interval
     return Interval(mean / n, limits[0], limits[1], level, "prediction")
 
 
-# Distribution of the number of successes in independent trials with unequal probabilities.
-
-GROUP = 100  # trials whose distribution is built one trial at a time, all groups side by side
-_TINY = np.finfo(np.float64).tiny
-
-
 def poisson_binomial_pmf(p: ArrayLike) -> FloatArray:
-    """Probabilities of 0, 1, ..., n successes in n independent trials.
+    """Return probabilities of 0, 1, ..., n successes in n independent trials.
 
     Only non-negative numbers are multiplied and added, so that the tails are as accurate as the
     centre, relative to their size. Below 2.2e-308 probabilities lose digits or become 0.
@@ -350,33 +327,21 @@ def poisson_binomial_pmf(p: ArrayLike) -> FloatArray:
     >>> poisson_binomial_pmf([0.5, 0.5, 1.0])
     array([0.  , 0.25, 0.5 , 0.25])
     """
-    chances = _checked(p)
+    chances = np.asarray(p, dtype=np.float64)
     sure = int(np.count_nonzero(chances == 1.0))
     open_trials = chances[(chances > 0.0) & (chances < 1.0)]
     pmf = np.zeros(len(chances) + 1)
     with np.errstate(under="ignore"):
-        pmf[sure : sure + len(open_trials) + 1] = _merged(_group_pmfs(open_trials))
+        groups = _group_pmfs(open_trials)
+        while len(groups) > 1:  # pairs of groups, pairs of pairs, …
+            left_over = groups[len(groups) // 2 * 2 :]
+            groups = [_convolve(a, b) for a, b in zip(groups[::2], groups[1::2], strict=False)] + left_over
+        pmf[sure : sure + len(open_trials) + 1] = groups[0]
     return pmf
 
 
-def _checked(p: ArrayLike) -> FloatArray:
-    try:
-        chances = np.asarray(p, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError("p must hold numbers: pass one probability per trial.") from error
-    if chances.ndim != 1 or chances.size == 0:
-        raise InputError(f"p has shape {chances.shape}: pass one probability per trial.")
-    wrong = ~((chances >= 0.0) & (chances <= 1.0))  # NaN too
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise InputError(
-            f"p[{at}]={chances[at]:g} is not a probability: pass numbers between 0 and 1 (divide percentages by 100)."
-        )
-    return chances
-
-
 def _group_pmfs(p: FloatArray) -> list[FloatArray]:
-    """Distributions of groups of trials, one trial more in every group at each step."""
+    """Return distributions of groups of trials, one trial more in every group at each step."""
     groups = max(1, -(-len(p) // GROUP))
     members = -(-len(p) // groups)
     chances = np.zeros((groups, members))  # trials that never succeed fill up the last group
@@ -392,24 +357,10 @@ def _group_pmfs(p: FloatArray) -> list[FloatArray]:
     return [row[: size + 1] for row, size in zip(pmf, sizes, strict=True)]
 
 
-def _merged(pmfs: list[FloatArray]) -> FloatArray:
-    """Distribution of the sum of independent counts, merged pairwise."""
-    while len(pmfs) > 1:
-        left_over = pmfs[len(pmfs) // 2 * 2 :]
-        pmfs = [_convolved(a, b) for a, b in zip(pmfs[::2], pmfs[1::2], strict=False)] + left_over
-    return pmfs[0]
-
-
-def _convolved(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Direct convolution of what can be told from zero: subnormal numbers are slow and inexact."""
+def _convolve(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Convolve directly the entries that differ from zero: subnormal numbers are slow and inexact."""
     total = np.zeros(len(a) + len(b) - 1)
-    (a0, a1), (b0, b1) = _span(a), _span(b)
+    (a0, a1), (b0, b1) = (np.flatnonzero(pmf >= TINY)[[0, -1]] + [0, 1] for pmf in (a, b))
     total[a0 + b0 : a1 + b1 - 1] = np.convolve(a[a0:a1], b[b0:b1])
-    total[total < _TINY] = 0.0
+    total[total < TINY] = 0.0
     return total
-
-
-def _span(pmf: FloatArray) -> tuple[int, int]:
-    """Range of the entries above zero; there is always one, because they sum to 1."""
-    above = np.flatnonzero(pmf >= _TINY)
-    return int(above[0]), int(above[-1]) + 1

@@ -1,4 +1,13 @@
-"""Test-set variance predicted from calibration, and whether the votes are calibrated at all."""
+"""Calibration of the votes of the runs, and the test-set variance that follows from it.
+
+With q the share of all runs that would say class c, class-wise calibration (Jordan 2023, definition 2)
+makes E[g(q)(1{y = c} − q)] = 0 for every g. Two choices matter here, summed over classes:
+
+- g = 1 − q: error equals disagreement (theorem 5);
+- g = q(1 − q): the mean of q_y(1 − q_y) equals that of Σ q²(1 − q), from which theorems 3 and 4 follow.
+
+Powers of q are replaced by products over different runs, so that R runs give them without bias.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +29,13 @@ from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
-    Split,
-    Test,
-    chance,
-    example_interval,
+    MeanTest,
+    SamplingUnits,
+    clipped,
+    decimals,
+    example_test,
     example_variance,
-    interval_of,
+    interval_lists,
     mean_interval,
     mean_test,
     measure_totals,
@@ -35,6 +45,25 @@ from curvewise.variance.anova import (
 from curvewise.variance.votes import Votes, count_votes
 
 BINS = 10
+
+GAP = "error_minus_disagreement"
+
+IDENTITY = "variance_minus_formula"
+
+CELLS_UP_TO = 10**8
+"""Runs × examples up to which runs are left out one by one; with more, their share is negligible."""
+
+MOST_CLASSES = 12
+"""Classes up to which every two-class task is measured: 2,047 of them."""
+
+SAMPLED = 511
+"""Tasks drawn if there are more classes."""
+
+CHUNK = 2**19
+"""Entries of the tables that are held at once."""
+
+Statistic: TypeAlias = Callable[[NDArray[Any], int, NDArray[np.bool_]], FloatArray]
+
 VERDICTS = {
     "holds": "The runs agree with class-wise calibration, and its formulas may be used here",
     "close": (
@@ -48,29 +77,6 @@ VERDICTS = {
         "These runs and examples are too few to tell whether the formulas of class-wise calibration may be used here"
     ),
 }
-
-
-@dataclass(frozen=True)
-class CalibrationCheck:
-    """One consequence of class-wise calibration, tested.
-
-    Attributes
-    ----------
-    name : str
-        What should be 0, or whose contribution to it.
-    difference : Interval
-        Its estimate.
-    statistic : float
-        Over its standard error, for which examples and runs both are sampled.
-    pvalue, adjusted : float
-        Two-sided, by itself and with Holm's correction for its family.
-    """
-
-    name: str
-    difference: Interval
-    statistic: float
-    pvalue: float
-    adjusted: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,23 +94,23 @@ class Calibration(Result):
     measured : Interval
         Standard deviation between runs of the error on this test set.
     independent_std : float
-        What it would be if examples (or groups) erred independently.
+        Standard deviation if examples (or groups) erred independently.
     distribution_variance : float
         Variance of the true error between runs, signed.
     predicted : dict of str to Interval
-        By formula, the standard deviation that the finite test set gives: "binomial"
-        err(1 − err)/n, and "two classes" err/2n or, for k > 2 classes, "calibrated" (the mean of
-        Σ q²(1 − q), over n) and "lower bound" err/(nk). With two classes Σ q²(1 − q) is what
-        the votes show whether calibrated or not: it predicts nothing.
+        By formula, the standard deviation that the finite test set gives: "binomial" err(1 − err)/n, and
+        "two_classes" err/2n or, for k > 2 classes, "calibrated" (the mean of Σ q²(1 − q), over n) and
+        "lower_bound" err/(nk). With two classes Σ q²(1 − q) holds for any votes, calibrated or not: it
+        predicts nothing.
     total : dict of str to Interval
         The same with (1 − 1/n) times the variance of true error added.
     checks : tuple of CalibrationCheck
-        What calibration makes 0: error minus disagreement, and (with three classes or more) the
+        Differences that calibration makes 0: error minus disagreement, and (with three classes or more) the
         mean variance of an example minus the formula for it.
     class_checks : tuple of CalibrationCheck
-        What each class contributes to error minus disagreement.
+        Contribution of each class to error minus disagreement.
     ratios : dict of str to Interval
-        By check: the predicted standard deviation over the one there is.
+        By check: the predicted standard deviation over the actual one.
     tolerance : float
         How far a ratio may be from 1 for the formulas to be of use.
     verdict : {"holds", "close", "fails", "undecided"}
@@ -133,30 +139,22 @@ class Calibration(Result):
 
     @property
     def usable(self) -> bool:
-        """Whether the formulas of class-wise calibration may be used here."""
+        """True if the formulas of class-wise calibration may be used here."""
         return self.verdict in ("holds", "close")
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per formula: standard deviations, without and with true variance."""
         nothing = Interval(self.independent_std, math.nan, math.nan)
-        rows = {"independent errors": nothing, **self.predicted}
-        totals = [math.nan, *(i.estimate for i in self.total.values())]
-        return {
-            "formula": ["measured", *rows],
-            "std": [self.measured.estimate, *(i.estimate for i in rows.values())],
-            "low": [self.measured.low, *(i.low for i in rows.values())],
-            "high": [self.measured.high, *(i.high for i in rows.values())],
-            "with true variance": [math.nan, *totals],
-        }
+        rows = {"measured": self.measured, "independent": nothing, **self.predicted}
+        totals = [math.nan, math.nan, *(i.estimate for i in self.total.values())]
+        return {"formula": list(rows), **interval_lists("std", rows.values()), "total_std": totals}
 
     def check_columns(self) -> Mapping[str, Sequence[Any]]:
         """One row per check, then one per class."""
         rows = [*self.checks, *self.class_checks]
         return {
             "check": [c.name for c in self.checks] + [f"class {c.name}" for c in self.class_checks],
-            "difference": [c.difference.estimate for c in rows],
-            "low": [c.difference.low for c in rows],
-            "high": [c.difference.high for c in rows],
+            **interval_lists("difference", (c.difference for c in rows)),
             "statistic": [c.statistic for c in rows],
             "pvalue": [c.pvalue for c in rows],
             "adjusted": [c.adjusted for c in rows],
@@ -169,9 +167,15 @@ class Calibration(Result):
     def summary(self) -> str:
         """Predictions, measurement and verdict in a few sentences."""
         design = f" in {self.groups:,} groups" if self.groups else ""
-        formulas = ", ".join(f"{format_value(i.estimate, 'fraction')} ({n})" for n, i in self.total.items())
+        formulas = ", ".join(
+            f"{format_value(i.estimate, 'fraction')} ({n.replace('_', ' ')})" for n, i in self.total.items()
+        )
         off = [c.name for c in self.class_checks if c.adjusted < 1 - self.level]
         classes = f" {len(off)} of {self.classes} classes are off by themselves." if off else ""
+        sizes = f"√(error/disagreement) is {format_interval(self.ratios[GAP], write=decimals(2))}"
+        if IDENTITY in self.ratios:
+            ratio = format_interval(self.ratios[IDENTITY], write=decimals(2))
+            sizes += f", the formula's standard deviation over that of the votes {ratio}"
         return " ".join(
             [
                 f"Over {self.runs:,} runs and {self.examples:,} examples{design} of"
@@ -181,17 +185,9 @@ class Calibration(Result):
                 f"A run errs on {format_interval(self.error, 'fraction')} and two runs disagree on"
                 f" {format_interval(self.disagreement, 'fraction')} of the examples, which"
                 f" calibration would make equal ({format_pvalue(self.checks[0].pvalue)}).{classes}",
-                f"{VERDICTS[self.verdict]} ({self._sizes()}).",
-                *(f"Beware: {w}" for w in self.warnings),
+                f"{VERDICTS[self.verdict]} ({sizes}).",
             ]
         )
-
-    def _sizes(self) -> str:
-        words = {name: f"{r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}]" for name, r in self.ratios.items()}
-        said_so = f"√(error/disagreement) is {words[GAP]}"
-        if IDENTITY in words:
-            said_so += f", the formula's standard deviation over that of the votes {words[IDENTITY]}"
-        return said_so
 
 
 def measure_calibration(
@@ -236,12 +232,12 @@ def measure_calibration(
     >>> rng = np.random.default_rng(0)
     >>> q = rng.beta(0.2, 0.8, 3000)
     >>> calibrated = measure_calibration(rng.random((40, 3000)) < q, rng.random(3000) < q)
-    >>> calibrated.usable, round(calibrated.ratios["error − disagreement"].estimate, 2)
+    >>> calibrated.usable, round(calibrated.ratios["error_minus_disagreement"].estimate, 2)
     (True, 1.01)
     """
     check_level(level)
     if not tolerance > 0:
-        raise InputError(f"tolerance={tolerance} must be above 0, such as 0.1 for a tenth.")
+        raise InputError("must be above 0, such as 0.1 for a tenth.", argument="tolerance", value=tolerance)
     given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
     votes = count_votes(given, least=4)
     if votes.classes < 2:
@@ -249,17 +245,29 @@ def measure_calibration(
     totals = measure_totals(given)
     split = split_variance(totals)
     moments = measure_moments(given, votes, level)
-    error = chance(mean_interval(totals, split, level))
-    predicted = _predicted(votes, error, moments)
-    total = {name: _with_true(i, split, votes.examples) for name, i in predicted.items()}
-    verdict = _verdict(moments, tolerance, level)
+    error = clipped(mean_interval(totals, split, level))
+    predicted = _predicted(votes, error, moments.spread)
+    # The variance of true error is added as estimated: its own interval is not in that of the total.
+    added = (1 - 1 / votes.examples) * max(0.0, split.distribution)
+    total = {}
+    for name, i in predicted.items():
+        estimate, low, high = (math.sqrt(v**2 + added) for v in i)
+        total[name] = Interval(estimate, low, high, level)
+    rejected = min(check.adjusted for check in moments.checks) < 1 - level
+    within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in moments.ratios.values())
+    verdict = ("close" if within else "fails") if rejected else "holds" if within else "undecided"
+    notes = []
+    if any(math.isnan(r.estimate) for r in moments.ratios.values()):
+        notes.append("no run errs, or no two runs disagree: there is nothing to test.")
+    if votes.runs < 10 and verdict != "fails":
+        notes.append(f"{votes.runs} runs say little about how all runs would vote: train 10 or more.")
     return Calibration(
         runs=votes.runs,
         examples=votes.examples,
         classes=votes.classes,
-        groups=None if votes.groups is None else int(votes.groups.max()) + 1,
+        groups=votes.group_number,
         error=error,
-        disagreement=chance(example_interval(votes.disagreement, votes.groups, level)),
+        disagreement=clipped(example_test(votes.disagreement, votes.groups, level).estimate),
         measured=run_std(totals.run, level),
         independent_std=math.sqrt(split.independent),
         distribution_variance=split.distribution,
@@ -271,77 +279,66 @@ def measure_calibration(
         tolerance=tolerance,
         verdict=verdict,
         level=level,
-        warnings=_warnings(votes, moments, verdict),
+        warnings=tuple(notes),
         _reliability=reliability(votes, BINS, level),
     )
 
 
-def _predicted(votes: Votes, error: Interval, moments: VoteMoments) -> dict[str, Interval]:
+def _predicted(votes: Votes, error: Interval, spread: Interval) -> dict[str, Interval]:
+    """Return the standard deviation that the finite test set gives, by formula."""
     n, k = votes.examples, votes.classes
     ends = np.array([error.estimate, error.low, error.high])
     binomial = ends * (1 - ends)
     binomial[1:].sort()
-    if error.low < 0.5 < error.high:
+    if error.low < 0.5 < error.high:  # err(1 − err) has its maximum between the limits
         binomial[2] = 0.25
-    spread = moments.spread
     variances = {"binomial": binomial / n}
-    if k == 2:
-        variances["two classes"] = ends / (2 * n)
-    else:
+    if k == 2:  # theorem 3
+        variances["two_classes"] = ends / (2 * n)
+    else:  # theorem 4, and the exact mean of which it is the lower bound
         calibrated = np.array([spread.estimate, max(0.0, spread.low), spread.high])
-        variances |= {"calibrated": calibrated / n, "lower bound": ends / (n * k)}
-    return {name: interval_of(np.sqrt(v), error.level) for name, v in variances.items()}
+        variances |= {"calibrated": calibrated / n, "lower_bound": ends / (n * k)}
+    return {name: _interval_of(np.sqrt(v), error.level) for name, v in variances.items()}
 
 
-def _with_true(predicted: Interval, split: Split, n: int) -> Interval:
-    """Add the variance of true error as estimated: its own interval is not in this one's."""
-    added = (1 - 1 / n) * max(0.0, split.distribution)
-    ends = [math.sqrt(v**2 + added) for v in (predicted.estimate, predicted.low, predicted.high)]
-    return Interval(ends[0], ends[1], ends[2], predicted.level)
+def _interval_of(ends: FloatArray, level: float) -> Interval:
+    estimate, low, high = ends.tolist()
+    return Interval(estimate, low, high, level)
 
 
-def _verdict(moments: VoteMoments, tolerance: float, level: float) -> str:
-    rejected = min(check.adjusted for check in moments.checks) < 1 - level
-    within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in moments.ratios.values())
-    if rejected:
-        return "close" if within else "fails"
-    return "holds" if within else "undecided"
+@dataclass(frozen=True)
+class CalibrationCheck:
+    """One consequence of class-wise calibration, tested.
 
+    Attributes
+    ----------
+    name : str
+        What should be 0, or whose contribution to it.
+    difference : Interval
+        Its estimate.
+    statistic : float
+        Over its standard error, for which examples and runs both are sampled.
+    pvalue, adjusted : float
+        Two-sided, by itself and with Holm's correction for its family.
+    """
 
-def _warnings(votes: Votes, moments: VoteMoments, verdict: str) -> tuple[str, ...]:
-    notes = []
-    if any(math.isnan(r.estimate) for r in moments.ratios.values()):
-        notes.append("no run errs, or no two runs disagree: there is nothing to test.")
-    if votes.runs < 10 and verdict != "fails":
-        notes.append(f"{votes.runs} runs say little of how all runs would vote: train 10 or more.")
-    return tuple(notes)
-
-
-# Whether the votes of the runs are calibrated: moments that must vanish, without finite-R bias.
-#
-# With q the share of all runs that would say class c, class-wise calibration makes
-# E[g(q)(1{y = c} − q)] = 0 for every g. Two choices matter here, summed over classes:
-#
-# - g = 1 − q: error equals disagreement;
-# - g = q(1 − q): the mean of q_y(1 − q_y) equals that of Σ q²(1 − q).
-#
-# Powers of q are replaced by products over different runs, so that R runs give them without bias.
-
-GAP = "error − disagreement"
-IDENTITY = "variance − formula"
-SPREAD = "spread"
+    name: str
+    difference: Interval
+    statistic: float
+    pvalue: float
+    adjusted: float
 
 
 @dataclass(frozen=True, eq=False)
 class VoteMoments:
-    """What the votes say of calibration.
+    """Moments of the votes that calibration makes 0, tested.
 
     Attributes
     ----------
     checks, class_checks : tuple of CalibrationCheck
         The two moments, and the first by class.
     ratios : dict
-        By check: standard deviation that calibration would predict over the one there is.
+        By check: standard deviation that calibration would predict over the actual one.
     spread : Interval
         Mean of Σ q²(1 − q).
     """
@@ -354,50 +351,41 @@ class VoteMoments:
 
 def measure_moments(predictions: Predictions, votes: Votes, level: float) -> VoteMoments:
     """Estimate and test the moments, with the runs and the examples sampled."""
-    mean = _means_of(votes)
-    statistics: dict[str, Statistic] = {GAP: _gap(1.0), SPREAD: _spread}
-    if mean["error"] > 0 and mean["disagreement"] > 0:
-        statistics["gap ratio"] = _gap(mean["disagreement"] / mean["error"])
+    r, right = votes.runs, votes.right
+    true = np.arange(votes.classes) == votes.truth[:, None]
+    error, disagreement = float(votes.error.mean()), float(votes.disagreement.mean())
+    variance = float((right * (r - right)).mean()) / (r * (r - 1))
+    spread = float(_spread(votes.counts, r, true).sum(axis=1).mean())
+    # The moment that vanishes at the ratio found has the interval of that ratio.
+    statistics: dict[str, Statistic] = {GAP: _gap(1.0), "spread": _spread}
+    if error > 0 and disagreement > 0:
+        statistics["gap ratio"] = _gap(disagreement / error)
     if votes.classes > 2:  # with two classes the second moment is 0 whatever the votes
         statistics[IDENTITY] = _identity(1.0)
-        if mean["variance"] > 0 and mean["spread"] > 0:
-            statistics["identity ratio"] = _identity(mean["spread"] / mean["variance"])
+        if variance > 0 and spread > 0:
+            statistics["identity ratio"] = _identity(spread / variance)
     means = mean_statistics(predictions, votes, statistics, level)
     half = {key: m.together.estimate.width / 2 for key, m in means.items()}
-    gap = half.get("gap ratio", math.nan)
-    ratios = {GAP: _root_ratio(mean["error"], mean["disagreement"], "below", gap, level)}
+    ratios = {GAP: _root_ratio(error, disagreement, disagreement, half.get("gap ratio"), level)}
     if votes.classes > 2:
-        gap = half.get("identity ratio", math.nan)
-        ratios[IDENTITY] = _root_ratio(mean["spread"], mean["variance"], "above", gap, level)
-    tests = {name: means[name].together for name in ratios}
+        ratios[IDENTITY] = _root_ratio(spread, variance, spread, half.get("identity ratio"), level)
     return VoteMoments(
-        checks=_checks(list(tests), list(tests.values())),
+        checks=_checks(list(ratios), [means[name].together for name in ratios]),
         class_checks=_checks(list(map(str, votes.names)), means[GAP].classes),
         ratios=ratios,
-        spread=means[SPREAD].together.estimate,
+        spread=means["spread"].together.estimate,
     )
 
 
-def _means_of(votes: Votes) -> dict[str, float]:
-    c, r, right = votes.counts, votes.runs, votes.right
-    true = np.arange(votes.classes) == votes.truth[:, None]
-    return {
-        "error": float(votes.error.mean()),
-        "disagreement": float(votes.disagreement.mean()),
-        "variance": float((right * (r - right)).mean()) / (r * (r - 1)),
-        "spread": float(_spread(c, r, true).sum(axis=1).mean()),
-    }
-
-
 def _spread(count: NDArray[Any], runs: int, true: NDArray[np.bool_]) -> FloatArray:
-    """q²(1 − q): two runs say the class and a third does not."""
+    """Return q²(1 − q): two runs say the class and a third does not."""
     c = count.astype(np.float64)
     values: FloatArray = c * (c - 1) * (runs - c) / (runs * (runs - 1) * (runs - 2))
     return values
 
 
 def _gap(ratio: float) -> Statistic:
-    """Part of the error and of the disagreement: ratio × 1{y = c}(1 − q) − q(1 − q)."""
+    """Return the part of error and disagreement: ratio × 1{y = c}(1 − q) − q(1 − q)."""
 
     def table(count: NDArray[Any], runs: int, true: NDArray[np.bool_]) -> FloatArray:
         c = count.astype(np.float64)
@@ -408,7 +396,7 @@ def _gap(ratio: float) -> Statistic:
 
 
 def _identity(ratio: float) -> Statistic:
-    """Part of the variance and of the formula: ratio × 1{y = c} q(1 − q) − q²(1 − q)."""
+    """Return the part of variance and formula: ratio × 1{y = c} q(1 − q) − q²(1 − q)."""
 
     def table(count: NDArray[Any], runs: int, true: NDArray[np.bool_]) -> FloatArray:
         c = count.astype(np.float64)
@@ -419,19 +407,18 @@ def _identity(ratio: float) -> Statistic:
     return table
 
 
-def _root_ratio(above: float, below: float, scale: str, half: float, level: float) -> Interval:
-    """√(above / below), from the half-width of the moment that vanishes at this ratio.
+def _root_ratio(above: float, below: float, scale: float, half: float | None, level: float) -> Interval:
+    """Return √(above/below), from the half-width of the moment that vanishes at this ratio.
 
-    That moment is as large as ``scale`` says, so that half over it is the ratio's relative error.
+    Both terms of that moment are as large as ``scale``, so that half/scale is the ratio's relative error.
     """
-    if math.isnan(half):
+    if half is None:
         return Interval(math.nan, 0.0, math.inf, level)
-    root = math.sqrt(above / below)
-    factor = math.exp(half / (below if scale == "below" else above) / 2)
+    root, factor = math.sqrt(above / below), math.exp(half / scale / 2)
     return Interval(root, root / factor, root * factor, level)
 
 
-def _checks(names: Sequence[str], tests: Sequence[Test]) -> tuple[CalibrationCheck, ...]:
+def _checks(names: Sequence[str], tests: Sequence[MeanTest]) -> tuple[CalibrationCheck, ...]:
     adjusted = holm([test.pvalue for test in tests])
     return tuple(
         CalibrationCheck(name, test.estimate, test.statistic, test.pvalue, float(p))
@@ -439,143 +426,76 @@ def _checks(names: Sequence[str], tests: Sequence[Test]) -> tuple[CalibrationChe
     )
 
 
-def reliability(votes: Votes, bins: int, level: float) -> dict[str, FloatArray]:
-    """How often a class is true among cells that a like share of runs gave it.
-
-    A cell is an example and a class. Its share is taken over all runs but one, and its confidence
-    is what the run left out said, averaged over the choice of that run: so confidence and frequency
-    have the same mean if the votes are calibrated, however few the runs.
-    """
-    runs = votes.runs
-    every = np.bincount(votes.counts.ravel(), minlength=runs + 1).astype(np.float64)
-    right = np.bincount(votes.right, minlength=runs + 1).astype(np.float64)
-    said = np.arange(runs + 1) / runs
-    place = np.minimum(np.arange(runs) * bins // max(1, runs - 1), bins - 1)
-    yes, no = slice(1, None), slice(0, -1)  # the run left out said the class, or did not
-    total: FloatArray = np.bincount(place, (every * said)[yes] + (every * (1 - said))[no], bins).astype(np.float64)
-    sure = np.bincount(place, (every * said)[yes], bins)
-    true = np.bincount(place, (right * said)[yes] + (right * (1 - said))[no], bins)
-    with np.errstate(invalid="ignore"):
-        confidence, frequency = sure / total, true / total
-    low, high = _wilson(frequency, total, level)
-    edges = np.arange(bins + 1) / bins
-    return {
-        "from": edges[:-1],
-        "to": edges[1:],
-        "cells": total,
-        "confidence": confidence,
-        "frequency": frequency,
-        "low": low,
-        "high": high,
-    }
-
-
-def _wilson(share: FloatArray, count: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    z = float(ndtri((1 + level) / 2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        centre = (share + z**2 / (2 * count)) / (1 + z**2 / count)
-        root = np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
-        half = z * root / (1 + z**2 / count)
-    return np.maximum(0.0, centre - half), np.minimum(1.0, centre + half)
-
-
-# Means of vote statistics over examples, with the share that the choice of runs has in them.
-#
-# A statistic is a table f(count, runs, true) of examples × classes that is a U-statistic in the runs.
-# Its mean varies with the examples sampled and with the runs trained. The first is read off the
-# examples; the second by leaving out one run at a time, which changes one count of each example.
-
-Statistic: TypeAlias = Callable[[NDArray[Any], int, NDArray[np.bool_]], FloatArray]
-
-CELLS_UP_TO = 10**8
-"""Runs × examples up to which runs are left out one by one; with more, their share is nothing."""
-
-
 @dataclass(frozen=True, eq=False)
-class Means:
-    """Of one statistic: the mean of all classes together and of each class.
+class VoteMeans:
+    """Tests of the means of one statistic: of all classes together, and of each class."""
 
-    Attributes
-    ----------
-    examples : ndarray, shape (examples,)
-        The statistic of each example, all classes together.
-    together : Test
-        Whether the mean of all classes together is 0.
-    classes : tuple of Test
-        The same for each class by itself.
-    """
-
-    examples: FloatArray
-    together: Test
-    classes: tuple[Test, ...]
+    together: MeanTest
+    classes: tuple[MeanTest, ...]
 
 
 def mean_statistics(
     predictions: Predictions, votes: Votes, statistics: Mapping[str, Statistic], level: float
-) -> dict[str, Means]:
-    """Means over examples with tests for which both examples and runs are sampled."""
+) -> dict[str, VoteMeans]:
+    """Test means over examples, with both examples and runs sampled.
+
+    A statistic is a table f(count, runs, true) of examples × classes that is a U-statistic in the runs. Its
+    mean varies with the examples sampled and with the runs trained. The first is read off the examples; the
+    second by leaving out one run at a time, which changes one count of each example.
+    """
     true = np.arange(votes.classes) == votes.truth[:, None]
-    small = predictions.runs * predictions.examples <= CELLS_UP_TO and predictions.runs > 3
-    removed = {name: _removed(f, votes, true) for name, f in statistics.items()} if small else {}
-    left_out = _leave_one_out(predictions, votes, removed) if small else {}
+    removed: dict[str, tuple[FloatArray, FloatArray]] = {}
+    if predictions.runs * predictions.examples <= CELLS_UP_TO and predictions.runs > 3:
+        fewer = votes.runs - 1
+        for name, f in statistics.items():
+            # Each cell without a run that did not say this class, and the change if it did.
+            without = f(np.minimum(votes.counts, fewer), fewer, true)
+            removed[name] = without, f(np.maximum(votes.counts - 1, 0), fewer, true) - without
+    left_out = _leave_one_out(predictions, votes, removed) if removed else {}
     return {
-        name: _means(f(votes.counts, votes.runs, true), votes, removed.get(name), left_out.get(name), level)
+        name: _vote_means(f(votes.counts, votes.runs, true), votes, removed.get(name), left_out.get(name), level)
         for name, f in statistics.items()
     }
-
-
-def _removed(f: Statistic, votes: Votes, true: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-    """Each cell without a run that did not say this class, and what changes if it did."""
-    runs = votes.runs - 1
-    without = f(np.minimum(votes.counts, runs), runs, true)
-    change = f(np.maximum(votes.counts - 1, 0), runs, true) - without
-    return without, change
 
 
 def _leave_one_out(
     predictions: Predictions, votes: Votes, removed: Mapping[str, tuple[FloatArray, FloatArray]]
 ) -> dict[str, FloatArray]:
-    """Means of each class (runs × classes) without one run."""
+    """Return means of each class (runs × classes) without one run."""
     n, k = votes.counts.shape
     sums = {name: np.empty((votes.runs, k)) for name in removed}
-    for start, said in predictions.label_blocks():
-        place = votes.column[said.astype(np.intp, copy=False)]
+    for start, answers in predictions.label_blocks():
+        place = votes.column[answers.astype(np.intp, copy=False)]
         cells = place + np.arange(n) * k
-        bins = (place + np.arange(len(said))[:, None] * k).ravel()
+        bins = (place + np.arange(len(answers))[:, None] * k).ravel()
         for name, (without, change) in removed.items():
             moved = change.ravel()[cells].ravel()
-            added = np.bincount(bins, weights=moved, minlength=len(said) * k)
-            sums[name][start : start + len(said)] = without.sum(axis=0) + added.reshape(-1, k)
+            added = np.bincount(bins, weights=moved, minlength=len(answers) * k)
+            sums[name][start : start + len(answers)] = without.sum(axis=0) + added.reshape(-1, k)
     return {name: total / n for name, total in sums.items()}
 
 
-def _means(
+def _vote_means(
     table: FloatArray,
     votes: Votes,
     removed: tuple[FloatArray, FloatArray] | None,
     left_out: FloatArray | None,
     level: float,
-) -> Means:
-    values = table.sum(axis=1)
-    tests = []
+) -> VoteMeans:
+    runs, values, tests = votes.runs, table.sum(axis=1), []
     for c in range(-1, votes.classes):  # −1: all classes together
         column = values if c < 0 else table[:, c]
-        parts = {"examples": example_variance(column, votes.groups)}
-        twice = 0.0
+        parts, twice = [example_variance(column, votes.groups)], 0.0
         if removed is not None and left_out is not None:
             by_run = left_out.sum(axis=1) if c < 0 else left_out[:, c]
-            parts["runs"] = (_jackknife(by_run), votes.runs - 1)
-            twice = _within(removed[1], votes, c)
+            parts.append((float(np.var(by_run)) * (runs - 1), runs - 1))  # jackknife
+            twice = _vote_noise(removed[1], votes, c)
         tests.append(mean_test(float(column.mean()), parts, twice, level))
-    return Means(values, tests[0], tuple(tests[1:]))
+    return VoteMeans(tests[0], tuple(tests[1:]))
 
 
-def _jackknife(left_out: FloatArray) -> float:
-    return float(np.var(left_out)) * (len(left_out) - 1)
-
-
-def _within(change: FloatArray, votes: Votes, c: int) -> float:
-    """What runs add to the variance by their votes on single examples: it is in both parts."""
+def _vote_noise(change: FloatArray, votes: Votes, c: int) -> float:
+    """Return the variance that runs add by their votes on single examples: it is in both parts."""
     runs, counts = votes.runs, votes.counts
     if c < 0:
         mean = (counts * change).sum(axis=1) / runs
@@ -586,13 +506,38 @@ def _within(change: FloatArray, votes: Votes, c: int) -> float:
     return float(spread.sum()) * (runs - 1) / votes.examples**2
 
 
-# Every two-class task that k classes hold, and whether the error predicts its variance.
+def reliability(votes: Votes, bins: int, level: float) -> dict[str, FloatArray]:
+    """Count how often a class is true among cells that a like share of runs gave it.
 
-MOST_CLASSES = 12
-"""Up to here every task is measured: 2,047 of them."""
-
-SAMPLED = 511
-"""Tasks drawn where there are more classes."""
+    A cell is an example and a class. Its share is taken over all runs but one, and its confidence is the vote
+    of the run left out, averaged over the choice of that run: so confidence and frequency have the same mean
+    if the votes are calibrated, however few the runs. The limits are Wilson's.
+    """
+    runs = votes.runs
+    every = np.bincount(votes.counts.ravel(), minlength=runs + 1).astype(np.float64)
+    right = np.bincount(votes.right, minlength=runs + 1).astype(np.float64)
+    share = np.arange(runs + 1) / runs
+    place = np.minimum(np.arange(runs) * bins // max(1, runs - 1), bins - 1)
+    yes, no = slice(1, None), slice(0, -1)  # the run left out said the class, or did not
+    total: FloatArray = np.bincount(place, (every * share)[yes] + (every * (1 - share))[no], bins).astype(np.float64)
+    sure = np.bincount(place, (every * share)[yes], bins)
+    true = np.bincount(place, (right * share)[yes] + (right * (1 - share))[no], bins)
+    z = float(ndtri((1 + level) / 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        confidence, frequency = sure / total, true / total
+        centre = (frequency + z**2 / (2 * total)) / (1 + z**2 / total)
+        root = np.sqrt(frequency * (1 - frequency) / total + z**2 / (4 * total**2))
+        half = z * root / (1 + z**2 / total)
+    edges = np.arange(bins + 1) / bins
+    return {
+        "from": edges[:-1],
+        "to": edges[1:],
+        "cells": total,
+        "confidence": confidence,
+        "frequency": frequency,
+        "low": np.maximum(0.0, centre - half),
+        "high": np.minimum(1.0, centre + half),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -666,14 +611,14 @@ class Bipartitions(Result):
         """One row per task."""
         sides = [" ".join(str(n) for n, s in zip(self.names, row, strict=True) if s) for row in self.sides]
         return {
-            "second side": sides,
+            "second_side": sides,
             "error": self.errors,
-            "measured std": self.measured,
+            "measured_std": self.measured,
             "low": self.measured_low,
             "high": self.measured_high,
-            "err/2n std": self.calibrated,
-            "binomial std": self.binomial,
-            "distribution std": self.distribution,
+            "calibrated_std": self.calibrated,
+            "binomial_std": self.binomial,
+            "distribution_std": self.distribution,
             "disagreement": self.disagreement,
             "pvalue": self.pvalues,
         }
@@ -683,7 +628,6 @@ class Bipartitions(Result):
         many = self.possible > 10**6
         possible = f"2^{self.classes - 1} − 1" if many else f"{self.possible:,}"
         which = "All" if self.tasks == self.possible else f"{self.tasks:,} random ones of"
-        ratio = self.error_ratio
         verdict = (
             "error and disagreement agree on every task, as the formula needs"
             if self.assumption_holds
@@ -694,13 +638,11 @@ class Bipartitions(Result):
             [
                 f"{which} {possible} two-class tasks from {self.classes} classes, over"
                 f" {self.runs:,} runs and {self.examples:,} examples: err/2n predicts the standard"
-                f" deviation between runs with R² = {_plain(self.r_squared)} (squared correlation"
-                f" {_plain(self.correlation_squared)}).",
-                "Its variances are"
-                f" {ratio.estimate:.3g} [{ratio.low:.3g}, {ratio.high:.3g}] times as accurate, in"
+                f" deviation between runs with R² = {format_interval(self.r_squared, write=decimals(3))} (squared"
+                f" correlation {format_interval(self.correlation_squared, write=decimals(3))}).",
+                f"Its variances are {format_interval(self.error_ratio, write='{:.3g}'.format)} times as accurate, in"
                 " squared error, as those of the binomial.",
                 f"Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: {verdict}.",
-                *(f"Beware: {w}" for w in self.warnings),
             ]
         )
 
@@ -746,18 +688,58 @@ def measure_bipartitions(
     """
     check_level(level)
     if tasks is not None and tasks < 1:
-        raise InputError(f"tasks={tasks} must be at least 1; leave it out for all of them.")
+        raise InputError("must be at least 1; leave it out for all of them.", argument="tasks", value=tasks)
     given = as_predictions(predictions, labels, kind=kind, axes=axes)
     votes = count_votes(given, least=4)
     if votes.classes < 2:
         raise InputError("labels and predictions hold one class only: two are needed.")
-    sides = _sides(votes.classes, tasks, np.random.default_rng(rng))
+    n, k = votes.counts.shape
+    sides = _sides(k, tasks, np.random.default_rng(rng))
     wrong = task_errors(given, votes, sides)
-    return _result(votes, sides, wrong, fit_tasks(wrong, votes.examples), level)
+    fit = fit_tasks(wrong, n)
+    error = wrong.mean(axis=0, dtype=np.float64) / n
+    stds = [run_std(column / n, level) for column in wrong.T.astype(np.float64)]
+    disagreement, statistic, degrees = task_calibration(votes, sides)
+    pvalues = holm(2 * stdtr(degrees, -np.abs(statistic)))
+    measured = np.array([s.estimate for s in stds])
+    # Equation 3 with Σ v/n² from the votes: with two classes two runs disagree with chance 2q(1 − q).
+    true = (measured**2 - disagreement / (2 * n)) * n / (n - 1)
+    notes = [f"{len(sides)} task(s) are too few for an R²."] if len(sides) < 3 else []
+    if votes.groups is not None:
+        notes.append(
+            "groups count for the test of calibration only: the standard deviations of true error take examples as"
+            " independent."
+        )
+    return Bipartitions(
+        runs=votes.runs,
+        examples=n,
+        classes=k,
+        tasks=len(sides),
+        possible=2 ** (k - 1) - 1,
+        r_squared=_below_one(fit.unexplained, level),
+        correlation_squared=clipped(_below_one(fit.uncorrelated, level)),
+        binomial_r_squared=_below_one(fit.binomial_unexplained, level),
+        error_ratio=_jackknifed_log(fit.error_ratio, level),
+        disagreement_ratio=float(disagreement.mean() / error.mean()) if error.any() else math.nan,
+        rejected=int(np.count_nonzero(pvalues < 1 - level)),
+        errors=error,
+        measured=measured,
+        measured_low=np.array([s.low for s in stds]),
+        measured_high=np.array([s.high for s in stds]),
+        calibrated=np.sqrt(error / (2 * n)),
+        binomial=np.sqrt(error * (1 - error) / n),
+        distribution=np.sqrt(np.maximum(0.0, true)),
+        disagreement=disagreement,
+        pvalues=pvalues,
+        sides=sides,
+        names=votes.names,
+        level=level,
+        warnings=tuple(notes),
+    )
 
 
 def _sides(k: int, tasks: int | None, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Tasks × classes; the first class is on the first side."""
+    """Choose tasks: tasks × classes, True on the second side; the first class is on the first."""
     possible = 2 ** (k - 1) - 1
     wanted = tasks if tasks is not None else possible if k <= MOST_CLASSES else SAMPLED
     if wanted >= possible:
@@ -773,88 +755,23 @@ def _sides(k: int, tasks: int | None, rng: np.random.Generator) -> NDArray[np.bo
     return np.stack(list(drawn.values()))
 
 
-def _result(
-    votes: Votes, sides: NDArray[np.bool_], wrong: NDArray[np.float32], fit: FitOfTasks, level: float
-) -> Bipartitions:
-    n, k = votes.counts.shape
-    error = wrong.mean(axis=0, dtype=np.float64) / n
-    stds = [run_std(column / n, level) for column in wrong.T.astype(np.float64)]
-    disagreement, statistic, degrees = task_calibration(votes, sides)
-    pvalues = holm(2 * stdtr(degrees, -np.abs(statistic)))
-    measured = np.array([s.estimate for s in stds])
-    true = (measured**2 - disagreement / (2 * n)) * n / (n - 1)
-    return Bipartitions(
-        runs=votes.runs,
-        examples=n,
-        classes=k,
-        tasks=len(sides),
-        possible=2 ** (k - 1) - 1,
-        r_squared=_below_one(fit.unexplained, votes.runs, level),
-        correlation_squared=chance(_below_one(fit.uncorrelated, votes.runs, level)),
-        binomial_r_squared=_below_one(fit.binomial_unexplained, votes.runs, level),
-        error_ratio=_from_logarithm(fit.error_ratio, votes.runs, level),
-        disagreement_ratio=_over(float(disagreement.mean()), float(error.mean())),
-        rejected=int(np.count_nonzero(pvalues < 1 - level)),
-        errors=error,
-        measured=measured,
-        measured_low=np.array([s.low for s in stds]),
-        measured_high=np.array([s.high for s in stds]),
-        calibrated=np.sqrt(error / (2 * n)),
-        binomial=np.sqrt(error * (1 - error) / n),
-        distribution=np.sqrt(np.maximum(0.0, true)),
-        disagreement=disagreement,
-        pvalues=pvalues,
-        sides=sides,
-        names=votes.names,
-        level=level,
-        warnings=_warnings_bipartitions(votes, len(sides)),
-    )
-
-
-def _over(above: float, below: float) -> float:
-    return above / below if below > 0 else math.nan
-
-
-def _below_one(values: FloatArray, runs: int, level: float) -> Interval:
-    """1 − x, from x with all runs and without each of them."""
-    x = _from_logarithm(values, runs, level)
+def _below_one(values: FloatArray, level: float) -> Interval:
+    """Return 1 − x, from x with all runs and without each of them."""
+    x = _jackknifed_log(values, level)
     return Interval(1 - x.estimate, 1 - x.high, 1 - x.low, level)
 
 
-def _from_logarithm(values: FloatArray, runs: int, level: float) -> Interval:
-    """A positive quantity with all runs (first) and without each: jackknife of its logarithm."""
+def _jackknifed_log(values: FloatArray, level: float) -> Interval:
+    """Return a positive quantity with all runs (first) and without each: jackknife of its logarithm."""
     if not (np.isfinite(values) & (values > 0)).all():
         return Interval(float(values[0]), math.nan, math.nan, level)
-    logs = np.log(values)
-    error = math.sqrt(float(np.var(logs[1:])) * (runs - 1))
-    half = float(stdtrit(runs - 1, (1 + level) / 2)) * error
-    return interval_of(np.exp([logs[0], logs[0] - half, logs[0] + half]), level)
-
-
-def _warnings_bipartitions(votes: Votes, tasks: int) -> tuple[str, ...]:
-    notes = []
-    if tasks < 3:
-        notes.append(f"{tasks} task(s) are too few for an R².")
-    if votes.groups is not None:
-        notes.append(
-            "groups count for the test of calibration only: the standard deviations of true error"
-            " take examples as independent."
-        )
-    return tuple(notes)
-
-
-def _plain(interval: Interval) -> str:
-    return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-
-
-# Errors of runs on many two-class tasks at once, and how well formulas predict their variance.
-
-CHUNK = 2**19
-"""Entries of the tables that are held at once."""
+    logs, degrees = np.log(values), len(values) - 2
+    half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(float(np.var(logs[1:])) * degrees)
+    return _interval_of(np.exp([logs[0], logs[0] - half, logs[0] + half]), level)
 
 
 @dataclass(frozen=True, eq=False)
-class FitOfTasks:
+class TaskFit:
     """Fit of predicted to measured variances over tasks: with all runs first, then without each.
 
     Attributes
@@ -874,50 +791,45 @@ class FitOfTasks:
 
 
 def task_errors(predictions: Predictions, votes: Votes, sides: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Number of errors (runs × tasks): confusions of each run times who is on which side.
+    """Count errors (runs × tasks): confusions of each run times the sides of the two classes.
 
     Only confusions that occur are counted, so that many classes cost no more than their errors.
     """
     k = votes.classes
     wrong = []
-    for _, said in predictions.label_blocks():
-        place = votes.column[said.astype(np.intp, copy=False)]
+    for _, answers in predictions.label_blocks():
+        place = votes.column[answers.astype(np.intp, copy=False)]
         run, example = np.nonzero(place != votes.truth)
         pair = votes.truth[example] * k + place[run, example]
         found = np.flatnonzero(np.bincount(pair, minlength=k * k))
-        number = np.zeros(k * k, dtype=np.int64)
-        number[found] = np.arange(len(found))
-        cells = np.bincount(run * len(found) + number[pair], minlength=len(said) * len(found))
+        format_number = np.zeros(k * k, dtype=np.int64)
+        format_number[found] = np.arange(len(found))
+        cells = np.bincount(run * len(found) + format_number[pair], minlength=len(answers) * len(found))
         apart = sides[:, found // k] != sides[:, found % k]
-        counts = cells.reshape(len(said), len(found)).astype(np.float32)
+        counts = cells.reshape(len(answers), len(found)).astype(np.float32)
         wrong.append(counts @ apart.T.astype(np.float32))
     return np.concatenate(wrong)
 
 
 def task_calibration(votes: Votes, sides: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray, float]:
-    """Disagreement on each task, t of error minus disagreement, and its degrees of freedom."""
+    """Return the disagreement on each task, t of error minus disagreement, and its degrees of freedom."""
     runs, n = votes.runs, votes.examples
-    sizes = np.ones(n, dtype=np.int64) if votes.groups is None else np.bincount(votes.groups)
+    units = SamplingUnits(n, votes.groups)
     disagreement, statistic = np.empty(len(sides)), np.empty(len(sides))
     for part in _chunks(len(sides), n):
         second = votes.counts @ sides[part].T.astype(np.int64)
         wrong = np.where(sides[part][:, votes.truth].T, runs - second, second) / runs
         apart = 2 * second * (runs - second) / (runs * (runs - 1))
         gap = wrong - apart
-        deviation = gap - gap.mean(axis=0)
-        if votes.groups is not None:
-            order = np.argsort(votes.groups, kind="stable")
-            starts = np.cumsum(sizes) - sizes
-            deviation = np.add.reduceat(deviation[order], starts, axis=0)
-        variance = cluster_variance(deviation, sizes)
+        variance = cluster_variance(units.totals((gap - gap.mean(axis=0)).T).T, units.sizes)
         disagreement[part] = apart.mean(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             statistic[part] = np.nan_to_num(gap.mean(axis=0) / np.sqrt(variance), posinf=np.inf)
-    return disagreement, statistic, cluster_degrees(sizes)
+    return disagreement, statistic, cluster_degrees(units.sizes)
 
 
-def fit_tasks(wrong: NDArray[np.float32], n: int) -> FitOfTasks:
-    """Sums over tasks, for all runs and with each run left out."""
+def fit_tasks(wrong: NDArray[np.float32], n: int) -> TaskFit:
+    """Fit predicted to measured variances over tasks, for all runs and with each run left out."""
     runs, tasks = wrong.shape
     sums = np.zeros((9, runs + 1))
     for part in _chunks(tasks, runs):
@@ -931,7 +843,7 @@ def fit_tasks(wrong: NDArray[np.float32], n: int) -> FitOfTasks:
     total = syy - sy**2 / tasks
     shared = (sxy - sx * sy / tasks) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        return FitOfTasks(
+        return TaskFit(
             unexplained=off / total,
             binomial_unexplained=binomial_off / total,
             uncorrelated=1 - shared / (total * (sxx - sx**2 / tasks)),
@@ -940,7 +852,7 @@ def fit_tasks(wrong: NDArray[np.float32], n: int) -> FitOfTasks:
 
 
 def _left_out(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of each column: with all rows first, then without each."""
+    """Return mean and variance of each column: with all rows first, then without each."""
     rows = len(errors)
     mean = errors.mean(axis=0)
     deviation = errors - mean

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,20 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import (
-    GATE,
-    Page,
-    UsageError,
-    as_options,
-    keeping_user_text,
-    note,
-    sentences,
-    shown_as,
-    warn,
-    warn_each,
+from curvewise.cli.console import GATE, Page, UsageError, in_options, note, shown_as, use_options, warn, warn_each
+from curvewise.cli.options import (
+    READING,
+    STDIN,
+    Drawing,
+    Files,
+    Level,
+    Showing,
+    Words,
+    choose,
+    names_of,
+    read_where,
+    save_plot,
 )
-from curvewise.cli.options import READING, STDIN, Drawing, Files, Level, Showing, Words, choose, names_of, save_plot
-from curvewise.errors import InputError, quietly
+from curvewise.errors import quietly
 
 if TYPE_CHECKING:
     from curvewise.types.predictions import Predictions
@@ -52,14 +52,22 @@ EXAMINED = {
 """Questions about the runs of one training, and the function that answers each."""
 OF_ERRORS = ("accuracy", "luck", "pairs")
 """What can be answered without knowing which class was predicted."""
-QUICK = tuple(name for name in EXAMINED if name != "bipartitions")
 
 File = Annotated[str, Parameter(name="FILE")]
 OptionalFiles = Annotated[list[str], Parameter(name="FILE...", negative="", show_default=False)]
 Positive = Annotated[float | None, Parameter(validator=Number(gt=0))]
 
+OPTIONS = {"value": "value_column", "accuracies": "accuracy"}
+"""Options that stand for an argument of another name."""
 
-# Options and files of ``curvewise variance``: predictions of many runs, or one score per run.
+MOST_PAIRS = 30
+"""Pairs of trainings that are shown; --json has all of them."""
+
+ERRORS = ("estimate", "difference", "low", "high", "detectable", "standard_error", "half_width")
+"""Columns of errors or of standard deviations of errors, which are shown in percent."""
+
+NO_ERRORS = ("probability", "share", "correlation", "random_splits", "ratio", "distance")
+"""Words in the names of quantities that are no errors."""
 
 Kind = Literal["labels", "errors", "correct", "losses", "scores", "probabilities"]
 
@@ -67,7 +75,7 @@ Kind = Literal["labels", "errors", "correct", "losses", "scores", "probabilities
 @Parameter(name="*", group=READING)
 @dataclass
 class PredictionReading:
-    """How to read predictions.
+    """Options for reading predictions.
 
     Parameters
     ----------
@@ -103,7 +111,7 @@ class PredictionReading:
     allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def load(self, file: str, *, alone: bool = True, learner: str | None = None, directed: bool = False) -> Predictions:
-        """Read a file or folder, telling on stderr what was taken for what.
+        """Read a file or folder, noting on stderr how it was interpreted.
 
         With ``directed``, refuse values of which nothing says whether a high one is good.
         """
@@ -121,24 +129,12 @@ class PredictionReading:
             key=self.key,
             columns=self._columns(),
             learner=learner or self.learner,
-            where=self._where(),
+            where=read_where(self.where),
             allow_large=self.allow_large,
         )
         found = as_predictions(found, argument=file, directed=directed)
         note(("" if alone else f"{file}: ") + "; ".join([repr(found), *found.notes]))
         return found
-
-    def _where(self) -> dict[str, Any] | None:
-        found = {}
-        for pair in self.where:
-            name, equals, value = pair.partition("=")
-            if not equals or not name.strip():
-                raise UsageError(f"--where {pair!r} must read NAME=VALUE, such as n=300.")
-            try:
-                found[name.strip()] = json.loads(value)  # numbers, true, null; else a text
-            except ValueError:
-                found[name.strip()] = value
-        return found or None
 
     def _columns(self) -> dict[str, str | None] | None:
         parts: dict[str, str | None] = {}
@@ -153,7 +149,7 @@ class PredictionReading:
 @Parameter(name="*", group=READING)
 @dataclass
 class ScoreReading:
-    """How to read one score per run.
+    """Options for reading one score per run.
 
     Parameters
     ----------
@@ -178,14 +174,14 @@ class ScoreReading:
     ] = None
 
     def __post_init__(self) -> None:
-        """Options of scores are for scores."""
+        """Refuse options of scores without scores."""
         asked = self.value_column or self.by or self.unit or self.higher_is_better is not None
         if asked and not self.scores:
             raise UsageError("--value-column, --by, --unit and --higher-is-better are for --scores.")
 
     @property
     def options(self) -> dict[str, Any]:
-        """What to pass on: accuracies have become errors when they were read."""
+        """Options for the comparison: accuracies have become errors when they were read."""
         unit = self.unit or "fraction"
         return {"unit": unit, "higher_is_better": unit == "score"}
 
@@ -264,14 +260,13 @@ def decompose(
         given = (reading or PredictionReading()).load(file)
         with quietly():
             result = decompose_variance(given, interval=interval, level=level, rng=seed)
-    said = as_options(sentences(result))  # which name nothing of the user's
-    show_result(page, result, f"{result.runs:,} runs, {result.examples:,} examples", said=said)
+    show_result(page, result, f"{result.runs:,} runs, {result.examples:,} examples")
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
 
 def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading, large: bool) -> tuple[Any, Any]:
-    """Errors of runs, as fractions, and how many of the runs got each example wrong."""
+    """Read errors of runs, as fractions, and how many of the runs got each example wrong."""
     import numpy as np
 
     from curvewise.variance.load import load_scores
@@ -282,11 +277,9 @@ def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading, 
     if len(runs) != 1:
         raise UsageError(f"{file} holds {len(runs)} trainings: --counts is for one.")
     errors = next(iter(runs.values())) / (100 if reading.unit == "percent" else 1)
-    try:
-        found = load_scores(str(counts), value=column, unit="loss", higher_is_better=False, allow_large=large)
-    except InputError as error:
-        to_option = keeping_user_text(lambda text: text.replace("value=", "--counts-column "))
-        raise UsageError(to_option(str(error))) from None
+    use_options(OPTIONS | {"value": "counts_column"})
+    found = load_scores(str(counts), value=column, unit="loss", higher_is_better=False, allow_large=large)
+    use_options(OPTIONS)
     wrong = np.concatenate(list(found.values()))
     right = len(errors) - wrong
     # Accuracies were turned into errors when read; counts may be of right or of wrong answers.
@@ -327,36 +320,28 @@ def examine(
     level
         Coverage of the intervals.
     """
+    import curvewise.variance
+
     page = (showing or Showing()).page()
     directed = not what or not {"accuracy", "luck"}.isdisjoint(what)
     given = (reading or PredictionReading()).load(file, directed=directed)
-    asked: list[str] = list(what) or _answerable(given)
+    asked: list[str] = list(what)
+    if not asked:  # all that these predictions allow, without what takes long
+        quick = [q for q in EXAMINED if q != "bipartitions" and (given.has_classes or q in OF_ERRORS)]
+        asked = quick if given.binary else ["luck"]
     if drawing and drawing.plot and len(asked) > 1:
         raise UsageError(f"--plot draws one picture: choose with --what, of {', '.join(asked)}.")
     results = {}
     for name in asked:
         with quietly():
-            results[name] = _examine(name, given, level)
-        page.say(sentences(results[name]))
+            results[name] = getattr(curvewise.variance, EXAMINED[name])(given, level=level)
+        page.say(in_options(results[name].summary()))
         if page.markup:
             page.table(name, worded_columns(results[name]), None)
         warn_each(results[name].all_warnings)
     page.document = {name: result.to_dict() for name, result in results.items()}
     save_plot(drawing.plot if drawing else None, results[asked[0]].plot)
     return page.close()
-
-
-def _answerable(given: Any) -> list[str]:
-    """What can be asked of these predictions, without what takes long."""
-    if not given.binary:
-        return ["luck"]
-    return [q for q in QUICK if given.has_classes or q in OF_ERRORS]
-
-
-def _examine(name: str, given: Any, level: float) -> Any:
-    import curvewise.variance
-
-    return getattr(curvewise.variance, EXAMINED[name])(given, level=level)
 
 
 @variance.command
@@ -437,7 +422,12 @@ def compare(
             distribution_std=distribution_std,
             level=level,
         )
-    one, two = choose_two(trainings, a, b)
+    names = list(trainings)
+    if a is None and b is None:
+        a, b = names
+    one, two = choose("--a", a, names), choose("--b", b, names)
+    if one == two:
+        raise UsageError(f"Both are {one!r}: a comparison needs two trainings.")
     options = by_score.options if by_score.scores else {"distribution_std": distribution_std}
 
     from curvewise.variance.compare import compare_runs
@@ -455,7 +445,11 @@ def compare(
         )
     show_result(page, result, f"{one} minus {two} ({level:.0%} intervals)", style="bold")
     save_plot(drawing.plot if drawing else None, result.plot)
-    met = [gate for gate in fail_if if gate_holds(result, gate)]
+    met = [
+        gate
+        for gate in fail_if
+        if (result.verdict == gate if gate in ("equivalent", "undecided") else getattr(result, gate.replace("-", "_")))
+    ]
     if met:
         warn(f"--fail-if {met[0]} holds: exit status {GATE}.")
     return page.close(GATE if met else 0)
@@ -540,23 +534,10 @@ def plan(
     return page.close()
 
 
-# Trainings in, comparisons out: what the commands of ``curvewise variance`` share.
-
-MOST_PAIRS = 30
-"""Pairs of trainings that are shown; --json has all of them."""
-
-ERRORS = ("estimate", "difference", "low", "high", "detectable", "std error", "half-width")
-"""Columns that hold errors or standard deviations of errors, which are shown in percent."""
-
-
-NO_ERRORS = ("chance", "share", "correlation", "random splits", "ratio", "distance")
-"""Words in the names of quantities that are no errors."""
-
-
 def read_trainings(
     files: list[str], reading: PredictionReading, scores: ScoreReading, a: str | None = None, b: str | None = None
 ) -> dict[str, Any]:
-    """Predictions or scores of each training, by name."""
+    """Read predictions or scores of each training, by name."""
     if scores.scores:
         found: dict[str, Any] = dict(scores.load(files, reading.allow_large))
     elif len(files) == 1 and a is not None and b is not None:
@@ -599,17 +580,6 @@ def with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:
     return kept
 
 
-def choose_two(trainings: dict[str, Any], a: str | None, b: str | None) -> tuple[str, str]:
-    """The two trainings to compare."""
-    names = list(trainings)
-    if a is None and b is None:
-        a, b = names
-    one, two = choose("--a", a, names), choose("--b", b, names)
-    if one == two:
-        raise UsageError(f"Both are {one!r}: a comparison needs two trainings.")
-    return one, two
-
-
 def compare_many(
     page: Page, trainings: dict[str, Any], scores: ScoreReading, drawing: Drawing | None, **options: Any
 ) -> int:
@@ -622,12 +592,13 @@ def compare_many(
     with quietly():
         result = compare_trainings(trainings, **options, **(scores.options if scores.scores else {}))
     page.document = result.to_dict()
-    page.say(sentences(result))
+    page.say(in_options(result.summary()))
     order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
     rows = {name: [column[i] for i in order] for name, column in worded_columns(result).items()}
     if page.markup is None:
-        rows |= {key: [_shortened(name) for name in rows[key]] for key in ("a", "b")}
-        rows.pop("p")  # the adjusted one counts, and names want the room
+        # A name that leaves room for numbers: its end tells more than its beginning.
+        rows |= {key: [n if len(n) <= 20 else f"{n[:5]}…{n[-14:]}" for n in rows[key]] for key in ("a", "b")}
+        rows.pop("pvalue")  # the adjusted one counts, and names need the room
     shown = f"The {len(order)} clearest of {len(result.pairs):,} pairs"
     page.table(f"{shown} (intervals hold together at {result.level:.0%})", rows, None)
     warn_each(result.all_warnings)
@@ -635,13 +606,8 @@ def compare_many(
     return page.close()
 
 
-def _shortened(name: str, most: int = 20) -> str:
-    """A name that leaves room for numbers; its end tells more than its beginning."""
-    return name if len(name) <= most else f"{name[: most // 4]}…{name[1 + most // 4 - most :]}"
-
-
 def without_shared_path(trainings: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Names without the folders that all of them start with, and those folders."""
+    """Strip the folders that all names start with; return them as well."""
     parts = [name.split("/")[:-1] for name in trainings]
     common = 0
     while all(len(p) > common and p[common] == parts[0][common] for p in parts):
@@ -652,34 +618,27 @@ def without_shared_path(trainings: dict[str, Any]) -> tuple[dict[str, Any], str]
     return {name.removeprefix(shared): t for name, t in trainings.items()}, shared
 
 
-def gate_holds(result: Any, gate: str) -> bool:
-    """Whether a result is what ``--fail-if`` names."""
-    if gate in ("equivalent", "undecided"):
-        return bool(result.verdict == gate)
-    return bool(getattr(result, gate.replace("-", "_")))
-
-
-def show_result(page: Page, result: Any, title: str, style: str = "", said: str | None = None) -> None:
-    """Print the sentences (those of the result, unless given), the table and the warnings."""
+def show_result(page: Page, result: Any, title: str, style: str = "") -> None:
+    """Print the summary, the table and the warnings of a result."""
     page.document = result.to_dict()
-    page.say(said or sentences(result), style=style)
+    page.say(in_options(result.summary()), style=style)
     page.table(title, worded_columns(result), None)
     warn_each(result.all_warnings)
 
 
 def worded_columns(result: Any) -> dict[str, Any]:
-    """The table with errors as percentages; shares, chances and p-values stay as they are."""
+    """Write errors in a table as percentages; shares, chances and p-values stay as they are."""
     from curvewise.text import format_value
 
     columns = dict(result.columns())
-    for key in ("p", "adjusted p"):
+    for key in ("pvalue", "adjusted_pvalue"):
         if key in columns:
             columns[key] = [p if p != p else f"{p:.2g}" for p in columns[key]]
     if getattr(result, "unit", None) != "fraction":  # some tables are not of errors
         return columns
     rows = columns.get("quantity", [""] * len(next(iter(columns.values()))))
     free = [any(word in str(name) for word in NO_ERRORS) for name in rows]
-    for key in ("power", "one more"):
+    for key in ("power", "one_more"):
         if key in columns:
             columns[key] = [shown_as(value, ".1%") for value in columns[key]]
     for key in ERRORS:

@@ -1,11 +1,10 @@
-"""Is one training better than another, on this test set and on the distribution."""
+"""Comparison of trainings by their runs: on this test set, and on the distribution it was drawn from."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -13,27 +12,43 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import InputError
 from curvewise.stats.tests import benjamini_hochberg, holm, permutation_pvalue, probability_below, sign_flip_pvalue
-from curvewise.text import format_interval, format_pvalue, format_value
-from curvewise.types.coercion import as_predictions, distinct_names
+from curvewise.text import Message, arg, format_interval, format_pvalue, format_value, prefix
+from curvewise.types.coercion import as_predictions
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray, Unit
-from curvewise.variance.anova import FEWEST, Estimate, Totals, few_groups, measure_totals, mostly_wrong
+from curvewise.types.units import FloatArray, distinct_names
+from curvewise.variance.anova import (
+    FEWEST,
+    Totals,
+    decimals,
+    few_groups,
+    interval_lists,
+    measure_totals,
+    mostly_wrong,
+    warn_all,
+)
 from curvewise.variance.difference import (
     Difference,
     align_examples,
     check_same_examples,
-    check_scores,
-    is_scores,
     predictions_difference,
-    refuse_hits,
+    read_scores,
     score_difference,
-    score_unit,
+    share_groups,
     top_of,
     unpaired_difference,
 )
+
+SCORES_ONLY = (
+    "from scores alone only this test set can be judged: how much its examples add to the difference, and how much of"
+    " the spread between runs is real, needs the predictions."
+)
+
+FEW_RUNS = "{} runs of a training: the intervals assume normal run effects (too few runs to check)."
+
+ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg}
 
 DRAWS = 20_000
 """Draws for the interval of the chance that a run of a beats one of b on the distribution."""
@@ -106,69 +121,57 @@ def compare_runs(
     """
     check_level(level)
     if margin is not None and not margin > 0:
-        raise InputError(f"margin={margin} must be above 0, such as 0.005.")
+        raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
     if distribution_std is not None and not 0 <= distribution_std < math.inf:
-        raise InputError(f"distribution_std={distribution_std} must be 0 or more.")
+        raise InputError("must be 0 or more.", argument="distribution_std", value=distribution_std)
     first, second = distinct_names(names, "names")
-    names = first, second
-    question = _Question(names, margin, level, permutations, np.random.default_rng(rng))
-    if is_scores(a) or is_scores(b):
-        if labels is not None or kind is not None or axes is not None or groups is not None:
-            raise InputError(
-                "a and b are one score per run, for which labels=, kind=, axes= and groups= mean"
-                " nothing. For one run of each training pass arrays of one row: a[None, :]."
-            )
-        for values, name in ((a, "a"), (b, "b")):
-            refuse_hits(values, unit, name)
-        measure = score_unit(unit, higher_is_better)
-        _check_margin(margin, measure.top)
-        scores = check_scores(a, measure, "a"), check_scores(b, measure, "b")
-        return _answer(score_difference(*scores, bool(paired)), question, measure.name)
-    if unit is not None or higher_is_better is not None:
-        raise InputError("unit= and higher_is_better= are for one score per run; kind= says what predictions are.")
-    if isinstance(a, Predictions) and isinstance(b, Predictions):
-        b = align_examples(a, b, names)  # before labels and groups, which are in the order of a
-    one, two = (
-        as_predictions(p, labels, kind=kind, axes=axes, groups=groups, argument=name, directed=True)
-        for p, name in zip((a, b), names, strict=True)
-    )
-    _check_margin(margin, top_of(one.unit))
-    parts = predictions_difference(one, two, paired, distribution_std, names)
-    return _answer(parts, question, one.unit, one)
-
-
-def _check_margin(margin: float | None, top: float) -> None:
-    if margin is not None and margin >= top:
-        raise InputError(
-            f"margin={margin} allows any difference of errors there can be. It is in the unit of"
-            " the errors: as a fraction, 0.005 is half a percentage point."
+    names, generator = (first, second), np.random.default_rng(rng)
+    options: dict[str, Any] = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
+    scores = read_scores({"a": a, "b": b}, unit, higher_is_better, options)
+    given = None
+    if scores is not None:
+        (one, two), unit = scores
+        parts = score_difference(one, two, bool(paired))
+    else:
+        if isinstance(a, Predictions) and isinstance(b, Predictions):
+            b = align_examples(a, b, names)  # before labels and groups, which are in the order of a
+        given, other = (
+            as_predictions(p, argument=name, directed=True, **options) for p, name in zip((a, b), names, strict=True)
         )
-
-
-@dataclass(frozen=True)
-class _Question:
-    names: tuple[str, str]
-    margin: float | None
-    level: float
-    permutations: int
-    rng: np.random.Generator
-
-
-def _answer(parts: Difference, asked: _Question, unit: str, given: Predictions | None = None) -> RunComparison:
-    level, most = asked.level, top_of(unit)
-    same = _equivalence(parts.decisive, asked.margin)
-    here = parts.test_set.interval(level, most)
-    by_runs = _permuted(parts, asked)
-    sign_here = sign_of(here) if by_runs < 1 - level else "undecided"
-    verdict = _verdict(parts, same, level)
-    if parts.scope == "test set" and verdict != "equivalent":
-        verdict = sign_here
-    notes = _warnings(parts, unit, asked.names, given)
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=3)
+        parts, unit = predictions_difference(given, other, paired, distribution_std, names), given.unit
+    most = top_of(unit)
+    same = math.nan
+    if margin is not None:
+        if margin >= most:
+            raise InputError(
+                "allows any possible difference of errors.",
+                argument="margin",
+                value=margin,
+                remedy="It is in the unit of the errors: as a fraction, 0.005 is half a percentage point.",
+            )
+        same = max(parts.decisive.tail(-margin), parts.decisive.tail(margin, above=False))
+    here, by_runs = parts.test_set.interval(level, most), _permuted(parts, level, permutations, generator)
+    sign_here = _sign(here) if by_runs < 1 - level else "undecided"
+    if not parts.conclusive:
+        verdict = "undecided"
+    elif same < 1 - level:
+        verdict = "equivalent"
+    else:
+        verdict = sign_here if parts.scope == "test set" else _sign(parts.decisive.interval(level))
+    notes = []
+    if still := [name for name, identical in zip(names, parts.identical, strict=True) if identical]:
+        notes.append(_no_spread(still))
+    if math.isnan(parts.test_set.variance):
+        notes.append(
+            "the error does not vary between runs: the results of other runs on this test set are unknown, and so"
+            " are the interval and the p-value for it."
+        )
+    notes += mostly_wrong(max(float(np.mean(runs)) for runs in (parts.a, parts.b)), unit, given)
+    notes += few_groups(parts.groups) + _thin_evidence(parts, unit)
+    warn_all(notes)
     return RunComparison(
-        a=asked.names[0],
-        b=asked.names[1],
+        a=names[0],
+        b=names[1],
         runs=(len(parts.a), len(parts.b)),
         examples=None if given is None else given.examples,
         paired=parts.paired,
@@ -177,8 +180,8 @@ def _answer(parts: Difference, asked: _Question, unit: str, given: Predictions |
         test_set_difference=here,
         test_set_pvalue=by_runs,
         probability_better=probability_below(parts.a, parts.b, level, paired=parts.paired),
-        distribution_probability_better=_true_chance(parts, level, asked.rng),
-        margin=asked.margin,
+        distribution_probability_better=_true_chance(parts, level, generator),
+        margin=margin,
         equivalence_pvalue=same,
         verdict=verdict,
         test_set_verdict=sign_here,
@@ -191,45 +194,30 @@ def _answer(parts: Difference, asked: _Question, unit: str, given: Predictions |
     )
 
 
-def _verdict(parts: Difference, same: float, level: float) -> str:
-    """What is shown, where equivalence was asked for and where it was not."""
-    if not parts.conclusive:
-        return "undecided"
-    return "equivalent" if same < 1 - level else sign_of(parts.decisive.interval(level))
-
-
-def sign_of(interval: Interval) -> str:
-    """Which is better, by an interval of the error of a minus that of b."""
+def _sign(interval: Interval) -> str:
+    """Return the better one by an interval of the error of a minus that of b."""
     if interval.high < 0:
         return "a better"
     return "b better" if interval.low > 0 else "undecided"
 
 
-def _equivalence(estimate: Estimate, margin: float | None) -> float:
-    if margin is None:
-        return math.nan
-    return max(estimate.tail(-margin), estimate.tail(margin, above=False))
-
-
-def _permuted(parts: Difference, asked: _Question) -> float:
-    if min(len(parts.a), len(parts.b)) < 2:
-        return parts.test_set.pvalue
+def _permuted(parts: Difference, level: float, draws: int, rng: np.random.Generator) -> float:
+    """Return the p-value on this test set by permutation of runs, and not less than by t."""
     runs = len(parts.a), len(parts.b)
     fewest = 2 / (2 ** runs[0] if parts.paired else math.comb(sum(runs), runs[0]))
-    if fewest >= 1 - asked.level:
-        return parts.test_set.pvalue  # too few arrangements to reject by any of them
+    if min(runs) < 2 or fewest >= 1 - level:  # too few arrangements to reject by any of them
+        return parts.test_set.pvalue
     if parts.paired:
-        gaps = parts.a - parts.b
-        p = sign_flip_pvalue(gaps, draws=asked.permutations, rng=asked.rng)
+        p = sign_flip_pvalue(parts.a - parts.b, draws=draws, rng=rng)
     else:
-        p = permutation_pvalue(parts.a, parts.b, draws=asked.permutations, rng=asked.rng)
-    # Dealing runs at random is too sure where numbers and spreads are unequal; and a p-value
-    # should not contradict its interval.
+        p = permutation_pvalue(parts.a, parts.b, draws=draws, rng=rng)
+    # Permutation is anticonservative if numbers and spreads are unequal; and a p-value should not contradict
+    # its interval.
     return p if math.isnan(parts.test_set.pvalue) else max(p, parts.test_set.pvalue)
 
 
 def _true_chance(parts: Difference, level: float, generator: np.random.Generator) -> Interval:
-    """P(true error of a run of a < that of b), its parts drawn from what the data leave open."""
+    """Return P(true error of a run of a < that of b), its parts drawn from the uncertainty that the data leave."""
     if parts.splits is None:
         return Interval(math.nan, 0.0, 1.0, level)
     d = parts.distribution
@@ -256,79 +244,48 @@ def _chance(gaps: NDArray[Any], variances: NDArray[Any]) -> NDArray[Any]:
     return chance
 
 
-SCORES_ONLY = (
-    "from scores alone only this test set can be judged: how much its examples add to the"
-    " difference, and how much of the spread between runs is real, needs the predictions."
-)
-
-
-def few_runs(fewest: int) -> str:
-    """What to say of a handful of runs."""
-    return f"{fewest} runs of a training: the intervals lean on run effects being normal."
-
-
-def no_spread(names: Sequence[str]) -> str:
-    """What to say of trainings whose runs are all the same."""
-    said = ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+def _no_spread(names: Sequence[str]) -> str:
+    """Warn of trainings whose runs are all the same."""
     return (
-        f"the runs of {said} do not differ at all. If one run is given more than once, leave the"
-        " copies out: the intervals count them as new runs."
+        f"the runs of {_some(names)} do not differ at all. If one run is given more than once, leave the copies out:"
+        " the intervals count them as new runs."
     )
 
 
-UNKNOWN_HERE = (
-    "no variation of the error between runs is seen: what other runs would give on this test set"
-    " is unknown, and so are the interval and the p-value there."
-)
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
 
 
-def _warnings(parts: Difference, unit: str, names: tuple[str, str], given: Predictions | None) -> list[str]:
-    both = dict(zip(names, (parts.a, parts.b), strict=True))
-    notes = []
-    if still := [name for name in both if parts.identical[names.index(name)]]:
-        notes.append(no_spread(still))
-    if math.isnan(parts.test_set.variance):
-        notes.append(UNKNOWN_HERE)
-    notes += mostly_wrong(max(float(np.mean(runs)) for runs in both.values()), unit, given)
-    return notes + few_groups(parts.groups) + thin_evidence(parts, unit)
-
-
-def thin_evidence(parts: Difference, unit: str) -> list[str]:
-    """Say what the comparison rests on where there are few runs, or none but their scores."""
+def _thin_evidence(parts: Difference, unit: str) -> list[str]:
+    """Warn of a comparison that rests on few runs, or on nothing but their scores."""
     fewest = min(len(parts.a), len(parts.b))
     if parts.method == "scores":
-        return [SCORES_ONLY, *([few_runs(fewest)] if fewest < FEWEST else [])]
-    if parts.method == "one run":
-        assumed = (
-            "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or"
-            " as what the disagreement of the two allows, if less"
-            if unit == "fraction"
-            else "only bounded, by how the two differ between examples"
+        return [SCORES_ONLY, *([FEW_RUNS.format(fewest)] if fewest < FEWEST else [])]
+    if parts.method != "one run":
+        return [FEW_RUNS.format(fewest)] if fewest < FEWEST else []
+    assumed = (
+        "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or as what the"
+        " disagreement of the two allows, if less"
+        if unit == "fraction"
+        else "only bounded, by how the two differ between examples"
+    )
+    if parts.repeats:
+        assumed = "taken as that between its repeats, which other runs may exceed"
+    text = (
+        "a training has one run only, which is weak evidence: train more. On this test set its variance between runs"
+        f" is {assumed}."
+    )
+    if not parts.conclusive:
+        text += (
+            f" On the distribution its true error is assumed not to vary between runs, unless {arg('distribution_std')}"
+            " says how much it does; without that the comparison is of these networks, and no verdict on the trainings."
         )
-        if parts.repeats:
-            assumed = "taken as that between its repeats, which other runs may exceed"
-        said = (
-            "a training has one run only, which is weak evidence: train more. On this test set its"
-            f" variance between runs is {assumed}."
-        )
-        if parts.conclusive:
-            return [said]
-        return [
-            f"{said} On the distribution its true error is taken not to vary between runs, unless"
-            " distribution_std says how much it does; without that the comparison is of these"
-            " networks, and no verdict on the trainings."
-        ]
-    if fewest < FEWEST:
-        return [few_runs(fewest)]
-    return []
-
-
-# What a comparison of two trainings says.
+    return [Message(text)]
 
 
 @dataclass(frozen=True, eq=False)
 class RunComparison(Result):
-    """How training a compares with training b.
+    """Comparison of training a with training b.
 
     Attributes
     ----------
@@ -392,17 +349,17 @@ class RunComparison(Result):
 
     @property
     def worse(self) -> bool:
-        """Whether a is shown to be worse than b by more than the margin."""
+        """True if a is shown to be worse than b by more than the margin."""
         return self._shown and self._decisive.low > (self.margin or 0.0)
 
     @property
     def better(self) -> bool:
-        """Whether a is shown to be better than b by more than the margin."""
+        """True if a is shown to be better than b by more than the margin."""
         return self._shown and self._decisive.high < -(self.margin or 0.0)
 
     @property
     def maybe_worse(self) -> bool:
-        """Whether it is not excluded that a is worse than b by more than the margin."""
+        """True if it is not excluded that a is worse than b by more than the margin."""
         excluded = self._decisive.high <= (self.margin or 0.0) or self.verdict == "equivalent"
         return not (self._parts.conclusive and excluded)
 
@@ -418,53 +375,46 @@ class RunComparison(Result):
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high, p-value."""
         rows = {
-            "difference on the distribution": (self.difference, self.pvalue),
-            "difference on this test set": (self.test_set_difference, self.test_set_pvalue),
-            f"chance that {self.a} beats {self.b}, test set": (self.probability_better, math.nan),
-            f"chance that {self.a} beats {self.b}, distribution": (self.distribution_probability_better, math.nan),
+            "difference": self.difference,
+            "test_set_difference": self.test_set_difference,
+            "probability_better": self.probability_better,
+            "distribution_probability": self.distribution_probability_better,
         }
-        intervals = {name: interval for name, (interval, _) in rows.items()}
-        return {**interval_columns(intervals), "p": [p for _, p in rows.values()]}
+        return {**interval_columns(rows), "pvalue": [self.pvalue, self.test_set_pvalue, math.nan, math.nan]}
 
     def summary(self) -> str:
         """The verdict in a few sentences."""
-        return " ".join([self._verdict(), *self._evidence(), *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join([self._verdict(), *self._evidence()])
 
     def _verdict(self) -> str:
+        a, b, shown = self.a, self.b, self._better_of(self._decisive)
         if not self._parts.conclusive:
-            return self._of_networks()
-        text = {"equivalent": self._equal, "undecided": self._open}.get(self.verdict, self._clear)()
-        only_here = self.verdict not in ("a better", "b better") and not (
-            self.verdict == "equivalent" and self._better_of(self._decisive)
-        )
-        if self.scope == "test set" or self.test_set_verdict == "undecided" or not only_here:
+            better = self._better_of(self.difference)
+            told = f"of these networks, {better}" if better else "these networks cannot be told apart"
+            return f"One run does not show which training is better, {a} or {b}; {told} on the distribution."
+        if self.verdict in ("a better", "b better"):
+            return f"{self._order(self.verdict)} on the {self.scope}."
+        if self.verdict == "equivalent":
+            text = (
+                f"{a} and {b} are equivalent on the {self.scope}: they differ by less than"
+                f" {format_value(self.margin or 0.0, self.unit)} ({format_pvalue(self.equivalence_pvalue)})."
+            )
+            if shown:
+                return f"{text} Within that, {shown}."
+        else:
+            text = f"{a} and {b} cannot be told apart on the {self.scope}."
+        if self.scope == "test set" or self.test_set_verdict == "undecided":
             return text
-        return f"{text} On this test set {_order(self, self.test_set_verdict)}, no more."
-
-    def _clear(self) -> str:
-        return f"{_order(self, self.verdict)} on the {self.scope}."
-
-    def _open(self) -> str:
-        return f"{self.a} and {self.b} cannot be told apart on the {self.scope}."
-
-    def _equal(self) -> str:
-        text = (
-            f"{self.a} and {self.b} are equivalent on the {self.scope}: they differ by less than"
-            f" {format_value(self.margin or 0.0, self.unit)} ({format_pvalue(self.equivalence_pvalue)})."
-        )
-        shown = self._better_of(self._decisive)
-        return f"{text} Within that, {shown}." if shown else text
+        return f"{text} On this test set {self._order(self.test_set_verdict)}, no more."
 
     def _better_of(self, interval: Interval) -> str:
-        """Which is better by an interval, or nothing."""
-        if interval.low <= 0 <= interval.high:
-            return ""
-        return _order(self, "a better" if interval.high < 0 else "b better")
+        """Say which is better by an interval, or nothing."""
+        sign = _sign(interval)
+        return "" if sign == "undecided" else self._order(sign)
 
-    def _of_networks(self) -> str:
-        better = self._better_of(self.difference)
-        told = f"of these networks, {better}" if better else "these networks cannot be told apart"
-        return f"One run does not show which training is better, {self.a} or {self.b}; {told} on the distribution."
+    def _order(self, verdict: str) -> str:
+        better, worse = (self.a, self.b) if verdict == "a better" else (self.b, self.a)
+        return f"{better} is better than {worse}"
 
     def _evidence(self) -> list[str]:
         unit = self.unit
@@ -481,11 +431,10 @@ class RunComparison(Result):
         one, two = (self.b, self.a) if unit == "score" else (self.a, self.b)
         pairs = "Runs are paired. " if self.paired else ""
         said_so = [f"{pairs}The {what} of {one} minus that of {two} is {there}{here}."]
-        chance = self.probability_better
         if min(self.runs) > 1:
             said_so.append(
                 f"A random run of {self.a} beats one of {self.b} on this test set with"
-                f" probability {chance.estimate:.2f} [{chance.low:.2f}, {chance.high:.2f}]."
+                f" probability {format_interval(self.probability_better, write=decimals(2))}."
             )
         if self.margin is not None and self.verdict != "equivalent" and self._parts.conclusive:
             said_so.append(
@@ -493,16 +442,6 @@ class RunComparison(Result):
                 f" ({format_pvalue(self.equivalence_pvalue)})."
             )
         return said_so
-
-
-def _order(c: RunComparison, verdict: str) -> str:
-    better, worse = (c.a, c.b) if verdict == "a better" else (c.b, c.a)
-    return f"{better} is better than {worse}"
-
-
-# Many trainings at once: which differences are left when they are looked at together.
-
-ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg}
 
 
 @dataclass(frozen=True, eq=False)
@@ -564,11 +503,9 @@ class TrainingComparison(Result):
         return {
             "a": [a for a, _ in self.pairs],
             "b": [b for _, b in self.pairs],
-            "difference": [d.estimate for d in self.differences],
-            "low": [d.low for d in self.differences],
-            "high": [d.high for d in self.differences],
-            "p": self.pvalues,
-            "adjusted p": self.adjusted,
+            **interval_lists("difference", self.differences),
+            "pvalue": self.pvalues,
+            "adjusted_pvalue": self.adjusted,
             "verdict": list(self.verdicts),
         }
 
@@ -589,7 +526,6 @@ class TrainingComparison(Result):
                 f"{self.names[0]} has the best mean, {format_value(abs(self.errors[0]), self.unit)};"
                 f" not shown to be worse than another: {shown}.",
                 f"The clearest difference is {a} minus {b}: {format_interval(self.differences[clear], self.unit)}.",
-                *(f"Beware: {w}" for w in self.warnings),
             ]
         )
 
@@ -642,110 +578,81 @@ def compare_trainings(
     if len(trainings) < 2:
         raise InputError("trainings holds fewer than two trainings: there is nothing to compare.")
     if multiplicity not in ADJUSTMENTS:
-        raise InputError(f"multiplicity={multiplicity!r} is not known: use 'holm' or 'bh'.")
+        raise InputError("is not known: use 'holm' or 'bh'.", argument="multiplicity", value=multiplicity)
     if baseline is not None and baseline not in trainings:
-        raise InputError(f"baseline={baseline!r} is not among {', '.join(map(repr, trainings))}.")
+        raise InputError(f"is not among {', '.join(map(repr, trainings))}.", argument="baseline", value=baseline)
     if single := [name for name, values in trainings.items() if np.isscalar(values)]:
         raise InputError(
             f"trainings[{single[0]!r}] is one number: each training needs a list of scores, one per"
             " run, two or more of them."
         )
-    if any(map(is_scores, trainings.values())):
-        for name, values in trainings.items():
-            refuse_hits(values, unit, f"trainings[{name!r}]")
-        measure = score_unit(unit, higher_is_better)
-        read = {name: _scored(name, values, measure) for name, values in trainings.items()}
+    arguments = {f"trainings[{name!r}]": values for name, values in trainings.items()}
+    scores = read_scores(arguments, unit, higher_is_better, {})
+    if scores is not None:
+        read = [_Training(errors, scores[1]) for errors in scores[0]]
     else:
-        if unit is not None or higher_is_better is not None:
-            raise InputError("unit= and higher_is_better= are for one score per run; kind= says what predictions are.")
-        options = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
-        read = _with_groups(_read(_aligned(trainings), options))
-    pairs = _pairs(list(read), baseline)
-    parts = [_difference(read[a], read[b], paired, distribution_std, (a, b)) for a, b in pairs]
-    most = top_of(next(iter(read.values())).unit)
+        options: dict[str, Any] = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
+        given = [
+            as_predictions(values, argument=argument, directed=True, **options)
+            for argument, values in zip(arguments, _aligned(trainings), strict=True)
+        ]
+        read = [_Training.of(p) for p in share_groups(given)]
+    by_name = dict(zip(trainings, read, strict=True))
+    if baseline is None:
+        pairs = list(combinations(by_name, 2))
+    else:
+        pairs = [(name, baseline) for name in by_name if name != baseline]
+    parts = [_difference(by_name[a], by_name[b], paired, distribution_std, (a, b)) for a, b in pairs]
     pvalues = np.array([p.decisive.pvalue for p in parts])
     adjusted = ADJUSTMENTS[multiplicity](pvalues)
-    means = {name: float(t.errors.mean()) for name, t in read.items()}
-    order = sorted(means, key=means.__getitem__)
+    signs = ["a better" if p.decisive.value < 0 else "b better" for p in parts]
+    shown = [p.conclusive and q < 1 - level for p, q in zip(parts, adjusted, strict=True)]
+    means = {name: float(t.errors.mean()) for name, t in by_name.items()}
+    order, kind_of_error = sorted(means, key=means.__getitem__), read[0].unit
+    # Each interval at the level that Bonferroni leaves to one of so many: together they hold at ``level``.
+    each, most = 1 - (1 - level) / len(pairs), top_of(kind_of_error)
     return TrainingComparison(
         names=tuple(order),
         errors=np.array([means[name] for name in order]),
-        runs=tuple(len(read[name].errors) for name in order),
+        runs=tuple(len(by_name[name].errors) for name in order),
         pairs=tuple(pairs),
-        differences=tuple(p.decisive.interval(1 - (1 - level) / len(pairs), most) for p in parts),
+        differences=tuple(p.decisive.interval(each, most) for p in parts),
         pvalues=pvalues,
         adjusted=adjusted,
-        verdicts=tuple(map(_verdict_many, parts, adjusted < 1 - level)),
+        verdicts=tuple(sign if seen else "undecided" for sign, seen in zip(signs, shown, strict=True)),
         scope=parts[0].scope,
         baseline=baseline,
         multiplicity=multiplicity,
-        unit=read[order[0]].unit,
+        unit=kind_of_error,
         level=level,
-        warnings=_warnings_many(parts, read),
+        warnings=_many_warnings(parts, by_name),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Training:
-    """A training as it was given: errors of its runs, and its predictions where they are known."""
+    """Errors of the runs of a training, and its predictions if they are known."""
 
     errors: FloatArray
     unit: str
     predictions: Predictions | None = None
     totals: Totals | None = None
 
+    @classmethod
+    def of(cls, given: Predictions) -> _Training:
+        if given.runs == 1:
+            return cls(given.errors().mean(axis=1), given.unit, given)
+        totals = measure_totals(given)
+        return cls(totals.run, given.unit, given, totals)
 
-def _scored(name: str, values: Any, unit: Unit) -> _Training:
-    if not is_scores(values):
-        raise InputError("trainings mixes predictions and scores: pass the same for all.")
-    return _Training(check_scores(values, unit, f"trainings[{name!r}]"), unit.name)
 
-
-def _aligned(trainings: Mapping[str, Any]) -> dict[str, Any]:
-    """Examples of all trainings in the order of the first that names them."""
+def _aligned(trainings: Mapping[str, Any]) -> list[Any]:
+    """Bring the examples of all trainings into the order of the first that names them."""
     named = {n: p for n, p in trainings.items() if isinstance(p, Predictions)}
     first = next((n for n, p in named.items() if p.example_ids is not None), None)
     if first is None:
-        return dict(trainings)
-    return {n: align_examples(named[first], p, (first, n)) if n in named else p for n, p in trainings.items()}
-
-
-def _read(trainings: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, _Training]:
-    read = {}
-    for name, values in trainings.items():
-        given = as_predictions(values, argument=f"trainings[{name!r}]", directed=True, **options)
-        read[name] = _training(given)
-    return read
-
-
-def _training(given: Predictions) -> _Training:
-    if given.runs == 1:
-        return _Training(given.errors().mean(axis=1), given.unit, given)
-    totals = measure_totals(given)
-    return _Training(totals.run, given.unit, given, totals)
-
-
-def _with_groups(read: dict[str, _Training]) -> dict[str, _Training]:
-    """Groups that one training brings hold for all: the examples are the same."""
-    known = (t.predictions.groups for t in read.values() if t.predictions is not None)
-    groups = next((g for g in known if g is not None), None)
-    if groups is None:
-        return read
-    found = {}
-    for name, t in read.items():
-        if t.predictions is None or t.predictions.groups is not None:
-            found[name] = t
-        elif t.predictions.examples == len(groups):
-            found[name] = _training(replace(t.predictions, groups=groups))
-        else:
-            found[name] = t  # of another test set, which will be refused
-    return found
-
-
-def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
-    if baseline is None:
-        return list(combinations(names, 2))
-    return [(name, baseline) for name in names if name != baseline]
+        return list(trainings.values())
+    return [align_examples(named[first], p, (first, n)) if n in named else p for n, p in trainings.items()]
 
 
 def _difference(
@@ -759,33 +666,23 @@ def _difference(
         alike = (a.totals.groups is None) == (b.totals.groups is None)
         if (paired is False or (paired is None and unnamed)) and alike:
             check_same_examples(one, two, names)
-            return unpaired_difference(a.totals, b.totals)  # which need not be read again
+            return unpaired_difference(a.totals, b.totals)  # totals are known: no need to read again
     return predictions_difference(one, two, paired, distribution_std, names)
 
 
-def _verdict_many(parts: Difference, shown: bool) -> str:
-    if not (shown and parts.conclusive):
-        return "undecided"
-    return "a better" if parts.decisive.value < 0 else "b better"
-
-
-def _warnings_many(parts: list[Difference], read: Mapping[str, _Training]) -> tuple[str, ...]:
+def _many_warnings(parts: list[Difference], read: Mapping[str, _Training]) -> tuple[str, ...]:
     notes = []
-    still = [name for name, t in read.items() if len(t.errors) > 1 and np.ptp(t.errors) == 0]
-    if still:
-        notes.append(no_spread(still))
+    if still := [name for name, t in read.items() if len(t.errors) > 1 and np.ptp(t.errors) == 0]:
+        notes.append(_no_spread(still))
     worst = max(read.values(), key=lambda t: float(t.errors.mean()))
     notes += mostly_wrong(float(worst.errors.mean()), worst.unit, worst.predictions)
     notes += few_groups(parts[0].groups)
     if parts[0].method == "scores":
         notes.append(SCORES_ONLY)
-    unit = next(iter(read.values())).unit
-    single = [name for name, t in read.items() if len(t.errors) == 1]
-    if single:
-        said = ", ".join(single[:5]) + (" …" if len(single) > 5 else "")
+    if single := [name for name, t in read.items() if len(t.errors) == 1]:
         of_one = next(p for p in parts if p.method == "one run")
-        notes += [f"{said}: {text}" for text in thin_evidence(of_one, unit)]
+        notes += [prefix(f"{_some(single)}: ", text) for text in _thin_evidence(of_one, worst.unit)]
     several = [len(t.errors) for t in read.values() if len(t.errors) > 1]
     if several and min(several) < FEWEST:
-        notes.append(few_runs(min(several)))
+        notes.append(FEW_RUNS.format(min(several)))
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""Count bits in packed tables of errors (runs x examples): along runs and along examples.
+"""Counts of errors and of classes in tables of runs × examples: along runs and along examples.
 
 A packed table is what ``np.packbits(errors, axis=1)`` makes: eight examples to a byte, the first in
 the highest bit. Tables come in blocks of runs, so that none has to be in memory as a whole.
@@ -17,16 +17,122 @@ from curvewise.errors import InputError
 ByteArray: TypeAlias = NDArray[np.uint8]
 IntArray: TypeAlias = NDArray[np.int64]
 WordArray: TypeAlias = NDArray[np.uint64]
+Labels: TypeAlias = NDArray[np.integer[Any] | np.bool_]
+LANE_WORDS = 10240
+"""Words per step of the adder: its four arrays fill 320 KB of cache."""
+MOST_LANES = 256
+"""Rows per step, so that short rows do not make small tables slow."""
+PACK_RUNS = 512
+"""Runs transposed at a time; a multiple of 64."""
+SWAPS = ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0))
+"""Swaps that transpose 8 × 8 bits in a word: distance of the pair, and its lower partners."""
+FEW_CLASSES = 41
+"""Classes up to which counting bits, eight classes at a time, is faster than np.bincount."""
+LEAST_GROUP = 3
+"""A last group of fewer classes is counted class by class."""
+MANY_RUNS = 4096
+"""Runs per np.bincount, or as many as there are classes."""
+MANY_BINS = 65536
+"""Bins per np.bincount: they stay in the cache."""
 
-LANE_WORDS = 10240  # words per step of the adder: its four arrays fill 320 KB of cache
-MOST_LANES = 256  # rows per step, so that short rows do not make small tables slow
-PACK_RUNS = 512  # runs transposed at a time; a multiple of 64
-# Swaps that transpose 8 x 8 bits in a word: distance of the pair, and its lower partners.
-_SWAPS = ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0))
+
+def packed_totals(blocks: Iterable[ByteArray], n: int) -> tuple[IntArray, IntArray]:
+    """Count errors of every run and of every example in one pass.
+
+    Parameters
+    ----------
+    blocks : iterable of uint8 ndarray, shape (rows, ceil(n / 8))
+        Packed errors of some runs each. Bits beyond the n-th are ignored.
+    n : int
+        Number of examples.
+
+    Returns
+    -------
+    run_totals : ndarray of int64, shape (R,)
+    example_totals : ndarray of int64, shape (n,)
+    """
+    width = packed_width(n)
+    counter = BitCounter(-(-width // 8))
+    run_totals = []
+    last_byte = np.uint8(0xFF & (0xFF << (-n % 8)))  # the bits of it that belong to the n examples
+    for block in blocks:
+        done = 0
+        while done < len(block):
+            rows = counter.free_rows()[: len(block) - done]
+            by_byte = rows.view(np.uint8)
+            by_byte[:, :width] = block[done : done + len(rows)]
+            by_byte[:, width - 1] &= last_byte
+            run_totals.append(np.bitwise_count(rows).sum(axis=1, dtype=np.int64))
+            done += len(rows)
+            counter.commit(len(rows))
+    runs = np.concatenate(run_totals) if run_totals else np.zeros(0, dtype=np.int64)
+    return runs, counter.totals()[:n]
+
+
+def column_pack(blocks: Iterable[ByteArray], n: int, runs: int) -> WordArray:
+    """Turn errors packed along examples into errors packed along runs.
+
+    Parameters
+    ----------
+    blocks : iterable of uint8 ndarray, shape (rows, ceil(n / 8))
+        Packed errors of some runs each. Bits beyond the n-th are ignored.
+    n : int
+        Number of examples.
+    runs : int
+        Rows of all blocks together.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n, ceil(runs / 64))
+        One row per example, its runs in the order of ``np.packbits``, zeros after the last.
+    """
+    columns = np.zeros((n, -(-runs // 64)), dtype=np.uint64)
+    by_byte = columns.view(np.uint8)
+    start = 0
+    for rows in _regrouped(blocks, packed_width(n)):
+        first, bytes_of_runs = start // 8, -(-len(rows) // 8)
+        by_byte[:, first : first + bytes_of_runs] = _transposed(rows)[:, :n].T
+        start += len(rows)
+    return columns
+
+
+def packed_width(n: int) -> int:
+    """Return the bytes of a packed row of n bits."""
+    return -(-n // 8)
+
+
+def _regrouped(blocks: Iterable[ByteArray], width: int) -> Iterator[ByteArray]:
+    """Cut and join blocks to PACK_RUNS rows each; the last may have fewer."""
+    held = np.empty((PACK_RUNS, width), dtype=np.uint8)
+    filled = 0
+    for block in blocks:
+        done = 0
+        while done < len(block):
+            rows = min(PACK_RUNS - filled, len(block) - done)
+            held[filled : filled + rows] = block[done : done + rows]
+            filled, done = filled + rows, done + rows
+            if filled == PACK_RUNS:
+                yield held
+                filled = 0
+    if filled:
+        yield held[:filled]
+
+
+def _transposed(rows: ByteArray) -> ByteArray:
+    """Repack bits (8 r, 8 b) from along the second axis to along the first: bytes (r, 8 b)."""
+    if len(rows) % 8:
+        rows = np.pad(rows, ((0, -len(rows) % 8), (0, 0)))
+    groups = rows.reshape(-1, 8, rows.shape[1]).transpose(0, 2, 1)
+    words = np.ascontiguousarray(groups).view(">u8")[..., 0].astype(np.uint64)
+    for distance, lower in SWAPS:
+        swap = (words ^ (words >> np.uint64(distance))) & np.uint64(lower)
+        words ^= swap
+        words ^= swap << np.uint64(distance)
+    return words.astype(">u8").view(np.uint8).reshape(len(groups), -1)
 
 
 class BitCounter:
-    """How often each column of bits was set, over any number of rows.
+    """Counter of how often each column of bits was set, over any number of rows.
 
     Rows are added like binary numbers, 64 columns per word at once: three planes of one weight make
     one of that weight and one of twice the weight (a carry-save adder), so that a row costs five
@@ -77,7 +183,10 @@ class BitCounter:
         total = np.zeros(64 * self._shape[1], dtype=np.int64)
         for weight, (pair, sums) in enumerate(zip(self._pairs, self._sums, strict=True)):
             planes = np.concatenate([sums, *pair[: self._waiting[weight]]])
-            total += _unpacked_sum(planes.reshape(-1, self._shape[1])) << weight
+            planes = planes.reshape(-1, self._shape[1])
+            for start in range(0, len(planes), 255):  # so that bytes hold the sums
+                bits = np.unpackbits(planes[start : start + 255].view(np.uint8), axis=1)
+                total += np.add.reduce(bits, axis=0, dtype=np.uint8).astype(np.int64) << weight
         return total
 
     def _grow(self) -> None:
@@ -103,150 +212,6 @@ class BitCounter:
             self._add_pair(weight + 1)
 
 
-def packed_totals(blocks: Iterable[ByteArray], n: int) -> tuple[IntArray, IntArray]:
-    """Count errors of every run and of every example in one pass.
-
-    Parameters
-    ----------
-    blocks : iterable of uint8 ndarray, shape (rows, ceil(n / 8))
-        Packed errors of some runs each. Bits beyond the n-th are ignored.
-    n : int
-        Number of examples.
-
-    Returns
-    -------
-    run_totals : ndarray of int64, shape (R,)
-    example_totals : ndarray of int64, shape (n,)
-    """
-    width = packed_width(n)
-    counter = BitCounter(-(-width // 8))
-    run_totals = []
-    for block in _checked(blocks, n):
-        done = 0
-        while done < len(block):
-            rows = counter.free_rows()[: len(block) - done]
-            by_byte = rows.view(np.uint8)
-            by_byte[:, :width] = block[done : done + len(rows)]
-            by_byte[:, width - 1] &= last_byte_mask(n)
-            run_totals.append(count_bits(rows).sum(axis=1, dtype=np.int64))
-            done += len(rows)
-            counter.commit(len(rows))
-    runs = np.concatenate(run_totals) if run_totals else np.zeros(0, dtype=np.int64)
-    return runs, counter.totals()[:n]
-
-
-def column_pack(blocks: Iterable[ByteArray], n: int, runs: int) -> WordArray:
-    """Turn errors packed along examples into errors packed along runs.
-
-    Parameters
-    ----------
-    blocks : iterable of uint8 ndarray, shape (rows, ceil(n / 8))
-        Packed errors of some runs each. Bits beyond the n-th are ignored.
-    n : int
-        Number of examples.
-    runs : int
-        Rows of all blocks together.
-
-    Returns
-    -------
-    ndarray of uint64, shape (n, ceil(runs / 64))
-        One row per example, its runs in the order of ``np.packbits``, zeros after the last.
-    """
-    columns = np.zeros((n, -(-runs // 64)), dtype=np.uint64)
-    by_byte = columns.view(np.uint8)
-    start = 0
-    for rows in _regrouped(_checked(blocks, n), packed_width(n)):
-        bytes_of_runs = -(-len(rows) // 8)
-        if start + len(rows) > runs:
-            break
-        first = start // 8
-        by_byte[:, first : first + bytes_of_runs] = _transposed(rows)[:, :n].T
-        start += len(rows)
-    else:
-        if start == runs:
-            return columns
-    raise InputError(f"runs={runs} is not the number of rows of the blocks: pass their sum.")
-
-
-def count_bits(words: WordArray) -> ByteArray:
-    """Count set bits in each word."""
-    counted: ByteArray = np.bitwise_count(words)
-    return counted
-
-
-def packed_width(n: int) -> int:
-    """Bytes of a packed row of n bits."""
-    if n < 1:
-        raise InputError(f"n={n}: at least 1 example is needed.")
-    return -(-n // 8)
-
-
-def last_byte_mask(n: int) -> np.uint8:
-    """Bits of the last byte of a packed row that belong to the n examples."""
-    return np.uint8(0xFF & (0xFF << (-n % 8)))
-
-
-def _unpacked_sum(planes: WordArray) -> IntArray:
-    """Sum bits over rows; at most 255 rows at a time, so that bytes hold the sums."""
-    total = np.zeros(64 * planes.shape[1], dtype=np.int64)
-    for start in range(0, len(planes), 255):
-        bits = np.unpackbits(planes[start : start + 255].view(np.uint8), axis=1)
-        total += np.add.reduce(bits, axis=0, dtype=np.uint8)
-    return total
-
-
-def _checked(blocks: Iterable[ByteArray], n: int) -> Iterator[ByteArray]:
-    """Blocks that have the shape and type of packed errors of n examples."""
-    width = packed_width(n)
-    for block in blocks:
-        if block.dtype != np.uint8 or block.ndim != 2 or block.shape[1] != width:
-            raise InputError(
-                f"blocks holds an array of {block.dtype} of shape {block.shape}: {n} examples need "
-                f"uint8 of shape (runs, {width}), as np.packbits(errors, axis=1) makes them."
-            )
-        yield block
-
-
-def _regrouped(blocks: Iterable[ByteArray], width: int) -> Iterator[ByteArray]:
-    """Cut and join blocks to PACK_RUNS rows each; the last may have fewer."""
-    held = np.empty((PACK_RUNS, width), dtype=np.uint8)
-    filled = 0
-    for block in blocks:
-        done = 0
-        while done < len(block):
-            rows = min(PACK_RUNS - filled, len(block) - done)
-            held[filled : filled + rows] = block[done : done + rows]
-            filled, done = filled + rows, done + rows
-            if filled == PACK_RUNS:
-                yield held
-                filled = 0
-    if filled:
-        yield held[:filled]
-
-
-def _transposed(rows: ByteArray) -> ByteArray:
-    """Bits (8 r, 8 b) packed along the second axis, packed along the first: bytes (r, 8 b)."""
-    if len(rows) % 8:
-        rows = np.pad(rows, ((0, -len(rows) % 8), (0, 0)))
-    groups = rows.reshape(-1, 8, rows.shape[1]).transpose(0, 2, 1)
-    words = np.ascontiguousarray(groups).view(">u8")[..., 0].astype(np.uint64)
-    for distance, lower in _SWAPS:
-        swap = (words ^ (words >> np.uint64(distance))) & np.uint64(lower)
-        words ^= swap
-        words ^= swap << np.uint64(distance)
-    return words.astype(">u8").view(np.uint8).reshape(len(groups), -1)
-
-
-# How many runs gave each example each class, in one pass over the predictions.
-
-Labels: TypeAlias = NDArray[np.integer[Any] | np.bool_]
-
-FEW_CLASSES = 41  # up to here counting bits, eight classes at a time, is faster than np.bincount
-LEAST_GROUP = 3  # a last group of fewer classes is counted class by class
-MANY_RUNS = 4096  # runs per np.bincount, or as many as there are classes
-MANY_BINS = 65536  # bins per np.bincount
-
-
 def class_counts(blocks: Iterable[Labels], n: int, classes: int) -> IntArray:
     """Count, for every example, the runs that said each class.
 
@@ -268,13 +233,13 @@ def class_counts(blocks: Iterable[Labels], n: int, classes: int) -> IntArray:
         raise InputError(f"n={n}, classes={classes}: at least 1 example and 1 class are needed.")
     tally: _Tally
     tally = _FewClasses(n, classes) if classes <= FEW_CLASSES else _ManyClasses(n, classes)
-    for block in _checked_class_counts(blocks, n):
-        tally.add(block)
+    for block in blocks:
+        tally.add(block.view(np.uint8) if block.dtype.kind == "b" else block)
     return tally.totals()
 
 
 class _Tally(Protocol):
-    """What counts classes."""
+    """Counter of classes."""
 
     def add(self, labels: Labels) -> None:
         """Count the labels (rows, n) of some runs."""
@@ -321,7 +286,8 @@ class _Tile:
         done = 0
         while done < len(labels):
             rows = len(self._groups[0].free_rows()) if self._groups else self._rows
-            piece = _as_bytes(labels[done : done + rows], self._classes)
+            _check_range(labels[done : done + rows], self._classes)
+            piece = np.asarray(labels[done : done + rows], dtype=np.uint8)
             for group, counter in enumerate(self._groups):
                 free = counter.free_rows()[: len(piece)]
                 shift = piece if group == 0 else piece - np.uint8(8 * group)  # others wrap round
@@ -387,27 +353,11 @@ class _ManyClasses:
             tile += np.bincount(part.ravel(), minlength=tile.size).reshape(tile.shape)
 
 
-def _checked_class_counts(blocks: Iterable[Labels], n: int) -> Iterator[Labels]:
-    """Blocks of whole numbers for n examples."""
-    for block in blocks:
-        if block.dtype.kind not in "iub" or block.ndim != 2 or block.shape[1] != n:
-            raise InputError(
-                f"predictions holds an array of {block.dtype} of shape {block.shape}: {n} examples "
-                f"need whole class numbers of shape (runs, {n})."
-            )
-        yield block.view(np.uint8) if block.dtype.kind == "b" else block
-
-
 def _check_range(labels: Labels, classes: int) -> None:
     lowest = labels.min() if labels.dtype.kind == "i" else 0
     for value in (lowest, labels.max()):
         if not 0 <= value < classes:
             raise InputError(
-                f"predictions holds class {value}, but classes={classes} allows 0 to {classes - 1}:"
-                " number the classes from 0, or raise classes."
+                f"predictions holds class {value}, but {classes} classes are 0 to {classes - 1}: number the classes"
+                " from 0."
             )
-
-
-def _as_bytes(labels: Labels, classes: int) -> NDArray[np.uint8]:
-    _check_range(labels, classes)
-    return np.asarray(labels, dtype=np.uint8)

@@ -1,19 +1,24 @@
-"""What part of the variance between runs is real, and what is the finite test set."""
+"""Decomposition of the variance between runs: the part that is real, and the part of the finite test set.
+
+Three intervals of the distribution-wise standard deviation are offered. F is exact for normal run effects
+that shift all examples alike. The two-way bootstrap draws runs and examples anew. The robust closed form
+takes its degrees of freedom from the kurtosis of the runs and from how unevenly their common variation is
+spread over the examples.
+"""
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import fdtri, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
-from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.text import format_interval, format_pvalue, format_value
+from curvewise.errors import InputError
+from curvewise.text import Message, arg, format_interval, format_pvalue, format_value
 from curvewise.types.coercion import as_predictions
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
@@ -21,11 +26,14 @@ from curvewise.types.units import FloatArray, Unit, as_floats
 from curvewise.variance.anova import (
     ENOUGH,
     FEWEST,
-    Split,
+    SamplingUnits,
     Tails,
     Totals,
+    VarianceSplit,
     f_interval,
+    f_quantiles,
     few_groups,
+    group_codes,
     judge_tails,
     mean_interval,
     measure_totals,
@@ -35,14 +43,33 @@ from curvewise.variance.anova import (
     split_variance,
     std_interval,
     totals_of_counts,
+    variance_degrees,
+    warn_all,
 )
 
 INTERVALS = ("auto", "F", "bootstrap", "robust")
 
-_ONE_RUN = (
-    "there is one run, and its {} repeats are taken as the runs: the variances are those between"
-    " repeats of one network, and say nothing about other trainings."
-)
+WIDER = 1.1
+"""The robust interval is reported beside the F interval if it is wider by this factor."""
+
+BATCH_CELLS = 2**21
+"""Weights drawn at once; each batch of resamples reads the predictions once."""
+
+WORK = 2e11
+"""Multiplications after which fewer resamples are drawn."""
+
+MEASURED = 10
+"""Runs from which the influence of examples is measured."""
+
+UNEVEN = 1.0
+"""Part of the examples in the variance of an estimate, over that of normal runs, from which the F interval
+is not taken."""
+
+ROWS = 16
+"""Runs held as floats at once."""
+
+THINNED = 1000
+"""Runs read a second time, at even distances, to see how the examples vary with the runs."""
 
 
 def decompose_variance(
@@ -101,26 +128,28 @@ def decompose_variance(
     if repeated:
         given = replace(given, values=np.asarray(given.values)[0].T, run_ids=None)
     if interval not in INTERVALS:
-        raise InputError(f"interval={interval!r} is not known: use one of {', '.join(INTERVALS)}.")
+        raise InputError(f"is not known: use one of {', '.join(INTERVALS)}.", argument="interval", value=interval)
     check_level(level)
     totals = replace(measure_totals(given), assumed=given.assumed and given.kind == "errors")
-    split = split_variance(totals)
-    tails = judge_tails(totals.run)
-    influence = measure_influence(given)
-    uneven = influence.share > UNEVEN * 2 / (given.runs - 1)
+    split, tails, influence = split_variance(totals), judge_tails(totals.run), measure_influence(given)
     method = interval if interval != "auto" else tails.method
-    if interval == "auto" and method == "F" and uneven:
+    # Runs that differ in few examples: which examples were drawn then matters more than the number of runs.
+    if interval == "auto" and method == "F" and influence.share > UNEVEN * 2 / (given.runs - 1):
         method = "robust"
-    robust = robust_interval(split, tails, influence.share, level)
+    limits = None
     if method == "bootstrap":
-        count = resamples or default_resamples(given.runs, totals.units)
+        # 2,000 resamples, or as many of them (200 at least) as the size of the data allows.
+        count = resamples or int(np.clip(WORK / (4.0 * given.runs * totals.units), 200, 2000))
         drawn = bootstrap_variances(given, count, np.random.default_rng(rng))
         limits = bca_limits(drawn, split, totals.run, influence.units, level)
-    else:
-        limits = f_interval(split, level) if method == "F" else robust
-    notes = [_ONE_RUN.format(given.runs)] if repeated else []
-    notes += mostly_wrong(float(totals.run.mean()), totals.unit, given)
-    return _result(totals, split, tails, method, (limits, robust), level, notes)
+    notes = mostly_wrong(float(totals.run.mean()), totals.unit, given)
+    if repeated:
+        notes.insert(
+            0,
+            f"there is one run, and its {given.runs} repeats are taken as the runs: the variances are those between"
+            " repeats of one network, and say nothing about other trainings.",
+        )
+    return _result(totals, split, tails, method, influence.share, level, notes, limits)
 
 
 def decompose_totals(
@@ -155,71 +184,71 @@ def decompose_totals(
     check_level(level)
     scale = Unit(unit, higher_is_better)
     if not scale.bounded:
-        raise InputError(f"unit={unit!r}: totals are of 0/1 errors, in fraction or percent.")
+        raise InputError("totals are of 0/1 errors, in fraction or percent.", argument="unit", value=unit)
     errors = scale.errors(run_errors, "run_errors").ravel() / scale.top
     counts = as_floats(example_counts, "example_counts").ravel()
-    _check_totals(errors, counts)
-    wrong = len(errors) - counts if higher_is_better else counts
-    _check_agreement(errors, wrong)
-    totals = totals_of_counts(errors, wrong)
-    split = split_variance(totals)
-    tails = judge_tails(totals.run)
-    robust = robust_interval(split, tails, 0.0, level)
-    method = "robust" if tails.heavy else "F"
-    limits = robust if tails.heavy else f_interval(split, level)
-    notes = mostly_wrong(float(totals.run.mean()), totals.unit)
-    return _result(totals, split, tails, method, (limits, robust), level, notes)
-
-
-def _check_totals(errors: FloatArray, counts: FloatArray) -> None:
-    if len(errors) < 2 or len(counts) < 2:
+    runs = len(errors)
+    if runs < 2 or len(counts) < 2:
         raise InputError(
-            f"run_errors has {len(errors)} run(s) and example_counts {len(counts)} example(s): at"
-            " least two of each are needed."
+            f"run_errors has {runs} run(s) and example_counts {len(counts)} example(s): at least two of each are"
+            " needed."
         )
     if not np.isfinite(counts).all() or (counts != np.round(counts)).any():
         raise InputError("example_counts must hold whole numbers: in how many runs it was wrong.")
-    if counts.min() < 0 or counts.max() > len(errors):
+    if counts.min() < 0 or counts.max() > runs:
         raise InputError(
-            f"example_counts runs from {counts.min():g} to {counts.max():g}; with"
-            f" {len(errors)} runs it must lie between 0 and {len(errors)}."
+            f"example_counts runs from {counts.min():g} to {counts.max():g}; with {runs} runs it must lie between 0"
+            f" and {runs}."
         )
-
-
-def _check_agreement(errors: FloatArray, wrong: FloatArray) -> None:
-    by_run, by_example = float(errors.mean()), float(wrong.mean()) / len(errors)
-    if abs(by_run - by_example) > 1e-3:
+    wrong = runs - counts if higher_is_better else counts
+    by_run, by_example = float(errors.mean()), float(wrong.mean()) / runs
+    if abs(by_run - by_example) > 1e-3:  # published accuracies are rounded
         raise InputError(
-            f"run_errors has a mean of {by_run:.4f} and example_counts one of {by_example:.4f}:"
-            " they are not of the same runs and examples, or one counts right answers"
-            " (higher_is_better=True is for both)."
+            f"run_errors has a mean of {by_run:.4f} and example_counts one of {by_example:.4f}: they are not of the"
+            f" same runs and examples, or one counts right answers ({arg('higher_is_better', True)} is for both)."
         )
+    totals = totals_of_counts(errors, wrong)
+    tails = judge_tails(totals.run)
+    method = "robust" if tails.heavy else "F"
+    return _result(totals, split_variance(totals), tails, method, 0.0, level, mostly_wrong(by_run, totals.unit))
 
 
 def _result(
     totals: Totals,
-    split: Split,
+    split: VarianceSplit,
     tails: Tails,
     method: str,
-    limits: tuple[tuple[float, float], tuple[float, float]],
+    uneven: float,
     level: float,
-    notes: Sequence[str],
+    notes: list[str],
+    limits: tuple[float, float] | None = None,
 ) -> VarianceDecomposition:
-    std = math.sqrt(max(0.0, split.distribution))
+    """Put the result together; ``limits`` are those of the bootstrap, ``uneven`` is :attr:`Influence.share`."""
+    robust = robust_interval(split, tails, uneven, level)
+    if limits is None:
+        limits = f_interval(split, level) if method == "F" else robust
     if split.test_set == 0 and split.independent == 0:
-        limits = (_unseen(totals, level), _unseen(totals, level))
+        # Runs that agree on every example seen may differ on a share q of all examples, and the variance of
+        # true error is then at most q²/4. The sample would hold none of them with this probability.
+        share = 1 - ((1 - level) / 2) ** (1 / totals.units)
+        limits = robust = 0.0, share**2 / 4 if totals.unit == "fraction" else 0.0
     elif split.test_set == 0 and totals.unit == "fraction":
         # A tie: the test errors may differ by up to half an example.
-        tied = f_interval(replace(split, test_set=1 / (4 * totals.examples**2)), level)
-        limits = (tied, tied)
-    notes = [*notes, *_warnings(totals, split, tails, method)]
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=3)
-    share = share_interval(split, level, None if method == "F" else limits[0])
-    parts = {"run": split.distribution, "example": split.example}
-    parts["run × example"] = split.interaction
+        limits = robust = f_interval(replace(split, test_set=1 / (4 * totals.examples**2)), level)
+    notes = [*notes, *tails.warnings(method), *few_groups(None if totals.groups is None else split.units)]
+    if totals.twins and not _repeat_by_chance(totals):
+        notes.append(
+            f"{totals.twins} run(s) repeat another run on every example. If that is the same run given twice, leave"
+            " it out: the intervals count it as new."
+        )
+    warn_all(notes, 4)
+    std, share_real = (
+        math.sqrt(max(0.0, split.distribution)),
+        share_interval(split, level, None if method == "F" else limits),
+    )
+    components = {"run": split.distribution, "example": split.example, "run_example": split.interaction}
     if totals.repeats > 1:
-        parts["repeat"] = split.repeat
+        components["repeat"] = split.repeat
     return VarianceDecomposition(
         runs=totals.runs,
         examples=totals.examples,
@@ -231,12 +260,12 @@ def _result(
         independent_std=math.sqrt(split.independent),
         distribution_variance=split.distribution,
         distribution_std=std,
-        distribution_interval=_roots(std, limits[0], level, totals.unit),
-        robust_interval=_roots(std, limits[1], level, totals.unit),
-        distribution_share=share.estimate,
-        share_interval=share,
+        distribution_interval=std_interval(std, limits, level, totals.unit),
+        robust_interval=std_interval(std, robust, level, totals.unit),
+        distribution_share=share_real.estimate,
+        share_interval=share_real,
         independence_pvalue=split.independence_pvalue,
-        components=parts,
+        components=components,
         excess_kurtosis=tails.excess_kurtosis,
         method=method,
         unit=totals.unit,
@@ -247,48 +276,18 @@ def _result(
     )
 
 
-def _roots(std: float, limits: tuple[float, float], level: float, unit: str) -> Interval:
-    return std_interval(std, math.sqrt(limits[0]), math.sqrt(limits[1]), level, unit)
-
-
-def _unseen(totals: Totals, level: float) -> tuple[float, float]:
-    """Runs that agree on every example seen may differ on others, of which few can be so.
-
-    If they differ on a share q of all examples, the variance of true error is at most q²/4.
-    """
-    share = 1 - ((1 - level) / 2) ** (1 / totals.units)
-    return 0.0, share**2 / 4 if totals.unit == "fraction" else 0.0
-
-
-def _warnings(totals: Totals, split: Split, tails: Tails, method: str) -> list[str]:
-    said_so = tails.warnings(method)
-    said_so += few_groups(None if totals.groups is None else split.units)
-    if totals.twins and not _by_chance(totals):
-        said_so.append(
-            f"{totals.twins} run(s) repeat another run on every example. If that is the same run"
-            " given twice, leave it out: the intervals count it as new."
-        )
-    return said_so
-
-
-def _by_chance(totals: Totals) -> bool:
-    """Whether two of so many runs may well agree on every example though they differ."""
+def _repeat_by_chance(totals: Totals) -> bool:
+    """Return True if two of so many runs may well agree on every example though they differ."""
     if not totals.binary:
         return False
-    p = (totals.example * totals.runs + 0.5) / (totals.runs + 1)
+    p = (totals.example * totals.runs + 0.5) / (totals.runs + 1)  # no rate is taken to be exactly 0 or 1
     same = float(np.log1p(-2 * p * (1 - p)).sum())
     return math.log(totals.runs * (totals.runs - 1) / 2) + same > math.log(0.01)
 
 
-# What a decomposition of the variance between runs says.
-
-WIDER = 1.1
-"""The robust interval is told beside the F interval when it is wider by this factor."""
-
-
 @dataclass(frozen=True, eq=False)
 class VarianceDecomposition(Result):
-    """Where the differences between runs of one training come from.
+    """Variance between the runs of one training, split by origin.
 
     Attributes
     ----------
@@ -354,7 +353,7 @@ class VarianceDecomposition(Result):
     level: float
     warnings: tuple[str, ...]
     _totals: Totals
-    _split: Split
+    _split: VarianceSplit
 
     @property
     def run_errors(self) -> FloatArray:
@@ -371,105 +370,74 @@ class VarianceDecomposition(Result):
         nothing = Interval(self.independent_std, math.nan, math.nan)
         rows = {
             "error": self.error,
-            "test-set std": self.test_set_interval,
-            "independent std": nothing,
-            "distribution std": self.distribution_interval,
-            "… robust": self.robust_interval,
-            "distribution share": self.share_interval,
+            "test_set_std": self.test_set_interval,
+            "independent_std": nothing,
+            "distribution_std": self.distribution_interval,
+            "distribution_std_robust": self.robust_interval,
+            "distribution_share": self.share_interval,
         }
         return interval_columns(rows)
 
     def summary(self) -> str:
         """The decomposition in a few sentences."""
         unit, what = self.unit, self.unit if self.unit in ("loss", "score") else "error"
-        share = self.distribution_share
-        real = (
-            ("The runs do not differ at all on this test set." if self.independent_std == 0 else "")
-            or "The runs have the same error on this test set."
-            if math.isnan(share)
-            else f"So {share:.0%} [{self.share_interval.low:.0%},"
-            f" {self.share_interval.high:.0%}] of the test-set variance is a real difference"
-            " between runs."
-        )
+        if math.isnan(self.distribution_share):
+            alike = "do not differ at all" if self.independent_std == 0 else "have the same error"
+            real = f"The runs {alike} on this test set."
+        else:
+            share = format_interval(self.share_interval, write="{:.0%}".format)
+            real = f"So {share} of the test-set variance is a real difference between runs."
         apart = "groups of examples" if self.groups else "examples"
         independent = "differ from" if self.independence_pvalue < 0.05 else "agree with"
-        return " ".join(
-            [
-                f"Over {self.runs:,} runs and {self.examples:,} examples{self._design()} the mean"
-                f" {what} is {format_interval(self._level(), unit)}{self._assumed()}.",
-                f"Between runs the test {what} has a standard deviation of"
-                f" {format_value(self.test_set_std, unit)}; if {apart} varied independently it would be"
-                f" {format_value(self.independent_std, unit)}.",
-                "On the distribution, the standard deviation between runs is"
-                f" {format_interval(self.distribution_interval, unit)}"
-                f"{self._supposed()}{self._wider()}.",
-                real,
-                f"The runs {independent} independent errors (Cochran's Q, {format_pvalue(self.independence_pvalue)}).",
-                *(f"Beware: {w}" for w in self.warnings),
-            ]
-        )
-
-    def _level(self) -> Interval:
-        """The mean error, or the mean score, which is held as a negative error."""
-        e = self.error
-        return Interval(-e.estimate, -e.high, -e.low, e.level) if self.unit == "score" else e
-
-    def _assumed(self) -> str:
-        text = " (1 was read as an error: pass kind='correct' if it means right)"
-        return text if self._totals.assumed else ""
-
-    def _supposed(self) -> str:
-        few = self.method == "F" and self.runs < ENOUGH
-        return " (if runs are normal, which so few do not show)" if few else ""
+        design = [f"in {self.groups:,} groups"] if self.groups else []
+        design += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
+        sampled = f" ({', '.join(design)})" if design else ""
+        e = self.error  # a mean score is held as a negative error
+        mean = Interval(-e.estimate, -e.high, -e.low, e.level) if unit == "score" else e
+        assumed = f" (1 was read as an error: pass {arg('kind', 'correct')} if it means right)"
+        normal = self.method == "F" and self.runs < ENOUGH
+        text = [
+            f"Over {self.runs:,} runs and {self.examples:,} examples{sampled} the mean {what} is"
+            f" {format_interval(mean, unit)}{assumed if self._totals.assumed else ''}.",
+            f"Between runs the test {what} has a standard deviation of {format_value(self.test_set_std, unit)}; if"
+            f" {apart} varied independently it would be {format_value(self.independent_std, unit)}.",
+            "On the distribution, the standard deviation between runs is"
+            f" {format_interval(self.distribution_interval, unit)}"
+            f"{' (if runs are normal, which so few do not show)' if normal else ''}{self._wider()}.",
+            real,
+            f"The runs {independent} independent errors (Cochran's Q, {format_pvalue(self.independence_pvalue)}).",
+        ]
+        return Message(" ".join(text))
 
     def _wider(self) -> str:
-        """The interval without what F takes for granted, where that makes a difference."""
+        """Say the interval without the assumptions of F, if that makes a difference."""
         robust = self.robust_interval
         if self.method != "F" or robust.width <= WIDER * self.distribution_interval.width:
             return ""
         low, high = format_value(robust.low, self.unit), format_value(robust.high, self.unit)
         return f"; [{low}, {high}] if runs need not be normal nor shift all examples alike"
 
-    def _design(self) -> str:
-        parts = [f"in {self.groups:,} groups"] if self.groups else []
-        parts += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
-        return f" ({', '.join(parts)})" if parts else ""
-
-
-# The two-way bootstrap: runs and examples drawn anew, no example paired with its own copy.
-
-BATCH_CELLS = 2**21
-"""Weights drawn at once; each batch of resamples reads the predictions once."""
-
-WORK = 2e11
-"""Multiplications after which fewer resamples are drawn."""
-
-
-def default_resamples(runs: int, units: int) -> int:
-    """2,000 resamples, or as many of them (200 at least) as the size of the data allows."""
-    return int(np.clip(WORK / (4.0 * runs * units), 200, 2000))
-
 
 def bootstrap_variances(predictions: Predictions, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """The distribution-wise variance in resamples of runs and examples.
+    """Return the distribution-wise variance in resamples of runs and examples.
 
-    The estimate is a mean over pairs of distinct runs and pairs of distinct examples. A resample
-    holds some examples twice, and a copy covaries with itself: such pairs are left out of the
-    numerator and of the denominator. (Put into the plain formula they would add noise/n.)
-    Groups are drawn whole.
+    The estimate is a mean over pairs of distinct runs and pairs of distinct examples. A resample holds some
+    examples twice, and a copy covaries with itself: such pairs are left out of the numerator and of the
+    denominator. (In the plain formula they would add noise/n: its interval covers 0.4% of the time with 100
+    runs.) Groups are drawn whole.
     """
-    sizes = unit_sizes(predictions)
-    batch = int(np.clip(BATCH_CELLS // max(predictions.runs, len(sizes)), 16, 256))
-    drawn = [_batch(predictions, sizes, min(batch, resamples - start), rng) for start in range(0, resamples, batch)]
+    units = SamplingUnits(predictions.examples, group_codes(predictions.groups))
+    batch = int(np.clip(BATCH_CELLS // max(predictions.runs, len(units.sizes)), 16, 256))
+    drawn = [_batch(predictions, units, min(batch, resamples - start), rng) for start in range(0, resamples, batch)]
     return np.concatenate(drawn)
 
 
 def bca_limits(
-    drawn: FloatArray, split: Split, run_errors: FloatArray, units: FloatArray, level: float
+    drawn: FloatArray, split: VarianceSplit, run_errors: FloatArray, units: FloatArray, level: float
 ) -> tuple[float, float]:
-    """Limits of the variance from its resamples, corrected for bias and skewness (BCa).
+    """Return limits of the variance from its resamples, corrected for bias and skewness (BCa).
 
-    ``units`` is what single examples do to the estimate; runs act through their squared distance
+    ``units`` are the influences of single examples on the estimate; runs act through their squared distance
     from the mean.
     """
     size = len(drawn)
@@ -487,18 +455,17 @@ def bca_limits(
     return limits[0], limits[1]
 
 
-def _batch(predictions: Predictions, sizes: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-    runs, units = predictions.runs, len(sizes)
+def _batch(predictions: Predictions, sampled: SamplingUnits, count: int, rng: np.random.Generator) -> FloatArray:
+    runs, sizes, units = predictions.runs, sampled.sizes, len(sampled.sizes)
     # Sums of 0/1 errors are exact in single precision, which is twice as fast.
     exact = predictions.binary and predictions.examples < 2**22 and runs < 2**22
     precision: type[np.floating[Any]] = np.float32 if exact else np.float64
     by_run = rng.multinomial(runs, np.full(runs, 1 / runs), size=count).astype(precision)
     by_unit = rng.multinomial(units, np.full(units, 1 / units), size=count).astype(precision)
-    first = np.zeros((count, units))
-    second = np.zeros((count, units))
+    first, second = np.zeros((count, units)), np.zeros((count, units))
     sums = np.empty((runs, count))
     centre = None
-    for start, totals in unit_blocks(predictions):
+    for start, totals in sampled.blocks(predictions):
         block = totals.astype(precision)
         if not predictions.binary:  # only differences between runs matter; large means cost digits
             centre = block[0].copy() if centre is None else centre
@@ -511,6 +478,7 @@ def _batch(predictions: Predictions, sizes: FloatArray, count: int, rng: np.rand
     if predictions.groups is None and predictions.binary:
         second = first  # 0² = 0 and 1² = 1
     w, u = by_run.astype(np.float64), by_unit.astype(np.float64)
+    # Σ over pairs of distinct runs and of any units, minus the pairs of a unit with its own copies.
     total = runs * (w * sums.T**2).sum(axis=1) - (w * sums.T).sum(axis=1) ** 2
     own = (u**2 * (runs * second - first**2)).sum(axis=1)
     pairs_of_runs = runs**2 - (w**2).sum(axis=1)
@@ -519,78 +487,39 @@ def _batch(predictions: Predictions, sizes: FloatArray, count: int, rng: np.rand
     return values
 
 
-def unit_sizes(predictions: Predictions) -> FloatArray:
-    """How many examples each group has; ones without groups."""
-    if predictions.groups is None:
-        return np.ones(predictions.examples)
-    return np.unique(predictions.groups, return_counts=True)[1].astype(np.float64)
-
-
-def unit_blocks(predictions: Predictions) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Total error of each group (or the error of each example) a block of runs at a time."""
-    if predictions.groups is None:
-        yield from predictions.error_blocks()
-        return
-    codes = np.unique(predictions.groups, return_inverse=True)[1].ravel()
-    order = np.argsort(codes, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(codes))[:-1]])
-    for start, errors in predictions.error_blocks():
-        yield start, np.add.reduceat(errors[:, order].astype(np.float64), starts, axis=1)
-
-
-# An interval for runs that are not normal and examples that are sampled too.
-#
-# The F interval supposes normal run effects that shift all examples alike. Here the degrees of
-# freedom of the test-set variance are those that its own sampling variance asks for: by the
-# kurtosis of the runs, and by how unevenly the common variation is spread over the examples.
-
-MEASURED = 10
-"""Runs from which on the influence of examples is measured."""
-
-UNEVEN = 1.0
-"""The examples' part of the variance of an estimate, over that of normal runs, from which on the
-F interval is not taken."""
-
-ROWS = 16
-"""Runs held as floats at once."""
-
-THINNED = 1000
-"""Runs read a second time, at even distances, to see how the examples vary with the runs."""
-
-
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """What single examples (or groups) do to the estimate.
+    """Influence of single examples (or groups) on the estimate.
 
     Attributes
     ----------
     units : ndarray
         Change of the estimated variance with the weight of each example.
     share : float
-        Variance of the estimate from the sampling of examples, over the squared test-set
-        variance. What noise alone would put into it is taken off.
+        Variance of the estimate from the sampling of examples, over the squared test-set variance; the part
+        that noise alone would give is subtracted.
     """
 
     units: FloatArray
     share: float
 
 
-NO_INFLUENCE = Influence(np.zeros(0), 0.0)
-
-
 def measure_influence(predictions: Predictions) -> Influence:
-    """How the estimate hangs on single examples; not measured with fewer than ten runs."""
+    """Measure how the estimate depends on single examples; not with fewer than ten runs."""
     if predictions.runs < MEASURED:
-        return NO_INFLUENCE
+        return Influence(np.zeros(0), 0.0)
     step = max(1, predictions.runs // THINNED)
     thinned = predictions.subset(runs=slice(None, None, step)) if step > 1 else predictions
     totals = measure_totals(thinned)
     split = split_variance(totals)
     if split.test_set == 0:
-        return NO_INFLUENCE
+        return Influence(np.zeros(0), 0.0)
     runs, n, c = thinned.runs, totals.examples, totals.concentration
-    sizes = unit_sizes(thinned)
-    together, own = _covariances(thinned, totals, len(sizes))
+    sampled = SamplingUnits(n, totals.groups)
+    sizes = sampled.sizes
+    together, own = _covariances(thinned, totals, sampled)
+    # Derivative of the U-statistic over pairs of distinct examples: n · Cov(example, mean) without the
+    # example's own variance, minus its expectation. Noise alone would make its square 4 · noise · V_S/R.
     common = n * together - own - split.distribution * (n * sizes - sizes**2)
     units = 2 * common / (n**2 * (1 - c))
     noise = 4 * split.noise * split.test_set / runs
@@ -598,16 +527,16 @@ def measure_influence(predictions: Predictions) -> Influence:
     return Influence(units, share)
 
 
-def _covariances(predictions: Predictions, totals: Totals, units: int) -> tuple[FloatArray, FloatArray]:
-    """Covariance of each example (or group's total) with the run's mean, and its own variance."""
+def _covariances(predictions: Predictions, totals: Totals, sampled: SamplingUnits) -> tuple[FloatArray, FloatArray]:
+    """Return the covariance of each example (or group's total) with the run's mean, and its own variance."""
     deviation = totals.run - totals.run.mean()
     plain = predictions.binary and predictions.groups is None
-    together, mean, squares = (np.zeros(units) for _ in range(3))
+    together, mean, squares = (np.zeros(len(sampled.sizes)) for _ in range(3))
     centre: FloatArray | None = None
-    for start, block in unit_blocks(predictions):
+    for start, block in sampled.blocks(predictions):
         for row in range(0, len(block), ROWS):
             values = block[row : row + ROWS].astype(np.float64)
-            if not plain:
+            if not plain:  # of 0/1 errors the totals already hold sums and squares
                 centre = values[0].copy() if centre is None else centre
                 values -= centre
                 mean += values.sum(axis=0)
@@ -620,15 +549,13 @@ def _covariances(predictions: Predictions, totals: Totals, units: int) -> tuple[
     return together / (runs - 1), (squares - mean**2 / runs) / (runs - 1)
 
 
-def robust_interval(split: Split, tails: Tails, examples: float, level: float) -> tuple[float, float]:
-    """Limits of the distribution-wise variance; ``examples`` is :attr:`Influence.share`."""
+def robust_interval(split: VarianceSplit, tails: Tails, examples: float, level: float) -> tuple[float, float]:
+    """Return limits of the distribution-wise variance; ``examples`` is :attr:`Influence.share`."""
     kurtosis = max(0.0, tails.excess_kurtosis) if split.runs >= FEWEST else 0.0
-    degrees = 2 / (kurtosis / split.runs + 2 / (split.runs - 1) + examples)
-    tail = (1 - level) / 2
-    below = 1 / float(fdtri(degrees, split.degrees[1], 1 - tail))
-    above = 1 / float(fdtri(degrees, split.degrees[1], tail))
+    degrees = variance_degrees(split.runs, kurtosis, examples)
+    low, high = f_quantiles(split, level, degrees)
+    below, above = 1 / high, 1 / low
     if kurtosis > 0:  # the spread of a standard deviation reaches further down than F says
-        reach = max(0.0, 1 - float(ndtri(1 - tail)) / math.sqrt(2 * degrees)) ** 2
-        below = min(below, reach)
+        below = min(below, max(0.0, 1 - float(ndtri((1 + level) / 2)) / math.sqrt(2 * degrees)) ** 2)
     limits = [max(0.0, split.test_set * factor - split.noise) for factor in (below, above)]
     return limits[0], limits[1]

@@ -1,24 +1,25 @@
-"""The difference of two trainings, with its variance on this test set and on the distribution."""
+"""Difference of two trainings, with its variance on this test set and on the distribution."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.text import arg
 from curvewise.types.predictions import Predictions
 from curvewise.types.units import FloatArray, Unit
 from curvewise.variance.anova import (
-    MANY,
-    Estimate,
-    Split,
+    KNOWN,
+    SampledMean,
     Totals,
+    VarianceSplit,
     both_sampled,
+    group_codes,
     measure_totals,
     sampled_variance,
     split_variance,
@@ -31,31 +32,31 @@ class Difference:
 
     Attributes
     ----------
-    test_set : Estimate
+    test_set : SampledMean
         The examples taken as given: only the runs are sampled.
-    distribution : Estimate
+    distribution : SampledMean
         Runs and examples both sampled.
     a, b : ndarray
         Error of each run on the test set.
-    splits : tuple of Split, optional
+    splits : tuple of VarianceSplit, optional
         The variance decompositions of a and b.
     paired : bool
-        Whether run r of a goes with run r of b.
+        True if run r of a goes with run r of b.
     method : {"both sampled", "one run", "scores"}
-        What was known.
+        Data that the comparison rests on.
     conclusive : bool
-        Whether it tells trainings apart, and not only the networks that there are.
+        True if it tells trainings apart, and not only these networks.
     repeats : bool
-        Whether a training with one run has repeats of it, which show how much that run varies.
+        True if a training with one run has repeats of it, which show how much that run varies.
     groups : float, optional
         Groups of equal size that would weigh as much as the groups of examples.
     """
 
-    test_set: Estimate
-    distribution: Estimate
+    test_set: SampledMean
+    distribution: SampledMean
     a: FloatArray
     b: FloatArray
-    splits: tuple[Split, Split] | None = None
+    splits: tuple[VarianceSplit, VarianceSplit] | None = None
     paired: bool = False
     method: str = "both sampled"
     conclusive: bool = True
@@ -64,7 +65,7 @@ class Difference:
 
     @property
     def identical(self) -> tuple[bool, bool]:
-        """Whether the runs of a, and of b, are all the same, as far as can be seen."""
+        """True for a, and for b, if its runs are all the same, as far as can be seen."""
         if self.splits is None:
             a, b = (len(x) > 1 and bool(np.ptp(x) == 0) for x in (self.a, self.b))
         else:
@@ -73,11 +74,11 @@ class Difference:
 
     @property
     def scope(self) -> str:
-        """What can be judged: the distribution, or this test set where only scores are known."""
+        """Target of the judgement: the distribution, or this test set if only scores are known."""
         return "test set" if self.method == "scores" else "distribution"
 
     @property
-    def decisive(self) -> Estimate:
+    def decisive(self) -> SampledMean:
         """The estimate for :attr:`scope`."""
         return self.test_set if self.method == "scores" else self.distribution
 
@@ -120,7 +121,7 @@ def align_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a"
 
 
 def check_same_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")) -> None:
-    """A comparison is on one test set."""
+    """Raise unless a and b are of one test set and kind."""
     one_name, two_name = names
     if a.examples != b.examples:
         raise InputError(
@@ -129,64 +130,87 @@ def check_same_examples(a: Predictions, b: Predictions, names: tuple[str, str] =
         )
     if a.unit != b.unit:
         raise InputError(f"{one_name} is of kind {a.kind!r} and {two_name} of kind {b.kind!r}: pass the same.")
-    said = {"true_classes": "labels", "example_ids": "example_ids", "groups": "groups"}
-    for name, word in said.items():
+    words = {"true_classes": "labels", "example_ids": "example_ids", "groups": "groups"}
+    for name, word in words.items():
         one, two = getattr(a, name), getattr(b, name)
         if one is not None and two is not None and not np.array_equal(one, two):
             raise InputError(f"{one_name} and {two_name} have different {word}: they are not of one test set.")
 
 
-def is_scores(values: Any) -> bool:
-    """Whether these are one score per run."""
-    if isinstance(values, Predictions):
-        return False
-    try:
-        return np.ndim(values) == 1
-    except ValueError:  # rows of unequal lengths, which will be refused
-        return False
+def read_scores(
+    given: Mapping[str, Any], unit: str | None, higher_is_better: bool | None, options: Mapping[str, Any]
+) -> tuple[list[FloatArray], str] | None:
+    """Read one score per run of each training, or return None for predictions.
 
-
-def refuse_hits(values: Any, unit: str | None, argument: str) -> None:
-    """Refuse the right and wrong answers of one run in the place of one score per run."""
-    if not is_scores(values):
-        return
-    held = np.asarray(values)
-    flags = held.dtype == bool
-    if held.dtype.kind in "iuf" and unit in (None, "fraction"):
-        flags = set(np.unique(held).tolist()) == {0, 1}
-    if flags:
+    ``given`` maps the name of each argument to its values; ``options`` are for predictions only. Errors,
+    losses and negative scores are returned: lower is better throughout.
+    """
+    if not any(map(_is_scores, given.values())):
+        if unit is not None or higher_is_better is not None:
+            raise InputError(
+                f"{arg('unit')} and {arg('higher_is_better')} are for one score per run; {arg('kind')} says what"
+                " predictions are."
+            )
+        return None
+    if any(value is not None for value in options.values()):
         raise InputError(
-            f"{argument} holds {len(held):,} values that are 0 or 1, and is read as one score per"
-            f" run. If these are the answers of one run to {len(held):,} examples, pass an array of"
-            " one row, a[None, :], and kind='correct' or kind='errors'."
+            f"a and b are one score per run, for which {arg('labels')}, {arg('kind')}, {arg('axes')} and"
+            f" {arg('groups')} mean nothing. For one run of each training pass arrays of one row: a[None, :]."
         )
-
-
-def top_of(unit: str) -> float:
-    """The largest difference there can be."""
-    return Unit(unit, unit == "score").top
-
-
-def score_unit(unit: str | None, higher_is_better: bool | None) -> Unit:
-    """Unit of one score per run; a fraction may be an error or an accuracy, so it is asked."""
+    for argument, values in given.items():
+        held = np.asarray(values) if _is_scores(values) else np.zeros(0)
+        flags = held.dtype == bool
+        if held.dtype.kind in "iuf" and unit in (None, "fraction"):
+            flags = set(np.unique(held).tolist()) == {0, 1}
+        if flags:  # the right and wrong answers of one run, in the place of one score per run
+            raise InputError(
+                f"{argument} holds {len(held):,} values that are 0 or 1, and is read as one score per run. If these"
+                f" are the answers of one run to {len(held):,} examples, pass an array of one row, a[None, :], and"
+                f" {arg('kind', 'correct')} or {arg('kind', 'errors')}."
+            )
     name = unit or "fraction"
     if higher_is_better is None and name in ("fraction", "percent"):
         raise InputError(
-            "higher_is_better is needed for one score per run: pass higher_is_better=False for"
-            " errors, higher_is_better=True for accuracies, or unit='loss'."
+            "one score per run may be an error or an accuracy.",
+            argument="higher_is_better",
+            remedy=f"Pass {arg('higher_is_better', False)} for errors, {arg('higher_is_better', True)} for accuracies,"
+            f" or {arg('unit', 'loss')}.",
         )
-    return Unit(name, name == "score" if higher_is_better is None else higher_is_better)
+    measure = Unit(name, name == "score" if higher_is_better is None else higher_is_better)
+    scores = []
+    for argument, values in given.items():
+        if not _is_scores(values):
+            raise InputError(f"{argument} is not one score per run, and another is: pass the same for all.")
+        if len(values) < 2:
+            raise InputError(f"{argument} holds {len(values)} score(s): the spread between runs needs two or more.")
+        errors = measure.errors(values, argument)
+        scores.append(-errors if name == "score" else errors)
+    return scores, name
 
 
-def check_scores(values: Any, unit: Unit, argument: str) -> FloatArray:
-    """One score per run as errors, losses or negative scores: below is better throughout."""
-    refuse_hits(values, unit.name, argument)
-    if not is_scores(values):
-        raise InputError(f"{argument} is not one score per run, and the other is: pass the same.")
-    if len(values) < 2:
-        raise InputError(f"{argument} holds {len(values)} score(s): the spread between runs needs two or more.")
-    errors = unit.errors(values, argument)
-    return -errors if unit.name == "score" else errors
+def _is_scores(values: Any) -> bool:
+    try:
+        return not isinstance(values, Predictions) and np.ndim(values) == 1
+    except ValueError:  # rows of unequal lengths, which are refused later
+        return False
+
+
+def share_groups(given: Sequence[Any]) -> list[Any]:
+    """Give groups that one of several predictions brings along to all of as many examples without."""
+    known: dict[int, Any] = {}
+    for p in given:
+        groups = p.groups if isinstance(p, Predictions) else p._totals.groups
+        if groups is not None:
+            known.setdefault(len(groups), groups)
+    return [
+        replace(p, groups=known.get(p.examples)) if isinstance(p, Predictions) and p.groups is None else p
+        for p in given
+    ]
+
+
+def top_of(unit: str) -> float:
+    """Return the largest possible difference."""
+    return Unit(unit, unit == "score").top
 
 
 def predictions_difference(
@@ -196,7 +220,7 @@ def predictions_difference(
     distribution_std: float | None = None,
     names: tuple[str, str] = ("a", "b"),
 ) -> Difference:
-    """The difference by what there is: paired runs, unpaired runs, one run."""
+    """Measure the difference by the data at hand: paired runs, unpaired runs, one run."""
     b = align_examples(a, b, names)
     check_same_examples(a, b, names)
     a, b, together = _match(a, b, paired)
@@ -204,7 +228,7 @@ def predictions_difference(
         return single_run_difference(a, b, distribution_std)
     if together:
         return paired_difference(a, b)
-    groups = _groups(a, b)
+    groups = a.groups if a.groups is not None else b.groups
     one, two = (measure_totals(replace(p, groups=groups)) for p in (a, b))
     return unpaired_difference(one, two)
 
@@ -217,22 +241,22 @@ def _match(a: Predictions, b: Predictions, paired: bool | None) -> tuple[Predict
     order = [place.get(name, -1) for name in a.run_ids.tolist()]
     if -1 in order or a.runs != b.runs:
         if paired:
-            raise InputError("paired=True, but a and b do not name the same runs in run_ids.")
+            raise InputError("a and b do not name the same runs in run_ids.", argument="paired", value=True)
         return a, b, False
     return a, b if order == sorted(order) else b.subset(runs=order), True
 
 
 def paired_difference(a: Predictions, b: Predictions) -> Difference:
-    """Run r of a goes with run r of b: the decomposition of their differences."""
+    """Measure the difference of paired runs: the decomposition of their differences."""
     if a.runs != b.runs:
-        raise InputError(f"paired=True, but a has {a.runs} runs and b has {b.runs}.")
-    groups = _groups(a, b)
+        raise InputError(f"a has {a.runs} runs and b has {b.runs}.", argument="paired", value=True)
+    groups = a.groups if a.groups is not None else b.groups
     a, b = replace(a, groups=groups), replace(b, groups=groups)
     totals = measure_totals(Predictions(_Differences(a, b), "losses", groups=groups))
     split = split_variance(totals)
     value, runs = float(totals.run.mean()), totals.runs
     by_run = split.test_set / runs
-    by_example = _by_example(totals.example, totals.groups, a.unit == "fraction")
+    by_example = sampled_variance(totals.example, totals.groups, a.unit == "fraction")
     one, two = measure_totals(a), measure_totals(b)
     return Difference(
         _between_runs(value, [(by_run, runs - 1)]),
@@ -246,13 +270,13 @@ def paired_difference(a: Predictions, b: Predictions) -> Difference:
 
 
 def unpaired_difference(a: Totals, b: Totals) -> Difference:
-    """Runs of a and of b have nothing to do with each other; the examples are the same."""
+    """Measure the difference of independent runs on the same examples."""
     splits = split_variance(a), split_variance(b)
     value = float(a.run.mean() - b.run.mean())
     runs = [(s.test_set / s.runs, s.runs - 1) for s in splits]
     groups = a.groups if a.groups is not None else b.groups
-    by_example = _by_example(a.example - b.example, groups, a.unit == "fraction")
-    # What varies with the run in each cell is in both parts: count it once.
+    by_example = sampled_variance(a.example - b.example, groups, a.unit == "fraction")
+    # Variation with the run in each cell is in both parts: count it once.
     twice = sum(s.noise / s.runs for s in splits)
     return Difference(
         _between_runs(value, runs),
@@ -264,34 +288,24 @@ def unpaired_difference(a: Totals, b: Totals) -> Difference:
     )
 
 
-def _between_runs(value: float, parts: Sequence[tuple[float, float]]) -> Estimate:
-    """The examples taken as given: the variance is that between runs.
-
-    Runs without any spread say nothing about what another run would do.
-    """
+def _between_runs(value: float, parts: Sequence[tuple[float, float]]) -> SampledMean:
+    """Take the examples as given: the variance is that between runs, and unknown without any spread."""
     variance = sum(v for v, _ in parts)
-    return Estimate(value, variance if variance > 0 else math.nan, tuple(parts))
-
-
-def _by_example(gaps: FloatArray, groups: NDArray[np.int64] | None, errors: bool) -> tuple[float, float]:
-    """Variance from the sampling of examples, and its degrees of freedom."""
-    # Where nearly all examples are alike, few show what others may do: all tied, or all apart.
-    shown = gaps != np.round(gaps.mean()) if errors else np.ones(len(gaps), dtype=bool)
-    return sampled_variance(gaps, groups, shown)
+    return SampledMean(value, variance if variance > 0 else math.nan, tuple(parts))
 
 
 def single_run_difference(a: Predictions, b: Predictions, distribution_std: float | None) -> Difference:
-    """One run of a or of b: what the data do not show is taken from calibration, or on trust.
+    """Measure the difference with one run of a or of b: the rest is taken from calibration, or on trust.
 
     A training with several runs brings its own variance between runs. Of one run with repeats, its
     part of the test-set variance is that between repeats; of one without, err/2n, but not more
     than what the examples' differences leave room for.
     """
-    one, two = (_example_means(p) for p in (a, b))
+    one, two = (np.sum([errors.sum(axis=0) for _, errors in p.error_blocks()], axis=0) / p.runs for p in (a, b))
     value = float(one.mean() - two.mean())
-    groups = _groups(a, b)
-    codes = _codes(groups)
-    by_example, degrees = _by_example(one - two, codes, a.unit == "fraction")
+    groups = a.groups if a.groups is not None else b.groups
+    codes = group_codes(groups)
+    by_example, degrees = sampled_variance(one - two, codes, a.unit == "fraction")
     known = (distribution_std or 0.0) ** 2
     here: list[tuple[float, float]] = []
     real: list[tuple[float, float]] = []
@@ -301,15 +315,17 @@ def single_run_difference(a: Predictions, b: Predictions, distribution_std: floa
             here.append((split.test_set / p.runs, p.runs - 1))
             real.append((max(0.0, split.distribution) / p.runs, p.runs - 1))
         elif p.repeats > 1:
-            here.append((_repeat_variance(p) + known, p.examples * (p.repeats - 1)))
-            real.append((known, MANY))
+            _, errors = next(p.error_blocks(repeats=True))  # the one run is one block
+            between = float(errors.var(axis=2, ddof=1).sum()) / p.repeats / p.examples**2
+            here.append((between + known, p.examples * (p.repeats - 1)))
+            real.append((known, KNOWN))
         else:
             assumed = float(p.errors().mean()) / (2 * p.examples) if p.binary else math.inf
             here.append((min(assumed, by_example) + known, degrees))
-            real.append((known, MANY))
+            real.append((known, KNOWN))
     return Difference(
         _between_runs(value, here),
-        Estimate(value, by_example + sum(v for v, _ in real), (*real, (by_example, degrees))),
+        SampledMean(value, by_example + sum(v for v, _ in real), (*real, (by_example, degrees))),
         a.errors().mean(axis=1),
         b.errors().mean(axis=1),
         method="one run",
@@ -319,37 +335,16 @@ def single_run_difference(a: Predictions, b: Predictions, distribution_std: floa
     )
 
 
-def _repeat_variance(p: Predictions) -> float:
-    """Variance of the mean error of one run on these examples, between its repeats."""
-    _, errors = next(p.error_blocks(repeats=True))
-    return float(errors.var(axis=2, ddof=1).sum()) / p.repeats / p.examples**2
-
-
 def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:
-    """One score per run: what the test set's examples add is not known."""
+    """Measure the difference of one score per run: the variance from examples is not known."""
     if paired:
         if len(a) != len(b):
-            raise InputError(f"paired=True, but a has {len(a)} runs and b has {len(b)}.")
+            raise InputError(f"a has {len(a)} runs and b has {len(b)}.", argument="paired", value=True)
         gaps = a - b
         value = float(gaps.mean())
         parts = [(float(gaps.var(ddof=1)) / len(gaps), len(gaps) - 1)]
     else:
         value = float(a.mean() - b.mean())
         parts = [(float(x.var(ddof=1)) / len(x), len(x) - 1) for x in (a, b)]
-    unknown = Estimate(value, math.nan)
+    unknown = SampledMean(value, math.nan)
     return Difference(_between_runs(value, parts), unknown, a, b, paired=paired, method="scores")
-
-
-def _example_means(p: Predictions) -> FloatArray:
-    total = np.zeros(p.examples)
-    for _, errors in p.error_blocks():
-        total += errors.sum(axis=0)
-    return total / p.runs
-
-
-def _groups(a: Predictions, b: Predictions) -> NDArray[np.int64] | None:
-    return a.groups if a.groups is not None else b.groups
-
-
-def _codes(groups: NDArray[np.int64] | None) -> NDArray[Any] | None:
-    return None if groups is None else np.unique(groups, return_inverse=True)[1].ravel()

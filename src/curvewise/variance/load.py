@@ -1,40 +1,35 @@
-"""Load what many runs predicted for each test example, from files, folders and frames."""
+"""Read predictions of many runs, and scores with one number per run: from arrays, tables, folders and stores."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.learning.load import read_source, tells_runs
 from curvewise.reading.arrays import (
     ARRAY_FILES,
-    IF_WIDE,
-    KIND_OF,
-    Found,
-    PartMap,
-    Parts,
-    array_file,
-    check_map,
+    PREDICTION_ROLES,
+    VECTOR_FILES,
+    RunFiles,
     compact,
     counts_up,
-    find_others,
-    find_parts,
-    finish,
     flags,
-    from_named,
+    map_npy,
+    named_arrays,
     nested,
     no_value,
-    read_folder,
+    read_named,
     read_vector,
+    role_of,
 )
 from curvewise.reading.files import (
     as_path,
@@ -43,10 +38,26 @@ from curvewise.reading.files import (
     large_files,
     parse_json,
     read_file,
+    read_table,
     read_text,
     split_rows,
 )
-from curvewise.reading.roles import FINISHED, decide_unit, direction, is_status, normal, plays, status_word
+from curvewise.reading.roles import (
+    FINISHED,
+    ColumnMap,
+    Role,
+    ask,
+    check_column,
+    decide_unit,
+    direction,
+    find_roles,
+    is_status,
+    is_value,
+    normal,
+    select_one,
+    status_word,
+    tells_runs,
+)
 from curvewise.reading.table import (
     Column,
     Table,
@@ -57,21 +68,37 @@ from curvewise.reading.table import (
     names_in,
     numbers,
     parse,
-    table_from_dict,
-    table_from_frame,
-    table_from_records,
     take_cells,
     texts,
     unfold,
 )
-from curvewise.store.read import is_store
-from curvewise.store.tables import read_store
-from curvewise.text import brief, format_path, list_names, suggest
-from curvewise.types.coercion import as_predictions, same_names
+from curvewise.store.tables import read_store, store_folder, store_table
+from curvewise.text import arg, brief, format_path, list_names
+from curvewise.types.coercion import RawPredictions, agreed, as_predictions
 from curvewise.types.predictions import KINDS, Predictions
-from curvewise.types.units import FloatArray
+from curvewise.types.units import FloatArray, same_names
 
+# What people save networks and arrays in that may hold code.
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".bin", ".ckpt")
+KIND_OF: dict[str, str | None] = {
+    "prediction": None,
+    "error": "errors",
+    "correct": "correct",
+    "loss": "losses",
+    "score": "scores",
+    "probability": "probabilities",
+}
+"""Roles that can be the values, and the kind that each is; predictions may be of two kinds."""
+# Roles beside the values that are looked for among arrays and among columns. The values themselves are not: two
+# columns that could be the predictions may have different roles.
+_BESIDE_VALUES = {
+    "array": ("label", "group", "run", "example", "packed"),
+    "column": ("label", "group", "run", "example", "repeat", "learner"),
+}
+_IF_WIDE = (
+    f"If the table is wide, with a row or a column for each run, pass {arg('axes', ('runs', 'examples'))} where rows "
+    f"are runs or {arg('axes', ('examples', 'runs'))} where columns are."
+)
 
 
 def load_predictions(
@@ -82,7 +109,7 @@ def load_predictions(
     axes: Sequence[str] | None = None,
     groups: ArrayLike | str | PathLike[str] | None = None,
     key: str | None = None,
-    columns: PartMap | None = None,
+    columns: ColumnMap | None = None,
     learner: str | None = None,
     where: Mapping[str, Any] | None = None,
     header: bool | None = None,
@@ -90,8 +117,8 @@ def load_predictions(
 ) -> Predictions:
     """Read predicted classes, 0/1 errors or hits, losses, scores or probabilities of many runs.
 
-    What was taken for what is said in ``notes`` of the result; where two readings are possible it
-    is an error that says how to choose. Nothing pickled is ever read.
+    ``notes`` of the result record how names were interpreted; where two readings are possible it is an error that says
+    how to choose. Pickles are never read.
 
     Parameters
     ----------
@@ -124,7 +151,7 @@ def load_predictions(
         The array or column that holds the values; of stored runs ``"probabilities"``, say, or
         ``"predictions.shifted"`` for an evaluation set called "shifted".
     columns : dict, optional
-        Which array or column plays a part: ``{"run": "job", "prediction": "answer"}``. Parts are
+        Which array or column has a role: ``{"run": "job", "prediction": "answer"}``. Roles are
         prediction, error, correct, loss, score, probability, label, group, run, example, repeat,
         learner and packed; None leaves one out.
     learner : str, optional
@@ -155,8 +182,8 @@ def load_predictions(
     pass1, pass_rate, …; probabilities, probs, logits, …. Beside them there may be labels, targets,
     y_true, …; groups, passage, video, …; run, run_id, seed, …; example, example_id, id, index, …;
     repeat, sample, …; learner, model, training, …. Errors or hits may be bits,
-    ``np.packbits(errors, axis=1)``, with the number of examples in ``packed``. The whole
-    dictionary is ``curvewise.reading.arrays``.
+    ``np.packbits(errors, axis=1)``, with the number of examples in ``packed``. All names are in
+    ``curvewise.reading.arrays.PREDICTION_ROLES``.
 
     Examples of a long table that are numbered from 0 or 1 are put in that order; others stay in
     the order in which they first appear.
@@ -173,105 +200,80 @@ def load_predictions(
     values from column 'pred'; label from 'label'; run from 'seed'; example from 'id'
     """
     if kind is not None and kind not in KINDS:
-        raise InputError(f"kind={kind!r} is not known: use one of {', '.join(map(repr, KINDS))}.")
+        raise InputError(f"{arg('kind', kind)} is not known: use one of {', '.join(map(repr, KINDS))}.")
     with large_files(allow_large):
-        truth, members = _by_position(labels, "label"), _by_position(groups, "group")
+        truth, members = (
+            read_vector(given, role)
+            if isinstance(given, str | PathLike)
+            else None
+            if given is None
+            else np.asarray(given)
+            for given, role in ((labels, "label"), (groups, "group"))
+        )
         if isinstance(source, Predictions):
             return as_predictions(source, truth, kind=kind, axes=axes, groups=members)
-        choice = _Choice(axes, key, kind, columns, learner, where, header)
-        found = _find_path(as_path(source), choice) if _is_path(source) else _find(source, choice)
-    return finish(found, labels=truth, kind=kind, axes=axes, groups=members)
+        options = PredictionOptions(axes, key, kind, columns, learner, where, header)
+        is_path = isinstance(source, str | PathLike)
+        raw = _read_path(as_path(source), options) if is_path else _read_object(source, options)
+    return raw.checked(labels=truth, kind=kind, axes=axes, groups=members)
 
 
-class _Choice(NamedTuple):
-    """What the user said about how to read."""
+@dataclass(frozen=True)
+class PredictionOptions:
+    """How the user wants predictions to be read."""
 
-    axes: Sequence[str] | None
-    key: str | None
-    kind: str | None
-    columns: PartMap | None
-    learner: str | None
-    where: Mapping[str, Any] | None
-    header: bool | None
+    axes: Sequence[str] | None = None
+    key: str | None = None
+    kind: str | None = None
+    columns: ColumnMap | None = None
+    learner: str | None = None
+    where: Mapping[str, Any] | None = None
+    header: bool | None = None
 
-    def only(self, form: str, *names: str) -> None:
-        """Refuse a choice that means nothing for this form."""
+    def only(self, form: str, *allowed: str) -> None:
+        """Refuse an option that means nothing for this form."""
         for name in ("key", "columns", "learner", "where", "header"):
-            if getattr(self, name) is not None and name not in names:
-                raise InputError(f"{name}= says nothing about {form}: leave it out.")
+            if getattr(self, name) is not None and name not in allowed:
+                raise InputError(f"{arg(name, getattr(self, name))} says nothing about {form}: leave it out.")
 
 
-def _find_path(path: Path, choice: _Choice) -> Found:
-    path = path.resolve() if path.is_dir() else path  # "." and ".." have no names of their own
-    if path.is_dir() and is_store(path):
-        choice.only("a store of runs", "learner", "where", "key")
-        return read_store(path, choice.learner, choice.where, choice.key)
+def _read_path(path: Path, options: PredictionOptions) -> RawPredictions:
+    if folder := store_folder(path):
+        options.only("a store of runs", "learner", "where", "key")
+        return read_store(folder, options.learner, options.where, options.key)
     if path.is_dir():
-        choice.only("a folder of runs", "key", "columns")
-        return read_folder(path, choice.key, choice.kind, choice.columns)
+        options.only("a folder of runs", "key", "columns")
+        return _read_folder(path.resolve(), options)  # "." and ".." have no names of their own
     if path.suffix.lower() in ARRAY_FILES:
-        choice.only("a file of arrays", "key", "columns")
-        return array_file(path, choice.key, choice.kind, choice.columns)
+        options.only("a file of arrays", "key", "columns")
+        return _read_arrays(path, options)
     if path.suffix.lower() in _PICKLES and path.exists():
         raise InputError(
-            f"source={brief(str(path), 200)} is a pickle or may be one, which can run code and is "
-            f"never read: save arrays as {', '.join(ARRAY_FILES)}."
+            f"{arg('source', str(path))} is a pickle or may be one, which can run code and is never read: save "
+            f"arrays as {', '.join(ARRAY_FILES)}."
         )
     format_, _ = kind_of(path)
-    if format_ == "csv" and choice.axes is not None:
-        table = wide_csv(path, choice.axes, choice.header)
-        return _find_in_table(table, choice._replace(header=None))
+    if format_ == "csv" and options.axes is not None:
+        return _in_table(_wide_csv(path, options.axes, options.header), replace(options, header=None))
     if format_ == "json":
         data = parse_json(read_text(path), path)
         if _is_nested(data):
-            return _find_nested(data, format_path(path), choice)
-        return _find_in_table(json_table(data, path), choice)
-    return _find_in_table(read_file(path), choice)
+            return _read_nested(data, format_path(path), options)
+        return _in_table(json_table(data, path), options)
+    return _in_table(read_file(path), options)
 
 
-def _find(source: Any, choice: _Choice) -> Found:
+def _read_object(source: Any, options: PredictionOptions) -> RawPredictions:
     if hasattr(source, "dtype") and hasattr(source, "shape"):
-        choice.only("an array")
-        return Found(source, "source", choice.kind)
+        options.only("an array")
+        return RawPredictions(source, "source", options.kind)
     if isinstance(source, Mapping | list | tuple) and _is_nested(source):
-        return _find_nested(source, "source", choice)
-    if isinstance(source, Mapping):
-        return _find_in_table(table_from_dict(source, "the dict"), choice)
-    if isinstance(source, list | tuple):
-        return _find_in_table(table_from_records(source, "the list of records"), choice)
-    return _find_in_table(table_from_frame(source, "the DataFrame"), choice)
-
-
-def _find_nested(data: Any, source: str, choice: _Choice) -> Found:
-    """Arrays of more than one dimension: alone, or by name."""
-    if not isinstance(data, Mapping):
-        choice.only("an array")
-        return Found(nested(data, source), source, choice.kind)
-    choice.only("a dict of arrays", "key", "columns")
-    arrays = {str(name): value for name, value in data.items()}
-
-    def get(name: str) -> Any:
-        value = arrays[name]
-        return value if hasattr(value, "dtype") else nested(value, f"{brief(name)} in {source}")
-
-    kind, columns = choice.kind, choice.columns
-    return from_named(list(arrays), get, source, key=choice.key, kind=kind, columns=columns)
-
-
-def _find_in_table(table: Table, choice: _Choice) -> Found:
-    if choice.axes is None:
-        choice.only("a table with a row for each run and example", "key", "columns", "learner")
-        return read_long(table, choice.key, choice.kind, choice.columns, choice.learner)
-    choice.only("a wide table", "columns", "learner")
-    return read_wide(table, choice.axes, choice.kind, choice.columns, choice.learner)
-
-
-def _is_path(source: Any) -> bool:
-    return isinstance(source, str | PathLike)
+        return _read_nested(source, "source", options)
+    return _in_table(read_table(source), options)
 
 
 def _is_nested(data: Any) -> bool:
-    """Whether arrays of two dimensions or more are meant, not columns or records."""
+    """Return whether arrays of two dimensions or more are meant, not columns or records."""
     if isinstance(data, Mapping):
         return any(map(_is_nested, data.values()))
     if isinstance(data, list | tuple):
@@ -279,159 +281,396 @@ def _is_nested(data: Any) -> bool:
     return getattr(data, "ndim", 1) > 1
 
 
-def _by_position(values: Any, part: str) -> NDArray[Any] | None:
-    if values is None:
-        return None
-    return read_vector(values, part) if _is_path(values) else np.asarray(values)
+def _read_nested(data: Any, source: str, options: PredictionOptions) -> RawPredictions:
+    """Read arrays of more than one dimension: alone, or by name."""
+    if not isinstance(data, Mapping):
+        options.only("an array")
+        return RawPredictions(nested(data, source), source, options.kind)
+    options.only("a dict of arrays", "key", "columns")
+    arrays = {str(name): value for name, value in data.items()}
+
+    def get(name: str) -> Any:
+        value = arrays[name]
+        return value if hasattr(value, "dtype") else nested(value, f"{brief(name)} in {source}")
+
+    return _from_named(list(arrays), get, source, options)
 
 
-# Long tables into predictions: one row for each run and example.
+def _in_table(table: Table, options: PredictionOptions) -> RawPredictions:
+    if options.axes is None:
+        options.only("a table with a row for each run and example", "key", "columns", "learner")
+        return _read_long(table, options)
+    options.only("a wide table", "columns", "learner")
+    return _read_wide(table, options)
 
 
-def read_long(
-    table: Table,
-    key: str | None = None,
-    kind: str | None = None,
-    columns: PartMap | None = None,
-    learner: str | None = None,
-) -> Found:
-    """Arrange the rows of a long table as runs × examples, or × repeats."""
-    names = list(table.columns)
-    parts = find_parts(names, table.source, noun="column", key=key, kind=kind, columns=columns)
-    for part in ("run", "example"):
-        if part not in parts.others:
-            raise InputError(
-                f"No column of {table.source} is known as the {part}: it has "
-                f"{list_names(table.columns)}. Say which with columns={{{part!r}: …}}. {IF_WIDE}"
-            )
-    used = [parts.value, *parts.others.values()]
-    table = unfold(table, used)
-    cells = {name: compact(table.columns[name]) for name in used}
-    if cells[run := parts.others["run"]].dtype.kind == "U":
-        cells[run] = np.array(same_names(cells[run].tolist(), table.where(run)))
-    table = replace(table, columns=cells)
-    table = _without_empty(table, parts)
-    table = keep_learner(table, parts.others.get("learner"), learner)
-    _check_filled(table, parts)
-    return _arranged(table, parts)
+# Named arrays: .npz, .safetensors, dicts.
 
 
-def _arranged(table: Table, parts: Parts) -> Found:
-    runs, run = _coded(table, parts.others["run"])
-    examples, example = _coded(table, parts.others["example"])
-    ordered = _same_order(run, example)
-    if counts_up(np.sort(examples)) and not counts_up(examples):
-        order = np.argsort(examples)
-        examples, example, ordered = examples[order], np.argsort(order)[example], True
-    repeats, repeat = np.zeros(1), np.zeros(len(table), dtype=np.int64)
-    if "repeat" in parts.others:
-        repeats, repeat = _coded(table, parts.others["repeat"])
-    names = {"run": runs, "example": examples, "repeat": repeats}
-    place = _places(table, names, (run, example, repeat))
-    values, labels = _values(table, parts)
-    whole = np.empty(len(place), dtype=values.dtype)
-    whole[place] = values
-    several = len(repeats) > 1
-    shape = (len(runs), len(examples), len(repeats)) if several else (len(runs), len(examples))
-    groups = compact(table.columns[parts.others["group"]]) if "group" in parts.others else None
-    return Found(
-        whole.reshape(shape),
-        table.source,
-        parts.kind,
-        axes=("runs", "examples", "repeats")[: len(shape)],
-        labels=None if labels is None else _of_examples(table, "label", labels, example, examples),
-        groups=None if groups is None else _of_examples(table, "group", groups, example, examples),
-        run_ids=runs,
-        example_ids=examples,
-        predicted=parts.predicted,
-        ordered=ordered,
-        notes=(_taken(parts), *table.notes),
+def _read_arrays(path: Path, options: PredictionOptions) -> RawPredictions:
+    """Read predictions, and what lies beside them, from a file of arrays."""
+    if path.suffix.lower() == ".npy":
+        if options.key is not None:
+            raise InputError(f"{arg('key', options.key)}: {format_path(path)} holds one array without a name.")
+        role = role_of(path.stem)
+        kind = options.kind or KIND_OF.get(role or "")
+        said = f"{kind} by the name of the file" if kind != options.kind else ""
+        return RawPredictions(map_npy(path), format_path(path), kind, predicted=role == "prediction", notes=(said,))
+    there, get = named_arrays(path)
+    return _from_named(there, get, format_path(path), options)
+
+
+def _from_named(
+    there: Sequence[str], get: Callable[[str], Any], source: str, options: PredictionOptions
+) -> RawPredictions:
+    """Read the values among named arrays, and the labels, groups and ids with them."""
+    if not there:
+        raise InputError(f"{source} holds no arrays: there is nothing to read.")
+    roles = _find_values(there, source, "array", options)
+    values = get(roles.value)
+    others = {role: get(name) for role, name in roles.others.items()}
+    count = others.get("packed")
+    if "example" in others and np.ndim(others["example"]) == 0:  # n_examples beside bits, not names of examples
+        count = others.pop("example")
+    fields = {"label": "labels", "group": "groups", "run": "run_ids", "example": "example_ids"}
+    notes = [f"values from {brief(roles.value)}" if roles.value else ""]
+    notes += [f"{role} from {brief(name)}" for role, name in roles.others.items() if role in fields]
+    notes += [f"not read: {list_names(roles.unread)}"] if roles.unread else []
+    held: Any = {fields[role]: np.asarray(v) for role, v in others.items() if role in fields}
+    return RawPredictions(
+        values,
+        source,
+        roles.kind,
+        packed=_packed(values, count, source),
+        predicted=roles.predicted,
+        notes=("; ".join(note for note in notes if note),),
+        **held,
     )
 
 
-def keep_learner(table: Table, name: str | None, learner: str | None) -> Table:
-    """Keep the rows of one learner; where there are several the user must say which."""
-    if name is None:
-        if learner is not None:
+def _packed(values: Any, count: Any, source: str) -> int | None:
+    """Return how many examples lie in bits; None where each has an entry of its own."""
+    if count is None:
+        return None
+    if np.ndim(count) != 0 or np.asarray(count).dtype.kind not in "iu":
+        raise InputError(f"The number of packed examples in {source} must be one whole number.")
+    unpacked = len(values.shape) > 1 and values.shape[1] == int(count)
+    return None if unpacked else int(count)
+
+
+@dataclass(frozen=True)
+class PredictionRoles:
+    """Name of the values, their kind where known, and names of other roles.
+
+    ``predicted`` says that the name speaks of predictions, which mean nothing without labels.
+    """
+
+    value: str
+    kind: str | None
+    others: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    predicted: bool = False
+
+
+def _beside_values(
+    columns: Mapping[str, Column], source: str, noun: str, told: ColumnMap | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Find labels, groups, runs and so on; and the values, where the user names them."""
+    roles = [role if role.name in _BESIDE_VALUES[noun] else Role(role.name) for role in PREDICTION_ROLES.values()]
+    found = find_roles(columns, source, roles, told, noun=noun)
+    held = {role: found[role] for role in found.held if role in found}
+    # A role that the user leaves out with None is not looked for among the values, either.
+    return {r: c for r, c in held.items() if r not in KIND_OF}, {r: c for r, c in held.items() if r in KIND_OF}
+
+
+def _find_values(there: Sequence[str], source: str, noun: str, options: PredictionOptions) -> PredictionRoles:
+    """Find the values and whatever comes with them among named arrays or columns."""
+    key, kind = options.key, options.kind
+    no_cells: Column = []  # only names count here
+    others, named = _beside_values(dict.fromkeys(there, no_cells), source, noun, options.columns)
+    chosen = list(named.items())
+    if key is not None:
+        check_column(there, source, arg("key", key), key, noun)
+        chosen = [(role_of(key) or "", key)]
+    elif len(there) == 1 and not chosen:
+        chosen, others = [(role_of(there[0]) or "", there[0])], {}
+    elif not chosen:
+        left = [(role_of(name) or "", name) for name in there if name not in others.values()]
+        chosen = [(r, name) for r, name in left if r in KIND_OF and r not in (options.columns or {})]
+        if kind is not None:  # those that can be of the kind that the user says
+            exact = [(r, name) for r, name in chosen if KIND_OF[r] == kind]
+            chosen = exact or [(r, name) for r, name in chosen if r == "prediction"]
+    if len(chosen) != 1:
+        raise _not_one(chosen, there, source, noun, kind)
+    role, value = chosen[0]
+    others = {r: name for r, name in others.items() if name != value}
+    unread = tuple(name for name in there if name != value and name not in others.values())
+    return PredictionRoles(value, kind or KIND_OF.get(role), others, unread, role in ("prediction", "label"))
+
+
+def _not_one(
+    chosen: Sequence[tuple[str, str]], there: Sequence[str], source: str, noun: str, kind: str | None
+) -> InputError:
+    def way(name: str) -> str:
+        role = role_of(name)
+        return arg("key", name) if noun == "array" else ask(role if role in KIND_OF else "prediction", name)
+
+    if chosen:
+        found = [name for _, name in chosen]
+        more = "" if kind else f", or say which {arg('kind')} is meant"
+        return InputError(
+            f"{len(found)} {noun}s of {source} could be the predictions: {list_names(found)}. Choose with "
+            f"{way(found[0])}{more}."
+        )
+    wanted = f" of {arg('kind', kind)}" if kind else ""
+    choices = [name for name in there if role_of(name) is None] or list(there)
+    wide = f" {_IF_WIDE}" if noun == "column" else ""
+    return InputError(
+        f"No {noun} of {source} is known as predictions{wanted}. It has {list_names(there)}: say which with "
+        f"{way(choices[0])}, or name it preds, errors, correct, losses or probabilities.{wide}"
+    )
+
+
+# A folder with one file per run.
+
+_FILES_BESIDE = {"label": "labels", "group": "groups", "example": "example_ids"}
+_NOT_READ = (".md", ".rst", ".log", ".yaml", ".yml", ".toml", ".pdf", ".png", ".svg")
+
+
+def _read_folder(folder: Path, options: PredictionOptions) -> RawPredictions:
+    """Look at every file once: runs must be alike, and only their shapes are kept."""
+    paths, beside, notes = _sort_files(folder)
+    extra = {_FILES_BESIDE[role]: read_vector(path, role) for role, path in beside.items()}
+    if len(paths) == 1 and paths[0].suffix.lower() in ARRAY_FILES and role_of(_stem(paths[0])) in KIND_OF:
+        raw = _read_arrays(paths[0], options)  # one matrix with labels beside it, not one run
+    else:
+        first = _one_run(paths[0], options)
+        shape, dtype = tuple(first.values.shape), first.values.dtype
+        for path in paths[1:]:
+            run = _one_run(path, options)
+            _check_like(first, run)
+            dtype = np.result_type(dtype, run.values.dtype)
+        raw = replace(
+            first,
+            values=RunFiles(paths, partial(_values_of, options=options), shape, dtype),
+            source=format_path(folder),
+            axes=("runs", "examples"),
+            run_ids=np.array([_stem(path) for path in paths], dtype=np.str_),
+            notes=(f"{len(paths):,} runs from the files in {format_path(folder)}", *first.notes),
+        )
+    held: Any = {name: agreed(name, getattr(raw, name), v, raw.source) for name, v in extra.items()}
+    return replace(raw, notes=(*raw.notes, *(f"{name} from a file beside" for name in extra), *notes), **held)
+
+
+def _sort_files(folder: Path) -> tuple[list[Path], dict[str, Path], list[str]]:
+    """Return the files that are runs, in natural order, those of labels and the like, and a note on the others."""
+    runs: dict[str, Path] = {}
+    beside: dict[str, Path] = {}
+    unread = []
+    for path in sorted(folder.iterdir(), key=lambda p: natural(p.name)):
+        part = role_of(_stem(path))
+        if path.name.startswith("."):
+            continue
+        if path.is_dir() or path.suffix.lower() in _NOT_READ:
+            unread.append(path.name)
+        elif not _is_known(path):
             raise InputError(
-                f"learner={brief(learner)}: {table.source} has no column of learners. Say which "
-                f"with columns={{'learner': …}}; it has {list_names(table.columns)}."
+                f"{format_path(path)} in {format_path(folder)} has an ending that is not known, and might be a run: "
+                f"known are {', '.join(VECTOR_FILES)}. Move it out of the folder, or save it as one of these."
             )
-        return table
-    words = np.array(names_in(table, name), dtype=np.str_)
-    there = list(dict.fromkeys(words.tolist()))
-    if learner is None and len(there) > 1:
-        raise InputError(
-            f"{table.where(name)} names {len(there)} learners: {list_names(there)}. Choose one with "
-            f"learner={brief(there[0])}, or pass columns={{'learner': None}} if they are one."
-        )
-    chosen = there[0] if learner is None else str(learner)
-    if chosen not in there:
-        raise InputError(
-            f"learner={brief(learner)} is not in {table.where(name)}.{suggest(chosen, there)} "
-            f"There are {list_names(there)}."
-        )
-    keep = words == chosen
-    if keep.all():
-        return table
-    note = f"{int(keep.sum()):,} of {len(table):,} rows taken: learner is {brief(chosen)}"
-    return replace(table.take(np.flatnonzero(keep)), notes=(*table.notes, note))
+        elif part in _FILES_BESIDE:
+            _once(beside, part, path)
+        else:
+            _once(runs, _stem(path), path)
+    if not runs:
+        inside = f": only {list_names(unread)}" if unread else ""
+        raise InputError(f"{format_path(folder)} holds no files of runs{inside}.")
+    notes = [f"not read: {list_names(unread)}"] if unread else []
+    return list(runs.values()), beside, notes
 
 
-def drop_rows(table: Table, empty: NDArray[np.bool_], what: str) -> Table:
-    """Leave rows out, and have it noted."""
-    if not empty.any():
-        return table
+def _once(found: dict[str, Path], name: str, path: Path) -> None:
+    if name in found:
+        raise InputError(
+            f"{format_path(found[name])} and {format_path(path)} are both {brief(name)}: keep one of them."
+        )
+    found[name] = path
+
+
+def _is_known(path: Path) -> bool:
+    last = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    packed_binary = last is not path and last.suffix.lower() in ARRAY_FILES
+    return last.suffix.lower() in VECTOR_FILES and not packed_binary
+
+
+def _stem(path: Path) -> str:
+    name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
+    return name.rpartition(".")[0] or name
+
+
+def natural(name: str) -> tuple[Any, ...]:
+    """Make a key that sorts run_2 before run_10.
+
+    >>> sorted(["run_10", "run_2", "run_1"], key=natural)
+    ['run_1', 'run_2', 'run_10']
+    """
+    pieces = re.split(r"([0-9]+)", name)
+    return (*((p.lower(), 0) if i % 2 == 0 else ("", int(p)) for i, p in enumerate(pieces)), name)
+
+
+def _one_run(path: Path, options: PredictionOptions) -> RawPredictions:
+    there, get = read_named(path)
+    found = _from_named(there, get, format_path(path), options)
+    if len(found.values.shape) not in (1, 2) or 0 in found.values.shape:
+        raise InputError(
+            f"{format_path(path)} has shape {tuple(found.values.shape)}: a file is one run, a value for each example."
+        )
+    if found.values.dtype.kind not in "biufU":
+        raise InputError(
+            f"{format_path(path)} has dtype {found.values.dtype}, which holds no predictions: save numbers or text."
+        )
+    bits = found.kind in ("errors", "correct")
+    return replace(found, values=flags(found.values) if bits else found.values)
+
+
+def _values_of(path: Path, options: PredictionOptions) -> NDArray[Any]:
+    # Not a closure: predictions are pickled when they are sent to another process.
+    return np.asarray(_one_run(path, options).values)
+
+
+def _check_like(first: RawPredictions, run: RawPredictions) -> None:
+    def size(run: RawPredictions) -> str:
+        return " × ".join(f"{k:,}" for k in run.values.shape) + " values"
+
+    if run.values.shape != first.values.shape:
+        raise InputError(
+            f"{run.source} holds {size(run)}, {first.source} {size(first)}: every run needs the same examples. Was one "
+            "cut short, or is it no run? Then move it out of the folder."
+        )
+    if (run.values.dtype.kind == "U") != (first.values.dtype.kind == "U"):
+        raise InputError(f"One of {first.source} and {run.source} holds text, the other numbers.")
+    if run.kind != first.kind:
+        raise InputError(
+            f"{run.source} holds {run.kind or 'predictions'}, {first.source} {first.kind or 'predictions'}: all runs "
+            "must be of one kind."
+        )
+    for name in ("labels", "groups", "example_ids"):
+        here, there = getattr(run, name), getattr(first, name)
+        same = here is there or (here is not None and there is not None)
+        if not same or (here is not None and not np.array_equal(here, there)):
+            raise InputError(
+                f"{run.source} has other {name} than {first.source}: all runs must be on the same examples, in the "
+                "same order."
+            )
+
+
+# Long tables: one row for each run and example.
+
+
+def _read_long(table: Table, options: PredictionOptions) -> RawPredictions:
+    """Arrange the rows of a long table as runs × examples, or × repeats."""
+    roles = _find_values(list(table.columns), table.source, "column", options)
+    for role in ("run", "example"):
+        if role not in roles.others:
+            raise InputError(
+                f"No column of {table.source} is known as the {role}: it has {list_names(table.columns)}. Say which "
+                f"with {ask(role)}. {_IF_WIDE}"
+            )
+    used = [roles.value, *roles.others.values()]
+    table = unfold(table, used)
+    cells = {name: compact(table.columns[name]) for name in used}
+    if cells[run := roles.others["run"]].dtype.kind == "U":
+        cells[run] = np.array(same_names(cells[run].tolist(), table.where(run)))
+    table = replace(table, columns=cells)
+    needed = [roles.value, roles.others["run"], roles.others["example"]]
+    empty = np.logical_and.reduce([no_value(table.columns[name]) for name in needed])
     if empty.all():
-        raise InputError(f"All rows of {table.source} are {what}: there is nothing to read.")
-    note = f"{int(empty.sum())} row(s) left out as {what} ({first_row(table.rows, empty)})"
-    return replace(table.take(np.flatnonzero(~empty)), notes=(*table.notes, note))
+        raise InputError(f"All rows of {table.source} are empty: there is nothing to read.")
+    if empty.any():
+        note = f"{int(empty.sum())} row(s) left out as empty ({first_row(table.rows, empty)})"
+        table = table.keep(~empty, note)
+    table = _keep_learner(table, roles.others.get("learner"), options.learner)
+    _check_filled(table, roles)
+    return _arranged(table, roles)
 
 
-def _without_empty(table: Table, parts: Parts) -> Table:
-    names = [parts.value, parts.others["run"], parts.others["example"]]
-    empty = np.logical_and.reduce([no_value(table.columns[name]) for name in names])
-    return drop_rows(table, empty, "empty")
+def _keep_learner(table: Table, column: str | None, learner: str | None) -> Table:
+    """Keep the rows of one learner; where there are several the user must say which."""
+    hint = f", or pass {ask('learner', None)} if they are one"
+    return select_one(table, "learner", column, learner, hint)[0]
 
 
-def _check_filled(table: Table, parts: Parts) -> None:
-    said = {part: name for part, name in parts.others.items() if part != "learner"}
-    for part, name in {**said, "value": parts.value}.items():
+def _check_filled(table: Table, roles: PredictionRoles) -> None:
+    said = {part: name for part, name in roles.others.items() if part != "learner"}
+    for part, name in {**said, "value": roles.value}.items():
         bad = no_value(table.columns[name])
         if not bad.any():
             continue
         remedy = "Fill it in, or leave the row out on purpose."
         if part == "value":
             rows = np.flatnonzero(bad)
-            of = dict.fromkeys(texts(take_cells(table.columns[parts.others["run"]], rows)))
+            of = dict.fromkeys(texts(take_cells(table.columns[roles.others["run"]], rows)))
             remedy = (
-                f"It is in run(s) {list_names(of, 5)}: one that diverged? Count it as wrong on every "
-                "example, or leave the run out on purpose and say so."
+                f"It is in run(s) {list_names(of, 5)}: one that diverged? Count it as wrong on every example, or leave "
+                "the run out on purpose and say so."
             )
         raise InputError(f"{table.where(name)} is empty or NaN in {first_row(table.rows, bad)}. {remedy}")
 
 
+def _arranged(table: Table, roles: PredictionRoles) -> RawPredictions:
+    runs, run = _coded(table, roles.others["run"])
+    examples, example = _coded(table, roles.others["example"])
+    ordered = _same_order(run, example)
+    if counts_up(np.sort(examples)) and not counts_up(examples):
+        order = np.argsort(examples)
+        examples, example, ordered = examples[order], np.argsort(order)[example], True
+    repeats, repeat = np.zeros(1), np.zeros(len(table), dtype=np.int64)
+    if "repeat" in roles.others:
+        repeats, repeat = _coded(table, roles.others["repeat"])
+    names = {"run": runs, "example": examples, "repeat": repeats}
+    place = _places(table, names, (run, example, repeat))
+    values, labels = _values(table, roles)
+    whole = np.empty(len(place), dtype=values.dtype)
+    whole[place] = values
+    several = len(repeats) > 1
+    shape = (len(runs), len(examples), len(repeats)) if several else (len(runs), len(examples))
+    groups = compact(table.columns[roles.others["group"]]) if "group" in roles.others else None
+    return RawPredictions(
+        whole.reshape(shape),
+        table.source,
+        roles.kind,
+        axes=("runs", "examples", "repeats")[: len(shape)],
+        labels=None if labels is None else _of_examples(table, "label", labels, example, examples),
+        groups=None if groups is None else _of_examples(table, "group", groups, example, examples),
+        run_ids=runs,
+        example_ids=examples,
+        predicted=roles.predicted,
+        ordered=ordered,
+        notes=(_taken(roles), *table.notes),
+    )
+
+
 def _coded(table: Table, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Names in order of appearance, and for each row which it is."""
+    """Return names in order of appearance, and for each row the position of its name."""
     found, first, codes = np.unique(compact(table.columns[name]), return_index=True, return_inverse=True)
     order = np.argsort(first)
     return found[order], np.argsort(order)[codes.ravel()].astype(np.int64)
 
 
 def _same_order(run: NDArray[np.int64], example: NDArray[np.int64]) -> bool:
-    """Whether all runs list the examples in one order."""
+    """Return whether all runs list the examples in one order."""
     rows = np.argsort(run, kind="stable")
     steps = np.diff(example[rows])
     return bool((steps[np.diff(run[rows]) == 0] >= 0).all())
 
 
 def _places(table: Table, names: Mapping[str, NDArray[Any]], codes: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
-    """Where each row goes; each place must be taken once."""
+    """Return where each row goes; each place must be taken once."""
     sizes = [len(there) for there in names.values()]
     if np.prod(sizes, dtype=float) > 2.0**62:
         raise InputError(
-            f"{table.source} has {sizes[0]:,} runs and {sizes[1]:,} examples in {len(table):,} "
-            "rows: are these the right columns? Say which with columns=."
+            f"{table.source} has {sizes[0]:,} runs and {sizes[1]:,} examples in {len(table):,} rows: are these the "
+            f"right columns? Say which with {arg('columns')}."
         )
     place = (codes[0] * sizes[1] + codes[1]) * sizes[2] + codes[2]
     taken, counts = np.unique(place, return_counts=True)
@@ -454,10 +693,10 @@ def _called(names: Mapping[str, NDArray[Any]], place: int) -> str:
 def _twice(table: Table, names: Mapping[str, NDArray[Any]], place: Any, first: int, counts: Any) -> InputError:
     rows = table.rows[np.flatnonzero(place == first)[:2]]
     return InputError(
-        f"{table.source} has {int((counts > 1).sum())} cell(s) more than once: "
-        f"{_called(names, first)} is in rows {rows[0]} and {rows[1]}. Remove the copies; samples of"
-        " one run need a column that numbers them, columns={'repeat': …}; runs of several trainings"
-        " one that names them, columns={'learner': …}."
+        f"{table.source} has {int((counts > 1).sum())} cell(s) more than once: {_called(names, first)} is in rows "
+        f"{rows[0]} and {rows[1]}. Remove the copies; samples of one run need a column that numbers them, "
+        f"{arg('columns', {'repeat': 'COLUMN'})}; runs of several trainings one that names them, "
+        f"{arg('columns', {'learner': 'COLUMN'})}."
     )
 
 
@@ -470,28 +709,27 @@ def _missing(table: Table, names: Mapping[str, NDArray[Any]], taken: NDArray[np.
     said = "; ".join(_called(names, gap) for gap in gaps[:5])
     count = total - len(taken)
     return InputError(
-        f"{table.source} lacks {count:,} of {total:,} cells: {said}{' …' if count > 5 else ''}. "
-        "Every run needs every example: add the rows, or leave out the runs or examples that are "
-        "not whole, on purpose."
+        f"{table.source} lacks {count:,} of {total:,} cells: {said}{' …' if count > 5 else ''}. Every run needs every "
+        "example: add the rows, or leave out the runs or examples that are not whole, on purpose."
     )
 
 
-def _values(table: Table, parts: Parts) -> tuple[NDArray[Any], NDArray[Any] | None]:
+def _values(table: Table, roles: PredictionRoles) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Read values and labels; where one of them is text, both are."""
-    cells = table.columns[parts.value]
-    values = numbers(table, parts.value) if parts.kind in ("losses", "scores") else compact(cells)
-    if parts.kind in ("errors", "correct"):
+    cells = table.columns[roles.value]
+    values = numbers(table, roles.value) if roles.kind in ("losses", "scores") else compact(cells)
+    if roles.kind in ("errors", "correct"):
         values = flags(values)
         if values.dtype.kind == "U":
             raise InputError(
-                f"{table.where(parts.value)} should hold {parts.kind} and holds text: use 0 and 1, "
-                "or columns={'prediction': …} if it names predicted classes."
+                f"{table.where(roles.value)} should hold {roles.kind} and holds text: use 0 and 1, or "
+                f"{arg('columns', {'prediction': 'COLUMN'})} if it names predicted classes."
             )
-    if "label" not in parts.others:
+    if "label" not in roles.others:
         return values, None
-    truth = table.columns[parts.others["label"]]
+    truth = table.columns[roles.others["label"]]
     labels = compact(truth)
-    if parts.kind in (None, "labels") and (values.dtype.kind == "U") != (labels.dtype.kind == "U"):
+    if roles.kind in (None, "labels") and (values.dtype.kind == "U") != (labels.dtype.kind == "U"):
         values, labels = np.array(texts(cells)), np.array(texts(truth))
     return values, labels
 
@@ -499,60 +737,55 @@ def _values(table: Table, parts: Parts) -> tuple[NDArray[Any], NDArray[Any] | No
 def _of_examples(
     table: Table, part: str, values: NDArray[Any], example: NDArray[np.int64], examples: NDArray[Any]
 ) -> NDArray[Any]:
-    """One value for each example, which all of its rows must agree on."""
+    """Return one value for each example, on which all of its rows must agree."""
     held = np.empty(len(examples), dtype=values.dtype)
     held[example] = values
     bad = held[example] != values
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise InputError(
-            f"The {part} of example {brief(examples[example[row]].item())} in {table.source} is not"
-            f" the same in all rows: {brief(values[row].item())} in row {table.rows[row]}, "
-            f"{brief(held[example[row]].item())} in another. Are these the same examples?"
+            f"The {part} of example {brief(examples[example[row]].item())} in {table.source} is not the same in all "
+            f"rows: {brief(values[row].item())} in row {table.rows[row]}, {brief(held[example[row]].item())} in "
+            "another. Are these the same examples?"
         )
     return held
 
 
-def _taken(parts: Parts) -> str:
-    what = parts.kind if parts.kind and parts.kind not in KIND_OF else "values"
-    said = [f"{what} from column {brief(parts.value)}"]
-    said += [f"{part} from {brief(name)}" for part, name in parts.others.items()]
-    said += [f"not read: {list_names(parts.unread)}"] if parts.unread else []
+def _taken(roles: PredictionRoles) -> str:
+    what = roles.kind if roles.kind and roles.kind not in KIND_OF else "values"
+    said = [f"{what} from column {brief(roles.value)}"]
+    said += [f"{part} from {brief(name)}" for part, name in roles.others.items()]
+    said += [f"not read: {list_names(roles.unread)}"] if roles.unread else []
     return "; ".join(said)
 
 
-# Wide tables into predictions: a row for each run, or a column for each run.
+# Wide tables: a row for each run, or a column for each run.
 
 _ROWS: dict[tuple[str, ...], str] = {("runs", "examples"): "run", ("examples", "runs"): "example"}
 # What a row can bring along beside the cells, where rows are runs and where they are examples.
 _ALONG = {"run": ("run", "learner"), "example": ("example", "label", "group")}
+_UNNAMED = "column "
 
 
-def read_wide(
-    table: Table,
-    axes: Sequence[str],
-    kind: str | None = None,
-    columns: PartMap | None = None,
-    learner: str | None = None,
-) -> Found:
+def _read_wide(table: Table, options: PredictionOptions) -> RawPredictions:
     """Read a table whose rows are runs or whose columns are, as ``axes`` says."""
-    row = _row_is(axes, table.source)
-    names = list(table.columns)
-    others = find_others(names, table.source, check_map(columns, names, table.source, "column"), "column")
-    for part in others:
-        if part not in _ALONG[row]:
+    assert options.axes is not None
+    kind, row = options.kind, _row_is(options.axes, table.source)
+    others, _ = _beside_values(table.columns, table.source, "column", options.columns)
+    for role in others:
+        if role not in _ALONG[row]:
             raise InputError(
-                f"{table.where(others[part])} is known as the {part}, which a table with a row for "
-                f"each {row} cannot carry. If it is one of the values, pass columns={{{part!r}: "
-                "None}; if the table has a row for each run and example, leave axes= out."
+                f"{table.where(others[role])} is known as the {role}, which a table with a row for each {row} cannot "
+                f"carry. If it is one of the values, pass {ask(role, None)}; if the table has a row for each run and "
+                f"example, leave {arg('axes')} out."
             )
-    table = keep_learner(table, others.get("learner"), learner)
-    values = [name for name in names if name not in others.values()]
+    table = _keep_learner(table, others.get("learner"), options.learner)
+    values = [name for name in table.columns if name not in others.values()]
     cells = _matrix(table, values, kind)
-    headings = np.array(values, dtype=np.str_) if not _counted(values) else None
-    held = {part: compact(table.columns[name]) for part, name in others.items()}
-    said = [f"{part} from {brief(name)}" for part, name in others.items()]
-    return Found(
+    unnamed = all(name == f"{_UNNAMED}{i}" for i, name in enumerate(values))
+    headings = None if unnamed else np.array(values, dtype=np.str_)
+    held = {role: compact(table.columns[name]) for role, name in others.items()}
+    return RawPredictions(
         cells if row == "run" else cells.T,
         table.source,
         kind,
@@ -562,11 +795,20 @@ def read_wide(
         groups=held.get("group"),
         run_ids=held.get("run") if row == "run" else headings,
         example_ids=held.get("example") if row == "example" else headings,
-        notes=(f"each row is one {row}", *said, *table.notes),
+        notes=(f"each row is one {row}", *(f"{r} from {brief(name)}" for r, name in others.items()), *table.notes),
     )
 
 
-def wide_csv(path: Path, axes: Sequence[str], header: bool | None) -> Table:
+def _row_is(axes: Sequence[str], source: str) -> str:
+    if tuple(axes) not in _ROWS:
+        raise InputError(
+            f"{arg('axes', tuple(axes))}: {source} is a table, which has two axes: pass ('runs', 'examples') where "
+            "rows are runs or ('examples', 'runs') where columns are."
+        )
+    return _ROWS[tuple(axes)]
+
+
+def _wide_csv(path: Path, axes: Sequence[str], header: bool | None) -> Table:
     """Read separated text whose first line may or may not hold names."""
     row = _row_is(axes, format_path(path))
     rows, _ = split_rows(read_text(path), path)
@@ -585,32 +827,16 @@ def wide_csv(path: Path, axes: Sequence[str], header: bool | None) -> Table:
     return make_table(format_path(path), dict(zip(names, cells, strict=True)))
 
 
-_UNNAMED = "column "
-
-
-def _counted(names: Sequence[str]) -> bool:
-    return all(name == f"{_UNNAMED}{i}" for i, name in enumerate(names))
-
-
-def _row_is(axes: Sequence[str], source: str) -> str:
-    if tuple(axes) not in _ROWS:
-        raise InputError(
-            f"axes={tuple(axes)!r}: {source} is a table, which has two axes: pass ('runs', "
-            "'examples') where rows are runs or ('examples', 'runs') where columns are."
-        )
-    return _ROWS[tuple(axes)]
-
-
 def _has_names(first: Sequence[str], path: Path) -> bool:
-    """Whether a first line holds names; numbers that could be either are asked about."""
+    """Return whether a first line holds names; numbers that could be either are asked about."""
     values = [parse(cell) for cell in first]
     if any(value is None or is_missing(cell) for value, cell in zip(values, first, strict=True)):
         return True
     whole = all(value == int(value) for value in values if value is not None and np.isfinite(value))
     if whole and len(set(values)) == len(values) > 1:
         raise InputError(
-            f"The first line of {format_path(path)} is {list_names(first, 4)}: numbers that could be names of"
-            " columns or values. Pass header=True or header=False."
+            f"The first line of {format_path(path)} is {list_names(first, 4)}: numbers that could be names of columns "
+            f"or values. Pass {arg('header', True)} or {arg('header', False)}."
         )
     return False
 
@@ -623,28 +849,26 @@ def _matrix(table: Table, names: Sequence[str], kind: str | None) -> NDArray[Any
         bad = no_value(table.columns[name])
         if bad.any():
             raise InputError(
-                f"{table.where(name)} is empty or NaN in {first_row(table.rows, bad)}: every run "
-                "needs a value for every example."
+                f"{table.where(name)} is empty or NaN in {first_row(table.rows, bad)}: every run needs a value for "
+                "every example."
             )
         columns.append(numbers(table, name) if kind in ("losses", "scores") else compact(table.columns[name]))
     words = [column.dtype.kind == "U" for column in columns]
     if any(words) and not all(words):
         name = names[words.index(True)]
         raise InputError(
-            f"{table.where(name)} holds text and others hold numbers. If it names runs or examples "
-            f"pass columns={{'run': {brief(name)}}} or columns={{'example': {brief(name)}}}; if it "
-            "is something else, leave it out."
+            f"{table.where(name)} holds text and others hold numbers. If it names runs or examples pass "
+            f"{ask('run', name)} or {ask('example', name)}; if it is something else, leave it out."
         )
     cells = np.column_stack(columns)
     return flags(cells) if kind in ("errors", "correct") else cells
 
 
-# Load one score per run, where neither training-set sizes nor single examples are known.
+# One number per run, where neither training-set sizes nor single examples are known.
 
 # Rows so called at the end of a sheet are no runs.
 _SUMMARY = re.compile(
-    "min(imum)?|max(imum)?|mean|average|avg|median|std|sd|stdev|std_dev|std_deviation|standard_deviation|var|"
-    "variance|total|sum|count|stderr|std_err|standard_error"
+    "min(imum)?|max(imum)?|mean|average|avg|median|std|sd|stdev|std_dev|std_deviation|standard_deviation|var|variance|total|sum|count|stderr|std_err|standard_error"
 )
 
 
@@ -695,19 +919,20 @@ def load_scores(
     {'a': array([3.2, 3.3]), 'b': array([3.1])}
     """
     with large_files(allow_large):
-        table = read_source(source, single=True)
+        folder = store_folder(source)
+        table = store_table(folder) if folder else read_table(source, single=True)
     name = _value_column(table, value)
     if higher_is_better is None and unit not in ("loss", "score") and direction(name) is None:
         raise InputError(
             f"The name of {table.where(name)} does not say whether higher is better: pass "
-            "higher_is_better=True for accuracies or higher_is_better=False for errors."
+            f"{arg('higher_is_better', True)} for accuracies or {arg('higher_is_better', False)} for errors."
         )
     members = [by] if isinstance(by, str) else list(by or ())
     for column in members:
-        _check_there(table, "by", column)
+        check_column(table.columns, table.source, arg("by", column), column)
     table = _runs_only(unfold(table, [name, *members]), name, members)
     _check_copies(table)
-    chosen = decide_unit(unit, higher_is_better, [name], None)
+    chosen = decide_unit(unit, higher_is_better, [name])
     errors = chosen.errors(numbers(table, name), table.where(name))
     if unit is None and chosen.name == "percent":
         errors = errors / 100
@@ -719,41 +944,43 @@ def load_scores(
 
 def _value_column(table: Table, value: str | None) -> str:
     if value is not None:
-        _check_there(table, "value", value)
+        check_column(table.columns, table.source, arg("value", value), value)
         return value
-    found = [k for k in table.columns if plays(k, "value") or direction(k) is not None]
+    found = [k for k in table.columns if is_value(k) or direction(k) is not None]
     found = found or (list(table.columns) if len(table.columns) == 1 else [])
     if len(found) == 1:
         return found[0]
     several = f"{len(found)} columns" if found else "No column"
     raise InputError(
-        f"{several} of {table.source} could be the value: say which with value=…. It has "
+        f"{several} of {table.source} could be the value: say which with {arg('value')}. It has "
         f"{list_names(found or table.columns)}."
     )
 
 
-def _check_there(table: Table, argument: str, name: str) -> None:
-    if name not in table.columns:
-        raise InputError(
-            f"{argument}={brief(name)}: {table.source} has no such column."
-            f"{suggest(name, table.columns)} It has {list_names(table.columns)}."
-        )
-
-
 def _runs_only(table: Table, value: str, members: Sequence[str]) -> Table:
     """Leave out rows without a value, unfinished runs and summaries, and warn of it."""
-    blank = np.array([_is_blank(cell) for cell in table.columns[value]])
+    # The text "nan" is a run that failed, and is for the unit to refuse.
+    nothing = [is_missing(c) and not (isinstance(c, str) and c.strip().lower() == "nan") for c in table.columns[value]]
+    blank = np.array(nothing)
     summary = np.zeros(len(table), dtype=np.bool_)
     going = np.zeros(len(table), dtype=np.bool_)
     for name in (k for k in table.columns if k != value and k not in members):
         cells = table.columns[name]
         if not (isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf"):
-            summary |= np.array([_is_summary(c) for c in cells])
+            summary |= np.array([isinstance(c, str) and bool(_SUMMARY.fullmatch(normal(c))) for c in cells])
             if is_status(name, cells):
                 going |= np.array([status_word(c) not in FINISHED for c in cells])
-    _warn(table, blank, "hold no value")
-    _warn(table, summary & ~blank, "are summaries by their names, not runs,")
-    _warn(table, going & ~(blank | summary), "are of runs that are not finished")
+    for rows, why in (
+        (blank, "hold no value"),
+        (summary & ~blank, "are summaries by their names, not runs,"),
+        (going & ~(blank | summary), "are of runs that are not finished"),
+    ):
+        if rows.any():
+            which = table.rows[rows]
+            said = ", ".join(map(str, which[:10])) + (" …" if len(which) > 10 else "")
+            warnings.warn(
+                f"{len(which)} row(s) of {table.source} {why} and are left out: {said}", CurvewiseWarning, stacklevel=3
+            )
     out = blank | summary | going
     if out.all():
         raise InputError(f"No row of {table.source} has a value in column {brief(value)}.")
@@ -770,24 +997,6 @@ def _check_copies(table: Table) -> None:
         if first != row:
             which = ", ".join(f"{k} {brief(columns[k][row])}" for k in ids)
             raise InputError(
-                f"Rows {table.rows[first]} and {table.rows[row]} of {table.source} are the same run"
-                f" ({which}) with the same values: remove one of them."
+                f"Rows {table.rows[first]} and {table.rows[row]} of {table.source} are the same run ({which}) with the "
+                "same values: remove one of them."
             )
-
-
-def _is_blank(cell: Any) -> bool:
-    """Nothing measured; the text "nan" is a run that failed, and is for the unit to refuse."""
-    return is_missing(cell) and not (isinstance(cell, str) and cell.strip().lower() == "nan")
-
-
-def _is_summary(cell: Any) -> bool:
-    return isinstance(cell, str) and _SUMMARY.fullmatch(normal(cell)) is not None
-
-
-def _warn(table: Table, rows: NDArray[np.bool_], why: str) -> None:
-    if rows.any():
-        which = table.rows[rows]
-        said = ", ".join(map(str, which[:10])) + (" …" if len(which) > 10 else "")
-        warnings.warn(
-            f"{len(which)} row(s) of {table.source} {why} and are left out: {said}", CurvewiseWarning, stacklevel=4
-        )

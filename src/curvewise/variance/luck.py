@@ -1,9 +1,8 @@
-"""Whether runs that are lucky on some examples are better on others."""
+"""Luck of runs: are those that are good on some examples better on others, or on other test sets."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -11,25 +10,40 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import InputError, quietly
 from curvewise.stats.tests import holm
-from curvewise.text import format_interval, format_pvalue, format_value
+from curvewise.text import arg, format_interval, format_pvalue, format_value, prefix
 from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import correlate, judge_tails, measure_totals, same_runs, share_interval, split_variance
+from curvewise.variance.anova import (
+    decimals,
+    group_codes,
+    interval_lists,
+    judge_tails,
+    measure_totals,
+    share_interval,
+    split_variance,
+    warn_all,
+)
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
 
-FEWEST = 4
-"""Runs below which a correlation has no interval."""
+FEWEST_RUNS = 4
+"""Fewest runs from which a correlation has an interval."""
+
+ENOUGH = 10
+"""Runs from which the intervals of gains cover (85% of the 95% intervals with 4 runs, 92% with 10)."""
+
+NEAR_ONE = 1 - 1e-12
+"""Correlations beyond this are set to it: Fisher's scale has no end."""
 
 
 @dataclass(frozen=True, eq=False)
 class SeedLuck(Result):
-    """What being good on a first set of examples says about a second one.
+    """Relation between the errors of runs on a first set of examples and on a second one.
 
     Attributes
     ----------
@@ -89,30 +103,29 @@ class SeedLuck(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high."""
-        rows = {"correlation": self.correlation, "expected correlation": self.expected}
+        rows = {"correlation": self.correlation, "expected_correlation": self.expected}
         if self.random is not None:
-            rows["random splits"] = self.random
-        rows |= {"gain on the first": self.gain_first, "gain on the second": self.gain_second}
+            rows["random_splits"] = self.random
+        rows |= {"gain_first": self.gain_first, "gain_second": self.gain_second}
         return interval_columns(rows)
 
     def summary(self) -> str:
-        """What luck is worth, in a few sentences."""
+        """Say what luck is worth in a few sentences."""
         unit, r = self.unit, self.correlation
         sets = "two test sets" if self.split == "pair" else "two parts of the test set"
         how = {"even-odd": ", examples alternating", "random": ", drawn at random"}
         average = ""
         if self.random is not None:
-            average = f"; over {self.splits:,} random splits it is {_plain(self.random)}"
+            average = f"; over {self.splits:,} random splits it is {format_interval(self.random, write=decimals(3))}"
         return " ".join(
             [
                 f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and"
                 f" {self.examples[1]:,} examples{how.get(self.split, '')}) have a correlation of"
-                f" {_plain(r)} ({format_pvalue(self.pvalue)}){average}.",
+                f" {format_interval(r, write=decimals(3))} ({format_pvalue(self.pvalue)}){average}.",
                 self._expectation(),
                 f"The best {self.top:.0%} of runs on the first are better than the mean run there"
                 f" by {format_interval(self.gain_first, unit)}, and on the second by"
                 f" {format_interval(self.gain_second, unit)}.",
-                *(f"Beware: {w}" for w in self.warnings),
             ]
         )
 
@@ -126,14 +139,14 @@ class SeedLuck(Result):
                 "No variance between runs was found that is real. That is not to say there is none:"
                 f" a correlation of up to {e.high:.3f} may be expected{condition}."
             )
-        return f"The variance between runs that is real lets expect a correlation of {_plain(e)}{condition}."
+        text = format_interval(e, write=decimals(3))
+        return f"The variance between runs that is real lets expect a correlation of {text}{condition}."
 
 
 def measure_seed_luck(
     first: Predictions | ArrayLike,
-    second: Predictions | ArrayLike | None = None,
+    second: Predictions | ArrayLike | tuple[Any, Any] | None = None,
     labels: ArrayLike | None = None,
-    second_labels: ArrayLike | None = None,
     *,
     kind: str | None = None,
     axes: Sequence[str] | None = None,
@@ -144,16 +157,16 @@ def measure_seed_luck(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> SeedLuck:
-    """Ask whether runs that did well on some examples do better on others.
+    """Measure if runs that did well on some examples do better on others.
 
     Parameters
     ----------
     first : Predictions or array_like, shape (runs, examples)
         Predicted labels, 0/1 errors or losses. By itself, it is split in two.
-    second : Predictions or array_like, optional
+    second : Predictions, array_like or (predictions, labels), optional
         The same runs on other examples, such as a test set beside a validation set.
-    labels, second_labels : array_like, optional
-        True classes of the examples of each.
+    labels : array_like, shape (examples,), optional
+        True classes of the examples of ``first``.
     kind, axes
         As in :func:`decompose_variance`, for both.
     groups : array_like, shape (examples,), optional
@@ -179,105 +192,73 @@ def measure_seed_luck(
     """
     check_level(level)
     if not 0 < top < 1:
-        raise InputError(f"top={top} must be a share of the runs between 0 and 1, such as 0.25.")
+        raise InputError("must be a share of the runs between 0 and 1, such as 0.25.", argument="top", value=top)
     if splits < 0:
-        raise InputError(f"splits={splits} must be 0 or more.")
+        raise InputError("must be 0 or more.", argument="splits", value=splits)
     given = as_predictions(first, labels, kind=kind, axes=axes, groups=groups, argument="first", directed=True)
-    if given.runs < FEWEST:
-        raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST}.")
-    if second is not None:
-        if not isinstance(second, Predictions) and np.ndim(second) == 1:
-            raise InputError("second is a second test set; for the true classes pass labels=.")
+    if given.runs < FEWEST_RUNS:
+        raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
+    if second is None:
+        totals, generator = measure_totals(given), np.random.default_rng(rng)
+        halves = random_halves(given, splits, generator)
+        masks = np.column_stack([split_in_two(given, split, generator), halves])
+        sums, size = part_errors(given, masks), np.count_nonzero(masks, axis=0)
+        firsts, seconds = sums / size, (totals.run[:, None] * given.examples - sums) / (given.examples - size)
+        one, two = firsts[:, 0], seconds[:, 0]
+        sizes = int(size[0]), given.examples - int(size[0])
+        expected = expected_of_parts(share_interval(split_variance(totals), level), sizes)
+        average = _over_splits(firsts[:, 1:], seconds[:, 1:], level) if splits else None
+        unit, how = totals.unit, split if isinstance(split, str) else "mask"
+    else:
+        if not isinstance(second, Predictions | tuple) and np.ndim(second) == 1:
+            raise InputError(f"second is a second test set; for the true classes pass {arg('labels')}.")
         if not isinstance(split, str) or split != "even-odd":
-            raise InputError("split is for one test set: leave it out where second is given.")
-        other = as_predictions(second, second_labels, kind=kind, axes=axes, argument="second", directed=True)
-        return _pair(given, other, top, level)
-    return _one(given, split, splits, top, level, np.random.default_rng(rng))
-
-
-def _pair(first: Predictions, second: Predictions, top: float, level: float) -> SeedLuck:
-    order = same_runs(first, second, ("first", "second"))
-    totals = measure_totals(first), measure_totals(second)
-    if totals[0].unit != totals[1].unit:
-        raise InputError("first and second must both be errors or both be losses.")
-    shares = [share_interval(split_variance(t), level) for t in totals]
-    return _result(
-        (totals[0].run, totals[1].run[order]),
-        (first.examples, second.examples),
-        expected_of_pair(*shares),
-        top,
-        level,
-        split="pair",
-        random=None,
-        splits=0,
-        unit=totals[0].unit,
-    )
-
-
-def _one(
-    given: Predictions, split: str | ArrayLike, splits: int, top: float, level: float, rng: np.random.Generator
-) -> SeedLuck:
-    totals = measure_totals(given)
-    halves = random_halves(given, splits, rng)
-    mask = split_in_two(given, split, rng)
-    sums = part_errors(given, np.column_stack([mask, halves]))
-    size = np.count_nonzero(np.column_stack([mask, halves]), axis=0)
-    first, second = sums / size, (totals.run[:, None] * given.examples - sums)
-    second = second / (given.examples - size)
-    share = share_interval(split_variance(totals), level)
-    sizes = int(size[0]), given.examples - int(size[0])
-    return _result(
-        (first[:, 0], second[:, 0]),
-        sizes,
-        expected_of_parts(share, sizes),
-        top,
-        level,
-        split=split if isinstance(split, str) else "mask",
-        random=over_splits(first[:, 1:], second[:, 1:], level) if splits else None,
-        splits=splits,
-        unit=totals.unit,
-    )
-
-
-def _result(
-    errors: tuple[FloatArray, FloatArray],
-    examples: tuple[int, int],
-    expected: Interval,
-    top: float,
-    level: float,
-    **rest: Any,
-) -> SeedLuck:
-    first, second = errors
-    correlation, pvalue = correlate(first, second, level)
+            raise InputError("is for one test set.", argument="split", remedy="Leave it out if second is given.")
+        values, truth = second if isinstance(second, tuple) and len(second) == 2 else (second, None)
+        other = as_predictions(values, truth, kind=kind, axes=axes, argument="second", directed=True)
+        order = same_runs(given, other, ("first", "second"))
+        both = measure_totals(given), measure_totals(other)
+        if both[0].unit != both[1].unit:
+            raise InputError("first and second must both be errors or both be losses.")
+        one, two, sizes = both[0].run, both[1].run[order], (given.examples, other.examples)
+        expected = expected_of_pair(*(share_interval(split_variance(t), level) for t in both))
+        average, splits, unit, how = None, 0, both[0].unit, "pair"
+    correlation, pvalue = correlate(one, two, level)
+    notes = []
+    if given.runs < ENOUGH:
+        notes.append(
+            f"{given.runs} runs are few: the interval of the gain on the second set covers less often than stated."
+            f" Train {ENOUGH} or more."
+        )
+    if np.ptp(one) == 0 or np.ptp(two) == 0:
+        notes.append("the runs do not differ on one of the two sets: there is no correlation.")
+    if judge_tails(one).heavy or judge_tails(two).heavy:
+        notes.append(
+            "run errors have heavy tails, so a few runs may cause the correlation: look at the picture before its"
+            " interval."
+        )
     return SeedLuck(
-        runs=len(first),
-        examples=examples,
+        runs=given.runs,
+        examples=sizes,
+        split=how,
         correlation=correlation,
         pvalue=pvalue,
         expected=expected,
+        random=average,
+        splits=splits,
         top=top,
-        gain_first=best_of(first, first, top, level),
-        gain_second=best_of(first, second, top, level),
+        gain_first=best_of(one, one, top, level),
+        gain_second=best_of(one, two, top, level),
+        unit=unit,
         level=level,
-        warnings=tuple(luck_notes(first, second)),
-        _first=first,
-        _second=second,
-        **rest,
+        warnings=tuple(notes),
+        _first=one,
+        _second=two,
     )
 
 
-def _plain(interval: Interval) -> str:
-    return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-
-
-# Two parts of a test set: who belongs to which, and what runs did on each.
-
-ENOUGH = 10
-"""Runs from which the intervals of gains hold."""
-
-
 def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Which examples are in the first part; groups are kept together."""
+    """Choose the examples of the first part; groups are kept together."""
     n = predictions.examples
     if not isinstance(split, str):
         mask = np.asarray(split)
@@ -292,27 +273,24 @@ def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.rando
     if split == "random":
         return random_halves(predictions, 1, rng)[:, 0]
     if split != "even-odd":
-        raise InputError(f"split={split!r} is not known: use 'even-odd', 'random' or a mask of the examples.")
-    turn = np.arange(n) if predictions.groups is None else _turn(predictions.groups)
-    first: NDArray[np.bool_] = turn % 2 == 0
-    return first
-
-
-def _turn(groups: NDArray[Any]) -> NDArray[np.int64]:
-    """Groups of the examples numbered in the order in which they appear."""
-    _, start, codes = np.unique(groups, return_index=True, return_inverse=True)
+        raise InputError(
+            "is not known: use 'even-odd', 'random' or a mask of the examples.", argument="split", value=split
+        )
+    if predictions.groups is None:
+        first: NDArray[np.bool_] = np.arange(n) % 2 == 0
+        return first
+    # Groups take turns in the order in which they appear.
+    _, start, codes = np.unique(predictions.groups, return_index=True, return_inverse=True)
     rank = np.empty(len(start), dtype=np.int64)
     rank[np.argsort(start)] = np.arange(len(start))
-    return rank[codes.ravel()]
+    by_group: NDArray[np.bool_] = rank[codes.ravel()] % 2 == 0
+    return by_group
 
 
 def random_halves(predictions: Predictions, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Masks (examples × count) of a random half of the examples, or of the groups."""
-    units = predictions.examples
-    codes = None
-    if predictions.groups is not None:
-        codes = np.unique(predictions.groups, return_inverse=True)[1].ravel()
-        units = int(codes.max()) + 1
+    """Draw masks (examples × count) of a random half of the examples, or of the groups."""
+    codes = group_codes(predictions.groups)
+    units = predictions.examples if codes is None else int(codes.max()) + 1
     masks = np.zeros((units, count), dtype=bool)
     for j in range(count):
         masks[rng.permutation(units)[: units // 2], j] = True
@@ -320,7 +298,7 @@ def random_halves(predictions: Predictions, count: int, rng: np.random.Generator
 
 
 def part_errors(predictions: Predictions, masks: NDArray[np.bool_]) -> FloatArray:
-    """Total error of each run on each part (runs × parts), a block of runs at a time."""
+    """Return the total error of each run on each part (runs × parts), a block of runs at a time."""
     # Sums of 0/1 errors are exact in single precision, which is twice as fast.
     exact = predictions.binary and predictions.examples < 2**24
     precision: type[np.floating[Any]] = np.float32 if exact else np.float64
@@ -330,7 +308,7 @@ def part_errors(predictions: Predictions, masks: NDArray[np.bool_]) -> FloatArra
 
 
 def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
-    """Correlation of two parts of a test set of which this share of the variance is real.
+    """Return the correlation of two parts of a test set of which this share of the variance is real.
 
     >>> round(expected_correlation(0.4, (50, 50)), 3)  # α/(2 − α) for halves
     0.25
@@ -342,28 +320,28 @@ def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
 
 
 def expected_of_parts(share: Interval, sizes: tuple[int, int]) -> Interval:
-    """The same with its limits; a share that comes out below 0 counts as none."""
+    """Return that correlation with its limits; a share below 0 counts as none."""
     ends = [expected_correlation(a, sizes) for a in (share.estimate, share.low, share.high)]
-    return _chance_interval(ends, share.level)
+    return _positive_interval(ends, share.level)
 
 
 def expected_of_pair(first: Interval, second: Interval) -> Interval:
-    """Correlation on two test sets of runs that are equally good on both, from both shares."""
+    """Return the correlation on two test sets of runs that are equally good on both, from both shares."""
     pairs = ((getattr(first, end), getattr(second, end)) for end in ("estimate", "low", "high"))
     ends = [a * b if math.isnan(a * b) else math.sqrt(max(0.0, a) * max(0.0, b)) for a, b in pairs]
-    return _chance_interval(ends, first.level)
+    return _positive_interval(ends, first.level)
 
 
-def _chance_interval(ends: list[float], level: float) -> Interval:
+def _positive_interval(ends: list[float], level: float) -> Interval:
     estimate, low, high = (x if math.isnan(x) else max(0.0, x) for x in ends)
     return Interval(estimate, low, high, level)
 
 
 def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> Interval:
-    """How much less than all runs those err on the second that are best on the first.
+    """Return how much less than all runs those err on the second that are best on the first.
 
-    Runs that tie for the last place share it. The standard error is that of the influence of each
-    run, by which it moves the mean, the selected mean and the place of the cut.
+    Runs that tie for the last place share it. The standard error is that of the influence of each run, by
+    which it moves the mean, the selected mean and the place of the cut.
     """
     runs = len(first)
     picked = max(1, math.ceil(top * runs - 1e-9))
@@ -381,37 +359,51 @@ def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> 
     return Interval(gain, gain - half, gain + half, level)
 
 
-def over_splits(first: FloatArray, second: FloatArray, level: float) -> Interval:
-    """Mean correlation over several splits (columns), and the limits between which they fall."""
+def _over_splits(first: FloatArray, second: FloatArray, level: float) -> Interval:
+    """Return the mean correlation over several splits (columns), and the limits between which they fall."""
     r = np.array([correlate(a, b, level)[0].estimate for a, b in zip(first.T, second.T, strict=True)])
     low, high = np.quantile(r, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(r.mean()), float(low), float(high), level, "prediction")
 
 
-def luck_notes(first: FloatArray, second: FloatArray) -> list[str]:
-    """What to know about runs that are few, that do not differ, or that differ too much."""
-    notes = []
-    if len(first) < ENOUGH:
-        notes.append(
-            f"{len(first)} runs are few: the interval of the gain on the second holds less often"
-            f" than it says. Train {ENOUGH} or more."
-        )
-    if np.ptp(first) == 0 or np.ptp(second) == 0:
-        notes.append("the runs do not differ on one of the two sets: there is no correlation.")
-    if judge_tails(first).heavy or judge_tails(second).heavy:
-        notes.append(
-            "run errors have heavy tails, so a few runs may make the correlation: look at the"
-            " picture before its interval."
-        )
-    return notes
+def correlate(x: FloatArray, y: FloatArray, level: float) -> tuple[Interval, float]:
+    """Return Pearson's correlation with Fisher's interval, and the p-value of no correlation."""
+    runs = len(x)
+    a, b = x - x.mean(), y - y.mean()
+    norm = math.sqrt(float(a @ a) * float(b @ b))
+    if norm == 0 or np.ptp(x) == 0 or np.ptp(y) == 0:  # rounding may leave some of a constant
+        return Interval(math.nan, -1.0, 1.0, level), math.nan
+    r = min(1.0, max(-1.0, float(a @ b) / norm))
+    if abs(r) >= 1 - 1e-15:
+        return Interval(r, r, r, level), 0.0
+    half = float(ndtri((1 + level) / 2)) / math.sqrt(runs - 3)
+    low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+    statistic = r * math.sqrt((runs - 2) / (1 - r * r))
+    return Interval(r, low, high, level), 2 * float(stdtr(runs - 2, -abs(statistic)))
 
 
-# The same runs on several test sets: variance on each, and whether good runs are good on all.
+def same_runs(first: Predictions, second: Predictions, names: tuple[str, str]) -> NDArray[Any]:
+    """Return the run of ``second`` that each run of ``first`` is: by name if both name them."""
+    if first.runs != second.runs:
+        raise InputError(
+            f"{names[0]} has {first.runs:,} runs and {names[1]} {second.runs:,}: the same runs must be scored on both."
+            " Leave out the runs that one of them lacks."
+        )
+    if first.run_ids is None or second.run_ids is None:
+        return np.arange(first.runs)
+    place = {name: i for i, name in enumerate(second.run_ids.tolist())}
+    order = [place.get(name, -1) for name in first.run_ids.tolist()]
+    if min(order) < 0:
+        missing = first.run_ids[order.index(-1)]
+        raise InputError(
+            f"run_ids of {names[1]} lack the run {missing!r} of {names[0]}: the same runs must be scored on both."
+        )
+    return np.array(order)
 
 
 @dataclass(frozen=True)
 class TestSetPair:
-    """How the errors of the same runs on two test sets go together.
+    """Correlation of the errors of the same runs on two test sets.
 
     Attributes
     ----------
@@ -426,9 +418,9 @@ class TestSetPair:
     true_correlation : Interval
         Of the runs' true errors: covariance over the product of the standard deviations of true
         error, cut off at −1 and 1. It is NaN where a variance is not
-        positive. The limits are −1 and 1 where the variance of either set is not told from 0.
+        positive. The limits are −1 and 1 if the variance of either set does not differ significantly from 0.
     stable : bool
-        Whether both variances are told from 0; the true correlation is not known otherwise.
+        True if both variances differ significantly from 0; the true correlation is not known otherwise.
     """
 
     __test__ = False  # pytest: this is no test
@@ -480,14 +472,12 @@ class TestSetComparison(Result):
         """One row per test set: its decomposition."""
         sets = [self.decompositions[name] for name in self.names]
         return {
-            "test set": list(self.names),
+            "test_set": list(self.names),
             "examples": [d.examples for d in sets],
             "error": [d.error.estimate for d in sets],
-            "test-set std": [d.test_set_std for d in sets],
-            "independent std": [d.independent_std for d in sets],
-            "distribution std": [d.distribution_std for d in sets],
-            "low": [d.distribution_interval.low for d in sets],
-            "high": [d.distribution_interval.high for d in sets],
+            "test_set_std": [d.test_set_std for d in sets],
+            "independent_std": [d.independent_std for d in sets],
+            **interval_lists("distribution_std", (d.distribution_interval for d in sets)),
             "share": [d.distribution_share for d in sets],
             "pvalue": [d.independence_pvalue for d in sets],
         }
@@ -497,15 +487,11 @@ class TestSetComparison(Result):
         return {
             "first": [p.first for p in self.pairs],
             "second": [p.second for p in self.pairs],
-            "correlation": [p.correlation.estimate for p in self.pairs],
-            "low": [p.correlation.low for p in self.pairs],
-            "high": [p.correlation.high for p in self.pairs],
-            "R2": [p.r_squared for p in self.pairs],
+            **interval_lists("correlation", (p.correlation for p in self.pairs)),
+            "r_squared": [p.r_squared for p in self.pairs],
             "pvalue": [p.pvalue for p in self.pairs],
             "adjusted": [p.adjusted for p in self.pairs],
-            "true correlation": [p.true_correlation.estimate for p in self.pairs],
-            "true low": [p.true_correlation.low for p in self.pairs],
-            "true high": [p.true_correlation.high for p in self.pairs],
+            **interval_lists("true_correlation", (p.true_correlation for p in self.pairs), "true_"),
             "stable": [p.stable for p in self.pairs],
         }
 
@@ -525,12 +511,13 @@ class TestSetComparison(Result):
             " errors (Holm's correction).",
         ]
         if not math.isnan(best.r_squared):
+            known = best.stable and not math.isnan(best.true_correlation.estimate)
+            true = format_interval(best.true_correlation, write=decimals(2)) if known else "not known"
             sentences.append(
                 f"The strongest is that of {best.first} and {best.second}:"
-                f" R² = {best.r_squared:.3f} ({format_pvalue(best.pvalue)}); that of true errors is"
-                f" {_true(best)}."
+                f" R² = {best.r_squared:.3f} ({format_pvalue(best.pvalue)}); that of true errors is {true}."
             )
-        return " ".join([*sentences, *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join(sentences)
 
 
 def compare_test_sets(
@@ -570,30 +557,6 @@ def compare_test_sets(
     (True, True)
     """
     check_level(level)
-    given = _given(test_sets, kind, axes)
-    names = tuple(given)
-    order = {n: same_runs(given[names[0]], p, (names[0], n)) for n, p in given.items()}
-    splits, notes = {}, _shared_examples(given)
-    for name, p in given.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CurvewiseWarning)
-            splits[name] = decompose_variance(p, interval=interval, level=level, resamples=resamples, rng=rng)
-        notes += [f"{name}: {text}" for text in splits[name].warnings]
-    errors = {name: splits[name].run_errors[order[name]] for name in names}
-    pairs = _pairs(splits, errors, level)
-    shaky = sum(not p.stable for p in pairs)
-    if shaky:
-        notes.append(
-            f"the correlation of true errors is unknown for {shaky} of {len(pairs)} pairs: the true"
-            " variance on one of their sets is not told from 0."
-        )
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=2)
-    runs = given[names[0]].runs
-    return TestSetComparison(runs, names, splits, pairs, level, tuple(notes), errors)
-
-
-def _given(test_sets: Mapping[str, Any], kind: str | None, axes: Sequence[str] | None) -> dict[str, Predictions]:
     if not isinstance(test_sets, Mapping) or len(test_sets) < 2:
         raise InputError("test_sets must map the names of two test sets or more to predictions.")
     given = {}
@@ -601,23 +564,33 @@ def _given(test_sets: Mapping[str, Any], kind: str | None, axes: Sequence[str] |
         values, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
         asked = asked_of(values, {"kind": kind, "axes": axes})
         given[str(name)] = as_predictions(values, labels, argument=f"test_sets[{name!r}]", **asked)
+    names = tuple(given)
     runs = min(p.runs for p in given.values())
-    if runs < 4:
-        raise InputError(f"test_sets hold {runs} run(s): a correlation needs at least 4.")
-    return given
-
-
-def _shared_examples(given: Mapping[str, Predictions]) -> list[str]:
-    notes = []
+    if runs < FEWEST_RUNS:
+        raise InputError(f"test_sets hold {runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
+    order = {n: same_runs(given[names[0]], p, (names[0], n)) for n, p in given.items()}
+    splits, notes = {}, []
     for (a, p), (b, q) in combinations(given.items(), 2):
-        if p.example_ids is not None and q.example_ids is not None:
-            shared = len(np.intersect1d(p.example_ids, q.example_ids))
-            if shared:
-                notes.append(
-                    f"{a} and {b} share {shared:,} example ids: if these are the same examples,"
-                    " their noise is in the correlations."
-                )
-    return notes
+        if p.example_ids is None or q.example_ids is None:
+            continue
+        if shared := len(np.intersect1d(p.example_ids, q.example_ids)):
+            notes.append(
+                f"{a} and {b} share {shared:,} example ids: if these are the same examples, their noise is in the"
+                " correlations."
+            )
+    for name, p in given.items():
+        with quietly():
+            splits[name] = decompose_variance(p, interval=interval, level=level, resamples=resamples, rng=rng)
+        notes += [prefix(f"{name}: ", text) for text in splits[name].warnings]
+    errors = {name: splits[name].run_errors[order[name]] for name in names}
+    pairs = _pairs(splits, errors, level)
+    if unstable := sum(not p.stable for p in pairs):
+        notes.append(
+            f"the correlation of true errors is unknown for {unstable} of {len(pairs)} pairs: the true variance on one"
+            " of their sets does not differ significantly from 0."
+        )
+    warn_all(notes)
+    return TestSetComparison(runs, names, splits, pairs, level, tuple(notes), errors)
 
 
 def _pairs(
@@ -626,8 +599,7 @@ def _pairs(
     names = list(combinations(splits, 2))
     found = [correlate(errors[a], errors[b], level) for a, b in names]
     pvalues = np.array([p for _, p in found])
-    adjusted = np.full(len(names), math.nan)
-    known = ~np.isnan(pvalues)
+    adjusted, known = np.full(len(names), math.nan), ~np.isnan(pvalues)
     adjusted[known] = holm(pvalues[known])
     pairs = []
     for (a, b), (r, p), q in zip(names, found, adjusted, strict=True):
@@ -638,27 +610,16 @@ def _pairs(
     return tuple(pairs)
 
 
-def _true(pair: TestSetPair) -> str:
-    r = pair.true_correlation
-    if not pair.stable or math.isnan(r.estimate):
-        return "not known"
-    return f"{r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}]"
-
-
-# The correlation of true errors, from test errors that hold noise of known variance.
-
-NEAR_ONE = 1 - 1e-12
-"""Correlations beyond this count as this: Fisher's scale has no end."""
-
-
 def true_correlation(x: FloatArray, y: FloatArray, noise: Sequence[float], stable: bool, level: float) -> Interval:
-    """Correlation of what is left of x and y without their noise of known variance.
+    """Return the correlation of x and y without their noise of known variance.
 
-    The limits are those of the correlation of x and y (jackknife on Fisher's scale, where no
-    value lies beyond 1) over how much smaller the noise makes it. Where that leaves nothing below
-    1 the noise seems to be less than thought, and the limit of x and y themselves holds anyway.
+    The limits are those of the correlation of x and y (jackknife on Fisher's scale, where no value lies beyond
+    1), divided by the factor by which the noise makes it smaller. If that leaves nothing below 1, the noise
+    seems to be less than assumed, and the limit of x and y themselves holds anyway.
     """
-    smaller = math.sqrt(_real(x, noise[0]) * _real(y, noise[1]))
+    variances = [float(np.var(v, ddof=1)) for v in (x, y)]
+    shares = [max(0.0, 1 - e / v) if v > 0 else 0.0 for v, e in zip(variances, noise, strict=True)]
+    smaller = math.sqrt(shares[0] * shares[1])
     if smaller == 0:
         return Interval(math.nan, -1.0, 1.0, level)
     r = _with_each_left_out(x, y)
@@ -674,14 +635,8 @@ def true_correlation(x: FloatArray, y: FloatArray, noise: Sequence[float], stabl
     return Interval(estimate, low, high, level)
 
 
-def _real(values: FloatArray, noise: float) -> float:
-    """Share of the variance that is no noise."""
-    variance = float(np.var(values, ddof=1))
-    return max(0.0, 1 - noise / variance) if variance > 0 else 0.0
-
-
 def _with_each_left_out(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Pearson's correlation of all runs, then without each of them in turn."""
+    """Return Pearson's correlation of all runs, then without each of them in turn."""
     runs = len(x)
     a, b = x - x.mean(), y - y.mean()
     xx, yy, xy = (np.array([u @ v, *(u @ v - u * v * runs / (runs - 1))]) for u, v in ((a, a), (b, b), (a, b)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,18 +15,47 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import InputError
 from curvewise.stats.tests import benjamini_hochberg, holm
 from curvewise.text import format_value
 from curvewise.types.coercion import as_predictions
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import measure_totals
+from curvewise.variance.anova import interval_lists, measure_totals, warn_all
 from curvewise.variance.counts import IntArray, WordArray, column_pack
 
+CountTile: TypeAlias = NDArray[np.int32]
+
+# A kernel adds to counts (tile, tile) the pairs of examples from i0 and from j0 on.
+Kernel: TypeAlias = Callable[[WordArray, int, int, CountTile], None]
+
 LONG = 20.0
-"""Seconds of counting from which it is said beforehand how long it will take."""
+"""Seconds of counting from which the user is told beforehand how long it takes."""
+
+MOST = 2_000_000
+"""Candidates held at once; beyond them pairs are judged one by one, by Bonferroni's rule."""
+
+SCREEN = 3.0
+"""Deviations of fewer standard errors count as p = 1, which keeps every adjustment valid."""
+
+TILE = 256
+"""Examples along a side: 60,000 runs of a tile just fit the L2 cache."""
+
+PLAIN_TILE = 1024
+"""The same without numba, when unpacking costs less in larger tiles."""
+
+WORDS = 1024
+"""Words of 64 runs at a time: eight examples of them fill 64 KB of cache."""
+
+PLAIN_WORDS = 32
+"""The same without numba, when each run becomes four bytes."""
+
+TIE = 1e-7
+"""Tables whose chance is larger by less than this count as no more likely than the one seen."""
+
+SMALL = 1e-13
+"""Terms below this part of a sum are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +117,13 @@ class DependentPairs(Result):
         return {
             "first": self.first_ids,
             "second": self.second_ids,
-            "first correct": self.first_correct,
-            "second correct": self.second_correct,
-            "expected both correct": self.expected_correct,
-            "both correct": self.both_correct,
-            "difference": [d.estimate for d in self.differences],
-            "low": [d.low for d in self.differences],
-            "high": [d.high for d in self.differences],
-            "p": self.pvalues,
-            "adjusted p": self.adjusted_pvalues,
+            "first_correct": self.first_correct,
+            "second_correct": self.second_correct,
+            "expected_correct": self.expected_correct,
+            "both_correct": self.both_correct,
+            **interval_lists("difference", self.differences),
+            "pvalue": self.pvalues,
+            "adjusted_pvalue": self.adjusted_pvalues,
         }
 
     def summary(self) -> str:
@@ -119,7 +145,7 @@ class DependentPairs(Result):
                 f" where independent errors would give"
                 f" {format_value(float(self.expected_correct[0]), 'fraction')}."
             )
-        return " ".join([*lines, *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join(lines)
 
 
 def measure_dependent_pairs(
@@ -172,41 +198,50 @@ def measure_dependent_pairs(
     (1, 3, 7)
     """
     given = as_predictions(predictions, labels, kind=kind, axes=axes)
-    _check(given, min_effect, multiplicity, limit)
+    if not given.binary:
+        raise InputError(
+            "predictions holds losses or repeats: pairs need one 0/1 error (or predicted class) of each run for each"
+            " example."
+        )
+    if not (math.isfinite(min_effect) and 0 < min_effect <= 0.25):
+        raise InputError(
+            "must be above 0 and at most 0.25, the largest possible deviation. 0.02 is two points.",
+            argument="min_effect",
+            value=min_effect,
+        )
+    if multiplicity not in ("holm", "bh"):
+        raise InputError("is not known: use 'holm' or 'bh'.", argument="multiplicity", value=multiplicity)
+    if limit < 1:
+        raise InputError("must be at least 1.", argument="limit", value=limit)
     check_level(level)
-    wrong = np.rint(measure_totals(given).example * given.runs).astype(np.int64)
-    share = wrong / given.runs
+    runs, n = given.runs, given.examples
+    wrong = np.rint(measure_totals(given).example * runs).astype(np.int64)
+    share = wrong / runs
     kept = np.flatnonzero(share * (1 - share) >= min_effect)  # others cannot deviate so much
     notes = _announce(len(kept), given, level)
-    search = PairSearch(wrong[kept], given.runs, given.examples, min_effect, level, multiplicity)
-    columns = column_pack(_packed_blocks(given), given.examples, given.runs)[kept]
+    search = PairSearch(wrong[kept], runs, n, min_effect, level, multiplicity)
+    columns = column_pack(_packed_blocks(given), n, runs)[kept]
     done = 0
     for i, j, counts in iter_pair_counts(columns):
         search.add(i, j, counts, limit)
         done += counts.size * (1 if i == j else 2)  # tiles stand for both sides of the diagonal
         if progress is not None:
             progress(done / len(kept) ** 2)
-    return _result(given, search, search.finish(limit), kept, level, notes)
-
-
-def _result(
-    given: Predictions, search: PairSearch, found: Found, kept: IntArray, level: float, notes: list[str]
-) -> DependentPairs:
+    found = search.finish(limit)
     if found.coarse:
         notes.append(
-            "so many pairs deviate that p-values were adjusted by Bonferroni's rule, which finds"
-            " no more than the one asked for: a failed run among the runs does this."
+            "so many pairs deviate that p-values were adjusted by Bonferroni's rule, which finds at most as many as the"
+            " one asked for: a failed run among the runs causes this."
         )
-        warnings.warn(notes[-1], CurvewiseWarning, stacklevel=3)
+        warn_all(notes[-1:])
     first, second = kept[found.i], kept[found.j]
-    names = np.arange(given.examples) if given.example_ids is None else given.example_ids
-    one, two = (1 - search.wrong[k] / given.runs for k in (found.i, found.j))
-    both = one + two - 1 + found.counts / given.runs
+    names = np.arange(n) if given.example_ids is None else given.example_ids
+    one, two = (1 - search.wrong[k] / runs for k in (found.i, found.j))
     return DependentPairs(
-        runs=given.runs,
-        examples=given.examples,
+        runs=runs,
+        examples=n,
         pairs=search.tests,
-        min_effect=search.min_effect,
+        min_effect=min_effect,
         deviating=search.deviating,
         dependent=found.dependent,
         first=first,
@@ -215,37 +250,33 @@ def _result(
         second_ids=names[second],
         first_correct=one,
         second_correct=two,
-        both_correct=both,
+        both_correct=one + two - 1 + found.counts / runs,
         expected_correct=one * two,
         differences=search.intervals(found, level),
         pvalues=found.pvalues,
         adjusted_pvalues=found.adjusted,
-        multiplicity=search.multiplicity,
+        multiplicity=multiplicity,
         level=level,
         warnings=tuple(notes),
     )
 
 
 def _announce(kept: int, given: Predictions, level: float) -> list[str]:
-    """What to know beforehand: how long it takes, and whether it can find anything."""
+    """Warn beforehand of a search that takes long, or cannot find anything."""
     notes = []
     pairs = given.examples * (given.examples - 1) / 2
     if smallest_pvalue(given.runs) > (1 - level) / pairs:
         notes.append(
-            f"{given.runs:,} runs are too few: no pair among {pairs:,.0f} could be told from"
-            " chance. Train more runs, or pass fewer examples."
+            f"{given.runs:,} runs are too few: no pair among {pairs:,.0f} could be told from chance. Train more runs,"
+            " or pass fewer examples."
         )
     seconds = estimate_seconds(kept, given.runs) if kept > TILE else 0.0
     if seconds > LONG:
         faster = "" if find_spec("numba") else " (curvewise[fast] makes it about ten times faster)"
-        notes.append(f"counting the pairs takes about {_duration(seconds)}{faster}.")
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=3)
+        duration = f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+        notes.append(f"counting the pairs takes about {duration}{faster}.")
+    warn_all(notes, 4)
     return notes
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
 def _packed_blocks(given: Predictions) -> Iterator[NDArray[np.uint8]]:
@@ -257,39 +288,13 @@ def _packed_blocks(given: Predictions) -> Iterator[NDArray[np.uint8]]:
         yield ~bits if given.higher_is_better else bits
 
 
-def _check(given: Predictions, min_effect: float, multiplicity: str, limit: int) -> None:
-    if not given.binary:
-        raise InputError(
-            "predictions holds losses or repeats: pairs need one 0/1 error (or predicted class) of"
-            " each run for each example."
-        )
-    if not (math.isfinite(min_effect) and 0 < min_effect <= 0.25):
-        raise InputError(
-            f"min_effect={min_effect} must be above 0 and at most 0.25, the largest deviation there"
-            " is. 0.02 is two points."
-        )
-    if multiplicity not in ("holm", "bh"):
-        raise InputError(f"multiplicity={multiplicity!r} is not known: use 'holm' or 'bh'.")
-    if limit < 1:
-        raise InputError(f"limit={limit} must be at least 1.")
-
-
-# The search through counts of common errors, tile by tile, in bounded memory.
-
-MOST = 2_000_000
-"""Candidates held at once; beyond them pairs are judged one by one, by Bonferroni's rule."""
-
-SCREEN = 3.0
-"""Deviations of fewer standard errors count as p = 1, which keeps every adjustment valid."""
-
-
 @dataclass(frozen=True, eq=False)
-class Found:
+class PairFindings:
     """Dependent pairs, the largest deviation first.
 
     ``i`` and ``j`` are places among the examples searched, ``counts`` runs in which both fail,
     ``dependent`` how many there are in all, ``threshold`` the p-value up to which a pair counts,
-    ``coarse`` whether Bonferroni's rule had to do.
+    ``coarse`` is True if Bonferroni's rule was used.
     """
 
     i: IntArray
@@ -352,7 +357,7 @@ class PairSearch:
         if self._size > MOST:
             self._settle(limit)
 
-    def finish(self, limit: int) -> Found:
+    def finish(self, limit: int) -> PairFindings:
         """Adjust the p-values and keep the pairs that count."""
         if self._coarse:
             self._settle(limit)
@@ -367,7 +372,7 @@ class PairSearch:
         dependent = self._settled if self._coarse else len(sure)
         rank = 1 if self._coarse or self.multiplicity == "holm" else max(1, dependent)
         best = sure[self._largest(i[sure], j[sure], counts[sure], limit)]
-        return Found(
+        return PairFindings(
             i=i[best],
             j=j[best],
             counts=counts[best],
@@ -378,7 +383,7 @@ class PairSearch:
             coarse=self._coarse,
         )
 
-    def intervals(self, found: Found, level: float) -> tuple[Interval, ...]:
+    def intervals(self, found: PairFindings, level: float) -> tuple[Interval, ...]:
         """Deviations with intervals at the level that the search leaves to a single pair.
 
         For Holm the limits hold for all pairs at once; for Benjamini and Hochberg the expected
@@ -430,21 +435,6 @@ class PairSearch:
         self._size = len(best)
 
 
-# How often every two examples fail in the same run, tile by tile.
-#
-# With numba (the extra ``fast``) the bits that two examples share are counted word by word; without
-# it the errors are unpacked and multiplied as matrices, which takes about ten times as long.
-
-CountTile: TypeAlias = NDArray[np.int32]
-# Adds to counts (tile, tile) the pairs of examples from i0 and from j0 on.
-Kernel: TypeAlias = Callable[[WordArray, int, int, CountTile], None]
-
-TILE = 256  # examples along a side, by which 60,000 runs of a tile just fit the L2 cache
-PLAIN_TILE = 1024  # the same without numba, where unpacking costs less in larger tiles
-WORDS = 1024  # words of 64 runs at a time: eight examples of them fill 64 KB of cache
-PLAIN_WORDS = 32  # the same without numba, where each run becomes four bytes
-
-
 def iter_pair_counts(columns: WordArray, tile: int | None = None) -> Iterator[tuple[int, int, CountTile]]:
     """Yield counts of common errors for all pairs of examples, a tile at a time.
 
@@ -463,15 +453,9 @@ def iter_pair_counts(columns: WordArray, tile: int | None = None) -> Iterator[tu
         ``counts[a, b]`` runs in which both ``i0 + a`` and ``j0 + b`` fail. Tiles on the diagonal
         are symmetric, and their diagonal holds each example's own errors.
     """
-    if columns.dtype != np.uint64 or columns.ndim != 2:
-        raise InputError(
-            f"columns is an array of {columns.dtype} of shape {columns.shape}: pass uint64 of "
-            "shape (examples, words), as column_pack makes it."
-        )
-    columns = np.ascontiguousarray(columns)
-    kernel = _kernel()
-    tile = _side(kernel, tile)
-    n, side = len(columns), -(-tile // 4) * 4
+    columns, kernel = np.ascontiguousarray(columns), fastest_kernel()
+    tile = tile or (PLAIN_TILE if kernel is plain_kernel else TILE)
+    n, side = len(columns), -(-tile // 4) * 4  # kernels go by squares of 4 × 4 pairs
     for i0 in range(0, n, tile):
         for j0 in range(i0, n, tile):
             counts = np.zeros((side, side), dtype=np.int32)
@@ -494,10 +478,9 @@ def estimate_seconds(n: int, runs: int, tile: int | None = None) -> float:
     float
         Seconds on the clock, without the half second that numba compiles once in a process.
     """
-    if n < 1 or runs < 1:
-        raise InputError(f"n={n}, runs={runs}: at least 1 example and 1 run are needed.")
-    kernel, words = _kernel(), -(-runs // 64)
-    side = -(-min(_side(kernel, tile), n) // 4) * 4
+    kernel, words = fastest_kernel(), -(-runs // 64)
+    tile = tile or (PLAIN_TILE if kernel is plain_kernel else TILE)
+    side = -(-min(tile, n) // 4) * 4
     sample = np.zeros((2 * side, min(words, WORDS // 8)), dtype=np.uint64)
     counts = np.zeros((side, side), dtype=np.int32)
     kernel(sample[:1], 0, 0, np.zeros((4, 4), dtype=np.int32))  # compiles
@@ -510,38 +493,31 @@ def estimate_seconds(n: int, runs: int, tile: int | None = None) -> float:
     return float(min(clock) * tiles * words / sample.shape[1])
 
 
-def _side(kernel: Kernel, tile: int | None) -> int:
-    if tile is None:
-        return PLAIN_TILE if kernel is _plain_kernel else TILE
-    if tile < 1:
-        raise InputError(f"tile={tile}: at least 1 example is needed along a side.")
-    return tile
-
-
 @cache
-def _kernel() -> Kernel:
-    """The fastest kernel that the installed packages allow."""
+def fastest_kernel() -> Kernel:
+    """Return the fastest kernel that the installed packages allow.
+
+    With numba (the extra ``fast``) the bits that two examples share are counted word by word; without it the
+    errors are unpacked and multiplied as matrices, which takes about ten times as long.
+    """
     try:
         numba = importlib.import_module("numba")
         importlib.import_module("llvmlite")
     except ImportError:
-        return _plain_kernel
+        return plain_kernel
     return _compiled_kernel(numba)
 
 
-def _plain_kernel(columns: WordArray, i0: int, j0: int, counts: CountTile) -> None:
+def plain_kernel(columns: WordArray, i0: int, j0: int, counts: CountTile) -> None:
     """Multiply matrices of zeros and ones; below 2^24 single precision is exact."""
     side = len(counts)
     for start in range(0, columns.shape[1], PLAIN_WORDS):
         part = columns[:, start : start + PLAIN_WORDS]
-        left = _unpacked(part[i0 : i0 + side])
-        right = left if i0 == j0 else _unpacked(part[j0 : j0 + side])
+        left, right = (
+            np.unpackbits(np.ascontiguousarray(part[at : at + side]).view(np.uint8), axis=1).astype(np.float32)
+            for at in (i0, j0)
+        )
         counts[: len(left), : len(right)] += (left @ right.T).astype(np.int32)
-
-
-def _unpacked(columns: WordArray) -> NDArray[np.float32]:
-    by_byte = np.ascontiguousarray(columns).view(np.uint8)
-    return np.unpackbits(by_byte, axis=1).astype(np.float32)
 
 
 def _compiled_kernel(numba: Any) -> Kernel:
@@ -571,7 +547,7 @@ def _compiled_square(numba: Any) -> Any:
 
     @numba.njit(inline="always")  # type: ignore[untyped-decorator]
     def four_rows(columns: Any, i: int) -> Any:
-        last = len(columns) - 1  # it stands in for examples beyond it, whose counts nobody reads
+        last = len(columns) - 1  # it stands in for examples beyond it, whose counts are not read
         second, third, fourth = min(i + 1, last), min(i + 2, last), min(i + 3, last)
         return columns[i], columns[second], columns[third], columns[fourth]
 
@@ -595,7 +571,7 @@ def _compiled_square(numba: Any) -> Any:
 
 
 def _popcount(numba: Any) -> Any:
-    """The processor's instruction that counts bits, which numba does not offer by itself."""
+    """Return the processor's instruction that counts bits, which numba does not offer by itself."""
     word = numba.types.uint64
 
     @numba.extending.intrinsic  # type: ignore[untyped-decorator]
@@ -606,15 +582,6 @@ def _popcount(numba: Any) -> Any:
         return word(word), generate
 
     return popcount
-
-
-# Fisher's exact test for many fourfold tables with one number of runs.
-
-TIE = 1e-7
-"""Tables whose chance is larger by less than this count as no more likely than the one seen."""
-
-SMALL = 1e-13
-"""Terms below this part of a sum are left out."""
 
 
 class FisherTest:
@@ -631,7 +598,7 @@ class FisherTest:
         self._log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, runs + 1)))])
 
     def pvalues(self, a: IntArray, b: IntArray, both: IntArray) -> FloatArray:
-        """P-values: the chance of all tables that are no more likely than the one seen.
+        """Return p-values: the chance of all tables that are no more likely than the one seen.
 
         Parameters
         ----------
@@ -667,7 +634,7 @@ class FisherTest:
         return values
 
     def _mirror(self, a: IntArray, b: IntArray, mode: IntArray, limit: FloatArray) -> IntArray:
-        """The largest count up to the mode with a log chance of at most ``limit``."""
+        """Return the largest count up to the mode with a log chance of at most ``limit``."""
         low: IntArray = np.maximum(0, a + b - self.runs) - 1  # the chance there is 0
         high: IntArray = mode + 1
         while True:
@@ -680,7 +647,7 @@ class FisherTest:
             high = np.where(apart & ~fits, middle, high)
 
     def _tail(self, a: IntArray, b: IntArray, k: IntArray) -> FloatArray:
-        """Chance of k or more over that of k alone."""
+        """Return the chance of k or more over that of k alone."""
         total = np.ones(len(k))
         alive = np.arange(len(k))
         x, term = k.astype(np.float64), np.ones(len(k))
@@ -697,9 +664,6 @@ class FisherTest:
 
 
 def smallest_pvalue(runs: int) -> float:
-    """The smallest p-value that any table with so many runs can have."""
-    half = runs // 2
-    test = FisherTest(runs)
-    one = np.array([half])
-    values: NDArray[Any] = test.pvalues(one, one, one)
-    return float(values[0])
+    """Return the smallest p-value of any table with so many runs: that of perfect agreement in half of them."""
+    half = np.array([runs // 2])
+    return float(FisherTest(runs).pvalues(half, half, half)[0])

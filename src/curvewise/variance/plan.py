@@ -1,4 +1,4 @@
-"""How many runs to train: to see a difference, or to see that true error varies."""
+"""Plans: how many runs to train, and when to stop training more."""
 
 from __future__ import annotations
 
@@ -13,25 +13,29 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.text import format_interval, format_size, format_value
-from curvewise.types.coercion import as_predictions, asked_of, distinct_names
+from curvewise.text import arg, format_interval, format_size, format_value
+from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray, Unit
-from curvewise.variance.anova import Estimate, measure_totals
+from curvewise.types.units import FloatArray, distinct_names
+from curvewise.variance.anova import SampledMean, interval_lists, measure_totals
 from curvewise.variance.decompose import VarianceDecomposition
-from curvewise.variance.difference import (
-    align_examples,
-    check_same_examples,
-    check_scores,
-    is_scores,
-    score_difference,
-    score_unit,
-    top_of,
-)
+from curvewise.variance.difference import align_examples, check_same_examples, read_scores, score_difference, top_of
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
+
+NORMAL_FROM = 1e6
+"""Degrees of freedom from which t is taken as normal."""
+
+DRAWS = 100_000
+"""Simulated experiments behind a plan for stopping."""
+
+UNEQUAL = 2.0
+"""Ratio of the standard deviations of two trainings from which their inequality is reported."""
+
+EFFECTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+"""Differences, in standard deviations between runs, for which a plan says what to expect."""
 
 
 def plan_runs(
@@ -45,8 +49,7 @@ def plan_runs(
     disagreement: float | None = None,
     power: float = 0.8,
     level: float = 0.95,
-    paired: bool = False,
-    correlation: float | None = None,
+    paired: bool | float = False,
     target: str = "distribution",
     runs_max: int = 100_000,
 ) -> RunPlan:
@@ -86,10 +89,9 @@ def plan_runs(
         Chance of seeing what is there: that the interval excludes 0.
     level : float
         Coverage of that interval.
-    paired : bool
-        Whether the runs of both trainings come in pairs that share seeds.
-    correlation : float
-        Of the test errors of such pairs; by default from two pilots with as many runs, else 0.
+    paired : bool or float
+        True if the runs of both trainings come in pairs that share seeds; a number is the correlation of the
+        test errors of such pairs, which is by default that of two pilots with as many runs, else 0.
     target : {"distribution", "test set"}
         Whether the difference should be shown for new examples, or for this test set only.
     runs_max : int
@@ -102,51 +104,50 @@ def plan_runs(
     (17, 0.807)
     """
     check_level(level)
-    known = Known(pilot, test_set_std, independent_std, examples, disagreement, correlation, paired, target)
-    _check(difference, distribution_std, power, target, runs_max)
-    if difference is not None:
-        return _plan_difference(known, abs(difference), power, level, runs_max)
-    assert distribution_std is not None
-    noise, assumed = noise_of(known)
-    size = known.size
-    model = VariancePower(noise, distribution_std, size or 1e9, level)
-    runs = _needed(model, distribution_std, power, runs_max)
-    plan = _plan("variance", distribution_std, model, runs, power, runs_max)
-    return replace(plan, assumptions=tuple(assumed), unit=known.unit, examples=size)
-
-
-def _plan_difference(known: Known, gap: float, power: float, level: float, runs_max: int) -> RunPlan:
-    model, assumed = difference_power(known, level)
-    runs = _needed(model, gap, power, runs_max)
-    limits = None
+    known = Pilot(pilot, test_set_std, independent_std, examples, disagreement, paired, target)
+    if (difference is None) == (distribution_std is None):
+        raise InputError(
+            f"a plan answers one question at a time: pass {arg('difference')} (between two trainings) or"
+            f" {arg('distribution_std')} (to be told from 0)."
+        )
+    name = "distribution_std" if difference is None else "difference"
+    effect = abs(difference) if difference is not None else distribution_std
+    if effect is None or not 0 < effect < math.inf:
+        raise InputError("must be a number other than 0, such as 0.002.", argument=name, value=effect)
+    if not 0 < power < 1:
+        raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
+    if target not in TARGETS:
+        raise InputError(f"is not known: use one of {', '.join(TARGETS)}.", argument="target", value=target)
+    if runs_max < 2:
+        raise InputError("must be at least 2.", argument="runs_max", value=runs_max)
+    if difference is None:
+        noise = known.noise()
+        model = VariancePower(noise, effect, known.size or 1e9, level)
+        assumed = ["run effects are normal", "a variance is seen if its interval excludes 0"]
+        return _plan("variance", effect, model, power, runs_max, known, assumed)
+    comparison, assumed = known.difference_power(level)
+    plan = _plan("difference", effect, comparison, power, runs_max, known, assumed)
+    limits, wanted = None, None
     if known.pilots:
-        ends = [difference_power(known, level, end)[0] for end in ("low", "high")]
-        found = [_needed(m, gap, power, runs_max) for m in (model, *ends)]
+        models = [known.difference_power(level, end)[0] for end in ("low", "high")]
+        found = [plan.runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
         estimate, low, high = (math.inf if r is None else float(r) for r in found)
         limits = Interval(estimate, low, high, level)
-    plan = _plan("difference", gap, model, runs, power, runs_max)
-    wanted = None
-    if runs is None and model.example_part:
-        wanted = model.examples_needed(gap, power, runs_max)
-    return replace(
-        plan,
-        runs_interval=limits,
-        examples_needed=wanted,
-        target=known.target,
-        paired=known.paired,
-        examples=known.size,
-        assumptions=tuple(assumed),
-        unit=known.unit,
-    )
-
-
-def _needed(model: DifferencePower | VariancePower, effect: float, power: float, most: int) -> int | None:
-    return fewest_runs(lambda runs: model.power(effect, runs), power, most)
+    if plan.runs is None and comparison.example_part:
+        wanted = comparison.examples_needed(effect, power, runs_max)
+    return replace(plan, runs_interval=limits, examples_needed=wanted)
 
 
 def _plan(
-    question: str, effect: float, model: DifferencePower | VariancePower, runs: int | None, power: float, runs_max: int
+    question: str,
+    effect: float,
+    model: DifferencePower | VariancePower,
+    power: float,
+    runs_max: int,
+    known: Pilot,
+    assumed: Sequence[str],
 ) -> RunPlan:
+    runs = fewest_runs(model, effect, power, runs_max)
     most = min(runs_max, max(100, 10 * runs if runs else 1000))
     steps = {s * 10**k for k in range(12) for s in STEPS if 2 <= s * 10**k <= most}
     table = np.array(sorted(steps | ({runs} if runs else {runs_max})), dtype=np.int64)
@@ -155,6 +156,7 @@ def _plan(
     after = np.array([model.half_width(r + 1) for r in rows])
     with np.errstate(invalid="ignore"):
         narrower = np.where(widths > 0, 1 - after / widths, 0.0)
+    about_difference = question == "difference"
     return RunPlan(
         question=question,
         effect=effect,
@@ -164,38 +166,184 @@ def _plan(
         runs_max=runs_max,
         power=power,
         level=model.level,
-        target="distribution",
-        paired=False,
-        examples=None,
+        target=known.target if about_difference else "distribution",
+        paired=known.paired is not False if about_difference else False,
+        examples=known.size,
         table_runs=table,
         table_power=np.array([model.power(effect, r) for r in rows]),
         table_detectable=np.array([model.detectable(power, r) for r in rows]),
         table_standard_error=np.array([model.standard_error(r) for r in rows]),
         table_half_width=widths,
         table_one_more=narrower,
-        assumptions=(),
-        unit="fraction",
+        assumptions=tuple(assumed),
+        unit=known.pilots[0].unit if known.pilots else "fraction",
         warnings=(),
         _model=model,
     )
 
 
-def _check(difference: float | None, std: float | None, power: float, target: str, runs_max: int) -> None:
-    if (difference is None) == (std is None):
+def fewest_runs(model: DifferencePower | VariancePower, effect: float, power: float, most: int) -> int | None:
+    """Return the fewest runs, two or more, that show the effect with this power; None if ``most`` do not."""
+    if model.power(effect, most) < power:
+        return None
+    low, high = 1, 2
+    while high < most and model.power(effect, high) < power:
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if model.power(effect, middle) >= power else (middle, high)
+    return high
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """Knowledge of the variance between runs and between examples before the runs are made.
+
+    The arguments are those of :func:`plan_runs`.
+    """
+
+    pilot: Any
+    test_set_std: float | None
+    independent_std: float | None
+    examples: int | None
+    disagreement: float | None
+    paired: bool | float
+    target: str
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(p, VarianceDecomposition) for p in self.pilots) or len(self.pilots) > 2:
+            raise InputError("pilot must be a result of decompose_variance, or a pair of such.")
+        for name in ("test_set_std", "independent_std", "examples"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError("must be a number above 0.", argument=name, value=value)
+            if value is not None and self.pilots:
+                raise InputError(f"{arg(name)} is known from {arg('pilot')}: leave one of them out.")
+        if self.disagreement is not None and not 0 <= self.disagreement <= 1:
+            raise InputError("must lie between 0 and 1.", argument="disagreement", value=self.disagreement)
+        if not isinstance(self.paired, bool) and not -1 < self.paired < 1:
+            raise InputError(
+                "must be True or False, or the correlation of pairs, between −1 and 1.",
+                argument="paired",
+                value=self.paired,
+            )
+        if len(self.pilots) == 2 and self.pilots[0].examples != self.pilots[1].examples:
+            raise InputError("pilot: the two are not of one test set; they differ in examples.")
+
+    @property
+    def pilots(self) -> tuple[VarianceDecomposition, ...]:
+        """No, one or two decompositions."""
+        if self.pilot is None:
+            return ()
+        return tuple(self.pilot) if isinstance(self.pilot, tuple | list) else (self.pilot,)
+
+    @property
+    def size(self) -> int | None:
+        """Examples in the test set, or groups of them."""
+        return (self.pilots[0].groups or self.pilots[0].examples) if self.pilots else self.examples
+
+    def noise(self) -> float:
+        """Return the variance of test error that independent errors give."""
+        if not self.pilots and self.independent_std is None:
+            raise InputError(
+                f"{arg('distribution_std')} needs {arg('pilot')}, or {arg('independent_std')}: the standard deviation"
+                " that the test error would have if examples erred independently."
+            )
+        noise = self.pilots[0]._split.noise if self.pilots else (self.independent_std or 0.0) ** 2
+        if noise <= 0:
+            raise InputError("pilot shows no variation within examples: nothing can be planned on it.")
+        return noise
+
+    def difference_power(self, level: float, end: str = "estimate") -> tuple[DifferencePower, list[str]]:
+        """Return the power of a comparison, and the assumptions made.
+
+        ``end`` takes the pilot's standard deviations at their estimate, "low" or "high" limit.
+        """
+        variances, noise, assumed = self._between_runs(end)
+        if self.paired is not False:
+            r, how = self._correlation()
+            # The difference of pairs has the variance σ_A² + σ_B² − 2 r σ_A σ_B; noise shrinks alike.
+            scale = sum(variances) - 2 * r * math.sqrt(variances[0] * variances[1])
+            noise *= scale / sum(variances) if sum(variances) else 1.0
+            variances = (scale,)
+            assumed.append(how)
+        if self.target == "test set":
+            return DifferencePower(variances, 0.0, noise, self.size or 1e9, level), assumed
+        spread, how = self._between_examples()
+        if self.size is None:
+            raise InputError(
+                f"{arg('target', 'distribution')} needs {arg('examples')}: the size of the test set. For this test set"
+                f" only, pass {arg('target', 'test set')}."
+            )
+        return DifferencePower(variances, spread, noise, self.size, level), [*assumed, how]
+
+    def _between_runs(self, end: str) -> tuple[tuple[float, ...], float, list[str]]:
+        """Return the variances of test error of a and of b, and the noise in their sum."""
+        if not self.pilots:
+            if self.test_set_std is None:
+                raise InputError(
+                    f"{arg('difference')} needs {arg('pilot')}, or {arg('test_set_std')}: the standard deviation of"
+                    " test error between runs."
+                )
+            one = self.test_set_std**2
+            noise = 2 * min(one, (self.independent_std or 0.0) ** 2)
+            return (one, one), noise, ["both trainings vary alike between runs"]
+        stds = [getattr(p.test_set_interval, end) for p in self.pilots]
+        shares = [
+            min(1.0, p._split.noise / p._split.test_set) if s else 0.0 for p, s in zip(self.pilots, stds, strict=True)
+        ]
+        assumed = []
+        if len(stds) == 1:
+            stds, shares = stds * 2, shares * 2
+            assumed.append("the other training varies between runs like the pilot")
+        noise = sum(s**2 * share for s, share in zip(stds, shares, strict=True))
+        return (stds[0] ** 2, stds[1] ** 2), noise, assumed
+
+    def _between_examples(self) -> tuple[float, str]:
+        """Return the variance between examples (or groups) of the difference of error rates."""
+        if self.disagreement is not None:
+            return self.disagreement, (
+                f"the trainings judge {self.disagreement:.1%} of examples differently, whatever the seed"
+            )
+        if len(self.pilots) == 2:
+            a, b = self.pilots
+            gap = float(np.var(_unit_means(a, a.example_errors - b.example_errors), ddof=1))
+            # Part of it are the runs that the pilots happened to have, which more runs average out.
+            by_runs = sum(p._split.noise * (a.groups or a.examples) / p.runs for p in (a, b))
+            return max(0.0, gap - by_runs), "the pilots show how examples differ"
+        if self.pilots:
+            one = self.pilots[0]
+            variance = one._split.example
+            if one.groups is not None:
+                variance = float(np.var(_unit_means(one, one.example_errors), ddof=1))
+            return 2 * max(0.0, variance), (
+                "the two trainings find unrelated examples hard, which is the worst case (give their disagreement, or"
+                " pilots of both)"
+            )
         raise InputError(
-            "a plan answers one question at a time: pass difference= (between two trainings) or"
-            " distribution_std= (to be told from 0)."
+            f"{arg('target', 'distribution')} needs {arg('disagreement')} (the share of examples that one training"
+            f" usually gets right and the other usually wrong) or {arg('pilot')}. For this test set only, pass"
+            f" {arg('target', 'test set')}."
         )
-    effect = std if difference is None else abs(difference)
-    if effect is None or not 0 < effect < math.inf:
-        name = "distribution_std" if difference is None else "difference"
-        raise InputError(f"{name}={effect} must be a number other than 0, such as 0.002.")
-    if not 0 < power < 1:
-        raise InputError(f"power={power} must lie between 0 and 1, such as 0.8.")
-    if target not in TARGETS:
-        raise InputError(f"target={target!r} is not known: use one of {', '.join(TARGETS)}.")
-    if runs_max < 2:
-        raise InputError(f"runs_max={runs_max} must be at least 2.")
+
+    def _correlation(self) -> tuple[float, str]:
+        if not isinstance(self.paired, bool):
+            return self.paired, f"paired runs correlate by {self.paired:g}"
+        if len(self.pilots) == 2 and self.pilots[0].runs == self.pilots[1].runs > 2:
+            one, two = (p.run_errors for p in self.pilots)
+            if one.std() and two.std():
+                r = float(np.corrcoef(one, two)[0, 1])
+                return min(r, 0.99), f"paired runs correlate by {r:.2f}, as in the pilots"
+        return 0.0, "paired runs do not correlate"
+
+
+def _unit_means(pilot: VarianceDecomposition, values: FloatArray) -> FloatArray:
+    """Return totals by group in units of the mean group; the values themselves without groups."""
+    groups = pilot._totals.groups
+    if groups is None:
+        return values
+    means: FloatArray = np.bincount(groups, weights=values - values.mean()) * pilot._totals.units / len(values)
+    return means
 
 
 @dataclass(frozen=True)
@@ -231,13 +379,13 @@ class DifferencePower:
             between += self.noise * (self.examples / n - 1)
         return between / runs + (self.example_part / n if self.example_part else 0.0)
 
-    def estimate(self, runs: float, examples: float | None = None) -> Estimate:
+    def estimate(self, runs: float, examples: float | None = None) -> SampledMean:
         """What the comparison would know of that variance: its parts and degrees of freedom."""
         n = self.examples if examples is None else examples
         parts = [(v / runs, runs - 1.0) for v in self.run_parts]
         if self.example_part:
             parts.append((self.example_part / n, n - 1.0))
-        return Estimate(0.0, sum(v for v, _ in parts), tuple(parts))
+        return SampledMean(0.0, sum(v for v, _ in parts), tuple(parts))
 
     def half_width(self, runs: float) -> float:
         """Half the expected width of the interval."""
@@ -316,9 +464,6 @@ class VariancePower:
         return float(ndtri((1 + self.level) / 2)) * self.standard_error(runs)
 
 
-# What a plan of runs says.
-
-
 @dataclass(frozen=True, eq=False)
 class RunPlan(Result):
     """How many runs are needed, and what other numbers of runs would give.
@@ -390,15 +535,15 @@ class RunPlan(Result):
         """One row per number of runs.
 
         ``detectable`` is the difference (or standard deviation) that is seen with the power asked
-        for, ``one more`` by what part one more run of each training makes the interval narrower.
+        for, ``one_more`` by what part one more run of each training makes the interval narrower.
         """
         return {
             "runs": self.table_runs,
             "power": self.table_power,
             "detectable": self.table_detectable,
-            "std error": self.table_standard_error,
-            "half-width": self.table_half_width,
-            "one more": self.table_one_more,
+            "standard_error": self.table_standard_error,
+            "half_width": self.table_half_width,
+            "one_more": self.table_one_more,
         }
 
     def summary(self) -> str:
@@ -412,7 +557,7 @@ class RunPlan(Result):
             )
         if self.assumptions:
             lines.append(f"This takes for granted that {'; '.join(self.assumptions)}.")
-        return " ".join([*lines, *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join(lines)
 
     def _answer(self) -> str:
         what = (
@@ -440,180 +585,6 @@ class RunPlan(Result):
         return "the distribution" if self.target == "distribution" else "this test set"
 
 
-# What is known of the variance of two trainings before their runs are made.
-
-
-@dataclass(frozen=True)
-class Known:
-    """The arguments of ``plan_runs`` that say how much runs and examples vary."""
-
-    pilot: Any
-    test_set_std: float | None
-    independent_std: float | None
-    examples: int | None
-    disagreement: float | None
-    correlation: float | None
-    paired: bool
-    target: str
-
-    def __post_init__(self) -> None:
-        given = self.pilot if isinstance(self.pilot, tuple | list) else (self.pilot,)
-        if self.pilot is not None and (len(given) > 2 or not all(isinstance(p, VarianceDecomposition) for p in given)):
-            raise InputError("pilot must be what decompose_variance returns, or a pair of such.")
-        for name in ("test_set_std", "independent_std", "examples"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise InputError(f"{name}={value} must be a number above 0.")
-            if value is not None and self.pilot is not None:
-                raise InputError(f"{name}= is known from pilot=: leave one of them out.")
-        if self.disagreement is not None and not 0 <= self.disagreement <= 1:
-            raise InputError(f"disagreement={self.disagreement} must lie between 0 and 1.")
-        if self.correlation is not None and (not self.paired or not -1 < self.correlation < 1):
-            raise InputError(f"correlation={self.correlation} is for paired=True and lies between −1 and 1.")
-        if len(self.pilots) == 2 and self.pilots[0].examples != self.pilots[1].examples:
-            raise InputError("pilot: the two are not of one test set; they differ in examples.")
-
-    @property
-    def pilots(self) -> tuple[VarianceDecomposition, ...]:
-        """None, one or two decompositions."""
-        if self.pilot is None:
-            return ()
-        return tuple(self.pilot) if isinstance(self.pilot, tuple | list) else (self.pilot,)
-
-    @property
-    def size(self) -> int | None:
-        """Examples in the test set, or groups of them."""
-        if self.pilots:
-            return self.pilots[0].groups or self.pilots[0].examples
-        return self.examples
-
-    @property
-    def unit(self) -> str:
-        """Of errors."""
-        return self.pilots[0].unit if self.pilots else "fraction"
-
-
-def noise_of(known: Known) -> tuple[float, list[str]]:
-    """The variance of test error that independent errors give, and what was assumed."""
-    if known.pilots:
-        noise = known.pilots[0]._split.noise
-    elif known.independent_std is not None:
-        noise = known.independent_std**2
-    else:
-        raise InputError(
-            "distribution_std= needs pilot=, or independent_std=: the standard deviation that the"
-            " test error would have if examples erred independently."
-        )
-    if noise <= 0:
-        raise InputError("pilot shows no variation within examples: nothing can be planned on it.")
-    return noise, ["run effects are normal", "a variance is seen where its interval excludes 0"]
-
-
-def difference_power(known: Known, level: float, end: str = "estimate") -> tuple[DifferencePower, list[str]]:
-    """The power of a comparison, and what was assumed.
-
-    ``end`` takes the pilot's standard deviations at their estimate, "low" or "high" limit.
-    """
-    variances, noise, assumed = _between_runs(known, end)
-    if known.paired:
-        r, how = _correlation(known)
-        scale = sum(variances) - 2 * r * math.sqrt(variances[0] * variances[1])
-        noise *= scale / sum(variances) if sum(variances) else 1.0
-        variances = (scale,)
-        assumed.append(how)
-    if known.target == "test set":
-        return DifferencePower(variances, 0.0, noise, known.size or 1e9, level), assumed
-    spread, how = _between_examples(known)
-    if known.size is None:
-        raise InputError(
-            "target='distribution' needs examples=: the size of the test set. For this test set"
-            " only, pass target='test set'."
-        )
-    return DifferencePower(variances, spread, noise, known.size, level), [*assumed, how]
-
-
-def _between_runs(known: Known, end: str) -> tuple[tuple[float, ...], float, list[str]]:
-    """Variances of test error of a and of b, and what of their sum is noise."""
-    if not known.pilots:
-        if known.test_set_std is None:
-            raise InputError(
-                "difference= needs pilot=, or test_set_std=: the standard deviation of test error between runs."
-            )
-        one = known.test_set_std**2
-        noise = 2 * min(one, (known.independent_std or 0.0) ** 2)
-        return (one, one), noise, ["both trainings vary alike between runs"]
-    stds = [getattr(p.test_set_interval, end) for p in known.pilots]
-    shares = [
-        min(1.0, p._split.noise / p._split.test_set) if s else 0.0 for p, s in zip(known.pilots, stds, strict=True)
-    ]
-    assumed = []
-    if len(stds) == 1:
-        stds, shares = stds * 2, shares * 2
-        assumed.append("the other training varies between runs like the pilot")
-    noise = sum(s**2 * share for s, share in zip(stds, shares, strict=True))
-    return (stds[0] ** 2, stds[1] ** 2), noise, assumed
-
-
-def _between_examples(known: Known) -> tuple[float, str]:
-    """Variance between examples (or groups) of the difference of error rates."""
-    if known.disagreement is not None:
-        return known.disagreement, (
-            f"the trainings judge {known.disagreement:.1%} of examples differently, whatever the seed"
-        )
-    if len(known.pilots) == 2:
-        return _example_gap(*known.pilots), "the pilots show how examples differ"
-    if known.pilots:
-        worst = 2 * max(0.0, _example_variance(known.pilots[0]))
-        return worst, (
-            "the two trainings find unrelated examples hard, which is the worst case (say"
-            " disagreement=, or pass pilots of both)"
-        )
-    raise InputError(
-        "target='distribution' needs disagreement= (the share of examples that one training usually"
-        " gets right and the other usually wrong) or pilot=. For this test set only, pass"
-        " target='test set'."
-    )
-
-
-def _unit_means(pilot: VarianceDecomposition, values: np.ndarray[Any, Any]) -> Any:
-    """Totals by group in units of the mean group; the values themselves without groups."""
-    groups = pilot._totals.groups
-    if groups is None:
-        return values
-    return np.bincount(groups, weights=values - values.mean()) * pilot._totals.units / len(values)
-
-
-def _example_variance(pilot: VarianceDecomposition) -> float:
-    if pilot.groups is None:
-        return float(pilot._split.example)
-    return float(np.var(_unit_means(pilot, pilot.example_errors), ddof=1))
-
-
-def _example_gap(a: VarianceDecomposition, b: VarianceDecomposition) -> float:
-    """What of the variance of the difference is not the runs that the pilots happened to have."""
-    gap = float(np.var(_unit_means(a, a.example_errors - b.example_errors), ddof=1))
-    size = a.groups or a.examples
-    by_runs = sum(p._split.noise * size / p.runs for p in (a, b))
-    return max(0.0, gap - by_runs)
-
-
-def _correlation(known: Known) -> tuple[float, str]:
-    if known.correlation is not None:
-        return known.correlation, f"paired runs correlate by {known.correlation:g}"
-    if len(known.pilots) == 2 and known.pilots[0].runs == known.pilots[1].runs > 2:
-        one, two = (p.run_errors for p in known.pilots)
-        if one.std() and two.std():
-            r = float(np.corrcoef(one, two)[0, 1])
-            return min(r, 0.99), f"paired runs correlate by {r:.2f}, as in the pilots"
-    return 0.0, "paired runs do not correlate"
-
-
-# How surely a number of runs shows a difference, or a variance of true error.
-
-NORMAL_FROM = 1e6
-"""Degrees of freedom from which t is taken as normal."""
-
-
 def t_power(shift: float, degrees: float, level: float, critical: float | None = None) -> float:
     """Power of a two-sided t test whose statistic is shifted by ``shift`` standard errors.
 
@@ -628,19 +599,6 @@ def t_power(shift: float, degrees: float, level: float, critical: float | None =
     t = float(stdtrit(degrees, (1 + level) / 2)) if critical is None else critical
     above = 1 - float(nctdtr(degrees, abs(shift), t))
     return min(1.0, above + float(nctdtr(degrees, abs(shift), -t)))
-
-
-def fewest_runs(power_at: Callable[[int], float], power: float, most: int) -> int | None:
-    """The fewest runs, two or more, that reach the power; None if ``most`` do not."""
-    if power_at(most) < power:
-        return None
-    low, high = 1, 2
-    while high < most and power_at(high) < power:
-        low, high = high, min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power_at(middle) >= power else (middle, high)
-    return high
 
 
 def crossing(rising: Callable[[float], float], start: float) -> float:
@@ -658,15 +616,6 @@ def crossing(rising: Callable[[float], float], start: float) -> float:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
     return high
-
-
-# When to stop adding seeds: looks at the data that were planned, and paid for.
-
-DRAWS = 100_000
-UNEQUAL = 2.0
-"""Ratio of the standard deviations of two trainings from which on their inequality is said."""
-EFFECTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
-"""Differences, in standard deviations between runs, for which a plan says what to expect."""
 
 
 def plan_stopping(
@@ -711,9 +660,12 @@ def plan_stopping(
     (0.022, 0.11)
     """
     check_level(level)
-    planned = _check_looks(looks)
+    planned = tuple(int(n) for n in np.ravel(looks))
+    whole = all(float(n) == int(n) for n in np.ravel(looks))
+    if not planned or not whole or planned[0] < 2 or not all(x < y for x, y in pairwise(planned)):
+        raise InputError("must be rising whole numbers from 2 on, such as [5, 10, 20].", argument="looks", value=looks)
     if draws < 1000:
-        raise InputError(f"draws={draws} are too few to simulate an error rate: pass 1000 or more.")
+        raise InputError("too few to simulate an error rate: pass 1000 or more.", argument="draws", value=draws)
     generator = np.random.default_rng(rng)
     null = simulate_looks(planned, paired, draws, generator)
     smallest = null.pvalues(0.0, 1 - level).min(axis=0)
@@ -784,17 +736,31 @@ def check_stopping(
     ('stop: b better', None)
     """
     if margin is not None and not margin > 0:
-        raise InputError(f"margin={margin} must be above 0, such as 0.005.")
+        raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
     first, second = distinct_names(names, "names")
     names = first, second
     options = {"kind": kind, "axes": axes, "groups": groups}
-    if is_scores(a) or is_scores(b):
-        one, two, measure = _scores(a, b, options, score_unit(unit, higher_is_better))
+    scores = read_scores({"a": a, "b": b}, unit, higher_is_better, {"labels": labels, **options})
+    if scores is not None:
+        (one, two), measure = scores
     else:
-        if unit is not None or higher_is_better is not None:
-            raise InputError("unit= and higher_is_better= are for one score per run.")
-        one, two, measure = _run_errors(a, b, labels, options)
-    done = _check_runs(one, two, plan)
+        base, other = (
+            as_predictions(p, labels, argument=name, directed=True, **asked_of(p, options))
+            for p, name in ((a, "a"), (b, "b"))
+        )
+        other = align_examples(base, other)
+        check_same_examples(base, other)
+        one, two, measure = measure_totals(base).run, measure_totals(other).run, base.unit
+    if len(one) != len(two):
+        raise InputError(f"a has {len(one)} runs and b has {len(two)}: the plan compares as many.")
+    if len(one) not in plan.looks:
+        later = [n for n in plan.looks if n > len(one)]
+        then = f"train until {later[0]}" if later else f"pass the first {plan.looks[-1]}"
+        raise InputError(
+            f"a and b have {len(one)} runs, and the plan looks at {', '.join(map(str, plan.looks))} only: {then}. A"
+            " look that was not planned raises the error rate."
+        )
+    done = tuple(n for n in plan.looks if n <= len(one))
     estimates = [score_difference(one[:r], two[:r], plan.paired).test_set for r in done]
     decisions = [_decide(e, r, plan, margin) for e, r in zip(estimates, done, strict=True)]
     stops = [i for i, d in enumerate(decisions) if d != "go on"]
@@ -851,58 +817,13 @@ def _expected(looks: Looks, effect: float, nominal: float, alpha: float) -> tupl
     return runs, float(found.any(axis=0).mean()), float((pvalues[-1] <= alpha).mean())
 
 
-def _decide(estimate: Estimate, runs: int, plan: StoppingPlan, margin: float | None) -> str:
+def _decide(estimate: SampledMean, runs: int, plan: StoppingPlan, margin: float | None) -> str:
     interval = estimate.interval(1 - plan.nominal_level)
     if estimate.pvalue <= plan.nominal_level:
         return "stop: a better" if estimate.value < 0 else "stop: b better"
     if margin is not None and -margin < interval.low and interval.high < margin:
         return "stop: equivalent within margin"
     return "stop: undecided" if runs == plan.looks[-1] else "go on"
-
-
-def _scores(a: Any, b: Any, options: Mapping[str, Any], measure: Unit) -> tuple[FloatArray, FloatArray, str]:
-    given = [f"{name}=" for name, value in options.items() if value is not None]
-    if given:
-        raise InputError(f"{given[0]} is for predictions, and there is one score per run.")
-    return check_scores(a, measure, "a"), check_scores(b, measure, "b"), measure.name
-
-
-def _run_errors(
-    a: Any, b: Any, labels: ArrayLike | None, options: Mapping[str, Any]
-) -> tuple[FloatArray, FloatArray, str]:
-    one, two = (
-        as_predictions(p, labels, argument=name, directed=True, **asked_of(p, options))
-        for p, name in ((a, "a"), (b, "b"))
-    )
-    two = align_examples(one, two)
-    check_same_examples(one, two)
-    totals = measure_totals(one), measure_totals(two)
-    return totals[0].run, totals[1].run, one.unit
-
-
-def _check_looks(looks: Sequence[int]) -> tuple[int, ...]:
-    planned = tuple(int(n) for n in np.ravel(looks))
-    whole = all(float(n) == int(n) for n in np.ravel(looks))
-    rising = all(x < y for x, y in pairwise(planned))
-    if not planned or not whole or planned[0] < 2 or not rising:
-        raise InputError(f"looks={looks!r} must be rising whole numbers from 2 on, such as [5, 10, 20].")
-    return planned
-
-
-def _check_runs(a: FloatArray, b: FloatArray, plan: StoppingPlan) -> tuple[int, ...]:
-    if len(a) != len(b):
-        raise InputError(f"a has {len(a)} runs and b has {len(b)}: the plan compares as many.")
-    if len(a) not in plan.looks:
-        later = [n for n in plan.looks if n > len(a)]
-        then = f"train until {later[0]}" if later else f"pass the first {plan.looks[-1]}"
-        raise InputError(
-            f"a and b have {len(a)} runs, and the plan looks at {', '.join(map(str, plan.looks))}"
-            f" only: {then}. A look that was not planned is not paid for."
-        )
-    return tuple(n for n in plan.looks if n <= len(a))
-
-
-# What a plan for stopping holds, and what it says about the runs so far.
 
 
 @dataclass(frozen=True, eq=False)
@@ -948,10 +869,10 @@ class StoppingPlan(Result):
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per true difference: what to expect."""
         return {
-            "difference in std": list(self.effects),
-            "expected runs": list(self.expected_runs),
-            "chance found": list(self.chance_found),
-            "chance of one look": list(self.fixed_chance),
+            "effect": list(self.effects),
+            "expected_runs": list(self.expected_runs),
+            "chance_found": list(self.chance_found),
+            "fixed_chance": list(self.fixed_chance),
         }
 
     def summary(self) -> str:
@@ -1013,10 +934,8 @@ class StoppingCheck(Result):
         """One row per look so far."""
         return {
             "runs": list(self.looked),
-            "difference": [d.estimate for d in self.differences],
-            "low": [d.low for d in self.differences],
-            "high": [d.high for d in self.differences],
-            "p": list(self.pvalues),
+            **interval_lists("difference", self.differences),
+            "pvalue": list(self.pvalues),
             "decision": list(self.decisions),
         }
 
@@ -1031,12 +950,8 @@ class StoppingCheck(Result):
                 f" this test set is {format_interval(self.difference, self.unit)} (an interval that"
                 f" holds at all planned looks together with {level}).",
                 f"Decision: {self.decision}.{then}",
-                *(f"Beware: {w}" for w in self.warnings),
             ]
         )
-
-
-# Simulated experiments that are looked at several times.
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,28 +12,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
-from curvewise.types.coercion import as_predictions
+from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import FEWEST, Split, Totals, satterthwaite
+from curvewise.variance.anova import (
+    FEWEST,
+    SamplingUnits,
+    group_codes,
+    interval_lists,
+    satterthwaite,
+    true_std,
+    warn_all,
+)
 from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
-from curvewise.variance.variances import (
-    DRAWS,
-    VarianceRatio,
-    measure_split,
-    observed_std,
-    tail_notes,
-    true_std,
-    variance_ratio,
-)
-from curvewise.variance.votes import group_codes
+from curvewise.variance.variances import DRAWS, measure_split, observed_std, tail_notes, variance_ratio
+
+BLOCK_CELLS = 2**20
+"""Cells of runs × examples compared at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,23 +107,16 @@ class SourceShares(Result):
         """One row per source, the baseline first."""
         base = [self.baseline_test_set_std, self.baseline_distribution_std]
         whole = Interval(1.0, 1.0, 1.0, self.level)
-        parts = {
-            "test-set std": [base[0], *self.test_set_std],
-            "test-set share": [whole, *self.test_set_share],
-            "distribution std": [base[1], *self.distribution_std],
-            "distribution share": [whole, *self.distribution_share],
-        }
-        table: dict[str, Sequence[Any]] = {
+        return {
             "varied": [self.baseline, *self.sources],
             "runs": [self.baseline_runs, *self.runs],
+            **interval_lists("test_set_std", [base[0], *self.test_set_std], "test_set_std_"),
+            **interval_lists("test_set_share", [whole, *self.test_set_share], "test_set_share_"),
+            **interval_lists("distribution_std", [base[1], *self.distribution_std], "distribution_std_"),
+            **interval_lists("distribution_share", [whole, *self.distribution_share], "distribution_share_"),
+            "pvalue": [math.nan, *self.pvalues],
+            "verdict": ["", *self.verdicts],
         }
-        for name, intervals in parts.items():
-            table[name] = [i.estimate for i in intervals]
-            table[f"{name} low"] = [i.low for i in intervals]
-            table[f"{name} high"] = [i.high for i in intervals]
-        table["p"] = [math.nan, *self.pvalues]
-        table["verdict"] = ["", *self.verdicts]
-        return table
 
     def summary(self) -> str:
         """The shares in a few sentences."""
@@ -132,27 +126,25 @@ class SourceShares(Result):
             f" {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
             f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
         ]
+        meaning = {
+            "suffices": f"alone it suffices (at least {1 - self.margin:.0%} of the whole)",
+            "less": "less than the whole",
+            "more": "more than the whole",
+            "unclear": "too few runs to tell whether it suffices",
+        }
         for i, name in enumerate(self.sources):
             lines.append(
                 f"Varying only {name} ({self.runs[i]:,} runs) gives"
-                f" {_percent(self.test_set_share[i])} of the former"
+                f" {_share_text(self.test_set_share[i])} of the former"
                 f" ({format_pvalue(self.pvalues[i])} after Holm) and"
-                f" {_percent(self.distribution_share[i])} of the latter: {self._meaning(i)}."
+                f" {_share_text(self.distribution_share[i])} of the latter: {meaning[self.verdicts[i]]}."
             )
         whole = {
             True: "Any one source suffices to make runs differ as much as all together.",
             False: "One source alone does not always make runs differ as much as all together.",
             None: "Whether one source suffices is not settled by these runs.",
         }[self.one_suffices]
-        return " ".join([*lines, whole, *(f"Beware: {w}" for w in self.warnings)])
-
-    def _meaning(self, i: int) -> str:
-        return {
-            "suffices": f"alone it suffices (at least {1 - self.margin:.0%} of the whole)",
-            "less": "less than the whole",
-            "more": "more than the whole",
-            "unclear": "too few runs to tell whether it suffices",
-        }[self.verdicts[i]]
+        return " ".join([*lines, whole])
 
 
 def measure_sources(
@@ -199,56 +191,63 @@ def measure_sources(
     >>> s.verdicts, round(s.test_set_share[0].estimate, 2)
     (('suffices',), 0.97)
     """
-    _check(predictions, baseline, margin)
+    if not isinstance(predictions, Mapping) or len(predictions) < 2:
+        raise InputError(
+            "predictions must map names to runs: {'all': …, 'init': …}, the baseline and at least one source."
+        )
+    if baseline not in predictions:
+        raise InputError(
+            f"is not among {', '.join(map(repr, predictions))}.",
+            argument="baseline",
+            value=baseline,
+            remedy="Pass the name under which everything varies.",
+        )
+    if not 0 < margin < 1:
+        raise InputError("must lie between 0 and 1, such as 0.1.", argument="margin", value=margin)
     check_level(level)
     options = {"kind": kind, "axes": axes, "groups": groups}
     measured = {
-        str(name): measure_split(given, labels, name, **_asked(given, options)) for name, given in predictions.items()
+        str(name): measure_split(given, labels, name, **asked_of(given, options)) for name, given in predictions.items()
     }
-    _check_one_test_set({name: totals for name, (totals, _) in measured.items()})
-    generator = np.random.default_rng(rng)
-    base = measured[baseline]
-    ratios = {
-        name: variance_ratio(split, base[1], (totals.run, base[0].run), level=level, draws=draws, rng=generator)
-        for name, (totals, split) in measured.items()
-        if name != baseline
-    }
-    return _result(measured, ratios, baseline, margin, level)
-
-
-def _asked(given: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options for arrays; Predictions already know their kind and axes."""
-    known = ("kind", "axes") if isinstance(given, Predictions) else ()
-    return {name: value for name, value in options.items() if name not in known}
-
-
-def _result(
-    measured: Mapping[str, tuple[Totals, Split]],
-    ratios: Mapping[str, VarianceRatio],
-    baseline: str,
-    margin: float,
-    level: float,
-) -> SourceShares:
-    pvalues = holm([r.test_set_pvalue for r in ratios.values()])
+    sizes = {name: (t.examples, t.binary) for name, (t, _) in measured.items()}
+    if len(set(sizes.values())) > 1:
+        found = ", ".join(f"{name} has {n:,}" for name, (n, _) in sizes.items())
+        raise InputError(
+            f"predictions are not of one test set and kind: {found} examples. Shares compare runs on the same examples."
+        )
+    generator, (totals, split) = np.random.default_rng(rng), measured[baseline]
+    varied = {name: both for name, both in measured.items() if name != baseline}
+    ratios = [
+        variance_ratio(one, split, (t.run, totals.run), level=level, draws=draws, rng=generator)
+        for t, one in varied.values()
+    ]
+    pvalues = holm([r.test_set_pvalue for r in ratios])
+    verdicts = []
+    for ratio, pvalue in zip(ratios, pvalues, strict=True):
+        differs = pvalue < 1 - level
+        if differs and ratio.test_set.estimate > 1:
+            verdicts.append("more")
+        elif ratio.test_set.low >= 1 - margin:
+            verdicts.append("suffices")
+        else:
+            verdicts.append("less" if differs else "unclear")
     notes = [note for name, (t, _) in measured.items() for note in tail_notes(name, t.run)]
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=3)
-    totals, split = measured[baseline]
+    warn_all(notes)
     unit = totals.unit
     return SourceShares(
-        sources=tuple(ratios),
+        sources=tuple(varied),
         baseline=baseline,
-        runs=tuple(measured[name][0].runs for name in ratios),
+        runs=tuple(t.runs for t, _ in varied.values()),
         baseline_runs=totals.runs,
         examples=totals.examples,
-        test_set_std=tuple(observed_std(measured[name][1], level, unit) for name in ratios),
-        distribution_std=tuple(true_std(measured[name][1], level, unit) for name in ratios),
+        test_set_std=tuple(observed_std(s, level, unit) for _, s in varied.values()),
+        distribution_std=tuple(true_std(s, level, unit) for _, s in varied.values()),
         baseline_test_set_std=observed_std(split, level, unit),
         baseline_distribution_std=true_std(split, level, unit),
-        test_set_share=tuple(r.test_set for r in ratios.values()),
-        distribution_share=tuple(r.distribution for r in ratios.values()),
+        test_set_share=tuple(r.test_set for r in ratios),
+        distribution_share=tuple(r.distribution for r in ratios),
         pvalues=tuple(pvalues.tolist()),
-        verdicts=tuple(_verdict(r.test_set, p, margin, level) for r, p in zip(ratios.values(), pvalues, strict=True)),
+        verdicts=tuple(verdicts),
         margin=margin,
         unit=unit,
         level=level,
@@ -257,47 +256,14 @@ def _result(
     )
 
 
-def _verdict(share: Interval, pvalue: float, margin: float, level: float) -> str:
-    differs = pvalue < 1 - level
-    if differs and share.estimate > 1:
-        return "more"
-    if share.low >= 1 - margin:
-        return "suffices"
-    return "less" if differs else "unclear"
-
-
-def _check(predictions: Any, baseline: str, margin: float) -> None:
-    if not isinstance(predictions, Mapping) or len(predictions) < 2:
-        raise InputError(
-            "predictions must map names to runs: {'all': …, 'init': …}, the baseline and at least one source."
-        )
-    if baseline not in predictions:
-        raise InputError(
-            f"baseline={baseline!r} is not among {', '.join(map(repr, predictions))}: pass the name"
-            " under which everything varies."
-        )
-    if not 0 < margin < 1:
-        raise InputError(f"margin={margin} must lie between 0 and 1, such as 0.1.")
-
-
-def _check_one_test_set(totals: Mapping[str, Totals]) -> None:
-    sizes = {name: (t.examples, t.binary) for name, t in totals.items()}
-    if len(set(sizes.values())) > 1:
-        found = ", ".join(f"{name} has {n:,}" for name, (n, _) in sizes.items())
-        raise InputError(
-            f"predictions are not of one test set and kind: {found} examples. Shares compare runs on the same examples."
-        )
-
-
-def _percent(share: Interval) -> str:
+def _share_text(share: Interval, digits: int = 0) -> str:
+    """Format a share as percentages."""
     if math.isnan(share.estimate):
         return "an unknown share"
-    low, high = (f"{100 * x:.0f}%" if math.isfinite(x) else "∞" for x in (share.low, share.high))
-    estimate = f"{100 * share.estimate:.0f}%" if math.isfinite(share.estimate) else "∞"
+    estimate, low, high = (
+        f"{x:.{digits}%}" if math.isfinite(x) else "∞" for x in (share.estimate, share.low, share.high)
+    )
     return f"{estimate} [{low}, {high}]"
-
-
-# How much a tiny change to a run alters it: run r against its poked or re-seeded twin.
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,12 +318,8 @@ class TwinDisagreement(Result):
         parts = [*self.fraction, Interval(1.0, 1.0, 1.0, self.level)]
         return {
             "when": [*map(str, self.when), "different seeds"],
-            "disagreement": [i.estimate for i in rows],
-            "low": [i.low for i in rows],
-            "high": [i.high for i in rows],
-            "fraction": [i.estimate for i in parts],
-            "fraction low": [i.low for i in parts],
-            "fraction high": [i.high for i in parts],
+            **interval_lists("disagreement", rows),
+            **interval_lists("fraction", parts, "fraction_"),
         }
 
     def summary(self) -> str:
@@ -371,9 +333,9 @@ class TwinDisagreement(Result):
         for when, rate, part in zip(self.when, self.disagreement, self.fraction, strict=True):
             lines.append(
                 f"A run and its twin ({when}) disagree on {format_interval(rate, 'fraction')},"
-                f" {_percent_twins(part)} of that."
+                f" {_share_text(part, 1)} of that."
             )
-        return " ".join([*lines, *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join([*lines])
 
 
 def measure_twins(
@@ -422,24 +384,46 @@ def measure_twins(
     (0.043, 0.178)
     """
     check_level(level)
-    base = _checked(reference, labels, groups, "reference")
-    others = {key: _matched(base, given, labels, groups, name) for key, given, name in _named(twins, when, "twins")}
+    base = _read_answers(reference, labels, groups, "reference")
+    if not isinstance(twins, Mapping):
+        twins = {"poked" if when is None else when: twins}
+        arguments = ["twins"]
+    else:
+        if when is not None:
+            raise InputError(
+                "is for one set of twins.", argument="when", remedy="The keys of the mapping say it already."
+            )
+        if not twins:
+            raise InputError("twins is empty: pass at least one set of twins.")
+        if all(isinstance(k, int | float) for k in twins):
+            twins = {k: twins[k] for k in sorted(twins)}
+        arguments = [f"twins[{k!r}]" for k in twins]
+    others = {
+        key: _matched(base, given, labels, groups, name)
+        for (key, given), name in zip(twins.items(), arguments, strict=True)
+    }
     if base.runs < 3:
         raise InputError(f"reference has {base.runs} run(s): at least three are needed.")
-    seeds, fresh = _seeds(base, reseeded, labels, groups)
-    together = _together([base, *others.values(), *fresh])
-    crossed = {key: cross(base, twin, seeds, together) for key, twin in others.items()}
+    fresh = [] if reseeded is None else [_matched(base, reseeded, labels, groups, "reseeded")]
+    seeds = Against(base, fresh[0]) if fresh else Among(base)
+    brought = [p.groups for p in (base, *others.values(), *fresh) if p.groups is not None]
+    codes = group_codes(brought[0] if brought else None)
+    crossed = {key: cross(base, twin, seeds, codes) for key, twin in others.items()}
     first = next(iter(crossed.values()))
-    notes = _notes(base.runs)
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    notes = []
+    if base.runs < FEWEST:
+        notes.append(
+            f"{base.runs} runs with their twins are few: the intervals assume that pairs vary normally. Train at least"
+            f" {FEWEST}."
+        )
+    warn_all(notes)
     return TwinDisagreement(
         when=tuple(crossed),
         runs=base.runs,
         examples=base.examples,
-        groups=None if together is None else first.units,
-        disagreement=tuple(_twins(c).rate(level) for c in crossed.values()),
-        seeds=Spread(first, (0.0, 1.0), (0.0, seeds.weight)).rate(level),
+        groups=None if codes is None else first.units,
+        disagreement=tuple(CrossedMean(c, (1.0, 0.0), (1.0, 0.0)).rate(level) for c in crossed.values()),
+        seeds=CrossedMean(first, (0.0, 1.0), (0.0, seeds.weight)).rate(level),
         fraction=tuple(_fraction(c, seeds.weight, level) for c in crossed.values()),
         measured="predictions" if base.has_classes else "correctness",
         seeds_from="reseeded" if fresh else "reference",
@@ -449,59 +433,19 @@ def measure_twins(
     )
 
 
-def _twins(crossed: Crossed) -> Spread:
-    return Spread(crossed, (1.0, 0.0), (1.0, 0.0))
-
-
 def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
     """The ratio of the two means, linearised: what they share cancels."""
     twins, seeds = crossed.means
     if seeds == 0:
         return Interval(math.nan, 0.0, math.inf, level)
     ratio = float(twins / seeds)
-    gap = Spread(crossed, (1.0, -ratio), (1.0, -ratio * weight))
+    gap = CrossedMean(crossed, (1.0, -ratio), (1.0, -ratio * weight))
     half = gap.half_width(level) / float(seeds)
     high = max(ratio + half, gap.unseen(level) / float(seeds))
     return Interval(ratio, max(0.0, ratio - half), high, level)
 
 
-def _seeds(
-    base: Predictions, reseeded: Any, labels: ArrayLike | None, groups: ArrayLike | None
-) -> tuple[Compared, list[Predictions]]:
-    """What different seeds are compared with, and the runs that were given for it."""
-    if reseeded is None:
-        return Among(base), []
-    fresh = _matched(base, reseeded, labels, groups, "reseeded")
-    return Against(base, fresh), [fresh]
-
-
-def _together(given: Sequence[Predictions]) -> NDArray[np.int64] | None:
-    """Groups that any of the predictions brings along, numbered from 0."""
-    return next((group_codes(p) for p in given if p.groups is not None), None)
-
-
-def _notes(runs: int) -> list[str]:
-    if runs >= FEWEST:
-        return []
-    return [
-        f"{runs} runs with their twins are few: the intervals lean on pairs varying normally. Train at least {FEWEST}."
-    ]
-
-
-def _named(twins: Any, when: Any, argument: str) -> list[tuple[Any, Any, str]]:
-    if not isinstance(twins, Mapping):
-        return [("poked" if when is None else when, twins, argument)]
-    if when is not None:
-        raise InputError("when= is for one set of twins: the mapping's keys say it already.")
-    if not twins:
-        raise InputError("twins is empty: pass at least one set of twins.")
-    keys = list(twins)
-    if all(isinstance(k, int | float) for k in keys):
-        keys.sort()
-    return [(k, twins[k], f"{argument}[{k!r}]") for k in keys]
-
-
-def _checked(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, argument: str) -> Predictions:
+def _read_answers(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, argument: str) -> Predictions:
     predictions = as_predictions(given, labels, groups=groups, argument=argument)
     if not predictions.binary:
         raise InputError(
@@ -514,7 +458,7 @@ def _checked(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, arg
 def _matched(
     base: Predictions, given: Any, labels: ArrayLike | None, groups: ArrayLike | None, name: str
 ) -> Predictions:
-    twin = _checked(given, labels, groups, name)
+    twin = _read_answers(given, labels, groups, name)
     if twin.runs != base.runs:
         raise InputError(f"{name} has {twin.runs} runs and reference has {base.runs}: run r must be the twin of run r.")
     twin = align_examples(base, twin, ("reference", name))
@@ -527,18 +471,6 @@ def _matched(
     return twin
 
 
-def _percent_twins(part: Interval) -> str:
-    if math.isnan(part.estimate):
-        return "an unknown share"
-    return f"{part.estimate:.1%} [{part.low:.1%}, {part.high:.1%}]"
-
-
-# Answers of runs, of their twins and of runs with other seeds, compared cell by cell.
-
-BLOCK_CELLS = 2**20
-"""Cells of runs × examples compared at a time."""
-
-
 class Compared(ABC):
     """Disagreement of each run with runs of other seeds, cell by cell.
 
@@ -548,7 +480,7 @@ class Compared(ABC):
     weight = 1.0
 
     @abstractmethod
-    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
+    def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
         """For the runs in ``rows``, whose answers are ``said``."""
 
 
@@ -558,9 +490,9 @@ class Against(Compared):
     def __init__(self, base: Predictions, other: Predictions) -> None:
         self.base, self.other = base, other
 
-    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
+    def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
         """For the runs in ``rows``, whose answers are ``said``."""
-        apart: FloatArray = (said != _answers(self.other, rows, self.base)).astype(np.float64)
+        apart: FloatArray = (format_value != _answers(self.other, rows, self.base)).astype(np.float64)
         return apart
 
 
@@ -576,9 +508,9 @@ class Among(Compared):
         answers = (_answers(base, rows, base) for rows in blocks)
         self.counts = class_counts(answers, base.examples, classes)
 
-    def of(self, rows: slice, said: NDArray[Any]) -> FloatArray:
+    def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
         """For the runs in ``rows``, whose answers are ``said``."""
-        same = self.counts[np.arange(said.shape[1]), said.astype(np.intp)]
+        same = self.counts[np.arange(format_value.shape[1]), format_value.astype(np.intp)]
         share: FloatArray = (self.runs - same) / (self.runs - 1)
         return share
 
@@ -588,9 +520,9 @@ def cross(base: Predictions, twin: Predictions, seeds: Compared, groups: NDArray
     crossed = Crossed(base.runs, base.examples, 2, groups)
     for start, stop in _spans(base):
         rows = slice(start, stop)
-        said = _answers(base, rows, base)
-        apart = (said != _answers(twin, rows, base)).astype(np.float64)
-        crossed.add(start, [apart, seeds.of(rows, said)])
+        format_value = _answers(base, rows, base)
+        apart = (format_value != _answers(twin, rows, base)).astype(np.float64)
+        crossed.add(start, [apart, seeds.of(rows, format_value)])
     return crossed
 
 
@@ -605,8 +537,8 @@ def _answers(given: Predictions, rows: slice, base: Predictions) -> NDArray[Any]
     if not base.has_classes:
         return given.errors_of(rows)
     part = replace(given, values=np.asarray(given.values[rows]), run_ids=None)
-    said = np.concatenate([block for _, block in part.label_blocks()])
-    return _renumbered(said, given, base)
+    format_value = np.concatenate([block for _, block in part.label_blocks()])
+    return _renumbered(format_value, given, base)
 
 
 def _renumbered(codes: NDArray[Any], given: Predictions, base: Predictions) -> NDArray[Any]:
@@ -621,7 +553,7 @@ def _renumbered(codes: NDArray[Any], given: Predictions, base: Predictions) -> N
     return numbered
 
 
-# Means over runs × examples with both sampled: several quantities measured in each cell.
+# ---- Means over runs × examples with both sampled: several quantities measured in each cell.
 
 
 class Crossed:
@@ -639,12 +571,11 @@ class Crossed:
 
     def __init__(self, runs: int, examples: int, count: int, groups: NDArray[np.int64] | None = None) -> None:
         self.runs, self.examples = runs, examples
-        self.sizes = np.ones(examples) if groups is None else np.bincount(groups).astype(np.float64)
+        self._sampled = SamplingUnits(examples, groups)
+        self.sizes = self._sampled.sizes
         self.by_run = np.zeros((count, runs))
         self.by_unit = np.zeros((count, self.units))
         self._products = np.zeros((count, count))
-        self._order = None if groups is None else np.argsort(groups, kind="stable")
-        self._starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.intp)
 
     @property
     def units(self) -> int:
@@ -659,18 +590,12 @@ class Crossed:
 
     def add(self, start: int, blocks: Sequence[NDArray[Any]]) -> None:
         """Take in some runs from ``start`` on: one block per quantity."""
-        totals = [self._totals(block) for block in blocks]
+        totals = [self._sampled.totals(block) for block in blocks]
         for i, total in enumerate(totals):
             self.by_run[i, start : start + len(total)] = total.sum(axis=1) / self.examples
             self.by_unit[i] += total.sum(axis=0) / self.runs
             for j, other in enumerate(totals):
                 self._products[i, j] += float(np.vdot(total, other))
-
-    def _totals(self, block: NDArray[Any]) -> NDArray[Any]:
-        if self._order is None:
-            return block
-        totals: NDArray[Any] = np.add.reduceat(block[:, self._order], self._starts, axis=1)
-        return totals
 
     def noise(self) -> FloatArray:
         """Covariances of the means of a run that come from its own answers to these examples."""
@@ -681,7 +606,7 @@ class Crossed:
         return values
 
 
-class Spread:
+class CrossedMean:
     """How far a weighted sum of means may be off, runs and examples both counted as sampled.
 
     ``run_weights`` say how far the sum moves with the mean of one run: the weights themselves,

@@ -1,11 +1,11 @@
-"""Does one training vary more between runs than another, on this test set and in truth."""
+"""Comparison of variances between runs: of two trainings, and along a hyperparameter."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -15,34 +15,40 @@ from scipy.special import fdtr, fdtrc
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats.tests import holm
-from curvewise.text import format_interval, format_number, format_pvalue, format_value
+from curvewise.text import format_interval, format_number, format_pvalue, format_value, prefix
 from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
     FEWEST,
-    Split,
     Totals,
-    f_interval,
+    VarianceSplit,
+    decimals,
+    interval_lists,
     judge_tails,
     measure_totals,
     normal_std,
     split_variance,
-    std_interval,
+    true_std,
+    variance_degrees,
+    warn_all,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
-from curvewise.variance.difference import unpaired_difference
+from curvewise.variance.difference import share_groups, unpaired_difference
+
+DRAWS = 20_000
+"""Draws for the interval of a ratio of distribution-wise standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
 class VarianceComparison(Result):
-    """Whether runs of training a differ more from each other than runs of training b.
+    """Comparison of the variances between runs of training a and of training b.
 
     Attributes
     ----------
     names : tuple of str
-        What a and b are called.
+        Names of a and b.
     runs, examples : tuple of int
         The sizes of the two experiments.
     test_set_std : tuple of Interval
@@ -83,14 +89,15 @@ class VarianceComparison(Result):
 
     @property
     def verdict(self) -> str:
-        """Which training varies more in true error, or that this was not shown."""
+        """Training that varies more in true error, or that no difference was shown."""
         if self.distribution_pvalue >= 1 - self.level:
             return "no difference shown"
-        return f"{self.names[0 if self._a_varies_more() else 1]} varies more"
+        a, b = self.distribution_std
+        return f"{self.names[0 if a.estimate > b.estimate else 1]} varies more"
 
     @property
     def test_set_verdict(self) -> str:
-        """Which training varies more in test error, or that this was not shown."""
+        """Training that varies more in test error, or that no difference was shown."""
         if self.test_set_pvalue >= 1 - self.level:
             return "no difference shown"
         return f"{self.names[0 if self.test_set_ratio.estimate > 1 else 1]} varies more"
@@ -100,24 +107,18 @@ class VarianceComparison(Result):
         """Test error of each run of a and of b."""
         return self._run_errors
 
-    def _a_varies_more(self) -> bool:
-        a, b = self.distribution_std
-        return a.estimate > b.estimate
-
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high, p-value where there is one."""
-        a, b = self.names
         rows = {
-            f"test-set std of {a}": self.test_set_std[0],
-            f"test-set std of {b}": self.test_set_std[1],
-            "test-set ratio": self.test_set_ratio,
-            f"distribution std of {a}": self.distribution_std[0],
-            f"distribution std of {b}": self.distribution_std[1],
-            "distribution ratio": self.distribution_ratio,
+            "test_set_std_a": self.test_set_std[0],
+            "test_set_std_b": self.test_set_std[1],
+            "test_set_ratio": self.test_set_ratio,
+            "distribution_std_a": self.distribution_std[0],
+            "distribution_std_b": self.distribution_std[1],
+            "distribution_ratio": self.distribution_ratio,
         }
-        pvalues = {"test-set ratio": self.test_set_pvalue, "distribution ratio": self.distribution_pvalue}
-        pvalue = [pvalues.get(name, math.nan) for name in rows]
-        return {**interval_columns(rows), "p": pvalue}
+        pvalues = [math.nan, math.nan, self.test_set_pvalue, math.nan, math.nan, self.distribution_pvalue]
+        return {**interval_columns(rows), "pvalue": pvalues}
 
     def summary(self) -> str:
         """The comparison in a few sentences."""
@@ -134,20 +135,14 @@ class VarianceComparison(Result):
                 "That no difference was shown does not mean that there is none: the interval says"
                 " which ratios remain possible."
             )
-        return " ".join([*parts, *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join([*parts])
 
     def _sentence(self, where: str, std: tuple[Interval, Interval], ratio: Interval) -> str:
         one, two = (format_interval(s, self.unit) for s in std)
         return (
             f"{where}, the standard deviation between runs is {one} for {self.names[0]} and {two}"
-            f" for {self.names[1]}, a ratio of {said_ratio(ratio)}"
+            f" for {self.names[1]}, a ratio of {format_interval(ratio, write=decimals(2))}"
         )
-
-
-# Does one training vary more between runs than another: ratios of standard deviations.
-
-DRAWS = 20_000
-"""Draws for the interval of a ratio of distribution-wise standard deviations."""
 
 
 def compare_variances(
@@ -200,9 +195,13 @@ def compare_variances(
         raise InputError(f"a and b are not of one kind: the unit of a is {unit!r}, that of b {two[0].unit!r}.")
     runs = one[0].run, two[0].run
     ratio = variance_ratio(one[1], two[1], runs, level=level, draws=draws, rng=rng)
-    notes = _notes((one[0], two[0]), names)
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    notes = [note for (totals, _), name in zip((one, two), names, strict=True) for note in tail_notes(name, totals.run)]
+    if one[0].examples != two[0].examples:
+        notes.append(
+            f"{names[0]} has {one[0].examples:,} examples and {names[1]} {two[0].examples:,}: their test-set deviations"
+            " are not of one test set, and only those on the distribution compare."
+        )
+    warn_all(notes)
     return VarianceComparison(
         names=names,
         runs=(len(runs[0]), len(runs[1])),
@@ -221,54 +220,22 @@ def compare_variances(
     )
 
 
-def observed_std(split: Split, level: float, unit: str) -> Interval:
-    """Standard deviation of test error between runs, by χ²."""
+def observed_std(split: VarianceSplit, level: float, unit: str) -> Interval:
+    """Return the standard deviation of test error between runs, by χ²."""
     return normal_std(split.test_set, split.runs - 1, level, unit)
 
 
-def true_std(split: Split, level: float, unit: str) -> Interval:
-    """Standard deviation of true error between runs, by F."""
-    low, high = f_interval(split, level)
-    estimate = math.sqrt(max(0.0, split.distribution))
-    return std_interval(estimate, math.sqrt(low), math.sqrt(high), level, unit)
-
-
-def said_ratio(ratio: Interval) -> str:
-    """A ratio of standard deviations with its limits.
-
-    >>> said_ratio(Interval(1.234, 0.5, float("inf")))
-    '1.23 [0.50, ∞]'
-    """
-    estimate, low, high = (
-        f"{x:.2f}" if math.isfinite(x) else format_number(x) for x in (ratio.estimate, ratio.low, ratio.high)
-    )
-    return f"{estimate} [{low}, {high}]"
-
-
 def tail_notes(name: str, run_errors: FloatArray) -> list[str]:
-    """What few runs or heavy tails mean for ratios and for each standard deviation."""
+    """Warn of few runs or heavy tails, for ratios and for each standard deviation."""
     tails = judge_tails(run_errors)
     if tails.runs < FEWEST:
-        return [f"{name} has {tails.runs} runs: its intervals lean on run effects being normal."]
+        return [f"{name} has {tails.runs} runs: its intervals assume normal run effects (too few runs to check)."]
     if not tails.heavy:
         return []
     return [
         f"run errors of {name} have heavy tails (excess kurtosis {tails.excess_kurtosis:.1f}):"
         " intervals of ratios allow for that, those of its standard deviations do not."
     ]
-
-
-def _notes(totals: tuple[Totals, Totals], names: tuple[str, str]) -> list[str]:
-    said_so = []
-    for one, name in zip(totals, names, strict=True):
-        said_so += tail_notes(name, one.run)
-    if totals[0].examples != totals[1].examples:
-        said_so.append(
-            f"{names[0]} has {totals[0].examples:,} examples and {names[1]}"
-            f" {totals[1].examples:,}: their test-set deviations are not of one test set, and only"
-            " those on the distribution compare."
-        )
-    return said_so
 
 
 @dataclass(frozen=True)
@@ -299,8 +266,8 @@ class VarianceRatio:
 
 
 def variance_ratio(
-    a: Split,
-    b: Split,
+    a: VarianceSplit,
+    b: VarianceSplit,
     run_errors: tuple[FloatArray, FloatArray] | None = None,
     *,
     level: float = 0.95,
@@ -340,53 +307,51 @@ def variance_ratio(
     >>> round(r.test_set.estimate, 2), r.test_set.low > 1, r.distribution_pvalue < 0.01
     (2.4, True, True)
     """
-    tails = _Tails.normal() if run_errors is None else _Tails.of(*run_errors)
+    tails = _PooledTails() if run_errors is None else _PooledTails.of(*run_errors)
     test_set = _test_set_ratio(a, b, tails, level)
     nearest = min(max(1.0, test_set.low), max(1e-12, test_set.high))
     excess = tails.excess(nearest)
-    generator = np.random.default_rng(rng)
-    one, two = (_drawn(s, adjusted_degrees(s.runs, excess), draws, generator) for s in (a, b))
+    generator, drawn = np.random.default_rng(rng), []
+    for s in (a, b):
+        # Variances of true error that the data leave open; they may be negative.
+        degrees, rest = variance_degrees(s.runs, excess), s.degrees[1]
+        total = s.test_set * degrees / generator.chisquare(degrees, draws)
+        drawn.append(total - s.noise * rest / generator.chisquare(rest, draws))
+    one, two = drawn
+    # A generalised two-sided p-value: how far the draws are on one side of 0.
+    sides = [(1 + int(side.sum())) / (1 + draws) for side in (one - two <= 0, one - two >= 0)]
     low, high = _ratio_limits(one, two, level)
-    estimate = math.sqrt(_over(max(0.0, a.distribution), max(0.0, b.distribution)))
+    estimate = math.sqrt(_divide(max(0.0, a.distribution), max(0.0, b.distribution)))
     return VarianceRatio(
         test_set=test_set,
         test_set_pvalue=_pvalue_at(1.0, a, b, tails),
         distribution=Interval(estimate, low, high, level),
-        distribution_pvalue=_sign_pvalue(one - two),
+        distribution_pvalue=min(1.0, 2 * min(sides)),
         excess_kurtosis=excess,
     )
 
 
-def adjusted_degrees(runs: int, excess_kurtosis: float) -> float:
-    """Degrees of freedom of a variance whose values have this excess kurtosis (0 if negative).
-
-    >>> adjusted_degrees(10, 0.0), round(adjusted_degrees(10, 3.0), 1)
-    (9.0, 3.8)
-    """
-    kurtosis = 3 + max(0.0, excess_kurtosis)
-    return 2 * runs / (kurtosis - (runs - 3) / (runs - 1))
-
-
 @dataclass(frozen=True)
-class _Tails:
-    """What a pooled kurtosis needs: sums of squares and fourth powers of two samples."""
+class _PooledTails:
+    """Sums of squares and fourth powers of two samples, from which their pooled kurtosis follows."""
 
-    count: int
-    squares: tuple[float, float]
-    fourths: tuple[float, float]
-
-    @classmethod
-    def normal(cls) -> _Tails:
-        return cls(0, (0.0, 0.0), (0.0, 0.0))
+    count: int = 0
+    squares: tuple[float, float] = (0.0, 0.0)
+    fourths: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
-    def of(cls, a: FloatArray, b: FloatArray) -> _Tails:
-        squares = [float(((x - x.mean()) ** 2).sum()) for x in (a, b)]
-        fourths = [float(((x - _trimmed_mean(x)) ** 4).sum()) for x in (a, b)]
+    def of(cls, a: FloatArray, b: FloatArray) -> _PooledTails:
+        squares, fourths = [], []
+        for x in (a, b):
+            n = len(x)
+            # Bonett's mean without the outer values, more of them the fewer there are.
+            cut = min((n - 1) // 2, int(n / (2 * math.sqrt(n - 4)))) if n > 4 else 0
+            squares.append(float(((x - x.mean()) ** 2).sum()))
+            fourths.append(float(((x - np.sort(x)[cut : n - cut].mean()) ** 4).sum()))
         return cls(len(a) + len(b), (squares[0], squares[1]), (fourths[0], fourths[1]))
 
     def excess(self, ratio: float) -> float:
-        """Excess kurtosis of both samples once a is divided by ``ratio``; at least 0."""
+        """Return the excess kurtosis of both samples once a is divided by ``ratio``; at least 0."""
         square = self.squares[0] / ratio**2 + self.squares[1]
         if self.count == 0 or square == 0:
             return 0.0
@@ -394,27 +359,20 @@ class _Tails:
         return max(0.0, self.count * fourth / square**2 - 3)
 
 
-def _trimmed_mean(values: FloatArray) -> float:
-    """A mean without the outer values, more of them the fewer there are."""
-    n = len(values)
-    cut = min((n - 1) // 2, int(n / (2 * math.sqrt(n - 4)))) if n > 4 else 0
-    return float(np.sort(values)[cut : n - cut].mean())
-
-
-def _pvalue_at(ratio: float, a: Split, b: Split, tails: _Tails) -> float:
+def _pvalue_at(ratio: float, a: VarianceSplit, b: VarianceSplit, tails: _PooledTails) -> float:
     """Two-sided p-value against this ratio of the standard deviations of test error."""
-    f = _over(a.test_set, b.test_set) / ratio**2
+    f = _divide(a.test_set, b.test_set) / ratio**2
     if math.isnan(f):
         return 1.0
     if f in (0.0, math.inf):
         return 0.0
-    one, two = (adjusted_degrees(s.runs, tails.excess(ratio)) for s in (a, b))
+    one, two = (variance_degrees(s.runs, tails.excess(ratio)) for s in (a, b))
     return min(1.0, 2 * float(min(fdtr(one, two, f), fdtrc(one, two, f))))
 
 
-def _test_set_ratio(a: Split, b: Split, tails: _Tails, level: float) -> Interval:
+def _test_set_ratio(a: VarianceSplit, b: VarianceSplit, tails: _PooledTails, level: float) -> Interval:
     """All ratios that are not rejected."""
-    estimate = math.sqrt(_over(a.test_set, b.test_set))
+    estimate = math.sqrt(_divide(a.test_set, b.test_set))
     if not 0 < estimate < math.inf:
         return Interval(estimate, 0.0, math.inf, level)
 
@@ -433,7 +391,7 @@ def _test_set_ratio(a: Split, b: Split, tails: _Tails, level: float) -> Interval
     return Interval(estimate, limit(-1.0), limit(1.0), level)
 
 
-def measure_split(given: Any, labels: ArrayLike | None, argument: str, **options: Any) -> tuple[Totals, Split]:
+def measure_split(given: Any, labels: ArrayLike | None, argument: str, **options: Any) -> tuple[Totals, VarianceSplit]:
     """Totals and variances of predictions, or those that a decomposition already holds."""
     if isinstance(given, VarianceDecomposition):
         return given._totals, given._split
@@ -442,19 +400,10 @@ def measure_split(given: Any, labels: ArrayLike | None, argument: str, **options
     return totals, split_variance(totals)
 
 
-def _over(a: float, b: float) -> float:
+def _divide(a: float, b: float) -> float:
     if b > 0:
         return a / b
     return math.inf if a > 0 else math.nan
-
-
-def _drawn(split: Split, degrees: float, draws: int, rng: np.random.Generator) -> FloatArray:
-    """Variances of true error that the data leave open; they may be negative."""
-    total = split.test_set * degrees / rng.chisquare(degrees, draws)
-    rest = split.degrees[1]
-    noise = split.noise * rest / rng.chisquare(rest, draws)
-    values: FloatArray = total - noise
-    return values
 
 
 def _ratio_limits(a: FloatArray, b: FloatArray, level: float) -> tuple[float, float]:
@@ -467,16 +416,6 @@ def _ratio_limits(a: FloatArray, b: FloatArray, level: float) -> tuple[float, fl
     low = np.quantile(np.where(open_ended, 0.0, ratio), tail, method="lower")
     high = np.quantile(np.where(open_ended, np.inf, ratio), 1 - tail, method="higher")
     return math.sqrt(low), math.sqrt(high)
-
-
-def _sign_pvalue(drawn: FloatArray) -> float:
-    """How far the draws are on one side of 0: a generalised two-sided p-value."""
-    below = (1 + int((drawn <= 0).sum())) / (1 + len(drawn))
-    above = (1 + int((drawn >= 0).sum())) / (1 + len(drawn))
-    return min(1.0, 2 * min(below, above))
-
-
-# Variance between runs along a hyperparameter, and where it exceeds independent errors.
 
 
 @dataclass(frozen=True, eq=False)
@@ -539,7 +478,7 @@ class VarianceSweep(Result):
 
     @property
     def has_excess(self) -> tuple[bool, ...]:
-        """Whether an excess over independent errors was shown, value by value."""
+        """True for each value at which an excess over independent errors was shown."""
         return tuple(p < 1 - self.level for p in self.adjusted_pvalues)
 
     def __getitem__(self, value: float) -> VarianceDecomposition:
@@ -551,20 +490,16 @@ class VarianceSweep(Result):
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per value of the hyperparameter."""
         return {
-            self.name: list(self.values),
+            "value": list(self.values),
             "runs": list(self.runs),
-            "error": [i.estimate for i in self.error],
-            "error low": [i.low for i in self.error],
-            "error high": [i.high for i in self.error],
-            "test-set std": [i.estimate for i in self.test_set_std],
-            "independent std": list(self.independent_std),
-            "excess std": list(self.excess_std),
-            "distribution std": [i.estimate for i in self.distribution_std],
-            "distribution std low": [i.low for i in self.distribution_std],
-            "distribution std high": [i.high for i in self.distribution_std],
-            "variance ratio": [i.estimate for i in self.variance_ratio],
-            "p": list(self.pvalues),
-            "adjusted p": list(self.adjusted_pvalues),
+            **interval_lists("error", self.error, "error_"),
+            "test_set_std": [i.estimate for i in self.test_set_std],
+            "independent_std": list(self.independent_std),
+            "excess_std": list(self.excess_std),
+            **interval_lists("distribution_std", self.distribution_std, "distribution_std_"),
+            "variance_ratio": [i.estimate for i in self.variance_ratio],
+            "pvalue": list(self.pvalues),
+            "adjusted_pvalue": list(self.adjusted_pvalues),
         }
 
     def summary(self) -> str:
@@ -577,7 +512,7 @@ class VarianceSweep(Result):
         ]
         if self.largest_without_excess is not None:
             lines.append(self._limit_sentence(self.values.index(self.largest_without_excess)))
-        return " ".join([*lines, *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join([*lines])
 
     def _tied(self) -> str:
         names = ", ".join(map(format_number, self.tied))
@@ -649,18 +584,31 @@ def measure_sweep(
     (0.5, 0.5, (False, True))
     """
     check_level(level)
-    values = _sorted_values(predictions)
+    if not isinstance(predictions, Mapping) or not predictions:
+        raise InputError("predictions must map values to runs: {0.1: …, 0.2: …}.")
+    if wrong := [v for v in predictions if not isinstance(v, Real) or not math.isfinite(v)]:
+        raise InputError(
+            f"predictions has the key {wrong[0]!r}, which is not a number: a sweep needs the values of the"
+            " hyperparameter. For named settings use decompose_variance on each."
+        )
+    values = sorted(predictions)
     generator = np.random.default_rng(rng)
     options = {"kind": kind, "axes": axes, "groups": groups}
-    given = _with_groups([_read(predictions[v], labels, options) for v in values])
+    given = share_groups(
+        [
+            g
+            if isinstance(g, VarianceDecomposition)
+            else as_predictions(g, labels, directed=True, **asked_of(g, options))
+            for g in map(predictions.__getitem__, values)
+        ]
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
         parts = [decompose_variance(g, level=level, rng=generator) if isinstance(g, Predictions) else g for g in given]
     if len({p.unit for p in parts}) > 1:
         raise InputError("predictions mixes losses with 0/1 errors: pass one kind.")
-    notes = [f"at {format_number(v)}, {w}" for v, p in zip(values, parts, strict=True) for w in p.warnings]
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=2)
+    notes = [prefix(f"at {format_number(v)}, ", w) for v, p in zip(values, parts, strict=True) for w in p.warnings]
+    warn_all(notes)
     pvalues = [p.independence_pvalue for p in parts]
     adjusted = holm(pvalues)
     best = min(zip(values, parts, strict=True), key=lambda pair: pair[1].error.estimate)[0]
@@ -687,54 +635,22 @@ def measure_sweep(
     )
 
 
-def _read(given: Any, labels: ArrayLike | None, options: Mapping[str, Any]) -> Predictions | VarianceDecomposition:
-    """Arrays as predictions, with the options that are for them."""
-    if isinstance(given, VarianceDecomposition):
-        return given
-    return as_predictions(given, labels, directed=True, **asked_of(given, options))
-
-
-def _with_groups(given: Sequence[Predictions | VarianceDecomposition]) -> list[Predictions | VarianceDecomposition]:
-    """Groups that one brings along count for all of one test set."""
-    brought = [g.groups if isinstance(g, Predictions) else g._totals.groups for g in given]
-    known = {len(groups): groups for groups in brought if groups is not None}
-    return [
-        replace(g, groups=known.get(g.examples)) if isinstance(g, Predictions) and g.groups is None else g
-        for g in given
-    ]
-
-
 def _tied_with(best: float, parts: Mapping[float, VarianceDecomposition], level: float) -> tuple[float, ...]:
-    """Values whose mean error is not shown to be above the best one's."""
+    """Return the values whose mean error is not shown to be above the best one's."""
     lowest = parts[best]._totals
-    rest = {v: p._totals for v, p in parts.items() if v != best}
-    rest = {v: t for v, t in rest.items() if _comparable(t, lowest)}
-    pvalues = [unpaired_difference(t, lowest).distribution.pvalue for t in rest.values()]
-    adjusted = holm(pvalues)
+
+    def comparable(t: Totals) -> bool:  # may be of one test set
+        if t.groups is None or lowest.groups is None:
+            return t.examples == lowest.examples
+        return np.array_equal(t.groups, lowest.groups)
+
+    rest = {v: p._totals for v, p in parts.items() if v != best and comparable(p._totals)}
+    adjusted = holm([unpaired_difference(t, lowest).distribution.pvalue for t in rest.values()])
     return tuple(v for v, p in zip(rest, adjusted, strict=True) if p >= 1 - level)
 
 
-def _comparable(a: Totals, b: Totals) -> bool:
-    """Whether these may be of one test set."""
-    if a.groups is None or b.groups is None:
-        return a.examples == b.examples
-    return np.array_equal(a.groups, b.groups)
-
-
-def _sorted_values(predictions: Any) -> list[float]:
-    if not isinstance(predictions, Mapping) or not predictions:
-        raise InputError("predictions must map values to runs: {0.1: …, 0.2: …}.")
-    wrong = [v for v in predictions if not isinstance(v, Real) or not math.isfinite(v)]
-    if wrong:
-        raise InputError(
-            f"predictions has the key {wrong[0]!r}, which is no number: a sweep needs the values of"
-            " the hyperparameter. For named settings use decompose_variance on each."
-        )
-    return sorted(predictions)
-
-
 def _inverse(share: Interval) -> Interval:
-    """Test-set variance over true variance, from the share of the latter."""
+    """Return the test-set variance over the true variance, from the share of the latter."""
     estimate, low, high = (
         x if math.isnan(x) else (1 / x if x > 0 else math.inf) for x in (share.estimate, share.high, share.low)
     )

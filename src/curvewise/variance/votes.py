@@ -1,8 +1,12 @@
-"""How often two runs disagree, beside how often one errs."""
+"""Votes of the runs: disagreement of two of them, and the error of ensembles.
+
+One pass counts how many runs gave each example each class. Disagreement, error and plurality votes follow
+from these counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,68 +19,21 @@ from curvewise.types.coercion import as_predictions
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import Test, chance, example_interval, example_variance, mean_test
+from curvewise.variance.anova import clipped, example_test, example_variance, group_codes, interval_lists, mean_test
 from curvewise.variance.counts import class_counts
 
+METHODS = ("auto", "vote", "average")
 
-@dataclass(frozen=True, eq=False)
-class Votes:
-    """How many of R runs gave each example each class.
+BLOCK_CELLS = 2**22
+"""Predictions of an ensemble that are read at once."""
 
-    Attributes
-    ----------
-    counts : ndarray of int, shape (examples, classes)
-        Only classes that are true or predicted somewhere have a column.
-    truth : ndarray of int, shape (examples,)
-        Column of the true class.
-    column : ndarray of int
-        Column of each class number.
-    names : tuple
-        What the classes of the columns are called.
-    runs : int
-        R.
-    groups : ndarray of int or None
-        Group of each example, numbered from 0.
-    """
-
-    counts: NDArray[np.int64]
-    truth: NDArray[np.int64]
-    column: NDArray[np.int64]
-    names: tuple[Any, ...]
-    runs: int
-    groups: NDArray[np.int64] | None
-
-    @property
-    def classes(self) -> int:
-        """How many classes occur."""
-        return int(self.counts.shape[1])
-
-    @property
-    def examples(self) -> int:
-        """How many examples."""
-        return len(self.truth)
-
-    @property
-    def right(self) -> NDArray[np.int64]:
-        """How many runs were right on each example."""
-        return np.take_along_axis(self.counts, self.truth[:, None], axis=1)[:, 0]
-
-    @property
-    def error(self) -> FloatArray:
-        """Share of runs that were wrong on each example."""
-        return 1 - self.right / self.runs
-
-    @property
-    def disagreement(self) -> FloatArray:
-        """Share of pairs of different runs that disagree on each example: Σ q(1 − q), unbiased."""
-        same = np.einsum("ij,ij->i", self.counts, self.counts) - self.runs
-        values: FloatArray = 1 - same / (self.runs * (self.runs - 1))
-        return values
+MOST_CELLS = 2 * 10**9
+"""Examples × classes beyond which the classes are taken for a mistake."""
 
 
 @dataclass(frozen=True, eq=False)
 class Disagreement(Result):
-    """How often two runs of one training disagree.
+    """Disagreement of two runs of one training.
 
     Attributes
     ----------
@@ -140,7 +97,6 @@ class Disagreement(Result):
                 f" examples{design}; a run errs on {format_interval(self.error, 'fraction')}.",
                 f"Error minus disagreement is {format_interval(self.gap, 'fraction')}"
                 f" ({format_pvalue(self.pvalue)}): {verdict}.",
-                *(f"Beware: {w}" for w in self.warnings),
             ]
         )
 
@@ -184,33 +140,20 @@ def measure_disagreement(
     check_level(level)
     given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
     votes = count_votes(given)
-    test = _gap(votes, level)
+    gap = example_test(votes.error - votes.disagreement, votes.groups, level)
     return Disagreement(
         runs=votes.runs,
         examples=votes.examples,
         classes=votes.classes,
-        groups=None if votes.groups is None else int(votes.groups.max()) + 1,
-        disagreement=chance(example_interval(votes.disagreement, votes.groups, level)),
-        error=chance(example_interval(votes.error, votes.groups, level)),
-        gap=test.estimate,
-        pvalue=test.pvalue,
+        groups=votes.group_number,
+        disagreement=clipped(example_test(votes.disagreement, votes.groups, level).estimate),
+        error=clipped(example_test(votes.error, votes.groups, level).estimate),
+        gap=gap.estimate,
+        pvalue=gap.pvalue,
         level=level,
         warnings=(),
         _votes=votes,
     )
-
-
-def _gap(votes: Votes, level: float) -> Test:
-    gap = votes.error - votes.disagreement
-    parts = {"examples": example_variance(gap, votes.groups)}
-    return mean_test(float(gap.mean()), parts, 0.0, level)
-
-
-# What several runs together are worth: votes and averages of 1, 2, 4, … runs.
-
-METHODS = ("auto", "vote", "average")
-BLOCK_CELLS = 2**22
-"""Predictions of an ensemble that are read at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,12 +209,8 @@ class Ensemble(Result):
         """One row per size."""
         return {
             "size": self.sizes,
-            "error": [e.estimate for e in self.errors],
-            "low": [e.low for e in self.errors],
-            "high": [e.high for e in self.errors],
-            "gain": [g.estimate for g in self.gains],
-            "gain low": [g.low for g in self.gains],
-            "gain high": [g.high for g in self.gains],
+            **interval_lists("error", self.errors),
+            **interval_lists("gain", self.gains, "gain_"),
             "draws": self.draws,
         }
 
@@ -289,7 +228,7 @@ class Ensemble(Result):
             half = [g.estimate >= 0.9 * self.gain.estimate for g in self.gains].index(True)
             if self.sizes[half] < self.runs:
                 sentences.append(f"{self.sizes[half]:,} runs have nine tenths of that gain.")
-        return " ".join([*sentences, *(f"Beware: {w}" for w in self.warnings)])
+        return " ".join([*sentences])
 
 
 def measure_ensemble(
@@ -340,43 +279,44 @@ def measure_ensemble(
     """
     check_level(level)
     given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
-    how = _method(given, method)
-    chosen = _sizes(given.runs, sizes)
+    if method not in METHODS:
+        raise InputError(f"is not known: use one of {', '.join(METHODS)}.", argument="method", value=method)
+    if method == "average" and given.kind != "probabilities":
+        raise InputError(
+            f"needs probabilities, and predictions are {given.kind}: use 'vote'.", argument="method", value=method
+        )
+    if method == "auto":
+        method = "average" if given.kind == "probabilities" else "vote"
+    runs = given.runs
+    wanted = [2**i for i in range(1, max(1, runs).bit_length())] if sizes is None else list(sizes)
+    if sizes is not None and any(not 1 <= s <= runs or s != int(s) for s in wanted):
+        raise InputError(f"must be whole numbers from 1 to the {runs:,} runs.", argument="sizes", value=sizes)
     if draws < 1:
-        raise InputError(f"draws={draws} must be at least 1.")
-    votes = count_votes(given)
-    single, all_runs = _ends(votes, given, how)
-    generator, classes = np.random.default_rng(rng), len(votes.column)
-    outcomes = []
+        raise InputError("must be at least 1.", argument="draws", value=draws)
+    chosen = sorted({1, runs, *(int(s) for s in wanted if s <= runs)})
+    votes, generator = count_votes(given), np.random.default_rng(rng)
+    outcomes = []  # of each size, the error on each example: draws × examples
     for size in chosen:
-        if size in (1, given.runs):
-            outcomes.append(single[None] if size == 1 else all_runs[None])
-            continue
-        rows = [generator.permutation(given.runs)[:size] for _ in range(draws)]
-        outcomes.append(np.stack([_subset(given, np.sort(r), how, classes) for r in rows]))
-    return _result(given, how, chosen, outcomes, votes.groups, level)
-
-
-def _result(
-    given: Predictions,
-    method: str,
-    sizes: list[int],
-    outcomes: list[FloatArray],
-    codes: NDArray[np.int64] | None,
-    level: float,
-) -> Ensemble:
-    single = outcomes[0][0]
-    errors = [chance(_interval(o, codes, level)) for o in outcomes]
-    gains = [_interval(single - o, codes, level) for o in outcomes]
+        if size == 1:
+            outcomes.append(votes.error[None])
+        elif size < runs:
+            rows = [generator.permutation(runs)[:size] for _ in range(draws)]
+            outcomes.append(np.stack([_subset_errors(given, np.sort(r), method, len(votes.column)) for r in rows]))
+        elif method == "vote":
+            outcomes.append(vote_errors(votes.counts, votes.truth)[None])
+        else:
+            outcomes.append(_averaged_errors(given, (block for _, block in given.blocks()))[None])
+    errors = [clipped(_ensemble_interval(o, votes, level)) for o in outcomes]
+    gains = [_ensemble_interval(votes.error - o, votes, level) for o in outcomes]
     return Ensemble(
-        runs=given.runs,
+        runs=runs,
         examples=given.examples,
-        groups=None if codes is None else int(codes.max()) + 1,
+        groups=votes.group_number,
         method=method,
         mean_error=errors[0],
         error=errors[-1],
         gain=gains[-1],
-        sizes=np.array(sizes),
+        sizes=np.array(chosen),
         draws=np.array([len(o) for o in outcomes]),
         errors=tuple(errors),
         gains=tuple(gains),
@@ -385,69 +325,23 @@ def _result(
     )
 
 
-def _interval(outcomes: FloatArray, codes: NDArray[np.int64] | None, level: float) -> Interval:
-    """Mean over draws and examples; both are sampled."""
-    values = outcomes.mean(axis=0)
-    draws = len(outcomes)
-    if draws == 1:
-        return example_interval(values, codes, level)
-    by_draw = float(np.var(outcomes.mean(axis=1), ddof=1)) / draws
-    parts = {"examples": example_variance(values, codes), "draws": (by_draw, draws - 1.0)}
-    return mean_test(float(values.mean()), parts, 0.0, level).estimate
-
-
-def _method(given: Predictions, method: str) -> str:
-    if method not in METHODS:
-        raise InputError(f"method={method!r} is not known: use one of {', '.join(METHODS)}.")
-    if method == "average" and given.kind != "probabilities":
-        raise InputError(f"method='average' needs probabilities, and predictions are {given.kind}: use 'vote'.")
-    if method == "auto":
-        return "average" if given.kind == "probabilities" else "vote"
-    return method
-
-
-def _sizes(runs: int, sizes: Sequence[int] | None) -> list[int]:
-    wanted = [2**i for i in range(1, max(1, runs).bit_length())] if sizes is None else list(sizes)
-    if sizes is not None and any(not 1 <= s <= runs or s != int(s) for s in wanted):
-        raise InputError(f"sizes={sizes} must be whole numbers from 1 to the {runs:,} runs.")
-    return sorted({1, runs, *(int(s) for s in wanted if s <= runs)})
-
-
-def _ends(votes: Votes, given: Predictions, method: str) -> tuple[FloatArray, FloatArray]:
-    """Of each example: share of single runs that err, and error of all runs together."""
-    if method == "vote":
-        return votes.error, vote_errors(votes.counts, votes.truth)
-    return votes.error, _averaged(given, (block for _, block in given.blocks()))
-
-
-def _subset(given: Predictions, rows: NDArray[Any], method: str, classes: int) -> FloatArray:
-    """Error of an ensemble of some runs on each example."""
+def _subset_errors(given: Predictions, rows: NDArray[Any], method: str, classes: int) -> FloatArray:
+    """Return the error of an ensemble of some runs on each example."""
     assert given.labels is not None
-    parts = _read(given, rows)
+    # A few runs at a time, and one after the other: a source on disk has no fancy index.
+    step = max(1, BLOCK_CELLS // int(np.prod(given.values.shape[1:])))
+    parts = (
+        replace(given, values=np.concatenate([given.values[int(r) : int(r) + 1] for r in some]), run_ids=None)
+        for some in (rows[start : start + step] for start in range(0, len(rows), step))
+    )
     if method == "average":
-        return _averaged(given, (np.asarray(p.values) for p in parts))
+        return _averaged_errors(given, (np.asarray(p.values) for p in parts))
     blocks = (block for p in parts for _, block in p.label_blocks())
     return vote_errors(class_counts(blocks, given.examples, classes), given.labels)
 
 
-def _read(given: Predictions, rows: NDArray[Any]) -> Iterator[Predictions]:
-    """Some runs, a few at a time; a source is read one run after the other."""
-    width = int(np.prod(given.values.shape[1:]))
-    step = max(1, BLOCK_CELLS // width)
-    for start in range(0, len(rows), step):
-        some = [np.asarray(given.values[int(r) : int(r) + 1]) for r in rows[start : start + step]]
-        yield replace(given, values=np.concatenate(some), run_ids=None)
-
-
-def vote_errors(counts: NDArray[Any], truth: NDArray[np.int64]) -> FloatArray:
-    """Chance that a plurality vote is wrong on each example, ties decided at random."""
-    best = counts.max(axis=1)
-    tied = np.count_nonzero(counts == best[:, None], axis=1)
-    right = np.take_along_axis(counts, truth[:, None], axis=1)[:, 0] == best
-    return np.where(right, 1 - 1 / tied, 1.0)
-
-
-def _averaged(given: Predictions, blocks: Iterator[NDArray[Any]]) -> FloatArray:
+def _averaged_errors(given: Predictions, blocks: Iterable[NDArray[Any]]) -> FloatArray:
+    """Return the error of the highest mean score on each example."""
     assert given.labels is not None
     total = np.zeros(given.values.shape[1:])
     for block in blocks:
@@ -455,10 +349,81 @@ def _averaged(given: Predictions, blocks: Iterator[NDArray[Any]]) -> FloatArray:
     return vote_errors(total, given.labels)
 
 
-# How the runs voted on each example: counts of classes, and what they estimate without bias.
+def vote_errors(counts: NDArray[Any], truth: NDArray[np.int64]) -> FloatArray:
+    """Return the chance that a plurality vote is wrong on each example, ties decided at random."""
+    best = counts.max(axis=1)
+    tied = np.count_nonzero(counts == best[:, None], axis=1)
+    right = np.take_along_axis(counts, truth[:, None], axis=1)[:, 0] == best
+    return np.where(right, 1 - 1 / tied, 1.0)
 
-MOST_CELLS = 2 * 10**9
-"""Examples × classes beyond which the classes are taken for a mistake."""
+
+def _ensemble_interval(outcomes: FloatArray, votes: Votes, level: float) -> Interval:
+    """Return the mean over draws and examples with its interval; both are sampled."""
+    values, draws = outcomes.mean(axis=0), len(outcomes)
+    parts = [example_variance(values, votes.groups)]
+    if draws > 1:
+        parts.append((float(np.var(outcomes.mean(axis=1), ddof=1)) / draws, draws - 1.0))
+    return mean_test(float(values.mean()), parts, 0.0, level).estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Number of the R runs that gave each example each class.
+
+    Attributes
+    ----------
+    counts : ndarray of int, shape (examples, classes)
+        Only classes that are true or predicted somewhere have a column.
+    truth : ndarray of int, shape (examples,)
+        Column of the true class.
+    column : ndarray of int
+        Column of each class number.
+    names : tuple
+        Names of the classes of the columns.
+    runs : int
+        R.
+    groups : ndarray of int or None
+        Group of each example, numbered from 0.
+    """
+
+    counts: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    column: NDArray[np.int64]
+    names: tuple[Any, ...]
+    runs: int
+    groups: NDArray[np.int64] | None
+
+    @property
+    def classes(self) -> int:
+        """Number of classes that occur."""
+        return int(self.counts.shape[1])
+
+    @property
+    def examples(self) -> int:
+        """Number of examples."""
+        return len(self.truth)
+
+    @property
+    def group_number(self) -> int | None:
+        """Number of groups of examples; None without groups."""
+        return None if self.groups is None else int(self.groups.max()) + 1
+
+    @property
+    def right(self) -> NDArray[np.int64]:
+        """Number of runs that were right on each example."""
+        return np.take_along_axis(self.counts, self.truth[:, None], axis=1)[:, 0]
+
+    @property
+    def error(self) -> FloatArray:
+        """Share of runs that were wrong on each example."""
+        return 1 - self.right / self.runs
+
+    @property
+    def disagreement(self) -> FloatArray:
+        """Share of pairs of different runs that disagree on each example: Σ q(1 − q), unbiased."""
+        same = np.einsum("ij,ij->i", self.counts, self.counts) - self.runs
+        values: FloatArray = 1 - same / (self.runs * (self.runs - 1))
+        return values
 
 
 def count_votes(predictions: Predictions, least: int = 2) -> Votes:
@@ -472,7 +437,7 @@ def count_votes(predictions: Predictions, least: int = 2) -> Votes:
         raise InputError(f"predictions holds {predictions.runs} run(s): {least} are needed here.")
     if predictions.examples < 2:
         raise InputError("predictions holds one example: a test set needs at least two.")
-    counts = _counts(predictions)
+    counts = _class_table(predictions)
     assert predictions.labels is not None
     known = counts.shape[1]
     used = counts.any(axis=0) | (np.bincount(predictions.labels, minlength=known) > 0)
@@ -486,12 +451,18 @@ def count_votes(predictions: Predictions, least: int = 2) -> Votes:
         column=column,
         names=tuple(names),
         runs=predictions.runs,
-        groups=group_codes(predictions),
+        groups=group_codes(predictions.groups),
     )
 
 
-def _counts(predictions: Predictions) -> NDArray[np.int64]:
-    n, known = predictions.examples, class_number(predictions)
+def _class_table(predictions: Predictions) -> NDArray[np.int64]:
+    """Count classes up to the highest label, or in a second pass up to the highest prediction."""
+    n, labels = predictions.examples, predictions.labels
+    if predictions.kind == "probabilities":
+        known = int(predictions.values.shape[2])
+    else:  # errors without classes have none: label_blocks then says what is missing
+        named = 0 if predictions.classes is None else len(predictions.classes)
+        known = max(named, 0 if labels is None else int(labels.max()) + 1)
     try:
         return class_counts((block for _, block in predictions.label_blocks()), n, known)
     except InputError:
@@ -504,22 +475,3 @@ def _counts(predictions: Predictions) -> NDArray[np.int64]:
             " classes 0, 1, …, or pass their names."
         )
     return class_counts((block for _, block in predictions.label_blocks()), n, highest + 1)
-
-
-def class_number(predictions: Predictions) -> int:
-    """How many classes the predictions say there are, without reading them."""
-    if predictions.kind == "probabilities":
-        return int(predictions.values.shape[2])
-    assert predictions.labels is not None or not predictions.has_classes
-    named = 0 if predictions.classes is None else len(predictions.classes)
-    return max(named, 0 if predictions.labels is None else int(predictions.labels.max()) + 1)
-
-
-def group_codes(predictions: Predictions) -> NDArray[np.int64] | None:
-    """Groups numbered from 0 in order; at least two of them."""
-    if predictions.groups is None:
-        return None
-    found, codes = np.unique(predictions.groups, return_inverse=True)
-    if len(found) < 2:
-        raise InputError("groups puts all examples into one group: at least two are needed.")
-    return codes.ravel().astype(np.int64)

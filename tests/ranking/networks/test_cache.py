@@ -15,7 +15,7 @@ import pytest
 from curvewise.errors import InputError
 from curvewise.nn.files.kinds import file_digest
 from curvewise.ranking.networks import cache as _feature_cache
-from curvewise.ranking.networks.cache import FeatureCache, Room, Rows
+from curvewise.ranking.networks.cache import FeatureCache, GrowingMatrix, Room
 from curvewise.ranking.networks.features import TokenFeatures
 from curvewise.ranking.scores import CheckpointFeatures
 
@@ -102,7 +102,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 def test_rows_beyond_the_limit_lie_in_a_file_and_are_the_same(tmp_path: Path) -> None:
     parts = [RNG.normal(size=(n, 6)) for n in (3, 1, 8, 2)]
-    small, large = Rows(), Rows(Room(100), folder=tmp_path)
+    small, large = GrowingMatrix(), GrowingMatrix(Room(100), folder=tmp_path)
     for part in parts:
         small.add(part)
         large.add(part)
@@ -118,7 +118,7 @@ def test_rows_beyond_the_limit_lie_in_a_file_and_are_the_same(tmp_path: Path) ->
 @pytest.mark.parametrize("limit", [10_000, 100])
 def test_rows_whose_number_is_known_are_kept_in_their_place(limit: int) -> None:
     room = Room(limit)
-    rows = Rows(room, total=14)
+    rows = GrowingMatrix(room, total=14)
     parts = [RNG.normal(size=(n, 6)) for n in (3, 1, 8, 2)]
     rows.add(parts[0])
     assert rows.on_disk == (limit == 100)
@@ -131,7 +131,7 @@ def test_rows_whose_number_is_known_are_kept_in_their_place(limit: int) -> None:
 
 
 def test_rows_of_another_width_are_told() -> None:
-    rows = Rows()
+    rows = GrowingMatrix()
     rows.add(np.zeros((2, 3)))
     with pytest.raises(InputError, match="4 features and the ones before 3"):
         rows.add(np.zeros((2, 4)))
@@ -139,7 +139,7 @@ def test_rows_of_another_width_are_told() -> None:
 
 def test_rows_of_several_matrices_share_their_room() -> None:
     room = Room(1000)
-    one, two = Rows(room), Rows(room)
+    one, two = GrowingMatrix(room), GrowingMatrix(room)
     one.add(np.zeros((20, 10)))  # 800 bytes
     two.add(np.zeros((2, 10)))
     assert not one.on_disk
@@ -158,7 +158,7 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         pytest.skip("this system has no /dev/full")
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: open("/dev/full", "wb"))  # noqa: SIM115
     with pytest.raises(InputError, match=r"do not fit .* TMPDIR"):
-        Rows(Room(10)).add(np.zeros((20_000, 10)))
+        GrowingMatrix(Room(10)).add(np.zeros((20_000, 10)))
 
 
 @pytest.mark.parametrize("at", ["array", "record"])

@@ -17,10 +17,9 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.mixture import project
 from curvewise.ranking.networks.information import (
     MEASURES,
+    BoundSettings,
     Critic,
-    Pairs,
-    Settings,
-    _scale,
+    LabelledPairs,
     information_score,
     interpolated_bound,
 )
@@ -145,10 +144,10 @@ def test_a_critic_begins_with_nothing() -> None:
     """With a bound of 0, to which training goes back where it finds nothing better."""
     rng = np.random.default_rng(0)
     x, y = torch.from_numpy(rng.standard_normal((90, 4))).float(), torch.arange(90) % 3
-    pairs = Pairs(x, y, torch.full((3,), 1 / 3))
+    pairs = LabelledPairs(x, y, torch.full((3,), 1 / 3))
     critic = Critic(4, 3, rng, torch.device("cpu"))
     for alpha in (0.01, 1.0):
-        assert critic.bound(pairs, Settings(alpha, None, 32, 10), rng) == pytest.approx(0, abs=1e-6)
+        assert critic.bound(pairs, BoundSettings(alpha, None, 32, 10), rng) == pytest.approx(0, abs=1e-6)
     with pytest.warns(CurvewiseWarning, match="found nothing"):
         assert information_score(np.ones((60, 3)), np.arange(60) % 2, steps=50) == 0
 
@@ -179,14 +178,23 @@ def test_energy_keeps_what_varies() -> None:
     assert information_score(wide[:1500], y[:1500], **test, energy=0.8) == pytest.approx(alone, abs=1e-6)
 
 
-def test_components_keep_their_weight() -> None:
-    """All are in one unit, in which their mean square is 1."""
+def test_components_keep_their_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are in one unit, in which their mean square is 1; features on their own are each in theirs."""
     x = np.random.default_rng(0).standard_normal((500, 3)) * [9, 3, 1]
-    mean, spread = _scale(x, common=True)
-    scaled = (x - mean) / spread
-    assert np.mean(scaled**2) == pytest.approx(1)
-    np.testing.assert_allclose(scaled.std(axis=0) / scaled[:, 2].std(), x.std(axis=0) / x[:, 2].std())
-    np.testing.assert_allclose(((x - mean) / _scale(x, common=False)[1]).std(axis=0), 1)
+    seen = []
+
+    def stop(train: LabelledPairs, *_: object) -> None:
+        seen.append(train.x.numpy())
+        raise InputError("seen")
+
+    monkeypatch.setattr("curvewise.ranking.networks.information.train_critic", stop)
+    for energy in (1.0, None):
+        with pytest.raises(InputError, match="seen"):
+            information_score(x, np.arange(500) % 2, energy=energy)
+    components, features = (part.std(axis=0) for part in seen)
+    assert np.mean(components**2) == pytest.approx(1, abs=0.1)
+    np.testing.assert_allclose(components / components[2], [9, 3, 1], rtol=0.15)
+    np.testing.assert_allclose(features, 1, rtol=0.1)
 
 
 def test_a_matrix_with_one_label_each_says_what_classes_do() -> None:

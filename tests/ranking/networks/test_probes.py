@@ -342,7 +342,7 @@ def test_what_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     [
         ({"epochs": 0}, "epochs=0"),
         ({"epochs": 1, "penalty": 1.0}, "leave out penalty"),
-        ({"rate": 0.1}, "say after how many epochs"),
+        ({"rate": 0.1}, "give the number of epochs"),
         ({"epochs": 1, "rate": -1.0}, "rate=-1.0"),
         ({"penalty": 0.0}, "penalty=0.0"),
         ({"metric": "loss"}, "metric='loss'"),

@@ -84,7 +84,7 @@ def test_datasets_bring_their_labels(data, pool):
     for given in (TensorDataset(x, labels), DataLoader(TensorDataset(x, labels), batch_size=50)):
         found = rank_checkpoints(pool, given, "logme", resamples=0)
         np.testing.assert_allclose(found.scores["logme"], arrays.scores["logme"], rtol=1e-5)
-    with pytest.raises(InputError, match="labels is missing"):
+    with pytest.raises(InputError, match="labels are missing"):
         rank_checkpoints(pool, data[0], "logme")
 
 
@@ -102,7 +102,7 @@ def test_a_linear_probe_is_trained_once_for_its_interval(data, pool, monkeypatch
     trained, descended = [], probes.descended
     monkeypatch.setattr(probes, "descended", lambda *given: trained.append(len(given[0])) or descended(*given))
     found = rank_checkpoints(pool, data, "linear-5", rng=2, reliability=0.5)
-    assert any("not trained anew" in text for text in found.warnings)
+    assert any("not retrained" in text for text in found.warnings)
     share = found.scores["linear-5"]
     error = np.sqrt(share * (1 - share) / found.test_examples)
     np.testing.assert_allclose((found.score_high - share) / 1.96, error, rtol=0.15)
@@ -140,7 +140,7 @@ def test_networks_are_fine_tuned_where_they_can_be(data, pool, tmp_path):
     assert tuned["sees"] > max(tuned["blind"], 0.5)
     again = rank_checkpoints(pool, data, "finetune-1", rng=4, reliability=0.3)
     assert again.checkpoints[-1] == "blind"
-    assert any("not trained anew" in text for text in again.warnings)
+    assert any("not retrained" in text for text in again.warnings)
     assert (again.score_low < again.scores["finetune-1"]).all()
     np.testing.assert_allclose(again.gflops["finetune-1"], 3 * again.forward_gflops, rtol=1e-3)
     for name, network in pool.items():
@@ -167,7 +167,7 @@ def test_places_are_no_examples(data):
     network = torch.nn.Sequential(torch.nn.Embedding(20, 4), torch.nn.Linear(4, 3))
     given = [Checkpoint("pooled", network, layer="0"), Checkpoint("each", network, layer="0", pool="tokens")]
     with pytest.warns(CurvewiseWarning, match="each is not ranked: it has a row for each token"):
-        found = rank_checkpoints(given, tokens, "logme", labels=np.arange(60) % 2, resamples=0)
+        found = rank_checkpoints(given, (tokens, np.arange(60) % 2), "logme", resamples=0)
     assert found.checkpoints == ("pooled",)
 
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from curvewise.errors import InputError
-from curvewise.ranking.networks.checkpoints import Checkpoint, Given, Taken
+from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch, LayerChoice
 from curvewise.ranking.networks.features import extract_features, extract_many
 from curvewise.ranking.networks.preprocessing import Preprocessing
 from curvewise.ranking.networks.runtimes import TfliteReader
@@ -100,9 +100,9 @@ def test_an_output_is_what_the_file_gives(data_dir: Path) -> None:
 
 
 def test_inside_tensors_are_those_of_the_reference_kernels(data_dir: Path) -> None:
-    reader = TfliteReader(file(data_dir, SMALL), Taken())
+    reader = TfliteReader(file(data_dir, SMALL), LayerChoice())
     images, _ = cifar(data_dir, "test", 2)
-    given = Given(reader.preprocessing(np.moveaxis(images, -1, 1)))  # type: ignore[misc]
+    given = InputBatch(reader.preprocessing(np.moveaxis(images, -1, 1)))  # type: ignore[misc]
     fast = next(iter(reader.read(given).features.values()))
     for _ in range(reader._workers):
         reader._free.get()

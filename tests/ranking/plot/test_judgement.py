@@ -82,7 +82,7 @@ def test_dots_are_means_with_intervals_the_best_on_top(judged):
 
 @pytest.mark.parametrize(
     ("score", "label", "scale"),
-    [("rel@1", "Rel@1 (%)", 100), ("recall@3", "Recall@3 (%)", 100), ("pearson", "Pearson's r", 1)],
+    [("rel_at_1", "Rel@1 (%)", 100), ("recall_at_3", "Recall@3 (%)", 100), ("pearson", "Pearson's r", 1)],
 )
 def test_other_numbers_can_be_drawn(judged, score, label, scale):
     ax = draw(judged, score=score)
@@ -224,8 +224,8 @@ def test_pictures_use_the_axes_given_and_leave_settings_alone(size):
         result.plot(**options).figure.draw_without_rendering()
     with pytest.raises(InputError, match="kind='pie' is not known"):
         draw(judged, kind="pie")
-    with pytest.raises(InputError, match="score='rel@7' is not known"):
-        draw(judged, score="rel@7")
+    with pytest.raises(InputError, match="score='rel_at_7' is not known"):
+        draw(judged, score="rel_at_7")
     assert dict(mpl.rcParams) == before
 
 

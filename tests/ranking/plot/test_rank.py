@@ -58,7 +58,7 @@ def ranked(count=6, measures=(separation, nearest), name="net {}", **options):
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 40)
     pool = {name.format(i): labels[:, None] * 0.15 * i + rng.normal(size=(120, 3)) for i in range(count)}
-    usual = {"k": 2, "reliability": 0.8, "resamples": 20, "progress": False, "known": {}}
+    usual = {"k": 2, "reliability": 0.8, "resamples": 20, "progress": False}
     return rank_features(pool, labels, measures, **(usual | options))
 
 

@@ -10,7 +10,12 @@ import torch
 from torch import nn
 
 from curvewise.errors import InputError
-from curvewise.response.networks.margins import disagreement, disagreement_soft, training_accuracy, training_loss
+from curvewise.response.networks.measures import MEASURES
+
+disagreement = MEASURES["disagreement"].function
+disagreement_soft = MEASURES["disagreement-soft"].function
+training_accuracy = MEASURES["accuracy"].function
+training_loss = MEASURES["loss"].function
 
 
 def probabilities(model: nn.Module, x: torch.Tensor) -> np.ndarray:

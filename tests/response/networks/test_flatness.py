@@ -12,14 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
-from curvewise.response.networks.sharpness import (
-    DRAWS_FLATNESS,
-    complexity_from_initial,
-    complexity_from_origin,
-    flatness,
-    flatness_magnitude,
-    largest_within,
-)
+from curvewise.response.networks.measures import MEASURES
+from curvewise.response.networks.sharpness import DRAWS_FLAT, flatness, largest_within
+
+complexity_from_initial = MEASURES["pac-bayes-distance"].function
+complexity_from_origin = MEASURES["pac-bayes"].function
+flatness_magnitude = MEASURES["flatness-magnitude"].function
 
 
 def drop(model: nn.Module, x: Tensor, y: Tensor, size: float, subject: Any, by_size: bool) -> float:
@@ -27,7 +25,7 @@ def drop(model: nn.Module, x: Tensor, y: Tensor, size: float, subject: Any, by_s
     clean = (model(x).argmax(1) == y).double().mean()
     count = sum(p.numel() for p in model.parameters())
     lost = []
-    for draw in range(DRAWS_FLATNESS):
+    for draw in range(DRAWS_FLAT):
         noise, start, noisy = subject.noise("flat", draw, count), 0, copy.deepcopy(model)
         for parameter in noisy.parameters():
             own = noise[start : start + parameter.numel()].view(parameter.shape)

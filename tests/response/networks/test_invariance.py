@@ -12,8 +12,14 @@ from torch import nn  # noqa: E402
 from curvewise.errors import InputError  # noqa: E402
 from curvewise.nn.data import draw_sample  # noqa: E402
 from curvewise.nn.task import Examples  # noqa: E402
-from curvewise.response.networks.measurement import measure_response, perturbed_accuracy, within, withstanding  # noqa: E402
+from curvewise.response.networks.measurement import (  # noqa: E402
+    invariance_scores,
+    measure_response,
+    perturbed_accuracy,
+    single_perturbation,
+)
 from curvewise.response.networks.perturbations import PERTURBATIONS, draw_magnitudes, find_perturbation  # noqa: E402
+from curvewise.response.networks.trial import Execution  # noqa: E402
 
 MEAN, STD = (0.4, 0.5, 0.3), (0.2, 0.3, 0.25)
 
@@ -87,7 +93,7 @@ def test_the_perturbation_matters_and_the_seed(network: nn.Module) -> None:
 @pytest.mark.parametrize("name", ["rotation", "noise", "feature-noise", "intensity", "cutout"])
 def test_batches_do_not_matter(network: nn.Module, name: str) -> None:
     reach = {"feature-noise": (0.5, 3), "noise": (0.3, 0.6), "intensity": (-1, -1)}.get(name)
-    found = [perturbed_accuracy(network, images(), name, reach, batch=b) for b in (1, 7, 90, 512)]
+    found = [perturbed_accuracy(network, images(), name, reach, device=Execution(batch=b)) for b in (1, 7, 90, 512)]
     assert len(set(found)) == 1
     assert found[0] < 1
 
@@ -109,9 +115,9 @@ def test_normalised_images_are_brought_back_to_pixels(network: nn.Module) -> Non
     data = images()
     x = (data.x / 255 - np.reshape(MEAN, (3, 1, 1))) / np.reshape(STD, (3, 1, 1))
     floats = (x.astype(np.float32), data.y)
-    found = perturbed_accuracy(network, floats, "rotation", mean=MEAN, std=STD)
+    found = perturbed_accuracy(network, floats, "rotation", reading={"mean": MEAN, "std": STD})
     assert found == perturbed_accuracy(network, data, "rotation")
-    with pytest.raises(InputError, match="mean= and std="):
+    with pytest.raises(InputError, match="mean=… and std=…"):
         perturbed_accuracy(network, floats, "rotation")
 
 
@@ -136,7 +142,7 @@ def test_mode_and_device_come_back(network: nn.Module) -> None:
     network.train()
     network[1].eval()
     before = {k: v.clone() for k, v in network.state_dict().items()}
-    perturbed_accuracy(network, images(), "rotation", device="cpu")
+    perturbed_accuracy(network, images(), "rotation", device=Execution(device="cpu"))
     assert [m.training for m in network.modules()] == [True, True, False, True]
     other = Examples(images().x, images().y + 1, 4, mean=MEAN, std=STD)
     with pytest.raises(InputError, match="labels holds class 3"):
@@ -178,7 +184,7 @@ def test_only_the_network_computes_in_low_precision(name: str) -> None:
     found = []
     for precision in ("float32", "bfloat16"):
         given: list[torch.Tensor] = []
-        perturbed_accuracy(Noted(), images(), name, precision=precision)
+        perturbed_accuracy(Noted(), images(), name, device=Execution(precision=precision))
         found.append(torch.cat(given))
     assert torch.equal(*found)
 
@@ -193,11 +199,22 @@ def test_a_share_of_the_examples(network: nn.Module) -> None:
 
 
 def test_three_measures(network: nn.Module) -> None:
-    gi, mean, augmented = withstanding(network, images(), "rotation", [-60, 0, 60], (-60, 60), rng=4)
+    gi, mean, augmented = invariance_scores(network, images(), "rotation", [-60, 0, 60], (-60, 60), rng=4)
     curve = measure_response(network, images(), "rotation", magnitudes=[-60, 0, 60], examples=None, signs="keep", rng=4)
     assert (gi, mean) == (curve.gi, curve.mean_accuracy)
     share = perturbed_accuracy(network, images(), "rotation", (-60, 60), examples=0.1, rng=4)
     assert augmented == share
+
+
+def grouped(options: dict[str, Any]) -> dict[str, Any]:
+    """Put options of reading, execution and perturbation where they belong."""
+    left = dict(options)
+    reading = {k: left.pop(k) for k in ("labels", "mean", "std") if k in left}
+    how = {k: left.pop(k) for k in ("device", "batch", "precision", "compile") if k in left}
+    look = {k: left.pop(k) for k in ("fill", "interpolation", "padding", "mask") if k in left}
+    if look:
+        left["perturbation"] = find_perturbation(left["perturbation"], **look)
+    return left | ({"reading": reading} if reading else {}) | ({"device": Execution(**how)} if how else {})
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -226,7 +243,7 @@ def test_bad_input(network: nn.Module, case: str) -> None:
     given, said = BAD[case]
     asked = {"model": network, "data": images(), "perturbation": "rotation", **given}
     with pytest.raises(InputError, match=said):
-        perturbed_accuracy(**asked)
+        perturbed_accuracy(**grouped(asked))
 
 
 def test_colours_need_colours() -> None:
@@ -235,6 +252,6 @@ def test_colours_need_colours() -> None:
         perturbed_accuracy(nn.Sequential(nn.Flatten(), nn.Linear(36, 3)), grey, "hue")
 
 
-def test_within() -> None:
-    assert within("rotation", None)[1] == (-180.0, 180.0)
-    assert within("rotation", (-3, 4)) == (PERTURBATIONS["rotation"], (-3.0, 4.0))
+def test_magnitudes_of_single_examples() -> None:
+    assert single_perturbation("rotation", None)[1] == (-180.0, 180.0)
+    assert single_perturbation("rotation", (-3, 4)) == (PERTURBATIONS["rotation"], (-3.0, 4.0))

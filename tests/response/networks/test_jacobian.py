@@ -9,7 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from curvewise.response.networks.robustness import jacobian, jacobian_softmax
+from curvewise.response.networks.measures import MEASURES
+
+jacobian = MEASURES["jacobian"].function
+jacobian_softmax = MEASURES["jacobian-softmax"].function
 
 
 def brute(model: nn.Module, x: Tensor, *, softmax: bool) -> float:

@@ -18,7 +18,7 @@ from curvewise.response.comparison import compare_responses
 from curvewise.response.curve import ResponseCurve
 from curvewise.response.networks.measurement import measure_response, measure_responses, measure_sensitivity
 from curvewise.response.networks.perturbations import PERTURBATIONS, find_perturbation
-from curvewise.response.networks.trial import Options, draw_partners, lonely, make_ready
+from curvewise.response.networks.trial import Execution, Trial, draw_partners, lonely
 
 
 def small_cnn(seed: int = 0, width: int = 8) -> nn.Sequential:
@@ -149,7 +149,7 @@ def test_batches_and_threads_do_not_matter(
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        found = measure_response(network, digits, name, batch=batch, **options)
+        found = measure_response(network, digits, name, device=Execution(batch=batch), **options)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
@@ -185,7 +185,7 @@ def test_every_source_of_examples(network: nn.Module, digits: tuple[np.ndarray, 
         (ready, {"labels": labels}),
     ]
     options: dict[str, Any] = {"magnitudes": 3, "rng": 3}
-    wanted, *others = [measure_response(network, data, **options, **more) for data, more in sources]
+    wanted, *others = [measure_response(network, data, **options, reading=more) for data, more in sources]
     for curve in others:
         assert np.array_equal(curve.hits, wanted.hits)  # type: ignore[arg-type]
         assert np.array_equal(curve.partners, wanted.partners)  # type: ignore[arg-type]
@@ -203,10 +203,11 @@ def test_pixels_are_perturbed_before_they_are_normalised(digits: tuple[np.ndarra
     images, labels = images[:6], labels[:6]
     normal = (torch.from_numpy(images) / 255 - 0.25) / 0.5
     found = []
+    scale = {"mean": [0.25], "std": [0.5]}
     for data in ((images, labels), (normal, labels)):
         seen: list[Tensor] = []
         with pytest.warns(CurvewiseWarning):
-            measure_response(Look(), data, "brightness", magnitudes=[0.5, 1], mean=[0.25], std=[0.5], batch=6)
+            measure_response(Look(), data, "brightness", magnitudes=[0.5, 1], reading=scale, device=Execution(batch=6))
         found.append(torch.stack(seen[-2:]))
     rows = np.random.default_rng(0).permutation(6)
     pixels = torch.from_numpy(images[rows, 0, 4, 4]) / 255
@@ -279,7 +280,8 @@ def test_own_functions_see_the_same_whatever_the_batch(
     curves = []
     for batch in (10, 64, 1000):
         sizes: list[int] = []
-        curves.append(measure_response(network, digits, shaky, magnitudes=[0, 0.5, 1], examples=600, batch=batch))
+        how = Execution(batch=batch)
+        curves.append(measure_response(network, digits, shaky, magnitudes=[0, 0.5, 1], examples=600, device=how))
         assert sizes == [256] * 6
     for curve in curves[1:]:
         assert np.array_equal(curve.hits, curves[0].hits)  # type: ignore[arg-type]
@@ -378,7 +380,9 @@ def test_precision_is_asked_for(digits: tuple[np.ndarray, np.ndarray]) -> None:
     for precision, kind in (("float32", None), ("bfloat16", torch.bfloat16)):
         kinds: set[Any] = set()
         with pytest.warns(CurvewiseWarning):
-            measure_response(Asked(), digits, magnitudes=3, examples=50, batch=10, precision=precision)
+            measure_response(
+                Asked(), digits, magnitudes=3, examples=50, device=Execution(batch=10, precision=precision)
+            )
         assert kind in kinds
         if precision == "float32":
             assert kinds == {None}
@@ -397,8 +401,8 @@ def test_only_the_network_computes_in_low_precision(name: str, digits: tuple[np.
     for precision in ("float32", "bfloat16"):
         given: list[Tensor] = []
         images = (digits[0] / 255, digits[1])
-        options: dict[str, Any] = {"magnitudes": [0, 0.3], "examples": 100, "batch": 25}
-        measure_response(Noted(), images, name, precision=precision, **options)
+        options: dict[str, Any] = {"magnitudes": [0, 0.3], "examples": 100}
+        measure_response(Noted(), images, name, device=Execution(batch=25, precision=precision), **options)
         found.append(torch.cat(given))
     assert torch.equal(*found)
 
@@ -430,10 +434,10 @@ def test_compiled_gives_the_same_answers(
         return body
 
     monkeypatch.setattr(torch, "compile", compile)
-    found = measure_response(network, digits, compile=True, **options)
+    found = measure_response(network, digits, device=Execution(compile=True), **options)
     assert np.array_equal(found.hits, wanted.hits)  # type: ignore[arg-type]
     assert found.settings["compiled"]
-    again = measure_response(network, digits, "noise", compile=True, **options)
+    again = measure_response(network, digits, "noise", device=Execution(compile=True), **options)
     assert np.array_equal(again.hits, noisy.hits)  # type: ignore[arg-type]
     assert len(calls) == 2
     assert not wanted.settings["compiled"]
@@ -443,7 +447,7 @@ def test_compiled_gives_the_same_answers(
 
     monkeypatch.setattr(torch, "compile", fail)
     with pytest.warns(CurvewiseWarning, match="could not be compiled"):
-        eager = measure_response(network, digits, compile=True, **options)
+        eager = measure_response(network, digits, device=Execution(compile=True), **options)
     assert np.array_equal(eager.hits, wanted.hits)  # type: ignore[arg-type]
     assert not eager.settings["compiled"]
 
@@ -490,11 +494,11 @@ def test_a_dropped_token_becomes_the_mask_or_the_padding():
         return x[:, 0] % 2
 
     x = torch.randint(1, 50, (64, 6), generator=torch.Generator().manual_seed(0))
-    with pytest.raises(InputError, match="padding= or mask="):
+    with pytest.raises(InputError, match="padding=… or mask=…"):
         measure_response(listener, (x, x[:, 0] % 2), "token-dropout")
     for option in ({"padding": 0}, {"mask": 77}):
         seen.clear()
-        measure_response(listener, (x, x[:, 0] % 2), "token-dropout", magnitudes=3, **option)
+        measure_response(listener, (x, x[:, 0] % 2), find_perturbation("token-dropout", **option), magnitudes=3)
         assert set(option.values()) < set(np.concatenate(seen).ravel().tolist())
 
 
@@ -502,7 +506,7 @@ def test_two_directions_have_the_unperturbed_example_in_their_middle():
     x = torch.rand(40, 1, 6, 6, generator=torch.Generator().manual_seed(0))
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 2))
     with pytest.warns(CurvewiseWarning):
-        curve = measure_response(model, (x, torch.arange(40) % 2), "shift-x", mean=0.0, std=1.0)
+        curve = measure_response(model, (x, torch.arange(40) % 2), "shift-x", reading={"mean": 0.0, "std": 1.0})
     assert len(curve.magnitude) == 11
     assert curve.magnitude[5] == 0
 
@@ -511,7 +515,7 @@ def test_two_directions_have_the_unperturbed_example_in_their_middle():
     ("change", "said"),
     [
         (lambda x: 255 * x, "divide them by 255"),
-        (lambda x: x - 0.5, "pass the mean= and std="),
+        (lambda x: x - 0.5, "pass the mean=… and std=…"),
         (lambda x: x[:, 0], "add the channel"),
     ],
 )
@@ -525,7 +529,7 @@ def test_images_in_another_form_are_told_what_to_do(change, said):
 @pytest.mark.parametrize("perturbation", ["mixup-intra", "mixup-inter"])
 def test_the_seed_decides_the_partners_of_the_same_sample(perturbation):
     sample = draw_sample((torch.rand(40, 3), torch.arange(40) % 4), rng=0)
-    drawn = [make_ready(sample, perturbation, Options(), s).task.partners for s in (1, 1, 2)]
+    drawn = [Trial.prepare(sample, perturbation, s).partners for s in (1, 1, 2)]
     assert np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])
 

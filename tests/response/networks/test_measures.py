@@ -18,6 +18,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.task import Examples
 from curvewise.response.networks.measures import MEASURES, ModelMeasures, list_measures, measure_model
 from curvewise.response.networks.subject import Measure
+from curvewise.response.networks.trial import Execution
 
 WEIGHTS_ONLY = ["l2-norm", "frobenius-sum", "spectral-product", "parameters"]
 
@@ -70,7 +71,7 @@ def test_the_network_is_left_exactly_as_it_was(normed: Any, images: Any, calls: 
     cudnn = torch.backends.cudnn
     flags = cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32
     initial, twin = copy.deepcopy(normed), copy.deepcopy(model)
-    quietly(model, x, labels=y, initial=Picky(initial, 0), twin=twin, examples=30)
+    quietly(model, (x, y), initial=Picky(initial, 0), twin=twin, examples=30)
     assert torch.equal(random, torch.get_rng_state())
     assert flags == (cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32)
     assert [m.training for m in model.modules()] == [m.training for m in before.modules()]
@@ -100,22 +101,22 @@ def test_every_measure_of_a_sound_network_is_a_number(fitted: Any) -> None:
 
 def test_what_is_not_given_is_left_out(fitted: Any) -> None:
     model, x, y = fitted
-    found = measure_model(model, x, labels=y).values
+    found = measure_model(model, (x, y)).values
     assert not {"distance", "disagreement", "augmentation-penalty"} & set(found)
     for name, need in (("distance", "initial="), ("disagreement", "twin="), ("augmentation-penalty", "images")):
         with pytest.raises(InputError, match=f"{name}.*needs.*{need}"):
-            measure_model(model, x, name, labels=y)
+            measure_model(model, (x, y), name)
 
 
 def test_rng_decides_everything_and_the_batch_nothing(normed: Any, images: Any) -> None:
     x, y = images
     names = ["loss", "margin-10", "jacobian", "sharpness-average", "sharpness-worst", "dbi"]
-    first, again, other = (measure_model(normed, x, names, labels=y, examples=25, rng=r).values for r in (1, 1, 2))
+    first, again, other = (measure_model(normed, (x, y), names, examples=25, rng=r).values for r in (1, 1, 2))
     assert first == again
     assert all(first[name] != other[name] for name in names)
-    small = measure_model(normed, x, names, labels=y, examples=25, rng=1, batch=4).values
+    small = measure_model(normed, (x, y), names, examples=25, rng=1, device=Execution(batch=4)).values
     assert small == pytest.approx(first, rel=1e-4)
-    alone = measure_model(normed, x, "sharpness-average", labels=y, examples=25, rng=1).values
+    alone = measure_model(normed, (x, y), "sharpness-average", examples=25, rng=1).values
     assert alone["sharpness-average"] == first["sharpness-average"]
 
 
@@ -125,10 +126,10 @@ def test_bytes_are_normalised(normed: Any) -> None:
     mean, std = [0.4, 0.5, 0.6], [0.2, 0.3, 0.25]
     floats = (x / 255 - np.reshape(mean, (3, 1, 1))) / np.reshape(std, (3, 1, 1))
     names = ["loss", "margin-10-input", "jacobian", "dbi", "sharpness-average"]
-    wanted = measure_model(normed, floats.astype(np.float32), names, labels=y).values
+    wanted = measure_model(normed, (floats.astype(np.float32), y), names).values
     examples = Examples(x, y, 4, mean=tuple(mean), std=tuple(std))
     for found in (
-        measure_model(normed, x, names, labels=y, mean=mean, std=std),
+        measure_model(normed, (x, y), names, reading={"mean": mean, "std": std}),
         measure_model(normed, examples, names),
     ):
         assert found.values == pytest.approx(wanted, rel=1e-4)
@@ -148,7 +149,7 @@ def test_bytes_are_normalised(normed: Any) -> None:
 )
 def test_what_a_network_lacks_is_nan_with_the_reason(model: nn.Module, fine: list[str], reason: str) -> None:
     x, y = torch.randn(20, 4), torch.arange(20) % 2
-    found = quietly(model, x, [*WEIGHTS_ONLY, "loss", "dbi"], labels=y)
+    found = quietly(model, (x, y), [*WEIGHTS_ONLY, "loss", "dbi"])
     assert any(re.search(reason, text) for text in found.warnings)
     lacking = {name for name, value in found.values.items() if math.isnan(value)}
     assert lacking == {*WEIGHTS_ONLY, "loss", "dbi"} - set(fine)
@@ -160,7 +161,7 @@ def test_one_reason_is_said_once(fitted: Any) -> None:
     model, x, y = fitted
     with torch.no_grad():
         model[2].weight[0, 0] = torch.nan
-    found = quietly(model, x, ["loss", "margin-10", "spectral-sum", "parameters"], labels=y)
+    found = quietly(model, (x, y), ["loss", "margin-10", "spectral-sum", "parameters"])
     assert len(found.warnings) == 2
     assert found.warnings[0].startswith("loss, margin-10: the model's outputs are not all finite")
     assert found.warnings[1].startswith("spectral-sum: the model's weights are not all finite")
@@ -170,7 +171,7 @@ def test_one_reason_is_said_once(fitted: Any) -> None:
 def test_labels_beyond_the_outputs(fitted: Any) -> None:
     model, x, y = fitted
     with pytest.warns(CurvewiseWarning, match="net: loss: labels holds class 3"):
-        found = measure_model(model, x, ["loss"], labels=y + 1, name="net")
+        found = measure_model(model, (x, y + 1), ["loss"], name="net")
     assert "but the model has 3 outputs" in found.warnings[0]
 
 
@@ -180,7 +181,7 @@ def test_weights_computed_in_the_forward_pass(fitted: Any) -> None:
         warnings.simplefilter("ignore", FutureWarning)
         layer = nn.utils.weight_norm(nn.Linear(4, 3))
     layer(x).sum().backward()  # leaves a weight that is no leaf, which does not deepcopy
-    found = measure_model(layer, x, ["loss", "sharpness-average"], labels=y).values
+    found = measure_model(layer, (x, y), ["loss", "sharpness-average"]).values
     with torch.no_grad():
         wanted = nn.functional.cross_entropy(layer(x), y)
     assert found["loss"] == pytest.approx(float(wanted), rel=1e-5)
@@ -189,12 +190,12 @@ def test_weights_computed_in_the_forward_pass(fitted: Any) -> None:
 def test_a_measure_of_ones_own(fitted: Any) -> None:
     model, x, y = fitted
     mine = Measure("largest", lambda s: max(p.abs().max() for p in s.model.parameters()), 1)
-    found = measure_model(model, x, [mine, "loss"], labels=y)
+    found = measure_model(model, (x, y), [mine, "loss"])
     wanted = max(float(p.detach().abs().max()) for p in model.parameters())
     assert found.values["largest"] == pytest.approx(wanted)
     assert list(found.values) == ["largest", "loss"]
     broken = Measure("broken", lambda s: 1 / 0, -1)
-    result = quietly(model, x, [broken, "loss"], labels=y)
+    result = quietly(model, (x, y), [broken, "loss"])
     assert "broken: failed with ZeroDivisionError" in result.warnings[0]
     assert math.isfinite(result.values["loss"])
 
@@ -203,16 +204,16 @@ def test_initial_as_a_module_or_its_state(fitted: Any) -> None:
     model, x, y = fitted
     other = copy.deepcopy(model)
     nn.init.ones_(other[2].weight)
-    one, two = (measure_model(model, x, "distance", labels=y, initial=i).values for i in (other, other.state_dict()))
+    one, two = (measure_model(model, (x, y), "distance", initial=i).values for i in (other, other.state_dict()))
     assert one == two
     state = other.state_dict()
     del state["4.bias"]
     with pytest.raises(InputError, match=r"initial has nothing for '4.bias'"):
-        measure_model(model, x, "distance", labels=y, initial=state)
+        measure_model(model, (x, y), "distance", initial=state)
     with pytest.raises(InputError, match=r"initial has shape \(2, 4\) for '0.weight'"):
-        measure_model(model, x, "distance", labels=y, initial={"0.weight": torch.ones(2, 4)})
+        measure_model(model, (x, y), "distance", initial={"0.weight": torch.ones(2, 4)})
     with pytest.raises(InputError, match="initial is a int"):
-        measure_model(model, x, "distance", labels=y, initial=3)
+        measure_model(model, (x, y), "distance", initial=3)
 
 
 @pytest.mark.parametrize(
@@ -220,29 +221,28 @@ def test_initial_as_a_module_or_its_state(fitted: Any) -> None:
     [
         ({"measures": "margin-1O"}, "'margin-1O' is not known.*Did you mean 'margin-10'"),
         ({"measures": []}, "measures is empty"),
-        ({"batch": 0}, "batch=0"),
         ({"layer": 0}, "layer=0"),
         ({"layer": "7"}, "layer='7': the model has no submodule"),
         ({"twin": "other"}, "twin is a str"),
         ({"examples": 0}, "examples=0"),
     ],
-    ids=["name", "none", "batch", "number", "layer", "twin", "examples"],
+    ids=["name", "none", "number", "layer", "twin", "examples"],
 )
 def test_arguments_are_checked(fitted: Any, options: dict[str, Any], message: str) -> None:
     model, x, y = fitted
     with pytest.raises(InputError, match=message):
-        measure_model(model, x, labels=y, **options)
+        measure_model(model, (x, y), **options)
 
 
 def test_a_function_is_no_network(fitted: Any) -> None:
     with pytest.raises(InputError, match="model is a function"):
-        measure_model(lambda x: x, fitted[1], labels=fitted[2])
+        measure_model(lambda x: x, fitted[1:])
 
 
 def test_results_can_be_read(fitted: Any) -> None:
     model, x, y = fitted
     done: list[float] = []
-    found = quietly(model, x, ["loss", "flatness", "l2-norm"], labels=y, progress=done.append)
+    found = quietly(model, (x, y), ["loss", "flatness", "l2-norm"], progress=done.append)
     assert done == pytest.approx([1 / 3, 2 / 3, 1])
     assert found.frame().columns.tolist() == ["measure", "value", "orientation", "seconds"]
     assert "| flatness " in found.table()
@@ -265,7 +265,7 @@ def test_a_measure_declares_what_it_means() -> None:
     with pytest.raises(InputError, match="orientation=2"):
         Measure("wrong", lambda s: 0.0, 2)
     with pytest.raises(InputError, match="needs="):
-        Measure("wrong", lambda s: 0.0, 1, ("time",))
+        Measure("wrong", lambda s: 0.0, 1, ("time"))
 
 
 def test_tokens() -> None:
@@ -274,8 +274,8 @@ def test_tokens() -> None:
     model = nn.Sequential(nn.Embedding(9, 5), nn.Flatten(), nn.Linear(20, 6), nn.ReLU(), nn.Linear(6, 3))
     x, y = torch.randint(0, 9, (60, 4)), torch.arange(60) % 3
     names = ["loss", "margin-10-layer1", "sharpness-adaptive-worst", "spectral-sum", "dbi"]
-    found = measure_model(model, x, names, labels=y).values
+    found = measure_model(model, (x, y), names).values
     assert all(math.isfinite(value) for value in found.values())
     for name in ("jacobian", "path-norm", "mixup"):
         with pytest.raises(InputError, match="not tokens"):
-            measure_model(model, x, name, labels=y)
+            measure_model(model, (x, y), name)

@@ -11,22 +11,24 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from curvewise.response.networks.measures import MEASURES
 from curvewise.response.networks.norms import (
     distance,
     distance_spectral,
-    frobenius_product,
-    frobenius_sum,
     kernel_norm,
     l2_norm,
     layers_of,
     operator_norm,
-    operator_product,
-    operator_sum,
-    parameter_count,
-    spectral_product,
-    spectral_sum,
-    stable_rank_sum,
 )
+
+frobenius_product = MEASURES["frobenius-product"].function
+frobenius_sum = MEASURES["frobenius-sum"].function
+operator_product = MEASURES["operator-product"].function
+operator_sum = MEASURES["operator-sum"].function
+parameter_count = MEASURES["parameters"].function
+spectral_product = MEASURES["spectral-product"].function
+spectral_sum = MEASURES["spectral-sum"].function
+stable_rank_sum = MEASURES["stable-rank-sum"].function
 
 
 def matrices(model: nn.Sequential) -> list[np.ndarray]:

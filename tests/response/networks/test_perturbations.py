@@ -27,7 +27,7 @@ PICTURES = [name for name, p in PERTURBATIONS.items() if p.of == "images"] + ["i
 
 
 def applied(name: str, magnitude: float, **options: object) -> np.ndarray:
-    return PERTURBATIONS[name].apply(torch.tensor(IMAGES), magnitude, **options).numpy()
+    return find_perturbation(name, **options).apply(torch.tensor(IMAGES), magnitude).numpy()
 
 
 def luma(x: np.ndarray) -> np.ndarray:
@@ -129,7 +129,7 @@ def test_noise_is_normal_and_flips_with_the_sign() -> None:
 
 def test_cutout_covers_its_share_anywhere_inside() -> None:
     x = torch.ones(2000, 1, 8, 12)
-    out = PERTURBATIONS["cutout"].apply(x, 0.5, fill=0.25).numpy()[:, 0]
+    out = find_perturbation("cutout", fill=0.25).apply(x, 0.5).numpy()[:, 0]
     gone = out == 0.25
     assert (gone.sum(axis=(1, 2)) == 4 * 6).all()
     rows, columns = gone.any(axis=2), gone.any(axis=1)
@@ -196,20 +196,19 @@ def test_wrong_images_are_refused() -> None:
     with pytest.raises(InputError, match=r"positions has shape \(3,\)"):
         p.apply(torch.zeros(2, 1, 4, 4), 0.1, positions=torch.arange(3))
     with pytest.raises(InputError, match="interpolation"):
-        p.apply(torch.zeros(2, 1, 4, 4), 0.1, interpolation="cubic")
+        find_perturbation(p, interpolation="cubic")
     with pytest.raises(InputError, match="fill"):
-        p.apply(torch.zeros(2, 1, 4, 4), 0.1, fill=2.0)
+        find_perturbation(p, fill=2.0)
     with pytest.raises(InputError, match="leave partner out"):
         p.apply(torch.zeros(2, 1, 4, 4), 0.1, partner=torch.zeros(2, 1, 4, 4))
 
 
 def test_arrays_take_a_magnitude_for_each_example_fill_and_interpolation() -> None:
     degrees = [0.0, 30.0, -90.0, 5.0, 180.0]
-    found = perturb(BYTES, "rotation", degrees, fill=1.0, interpolation="nearest")
+    rotation = find_perturbation("rotation", fill=1.0, interpolation="nearest")
+    found = perturb(BYTES, rotation, degrees)
     for i, angle in enumerate(degrees):
-        alone = PERTURBATIONS["rotation"].apply(
-            torch.from_numpy(BYTES[i : i + 1]), angle, fill=1.0, interpolation="nearest"
-        )
+        alone = rotation.apply(torch.from_numpy(BYTES[i : i + 1]), angle)
         assert np.array_equal(found[i], alone[0].numpy())
     assert not np.array_equal(found, perturb(BYTES, "rotation", degrees))
 
@@ -323,5 +322,5 @@ def test_pixels_move_as_in_kornia(interpolation: str, shape: tuple[int, ...]) ->
     }
     for name, theirs in wanted.items():
         magnitude = 180 * drawn if name == "rotation" else drawn
-        ours = PERTURBATIONS[name].apply(x, magnitude, fill=0.3, interpolation=interpolation)
+        ours = find_perturbation(name, fill=0.3, interpolation=interpolation).apply(x, magnitude)
         torch.testing.assert_close(ours, theirs + 0.3, atol=2e-5, rtol=0)

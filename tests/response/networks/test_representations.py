@@ -10,7 +10,10 @@ from sklearn.metrics import davies_bouldin_score
 from torch import nn
 
 from curvewise.errors import InputError
-from curvewise.response.networks.margins import davies_bouldin, davies_bouldin_index, davies_bouldin_last, find_site
+from curvewise.response.networks.margins import davies_bouldin, davies_bouldin_index, find_site
+from curvewise.response.networks.measures import MEASURES
+
+davies_bouldin_last = MEASURES["dbi-last"].function
 
 
 @pytest.mark.parametrize("seed", range(5))

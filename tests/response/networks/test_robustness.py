@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from curvewise.response.networks import measurement as response
+from curvewise.response.networks import robustness
 from curvewise.response.networks.measures import measure_model
 from curvewise.response.networks.perturbations import PERTURBATIONS
 from curvewise.response.networks.robustness import AUGMENTATIONS, COLOURED, RESPONSES
@@ -43,7 +43,7 @@ def test_mixup_is_the_accuracy_over_pairs_of_a_class(noisy: Any, name: str, cut:
     model, x, y = noisy
     wanted = mixed_accuracy(model[:cut], model[cut:], x, y).mean()
     assert 0.5 < wanted < 0.98
-    found = [measure_model(model, x, name, labels=y, rng=r).values[name] for r in range(60)]
+    found = [measure_model(model, (x, y), name, rng=r).values[name] for r in range(60)]
     assert np.mean(found) == pytest.approx(wanted, abs=4 * np.std(found) / 60**0.5)
     assert np.std(found) < 0.05
 
@@ -52,7 +52,7 @@ def test_mixup_is_the_accuracy_over_pairs_of_a_class(noisy: Any, name: str, cut:
 def test_scores_are_those_of_the_curves_and_curves_are_shared(noisy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, x, y = noisy
     curves: dict[tuple[str, Any], Any] = {}
-    measure = response.measure_response
+    measure = robustness.measure_response
 
     def counted(*given: Any, **options: Any) -> Any:
         key = given[2], options["layer"]
@@ -60,8 +60,8 @@ def test_scores_are_those_of_the_curves_and_curves_are_shared(noisy: Any, monkey
         curves[key] = measure(*given, **options)
         return curves[key]
 
-    monkeypatch.setattr(response, "measure_response", counted)
-    found = measure_model(model, x, [*CURVES, "dbi"], labels=y).values
+    monkeypatch.setattr(robustness, "measure_response", counted)
+    found = measure_model(model, (x, y), [*CURVES, "dbi"]).values
     assert set(curves) == set(itertools.product(("mixup-intra", "mixup-inter"), (None, 1)))
     for (perturbation, layer), curve in curves.items():
         suffix = perturbation.removeprefix("mixup-") + ("" if layer is None else "-layer1")
@@ -92,7 +92,7 @@ def test_penalty_is_the_mean_accuracy_lost(channels: int) -> None:
         nn.functional.cross_entropy(model((pixels - 0.3) / 0.25), labels).backward()
         optimiser.step()
     scale = {"mean": [0.3] * channels, "std": [0.25] * channels}
-    found = measure_model(model, x, ["augmentation-penalty", "accuracy"], labels=y, **scale).values
+    found = measure_model(model, (x, y), ["augmentation-penalty", "accuracy"], reading=scale).values
 
     def accuracy(images: Tensor) -> float:
         return float((model((images - 0.3) / 0.25).argmax(1) == labels).double().mean())

@@ -11,16 +11,14 @@ from scipy.optimize import brentq, minimize
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from curvewise.response.networks.sharpness import (
-    NOISE,
-    RADIUS,
-    sharpness_adaptive_average,
-    sharpness_adaptive_worst,
-    sharpness_average,
-    sharpness_worst,
-    worst_rise,
-)
+from curvewise.response.networks.measures import MEASURES
+from curvewise.response.networks.sharpness import NOISE, RADIUS, worst_rise
 from curvewise.response.networks.subject import weights_of
+
+sharpness_adaptive_average = MEASURES["sharpness-adaptive-average"].function
+sharpness_adaptive_worst = MEASURES["sharpness-adaptive-worst"].function
+sharpness_average = MEASURES["sharpness-average"].function
+sharpness_worst = MEASURES["sharpness-worst"].function
 
 
 def quadratic(slope: np.ndarray, matrix: np.ndarray) -> Any:

@@ -12,11 +12,9 @@ from torch import Tensor, nn
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.networks import ARCHITECTURES
 from curvewise.response.curve import ResponseCurve
-from curvewise.response.networks import answers as _answering
-from curvewise.response.networks import answers as _sources
-from curvewise.response.networks import sites as _cutting
+from curvewise.response.networks import answers, sites
 from curvewise.response.networks.measurement import measure_response
-from curvewise.response.networks.trial import draw_partners
+from curvewise.response.networks.trial import Execution, draw_partners
 
 pytestmark = pytest.mark.filterwarnings("ignore:The model is right on")
 
@@ -95,7 +93,7 @@ LAYERS = ["stem", "stem.0", "stem.1", "inner", "norm", "head"]
 @pytest.mark.parametrize("layer", LAYERS)
 def test_mixing_at_a_layer(layer: str, pairs: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "hook":
-        monkeypatch.setattr(_cutting, "_traced", lambda model, site: None)
+        monkeypatch.setattr(sites, "_traced", lambda model, site: None)
     model = block()
     curve = measure_response(model, (X, Y), f"mixup-{pairs}", layer=layer, magnitudes=4)
     assert curve.settings["path"] == way
@@ -113,7 +111,7 @@ def test_mixing_at_a_layer(layer: str, pairs: str, way: str, monkeypatch: pytest
 )
 def test_activations_by_number(number: int, name: str, call: int, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "hook":
-        monkeypatch.setattr(_cutting, "_traced", lambda model, site: None)
+        monkeypatch.setattr(sites, "_traced", lambda model, site: None)
     model = block()
     curve = measure_response(model, (X, Y), layer=number, magnitudes=4)
     assert curve.layer == name
@@ -158,21 +156,21 @@ PROBES = 5 * 16  # looks at a batch, twice, and at two examples; a check of the 
 @pytest.mark.parametrize("name", ["mixup-intra", "mixup-inter", "intensity"])
 def test_what_comes_before_the_layer_runs_once_per_example(name: str, magnitudes: int) -> None:
     SEEN.clear()
-    measure_response(counting(), (X, Y), name, layer=1, magnitudes=magnitudes, batch=15)
+    measure_response(counting(), (X, Y), name, layer=1, magnitudes=magnitudes, device=Execution(batch=15))
     assert N <= sum(SEEN) <= N + 15 + PROBES
     SEEN.clear()
-    measure_response(counting(), (X, Y), name, magnitudes=magnitudes, batch=15)
+    measure_response(counting(), (X, Y), name, magnitudes=magnitudes, device=Execution(batch=15))
     assert sum(SEEN) >= N * magnitudes
 
 
 def test_what_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {"layer": 1, "magnitudes": 4, "batch": 15}
+    options: dict[str, Any] = {"layer": 1, "magnitudes": 4, "device": Execution(batch=15)}
     wanted = {
         name: measure_response(counting(), (X, Y), name, **options)
         for name in ("mixup-intra", "mixup-inter", "intensity")
     }
     each = 4 * 100 * 4  # bytes of an example after the first layer
-    monkeypatch.setattr(_sources, "BUDGET", 35 * each)  # one class of 30, not two
+    monkeypatch.setattr(answers, "BUDGET", 35 * each)  # one class of 30, not two
     for name, curve in wanted.items():
         SEEN.clear()
         found = measure_response(counting(), (X, Y), name, **options)
@@ -185,18 +183,18 @@ def test_what_does_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_groups_keep_partners_together() -> None:
     labels = np.array([0, 1, 2, 0, 1, 2, 0, 0])
-    found = _sources.groups(labels, "intra", 1, 4)
+    found = answers.groups(labels, "intra", 1, 4)
     assert [sorted(labels[g].tolist()) for g in found] == [[0, 0, 0, 0], [1, 1, 2, 2]]
     assert sorted(np.concatenate(found).tolist()) == list(range(8))
-    assert len(_sources.groups(labels, "inter", 1, 4)) == 1
-    assert [len(g) for g in _sources.groups(labels, None, 3, 5)] == [3, 3, 2]
+    assert len(answers.groups(labels, "inter", 1, 4)) == 1
+    assert [len(g) for g in answers.groups(labels, None, 3, 5)] == [3, 3, 2]
 
 
 @pytest.mark.parametrize("name", ["feature-noise", "intensity"])
 def test_other_perturbations_at_a_layer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {"layer": "stem", "magnitudes": [0, 0.5, 2], "batch": 20}
+    options: dict[str, Any] = {"layer": "stem", "magnitudes": [0, 0.5, 2], "device": Execution(batch=20)}
     cut = measure_response(block(), (X, Y), name, **options)
-    monkeypatch.setattr(_cutting, "_traced", lambda model, site: None)
+    monkeypatch.setattr(sites, "_traced", lambda model, site: None)
     hooked = measure_response(block(), (X, Y), name, **options)
     assert np.array_equal(cut.hits, hooked.hits)  # type: ignore[arg-type]
     assert len(np.unique(cut.correct)) > 1
@@ -331,7 +329,7 @@ def test_codes() -> None:
     nan, inf = torch.nan, torch.inf
     rows = [[1.0, 2.0], [1.0, 2.0], [nan, 1.0], [0.0, inf], [-inf, 0.0], [-inf, 0.0], [-inf, -inf]]
     labels = torch.tensor([1, 0, 1, 1, 1, 0, 0])
-    assert _answering.coded(torch.tensor(rows), labels).tolist() == [1, 0, 2, 2, 1, 0, 2]
+    assert answers.coded(torch.tensor(rows), labels).tolist() == [1, 0, 2, 2, 1, 0, 2]
 
 
 class Aside(nn.Module):
@@ -363,8 +361,8 @@ def test_mixing_does_not_change_what_else_is_needed(
     model = Aside(ASIDE[layer])
     with torch.no_grad():
         labels = model.eval()(X).argmax(dim=1)
-    monkeypatch.setattr(_answering, "budget", lambda device: room)
-    options: dict[str, Any] = {"layer": "layer", "magnitudes": [0.0, 0.4, 0.49], "batch": 7}
+    monkeypatch.setattr(answers, "budget", lambda device: room)
+    options: dict[str, Any] = {"layer": "layer", "magnitudes": [0.0, 0.4, 0.49], "device": Execution(batch=7)}
     curve = measure_response(model, (X, labels), f"mixup-{pairs}", **options)
     assert curve.settings["path"] == "cut"
     assert curve.correct[2] < N
@@ -377,9 +375,9 @@ def test_unperturbed_accuracy_at_a_layer_is_the_network_s_own(room: int, monkeyp
     model = Aside(nn.Dropout(0.5), in_place=True)
     with torch.no_grad():
         labels = model.eval()(X).argmax(dim=1)
-    monkeypatch.setattr(_answering, "budget", lambda device: room)
+    monkeypatch.setattr(answers, "budget", lambda device: room)
     with pytest.warns(CurvewiseWarning, match="layer 'layer' is replaced by a copy"):
-        curve = measure_response(model, (X, labels), layer="layer", magnitudes=[0, 0.3], batch=7)
+        curve = measure_response(model, (X, labels), layer="layer", magnitudes=[0, 0.3], device=Execution(batch=7))
     assert curve.settings["path"] == "hook"
     assert curve.clean_accuracy == curve.accuracy[0] == 1
     mixed = by_hand(model, model.layer, 0, curve.partners, curve.magnitude, labels)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.response.networks.perturbations import PERTURBATIONS, perturb
+from curvewise.response.networks.perturbations import PERTURBATIONS, find_perturbation, perturb
 
 PAD, BEGIN, END, MASK = 0, 1, 2, 3
 RNG = np.random.default_rng(12)
@@ -28,7 +28,7 @@ WORDS = X >= 10
 
 
 def test_dropout_puts_padding_for_a_share_of_the_words_of_each_text() -> None:
-    found = perturb(X, "token-dropout", 0.3, padding=PAD, special=(BEGIN, END))
+    found = perturb(X, find_perturbation("token-dropout", padding=PAD, special=(BEGIN, END)), 0.3)
     gone = found != X
     assert (found[gone] == PAD).all()
     assert not gone[~WORDS].any()
@@ -38,7 +38,7 @@ def test_dropout_puts_padding_for_a_share_of_the_words_of_each_text() -> None:
     assert abs(off.mean()) < 4 * off.std() / np.sqrt(len(off))
     places = gone[WORDS.sum(axis=1) == 20][:, 1:21].sum(axis=0)
     assert stats.chisquare(places).pvalue > 0.001
-    everything = perturb(X, "token-dropout", 1.0, padding=PAD, special=(BEGIN, END))
+    everything = perturb(X, find_perturbation("token-dropout", padding=PAD, special=(BEGIN, END)), 1.0)
     assert np.array_equal(everything, np.where(WORDS, PAD, X))
 
 
@@ -53,14 +53,14 @@ def test_marks_of_beginning_and_end_are_found_where_there_are_enough_texts() -> 
 
 def test_dropped_tokens_may_become_a_mask() -> None:
     x = torch.from_numpy(X)
-    p = PERTURBATIONS["token-dropout"].fitted(x, padding=PAD, mask=MASK)
+    p = find_perturbation("token-dropout", padding=PAD, mask=MASK).fitted(x)
     assert torch.equal(p.apply(x, 1.0), torch.where(torch.from_numpy(WORDS), MASK, x))
     with pytest.raises(InputError, match="what a dropped token becomes"):
         PERTURBATIONS["token-dropout"].apply(x, 0.5)
 
 
 def test_replacement_draws_other_words_of_the_sample() -> None:
-    found = perturb(X, "token-replacement", 0.4, 5, padding=PAD)
+    found = perturb(X, find_perturbation("token-replacement", padding=PAD), 0.4, 5)
     new = found != X
     assert not new[~WORDS].any()
     assert (np.abs(new.sum(axis=1) - 0.4 * WORDS.sum(axis=1)) < 1).all()
@@ -70,7 +70,7 @@ def test_replacement_draws_other_words_of_the_sample() -> None:
     steps = np.bincount((found[new] - X[new]) % 20, minlength=20)  # whatever it stands for
     assert steps[0] == 0
     assert stats.chisquare(steps[1:]).pvalue > 0.001
-    whole = perturb(X, "token-replacement", 1.0, 5, padding=PAD)
+    whole = perturb(X, find_perturbation("token-replacement", padding=PAD), 1.0, 5)
     assert ((whole != X) == WORDS).all()
     assert np.array_equal(whole[new], found[new])  # more of it changes further places
 
@@ -92,6 +92,6 @@ def test_each_text_has_its_magnitude_whoever_is_beside_it(name: str, kind: str) 
 
 def test_what_are_no_tokens_is_refused() -> None:
     with pytest.raises(InputError, match=r"float64 of shape \(600, 22\).*is for tokens"):
-        perturb(X.astype(float), "token-dropout", 0.2, padding=PAD)
+        perturb(X.astype(float), find_perturbation("token-dropout", padding=PAD), 0.2)
     with pytest.raises(InputError, match="the sample has 1 that is neither"):
         perturb(np.full((3, 4), 7), "token-replacement", 0.2)

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from curvewise.errors import InputError
 from curvewise.nn import Examples
+from curvewise.response.networks.perturbations import find_perturbation
 from curvewise.response.plot.sheet import plot_perturbed
 
 torch = pytest.importorskip("torch")
@@ -48,7 +49,7 @@ def test_images_are_turned_moved_and_darkened(digits):
         wanted = np.rot90(plain, turns, axes=(1, 2))
         np.testing.assert_allclose(seen[:, column, ..., 0], wanted, atol=1e-5)
         np.testing.assert_allclose(seen[:, column, ..., 2], wanted, atol=1e-5)
-    seen = cells(plot_perturbed(x[:4], "shift-x", [0, 0.25], fill=0.5), 8, 8)
+    seen = cells(plot_perturbed(x[:4], find_perturbation("shift-x", fill=0.5), [0, 0.25]), 8, 8)
     np.testing.assert_allclose(seen[:, 1, :, 2:, 0], plain[:, :, :-2], atol=1e-5)
     np.testing.assert_allclose(seen[:, 1, :, :2], 0.5)
     seen = cells(plot_perturbed(x[:4], "brightness", [-0.5]), 8, 8)
@@ -72,7 +73,7 @@ def test_zero_is_always_shown_and_magnitudes_rise(digits):
     ],
 )
 def test_the_usual_magnitudes_are_round(digits, name, wanted):
-    ax = plot_perturbed(digits[0][:60], name, labels=digits[1][:60])
+    ax = plot_perturbed((digits[0][:60], digits[1][:60]), name)
     assert ticks(ax) == wanted.split()
 
 
@@ -80,7 +81,7 @@ def test_the_usual_magnitudes_are_round(digits, name, wanted):
 def test_mixtures_stand_between_an_image_and_its_partner(digits, kind):
     x, y = digits
     names = [f"digit {i}" for i in range(10)]
-    ax = plot_perturbed(x, f"mixup-{kind}", [0.0, 0.2, 0.4], labels=y, classes=names, rng=3)
+    ax = plot_perturbed((x, y), f"mixup-{kind}", [0.0, 0.2, 0.4], classes=names, rng=3)
     seen = cells(ax, 8, 8, partner=True)
     first, other = seen[:, 0], seen[:, -1]
     for column, share in enumerate((0.0, 0.2, 0.4)):
@@ -103,7 +104,7 @@ def test_images_come_from_whatever_holds_them(digits):
     tensors = torch.utils.data.TensorDataset(torch.tensor((x[:6] / 255 - 0.3) / 0.4), torch.tensor(y[:6]))
     want = cells(plot_perturbed(given, "cutout", [0.4], examples=6), 8, 8)
     np.testing.assert_allclose(want[:, 0, ..., 0], x[:6, 0] / 255, atol=1e-6)
-    options = {"mean": mean, "std": std, "examples": 6}
+    options = {"reading": {"mean": mean, "std": std}, "examples": 6}
     for data in (tensors, torch.utils.data.DataLoader(tensors, batch_size=4, shuffle=True)):
         seen = cells(plot_perturbed(data, "cutout", [0.4], **options), 8, 8)
         np.testing.assert_allclose(seen, want, atol=1e-5)
@@ -136,7 +137,7 @@ def test_colours_last_or_first(coloured):
 def test_the_seed_decides(digits):
     x, y = digits
     one, same, other = (
-        cells(plot_perturbed(x, "noise", [0.3], labels=y, rng=r), 8, 8) for r in (1, np.random.default_rng(1), 2)
+        cells(plot_perturbed((x, y), "noise", [0.3], rng=r), 8, 8) for r in (1, np.random.default_rng(1), 2)
     )
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
@@ -148,8 +149,8 @@ def test_nothing_overlaps_and_hostile_names_are_drawn(digits):
     for size in ((6.4, 4.8), (3.3, 2.6)):
         figure = Figure(figsize=size, layout="constrained")
         ax = figure.add_subplot()
-        given = {"labels": y, "classes": names, "examples": 10}
-        assert plot_perturbed(x, "mixup-inter", ax=ax, **given) is ax
+        given = {"classes": names, "examples": 10}
+        assert plot_perturbed((x, y), "mixup-inter", ax=ax, **given) is ax
         figure.draw_without_rendering()
         for group in (ax.get_xticklabels(), ax.get_yticklabels()):
             boxes = [t.get_window_extent() for t in group]
@@ -168,13 +169,13 @@ def test_images_that_cannot_be_shown_are_refused(digits, coloured):
     with pytest.raises(InputError, match="labels is missing: which images"):
         plot_perturbed(x, "mixup-intra")
     with pytest.raises(InputError, match="class 0 has no second example"):
-        plot_perturbed(x[:3], "mixup-intra", labels=y[:3])
+        plot_perturbed((x[:3], y[:3]), "mixup-intra")
     with pytest.raises(InputError, match="there is no class but 1 among"):
-        plot_perturbed(x[:2], "mixup-inter", labels=[1, 1])
+        plot_perturbed((x[:2], [1, 1]), "mixup-inter")
     with pytest.raises(InputError, match=r"give .examples, channels, height, width"):
         plot_perturbed(np.zeros((3, 4), dtype=np.uint8), "blur")
     with pytest.raises(InputError, match="classes has 2 names, labels goes up to 9"):
-        plot_perturbed(x, "blur", labels=y, classes=["a", "b"], examples=10)
+        plot_perturbed((x, y), "blur", classes=["a", "b"], examples=10)
     with pytest.raises(InputError, match="different sizes"):
         plot_perturbed([x[0], coloured[0]], "blur")
     with pytest.raises(InputError, match="examples=0"):

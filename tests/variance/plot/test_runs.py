@@ -12,7 +12,7 @@ from curvewise.drawing.marks import digits
 from curvewise.drawing.picture import draw
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Interval
-from curvewise.variance.accuracy import drawn_together, measure_accuracy_distribution, poisson_binomial_pmf
+from curvewise.variance.accuracy import measure_accuracy_distribution, poisson_binomial_pmf, shrunk_rates
 from curvewise.variance.calibration import measure_bipartitions, measure_calibration
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.luck import measure_seed_luck
@@ -63,7 +63,7 @@ def test_runs_stand_beside_exact_independent_errors(errors):
     width = bars[0].get_width()
     assert width * 4 == pytest.approx(round(width * 4)), "whole numbers of errors: 0.25% each"
     (line,) = of(ax.lines, "curvewise-predicted")
-    pmf = poisson_binomial_pmf(drawn_together(v.example_errors, v.runs))
+    pmf = poisson_binomial_pmf(shrunk_rates(v.example_errors, v.runs))
     wrong = np.rint(np.asarray(line.get_xdata()) * 4).astype(int)
     np.testing.assert_allclose(line.get_ydata(), pmf[wrong] * v.runs * width * 4)
     assert ax.get_xlabel() == "test error of a run (%)"
@@ -177,12 +177,12 @@ def test_reliability_is_drawn_bin_by_bin(votes):
 def test_predicted_deviations_stand_beside_the_measured_one(votes):
     c = quietly(measure_calibration, *votes)
     ax = draw(c, what="std")
-    points = [p.get_xdata()[0] for p in of(ax.lines, "curvewise-points")]
+    points = np.concatenate([p.get_xdata() for p in of(ax.lines, "curvewise-points")])
     wanted = [c.measured.estimate, c.independent_std, *(i.estimate for i in c.total.values())]
     np.testing.assert_allclose(points, 100 * np.array(wanted))
     classes = draw(c, what="classes")
     assert [t.get_text() for t in classes.get_yticklabels()] == ["0", "1", "2", "3"]
-    assert len(of(classes.lines, "curvewise-points")) == 4
+    assert sum(len(p.get_xdata()) for p in of(classes.lines, "curvewise-points")) == 4
 
 
 def test_bipartitions_are_predicted_against_measured(votes):

@@ -1,4 +1,7 @@
-"""Features on disk, by a hash of all that determines them; checked when read, never pickled."""
+"""Features on disk: a cache by a hash of all that determines them, and matrices that grow beyond memory.
+
+Files of the cache are checked when they are read, and never pickled.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,18 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 from curvewise.nn.files.kinds import file_digest
 from curvewise.ranking.scores import CheckpointFeatures
+from curvewise.text import Message, arg
 
+# Changes whenever the same inputs would give other features than before.
 FORMAT = 3
-"""Changes whenever the same inputs would give other features than before."""
+LIMIT = 2**30  # bytes of features that are kept in memory
 _ARRAYS = ("features", "probabilities", "examples")
 _FIELDS = ("name", "layer", "parameters", "source_accuracy", "seconds", "gflops")
 _MAPPED = 2**24  # bytes from which on an array is mapped, not read
 
 
 class FeatureCache:
-    """A folder of features; it grows until someone deletes files in it.
+    """A folder of features; it grows until its files are deleted.
 
     Parameters
     ----------
@@ -42,13 +47,14 @@ class FeatureCache:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"cache={str(folder)!r}: this folder cannot be made ({error.strerror}): give "
-                "another one, or cache=None."
+                f"this folder cannot be made ({error.strerror}): give another one, or none.",
+                argument="cache",
+                value=str(folder),
             ) from error
 
     @staticmethod
     def key(**parts: Any) -> str:
-        """A hash of what determines features: plain values by name.
+        """Return a hash of what determines features: plain values by name.
 
         >>> FeatureCache.key(layer="fc") == FeatureCache.key(layer="fc", pool=None)
         False
@@ -57,37 +63,28 @@ class FeatureCache:
         return hashlib.sha256(text.encode()).hexdigest()[:40]
 
     def write(self, key: str, found: Sequence[CheckpointFeatures]) -> str | None:
-        """Keep features; readers see all of them or none. What went wrong, in words."""
+        """Keep features, so that readers see all of them or none; return a warning where that fails."""
         try:
-            self._write(key, found)
+            records = []
+            for one in found:
+                record: dict[str, Any] = {name: getattr(one, name) for name in _FIELDS}
+                record["notes"] = list(one.notes)
+                arrays = {name: getattr(one, name, None) for name in _ARRAYS}
+                record["arrays"] = {n: self._save(key, n, array) for n, array in arrays.items() if array is not None}
+                records.append(record)
+            # The record comes last and is renamed into place: without it the arrays are not found.
+            about = {"format": FORMAT, "key": key, "sha256": _hash_of(records), "features": records}
+            with self._aside() as aside:
+                aside.write_text(json.dumps(about, indent=1), encoding="utf-8")
+                os.replace(aside, self.folder / f"{key}.json")
         except OSError as error:
-            return (
-                f"cache={str(self.folder)!r}: features cannot be written there "
-                f"({error.strerror or error}): make room, or give another folder."
-            )
+            reason = error.strerror or error
+            text = f"{arg('cache', str(self.folder))}: features cannot be written there ({reason}): make room, or give "
+            return Message(text + "another folder.")
         return None
 
-    def _write(self, key: str, found: Sequence[CheckpointFeatures]) -> None:
-        records = []
-        for one in found:
-            record: dict[str, Any] = {name: getattr(one, name) for name in _FIELDS}
-            record["notes"] = list(one.notes)
-            record["arrays"] = {}
-            for name in _ARRAYS:
-                array = getattr(one, name, None)
-                if array is not None:
-                    record["arrays"][name] = self._save(key, name, array)
-            records.append(record)
-        about = {"format": FORMAT, "key": key, "sha256": _hash_of(records), "features": records}
-        with self._aside() as aside:
-            aside.write_text(json.dumps(about, indent=1), encoding="utf-8")
-            os.replace(aside, self.folder / f"{key}.json")
-
     def read(self, key: str) -> tuple[list[dict[str, Any]] | None, str | None]:
-        """Fields of what was kept, arrays in their place; what was wrong with it, in words.
-
-        Nothing and None where it was never kept.
-        """
+        """Return the fields of kept features with their arrays, and a note on damage; None and None if never kept."""
         file = self.folder / f"{key}.json"
         try:
             written = json.loads(file.read_text(encoding="utf-8"))
@@ -99,16 +96,17 @@ class FeatureCache:
         except FileNotFoundError as error:
             if error.filename == str(file):
                 return None, None
-            return None, _damaged(self.folder, "a file is missing")
+            why = "a file is missing"
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            return None, _damaged(self.folder, str(error))
+            why = str(error)
+        return None, f"files of the cache {self.folder} are damaged ({why}): the features were computed again"
 
     def _fields(self, key: str, record: dict[str, Any]) -> dict[str, Any]:
         arrays = {n: self._load(key, n, sha) for n, sha in record.pop("arrays").items()}
         return {**record, "notes": tuple(record["notes"]), **arrays}
 
     def _path(self, key: str, name: str, sha: str) -> Path:
-        """Named by its content, too: others may write under the same key at the same time."""
+        """Return the file of an array, named by its content, too: others may write the same key at the same time."""
         return self.folder / f"{key}.{sha[:16]}.{name}.npy"
 
     def _load(self, key: str, name: str, sha: str) -> NDArray[Any]:
@@ -129,7 +127,7 @@ class FeatureCache:
 
     @contextmanager
     def _aside(self) -> Iterator[Path]:
-        """A file to write and rename; gone if something fails before that."""
+        """Yield a file to write and rename; it is deleted if something fails before that."""
         aside = self.folder / f".{uuid.uuid4().hex}"
         try:
             yield aside
@@ -139,17 +137,8 @@ class FeatureCache:
 
 
 def _hash_of(records: list[Any]) -> str:
+    """Return a hash of records, to see damage to their file."""
     return hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
-
-
-def _damaged(folder: Path, why: str) -> str:
-    return f"what the cache {folder} had is damaged ({why}): the features were computed again"
-
-
-# Rows that arrive batch by batch, kept in memory up to a limit and in a file beyond it.
-
-LIMIT = 2**30
-"""Bytes of features that are kept in memory."""
 
 
 class Room:
@@ -159,22 +148,22 @@ class Room:
         self.left = limit
 
 
-class Rows:
-    """A matrix that grows; beyond a limit it lies in a temporary file, which nobody else sees.
+class GrowingMatrix:
+    """A matrix that grows; beyond a limit it lies in a temporary file without a name.
 
     Parameters
     ----------
     room : Room, optional
         Bytes that are left in memory, for this matrix and others.
     total : int, optional
-        How many rows there will be, where that is known: each is then kept in its place at once,
-        without a copy in the end.
+        Number of rows there will be, where that is known: each is then written to its place at
+        once, without a copy in the end.
     folder : Path, optional
-        Where the file is made; the system's folder for such files by default.
+        Folder of the file; the system's folder for such files by default.
 
     Examples
     --------
-    >>> rows = Rows()
+    >>> rows = GrowingMatrix()
     >>> for part in (np.ones((2, 3)), np.zeros((1, 3))):
     ...     rows.add(part)
     >>> rows.matrix().shape
@@ -193,18 +182,18 @@ class Rows:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the limit was passed."""
+        """True if the limit was passed."""
         return self._file is not None
 
     def add(self, part: NDArray[Any]) -> None:
-        """Some more rows, all as wide as the first ones."""
+        """Add rows, all as wide as the first ones."""
         part = np.ascontiguousarray(part, dtype=np.float32)
         if self._width < 0:
             self._begin(part)
         if part.shape[1] != self._width:
             raise InputError(
                 f"a batch has {part.shape[1]} features and the ones before {self._width}: its "
-                "inputs differ in size. Use pool='mean', or bring all inputs to one size."
+                f"inputs differ in size. Use {arg('pool', 'mean')}, or bring all inputs to one size."
             )
         first, self._count = self._count, self._count + len(part)
         if self._whole is not None:
@@ -217,7 +206,7 @@ class Rows:
             self._spill()
 
     def matrix(self) -> NDArray[np.float32]:
-        """Everything that was added, at its end: an array, or a memory map of the file."""
+        """Return all that was added: an array, or a memory map of the file."""
         shape = (self._count, max(self._width, 0))
         if self._whole is None and self.on_disk:
             self._file.flush()
@@ -229,7 +218,7 @@ class Rows:
         return self._whole[: self._count]
 
     def _begin(self, part: NDArray[np.float32]) -> None:
-        """Where the total is known, it is known at once where they go."""
+        """Make room for all rows, in memory or in a file, if their number is known."""
         self._width = part.shape[1]
         if self._total is None:
             return
@@ -241,7 +230,7 @@ class Rows:
             self._open()
 
     def _open(self) -> None:
-        # has no name, and is gone with whoever has it open or mapped
+        # It has no name, and is gone once it is neither open nor mapped.
         self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
 

@@ -1,4 +1,4 @@
-"""Checkpoints of any format, and what of them is looked at."""
+"""Checkpoints of any format, what a reader of each format gives, and how outputs become rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A trained network, and how its features are taken.
+    """A trained network, and the way its features are extracted.
 
     Parameters
     ----------
     name : str
-        What it is called in results.
+        Name in results.
     source : nn.Module, path, array_like, CheckpointFeatures or callable
         A network of torch, timm, torchvision or Hugging Face; a file: an exported program,
         TorchScript, ONNX, TensorFlow Lite, weights with a factory, or features (``.npy``,
@@ -38,31 +38,31 @@ class Checkpoint:
         features of the examples; or a function from a batch to features, or to (features,
         probabilities).
     layer : str, optional
-        A submodule, or a tensor of ONNX and TensorFlow Lite; ``"output"`` for what the network
-        gives. By default what its last linear layer is given.
+        A submodule, or a tensor of ONNX and TensorFlow Lite; ``"output"`` for the output of the
+        network. By default the input of its last linear layer.
     preprocessing : Preprocessing, dict, object or callable, optional
-        What is done to images of bytes: see :class:`Preprocessing`. Also weights of torchvision
+        Preprocessing of images of bytes: see :class:`Preprocessing`. Also weights of torchvision
         or their transforms, a configuration of timm, or an image processor of Hugging Face. By
-        default the checkpoint's own, where it brings one along.
+        default the checkpoint's own, if it has one.
     factory : str or callable, optional
-        What makes the network for a file of weights: ``"module:function"`` or a function, called
+        Function that makes the network for a file of weights: ``"module:function"`` or a function, called
         with shape, classes and options; or a name such as ``"resnet18"`` or ``"timm:NAME"``.
     options : dict, optional
         Further options of the factory.
     shape, classes : tuple of int, int, optional
-        What the factory is called with; by default the shape of an input after preprocessing,
+        Arguments of the factory; by default the shape of an input after preprocessing,
         and as many classes as the last matrix in the file has rows.
     pool : {"auto", "mean", "first", "flatten", "tokens"}
-        How outputs with several places (pixels, tokens) become rows: their mean (the default),
+        Way in which outputs with several places (pixels, tokens) become rows: their mean (the default),
         the first, all side by side, or a row for each place.
     tokenizer : object or path, optional
         Of Hugging Face, for texts; a folder of Hugging Face brings its own.
     length : int, optional
         Tokens beyond this number are cut off.
     source_accuracy : float, optional
-        Accuracy on what it was trained for, as a fraction.
+        Accuracy on the task that it was trained for, as a fraction.
     folder : path, optional
-        Where the module of a factory may lie; the current folder by default.
+        Folder of the module of a factory; the current folder by default.
 
     Examples
     --------
@@ -87,13 +87,15 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InputError(f"name={self.name!r}: give each checkpoint a name, as text.")
-        check_pool(self.pool)
+            raise InputError("give each checkpoint a name, as text.", argument="name", value=self.name)
+        if self.pool not in POOLS:
+            raise InputError(f"use one of {', '.join(POOLS)}.", argument="pool", value=self.pool)
         accuracy = self.source_accuracy
         if accuracy is not None and not 0 <= accuracy <= 1:
-            raise InputError(f"source_accuracy={accuracy!r} of {self.name!r}: give a fraction from 0 to 1.")
+            problem = f"give {self.name!r} a fraction from 0 to 1."
+            raise InputError(problem, argument="source_accuracy", value=accuracy)
         if self.layer is not None and not isinstance(self.layer, str):
-            raise InputError(f"layer={self.layer!r} of {self.name!r}: give a name, as text.")
+            raise InputError(f"give {self.name!r} a name, as text.", argument="layer", value=self.layer)
 
     def __repr__(self) -> str:
         what = str(self.path) if self.path is not None else type(self.source).__name__
@@ -101,12 +103,12 @@ class Checkpoint:
 
     @property
     def path(self) -> Path | None:
-        """Where its file or folder is; None for what is in memory."""
+        """File or folder; None for what is in memory."""
         return Path(self.source) if isinstance(self.source, str | os.PathLike) else None
 
 
 def as_checkpoint(given: Any, name: str | None = None) -> Checkpoint:
-    """A checkpoint out of whatever stands for one; named after its file or class.
+    """Make a checkpoint from whatever stands for one; named after its file or class.
 
     Examples
     --------
@@ -130,7 +132,7 @@ def as_checkpoint(given: Any, name: str | None = None) -> Checkpoint:
 
 
 def as_checkpoints(given: Any) -> list[Checkpoint]:
-    """Checkpoints out of a mapping from names, or a sequence; names that repeat are numbered.
+    """Make checkpoints from a mapping by name, or a sequence; names that repeat are numbered.
 
     Examples
     --------
@@ -154,17 +156,14 @@ def as_checkpoints(given: Any) -> list[Checkpoint]:
     return list(found.values())
 
 
-# What a checkpoint of any format does: take batches, give rows of features and probabilities.
-
+# Name of the layer where what the network itself gives is taken.
 OUTPUT = "output"
-"""Name of the layer where what the network itself gives is taken."""
-
 
 Matrix = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class InputBatch:
     """One batch as a network takes it.
 
     Attributes
@@ -173,7 +172,7 @@ class Given:
         Inputs, (examples, ...), as tensors for networks of torch; for a function of one's own,
         whatever it takes.
     mask : ndarray or Tensor, shape (examples, tokens), optional
-        False for tokens that stand for nothing.
+        False for padding.
     """
 
     x: Any
@@ -182,23 +181,23 @@ class Given:
     def __len__(self) -> int:
         return len(self.x)
 
-    def part(self, first: int, last: int) -> Given:
-        """Some of its examples."""
-        return Given(self.x[first:last], None if self.mask is None else self.mask[first:last])
+    def part(self, first: int, last: int) -> InputBatch:
+        """Return some of its examples."""
+        return InputBatch(self.x[first:last], None if self.mask is None else self.mask[first:last])
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What a network gave for one batch.
+class LayerOutputs:
+    """Outputs of a network for one batch.
 
     Attributes
     ----------
     features : dict of str to ndarray
-        Rows by layer; a row for each example, or for each place where tokens are asked for.
+        Rows by layer; a row for each example, or for each place with ``pool="tokens"``.
     probabilities : ndarray, shape (examples, classes), optional
         Of its own classes.
     places : dict of str to ndarray of int
-        How many rows each example has, by layer, where tokens are asked for.
+        Number of rows of each example, by layer, with ``pool="tokens"``.
     """
 
     features: dict[str, Matrix]
@@ -207,13 +206,13 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What of a network is wanted.
+class LayerChoice:
+    """Layer whose output is wanted, and the way it becomes rows.
 
     Attributes
     ----------
     layer : str, optional
-        A layer's name, or ``"all"``; by default what enters the last linear layer.
+        A layer's name, or ``"all"``; by default the input of the last linear layer.
     pool : str
         One of :data:`curvewise.ranking.networks.checkpoints.POOLS`.
     """
@@ -228,15 +227,15 @@ class Reader(Protocol):
     Attributes
     ----------
     notes : list of str
-        What was taken for what.
+        How the network was interpreted.
     parameters : int, optional
         Number of its weights.
     preprocessing : Preprocessing or callable, optional
-        Its own, where it says what that is.
+        Its own, if the file or object has one.
     sides : (height, width), optional
-        The one size of images that it takes.
+        Size of images, if it takes only one.
     most : int, optional
-        The largest batch that it takes.
+        Largest batch.
     """
 
     notes: list[str]
@@ -246,39 +245,37 @@ class Reader(Protocol):
     most: int | None
 
     def running(self) -> AbstractContextManager[None]:
-        """For as long as batches are read: on its device, in evaluation mode."""
+        """Hold the network on its device in evaluation mode while batches are read."""
 
-    def start(self, given: Given) -> None:
-        """Find out with a first batch which layers there are; raise where that fails."""
+    def start(self, given: InputBatch) -> None:
+        """Find the layers with a first batch; raise where that fails."""
 
-    def read(self, given: Given) -> Found:
-        """Run it on a batch."""
+    def read(self, given: InputBatch) -> LayerOutputs:
+        """Run the network on a batch."""
 
-    def gflops(self, given: Given) -> float | None:
-        """10⁹ operations for one example of a batch; None where they cannot be counted."""
+    def gflops(self, given: InputBatch) -> float | None:
+        """Return 10⁹ operations for one example of a batch; None where they cannot be counted."""
 
     def digest(self) -> str | None:
-        """A hash of its weights; None where they cannot be told."""
+        """Return a hash of all that determines its answers; None where that is not known."""
 
 
 def as_rows(values: Any) -> Matrix:
-    """An array or tensor as an array of float32 in the memory of the computer."""
+    """Return an array or tensor as an array of float32 in main memory."""
     if is_torch(values, "Tensor"):
         values = values.detach().to("cpu").float().numpy()
     return np.asarray(values, dtype=np.float32)
 
 
-# One row of numbers for each example, or each token, out of whatever a layer gives.
-
+# How outputs with several places become rows: see ``Checkpoint``.
 POOLS = ("auto", "mean", "first", "flatten", "tokens")
-"""How outputs with several places become rows: see ``Checkpoint``."""
-
+# Modules whose output has its features in the last axis, and in the second.
 _LAST = ("Linear", "LayerNorm", "RMSNorm", "Embedding", "GELU")
 _FIRST = ("Conv1d", "BatchNorm1d", "MaxPool1d", "AvgPool1d", "AdaptiveAvgPool1d")
 
 
 def main_tensor(output: Any, examples: int) -> Tensor | None:
-    """The tensor that a network's or layer's output is about; None where there is none."""
+    """Return the main tensor of a network's or layer's output; None where there is none."""
     named: dict[str, Any] = {}
     if is_torch(output, "Tensor"):
         return output if _fits(output, examples) else None
@@ -295,11 +292,12 @@ def main_tensor(output: Any, examples: int) -> Tensor | None:
 
 
 def _fits(value: Any, examples: int) -> bool:
+    """Tell if a tensor has a row of floating point for each example."""
     return bool(value.ndim >= 1 and len(value) == examples and value.is_floating_point())
 
 
 def channels_at_end(module: nn.Module | None, value: Tensor) -> bool:
-    """Whether the last axis of an output holds the features: tokens do, feature maps do not."""
+    """Tell if the last axis of an output holds the features: for tokens it does, for feature maps not."""
     kind = "" if module is None else type(module).__name__
     if kind in _FIRST:
         return False
@@ -307,18 +305,18 @@ def channels_at_end(module: nn.Module | None, value: Tensor) -> bool:
 
 
 def pooled(value: Any, pool: str, *, last: bool, mask: Any = None) -> Any:
-    """Rows for examples: a feature map's mean over places, the tokens' mean or the first of them.
+    """Return rows for examples: a feature map's mean over places, the tokens' mean or the first of them.
 
     Parameters
     ----------
     value : ndarray or Tensor, shape (examples, ...)
-        What a layer gave.
+        Output of a layer.
     pool : str
         One of :data:`POOLS`; with ``"tokens"`` there is a row for each place.
     last : bool
-        Whether the features are the last axis, otherwise the second.
+        True if the features are the last axis, otherwise they are the second.
     mask : ndarray or Tensor, shape (examples, tokens), optional
-        False for tokens that stand for nothing.
+        False for padding.
 
     Returns
     -------
@@ -353,7 +351,7 @@ def pooled(value: Any, pool: str, *, last: bool, mask: Any = None) -> Any:
 
 
 def places_of(value: Any, *, last: bool, mask: Any) -> NDArray[np.int64]:
-    """How many rows each example has with ``pool="tokens"``."""
+    """Return the number of rows of each example with ``pool="tokens"``."""
     if value.ndim <= 2:
         return np.ones(len(value), dtype=np.int64)
     places = prod(_places(value, last).shape[1:-1])
@@ -368,31 +366,24 @@ def _floats(value: Any) -> Any:
 
 
 def _places(value: Any, last: bool) -> Any:
-    """The same values as (examples, places, features)."""
+    """Return the same values as (examples, places, features)."""
     if not last:
         value = value.movedim(1, -1) if is_torch(value, "Tensor") else np.moveaxis(value, 1, -1)
     return value.reshape(len(value), prod(value.shape[1:-1]), value.shape[-1])
 
 
-def check_pool(pool: Any) -> str:
-    """Raise unless a way to pool is known."""
-    if pool not in POOLS:
-        raise InputError(f"pool={pool!r}: use one of {', '.join(POOLS)}.")
-    return str(pool)
-
-
 def are_probabilities(scores: Tensor) -> bool:
-    """Whether a network's scores are probabilities already: none negative, with a sum of 1."""
+    """Tell if a network's scores are probabilities already: none negative, with a sum of 1."""
     scores = scores.float()
     inside = bool(((scores >= 0) & (scores <= 1)).all())
     return inside and (scores.shape[1] == 1 or bool(((scores.sum(dim=1) - 1).abs() < 1e-2).all()))
 
 
 def as_probabilities(scores: Any, *, ready: bool, squashed: bool = False) -> Any:
-    """Probabilities of classes, out of logits or log-probabilities unless they are ready.
+    """Return probabilities of classes from logits or log-probabilities, or as they are if ``ready``.
 
     One column is about the second of two classes. Scores that were squashed, each by a sigmoid,
-    are taken back to logits, since those of all classes do not sum to 1.
+    are turned back into logits, since those of all classes do not sum to 1.
 
     >>> as_probabilities(np.array([[0.0]]), ready=False).tolist()
     [[0.5, 0.5]]
@@ -409,5 +400,5 @@ def as_probabilities(scores: Any, *, ready: bool, squashed: bool = False) -> Any
         return found
     if ready:
         return scores / scores.sum(1)[:, None]
-    # of log-probabilities, these themselves
+    # The softmax of log-probabilities is the probabilities themselves.
     return scores.softmax(dim=1) if tensor else special.softmax(scores, axis=1)

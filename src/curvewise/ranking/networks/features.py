@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal, TypedDict, Unpack, overload
@@ -17,11 +17,17 @@ from numpy.typing import NDArray
 from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
 from curvewise.nn.devices import PRECISIONS
 from curvewise.progress import Progress, progressing
-from curvewise.ranking.networks.cache import LIMIT, FeatureCache, Room, Rows
-from curvewise.ranking.networks.checkpoints import Checkpoint, Found, Given, Reader, as_checkpoint, as_checkpoints
+from curvewise.ranking.networks.cache import LIMIT, FeatureCache, GrowingMatrix, Room
+from curvewise.ranking.networks.checkpoints import (
+    Checkpoint,
+    InputBatch,
+    LayerOutputs,
+    Reader,
+    as_checkpoint,
+    as_checkpoints,
+)
 from curvewise.ranking.networks.formats import open_reader, stored_features
 from curvewise.ranking.networks.inputs import (
-    Batch,
     Inputs,
     Preparation,
     given_preprocessing,
@@ -30,11 +36,40 @@ from curvewise.ranking.networks.inputs import (
     read_inputs,
 )
 from curvewise.ranking.scores import CheckpointFeatures
-from curvewise.text import list_names
+from curvewise.text import arg, list_names
+
+# Moves a progress bar on by so many examples.
+Advance = Callable[[float], None]
 
 
-class _Options(TypedDict, total=False):
-    labels: Any
+class Extraction(TypedDict, total=False):
+    """Keywords that say how features are extracted; all have a default.
+
+    Attributes
+    ----------
+    examples : int or float, optional
+        Number of examples, or below 1 their share, drawn at random; all by default.
+    layout : {"first", "last"}, optional
+        Place of the channels of images, if their shape does not tell; images of floating point
+        are taken to have them where the network has.
+    preprocessing : Preprocessing, dict, object or callable, optional
+        For images of bytes and checkpoints without preprocessing of their own: networks that were
+        all trained alike need it said once. A checkpoint's own comes first.
+    batch : int, optional
+        Examples at a time; halved where memory runs out.
+    device : str, optional
+        ``"cpu"`` or ``"cuda"``. A network in memory stays where it is by default; one from a file
+        goes to a GPU if there is one.
+    precision : {"float32", "bfloat16", "float16"}
+        Precision that torch computes in; features are float32 in any case.
+    cache : path, optional
+        Folder for features, which are found again by the content of weights, data and
+        preprocessing. It grows: delete its files when they are no longer needed.
+    limit : int
+        Bytes of features kept in memory, of all layers and checkpoints together (1 GiB); beyond,
+        they are in a temporary file.
+    """
+
     examples: float | None
     layout: str | None
     preprocessing: Any
@@ -43,36 +78,38 @@ class _Options(TypedDict, total=False):
     precision: str
     cache: str | os.PathLike[str] | None
     limit: int
-    rng: int | np.random.Generator
-    progress: Progress
 
 
 @overload
 def extract_features(
-    checkpoint: Any, data: Any, *, layer: Literal["all"], **options: Unpack[_Options]
+    checkpoint: Any,
+    data: Any,
+    *,
+    layer: Literal["all"],
+    rng: int | np.random.Generator = 0,
+    progress: Progress = None,
+    **extraction: Unpack[Extraction],
 ) -> dict[str, CheckpointFeatures]: ...
 @overload
 def extract_features(
-    checkpoint: Any, data: Any, *, layer: str | None = None, **options: Unpack[_Options]
+    checkpoint: Any,
+    data: Any,
+    *,
+    layer: str | None = None,
+    rng: int | np.random.Generator = 0,
+    progress: Progress = None,
+    **extraction: Unpack[Extraction],
 ) -> CheckpointFeatures: ...
 def extract_features(
     checkpoint: Any,
     data: Any,
     *,
     layer: str | None = None,
-    labels: Any = None,
-    examples: float | None = None,
-    layout: str | None = None,
-    preprocessing: Any = None,
-    batch: int | None = None,
-    device: str | None = None,
-    precision: str = "float32",
-    cache: str | os.PathLike[str] | None = None,
-    limit: int = LIMIT,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
+    **extraction: Unpack[Extraction],
 ) -> CheckpointFeatures | dict[str, CheckpointFeatures]:
-    """Run examples through a checkpoint once and keep what one of its layers gives.
+    """Run examples through a checkpoint once and keep the output of one of its layers.
 
     Parameters
     ----------
@@ -84,40 +121,20 @@ def extract_features(
         batch by batch.
     layer : str, optional
         A submodule (ONNX and TensorFlow Lite: a tensor) whose output is wanted, ``"output"``, or
-        ``"all"`` for every layer in one pass; by default what the last linear layer is given.
-    labels : array_like, optional
-        Only their number is checked.
-    examples : int or float, optional
-        How many examples, or below 1 which share, drawn at random; all by default.
-    layout : {"first", "last"}, optional
-        Where images have their channels, if that cannot be told from their shape; images of
-        floating point are taken to have them where the network has.
-    preprocessing : Preprocessing, dict, object or callable, optional
-        For images of bytes and checkpoints that bring none along: networks that were all trained
-        alike need it said once. What a checkpoint says itself comes first.
-    batch : int, optional
-        Examples at a time; halved where memory runs out.
-    device : str, optional
-        ``"cpu"`` or ``"cuda"``. A network in memory stays where it is by default; one from a file
-        goes to a GPU if there is one.
-    precision : {"float32", "bfloat16", "float16"}
-        What torch computes in; features are float32 in any case.
-    cache : path, optional
-        A folder for features that are found again by the content of weights, data and
-        preprocessing. It grows: delete its files when they are no longer needed.
-    limit : int
-        Bytes of features that are kept in memory, of all layers and checkpoints together; beyond,
-        they lie in a temporary file.
+        ``"all"`` for every layer in one pass; by default the input of the last linear layer.
     rng : int or Generator
         Decides which examples are drawn.
     progress : bool or callable, optional
         A bar on stderr (by default where that is a terminal), or a function of the share done.
+    **extraction
+        ``examples``, ``layout``, ``preprocessing``, ``batch``, ``device``, ``precision``,
+        ``cache``, ``limit``: see :class:`Extraction`.
 
     Returns
     -------
     CheckpointFeatures or dict
         For ``"all"``, by names such as ``"resnet @ layer4"``. With ``pool="tokens"`` they are
-        :class:`TokenFeatures`, which tell whose each row is.
+        :class:`TokenFeatures`, which know the example of each row.
 
     Raises
     ------
@@ -134,11 +151,10 @@ def extract_features(
     >>> found, found.layer, found.probabilities.shape
     (CheckpointFeatures('Sequential', 10 examples × 8), 'input of 2', (10, 3))
     """
-    inputs = read_inputs(data, labels, examples=examples, layout=layout, preprocessing=preprocessing, rng=rng)
+    inputs, settings = _start(data, extraction, rng)
     one = as_checkpoint(checkpoint)
-    how = manner_of(batch, device, precision, cache, limit)
     with progressing(f"features of {one.name}", len(inputs), progress) as advance:
-        found = extracted(one, inputs, layer, how, advance)
+        found = _features(one, inputs, layer, settings, advance)
     return found if (layer or one.layer) == "all" else next(iter(found.values()))
 
 
@@ -147,26 +163,17 @@ def extract_many(
     data: Any,
     *,
     layer: str | None = None,
-    labels: Any = None,
-    examples: float | None = None,
-    layout: str | None = None,
-    preprocessing: Any = None,
-    batch: int | None = None,
-    device: str | None = None,
-    precision: str = "float32",
-    cache: str | os.PathLike[str] | None = None,
-    limit: int = LIMIT,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
+    **extraction: Unpack[Extraction],
 ) -> tuple[dict[str, CheckpointFeatures], dict[str, str]]:
-    """Features of the same examples by several checkpoints; those that fail are told.
+    """Extract features of the same examples by several checkpoints; failures are reported, not raised.
 
     Parameters
     ----------
     checkpoints : mapping or sequence
         Checkpoints, or whatever stands for one; a mapping names them.
-    data, layer, labels, examples, layout, preprocessing, batch, device, precision, cache, limit, \
-rng, progress
+    data, layer, rng, progress, **extraction
         As for :func:`extract_features`.
 
     Returns
@@ -174,7 +181,7 @@ rng, progress
     features : dict of str to CheckpointFeatures
         By the checkpoints' names, in their order.
     failures : dict of str to str
-        By the names of those that failed, why.
+        Reasons, by the names of the checkpoints that failed.
 
     Examples
     --------
@@ -184,45 +191,33 @@ rng, progress
     >>> list(found), list(failures)
     (['good'], ['bad'])
     """
-    inputs = read_inputs(data, labels, examples=examples, layout=layout, preprocessing=preprocessing, rng=rng)
+    inputs, settings = _start(data, extraction, rng)
     named = as_checkpoints(checkpoints)
-    how = manner_of(batch, device, precision, cache, limit)
     found: dict[str, CheckpointFeatures] = {}
     failures: dict[str, str] = {}
+    done = 0.0
     with progressing("features", len(inputs) * len(named), progress) as advance:
-        for one in named:
-            done = _Counted(advance)
+
+        def counted(amount: float) -> None:
+            nonlocal done
+            done += amount
+            advance(amount)
+
+        for place, one in enumerate(named, 1):
             try:
-                found.update(extracted(one, inputs, layer, how, done))
+                found.update(_features(one, inputs, layer, settings, counted))
             except CurvewiseError as error:
-                failures[one.name] = str(error)
+                failures[one.name] = error.message if isinstance(error, InputError) else str(error)
             except Exception as error:  # whatever a network of someone else's may raise
-                said = str(error).strip().split("\n")[0][:300]
-                failures[one.name] = f"it failed with {type(error).__name__}: {said}"
-            advance(len(inputs) - done.amount)
+                first = str(error).strip().split("\n")[0][:300]
+                failures[one.name] = f"it failed with {type(error).__name__}: {first}"
+            counted(place * len(inputs) - done)  # the rest of one that failed
     return found, failures
 
 
-class _Counted:
-    """How much of a bar was moved on."""
-
-    def __init__(self, advance: Advance) -> None:
-        self.advance, self.amount = advance, 0.0
-
-    def __call__(self, amount: float) -> None:
-        self.amount += amount
-        self.advance(amount)
-
-
-# One pass over the data for one checkpoint, unless its features are known already.
-
-Advance = Callable[[float], None]
-"""Moves a bar on by so many examples."""
-
-
 @dataclass(frozen=True)
-class Manner:
-    """What is the same for all checkpoints."""
+class _Settings:
+    """Checked options that are the same for all checkpoints."""
 
     batch: int | None
     device: str | None
@@ -231,22 +226,30 @@ class Manner:
     room: Room
 
 
-def manner_of(batch: int | None, device: str | None, precision: str, cache: Any, limit: int) -> Manner:
-    """Settings that were checked."""
+def _start(data: Any, extraction: Extraction, rng: int | np.random.Generator) -> tuple[Inputs, _Settings]:
+    """Read the examples and check the options."""
+    given: dict[str, Any] = dict.fromkeys(("examples", "layout", "preprocessing", "batch", "device", "cache"))
+    given |= {"precision": "float32", "limit": LIMIT}
+    if unknown := [name for name in extraction if name not in given]:
+        raise TypeError(f"unexpected keyword {unknown[0]!r}: use {', '.join(given)}.")
+    given |= extraction
+    reading = {name: given[name] for name in ("examples", "layout", "preprocessing")}
+    inputs = read_inputs(data, rng=rng, **reading)
+    limit, batch, precision = given["limit"], given["batch"], given["precision"]
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        raise InputError(f"limit={limit!r}: give a number of bytes.")
+        raise InputError("not a number of bytes.", argument="limit", value=limit, remedy="Give a whole number.")
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool) or batch < 1):
-        raise InputError(f"batch={batch!r}: give a whole number of at least 1.")
+        raise InputError("give a whole number of at least 1.", argument="batch", value=batch)
     if precision not in PRECISIONS:
-        raise InputError(f"precision={precision!r}: use one of {', '.join(PRECISIONS)}.")
-    kept = None if cache is None else FeatureCache(cache)
-    return Manner(batch, device, precision, kept, Room(limit))
+        raise InputError(f"use one of {', '.join(PRECISIONS)}.", argument="precision", value=precision)
+    cache = None if given["cache"] is None else FeatureCache(given["cache"])
+    return inputs, _Settings(batch, given["device"], precision, cache, Room(limit))
 
 
-def extracted(
-    checkpoint: Checkpoint, inputs: Inputs, layer: str | None, how: Manner, advance: Advance
+def _features(
+    checkpoint: Checkpoint, inputs: Inputs, layer: str | None, settings: _Settings, advance: Advance
 ) -> dict[str, CheckpointFeatures]:
-    """Features by name: one, or one for each layer."""
+    """Return features by name, one or one for each layer: stored, from the cache, or computed."""
     if layer is not None:
         checkpoint = replace(checkpoint, layer=layer)
     ready = _stored(checkpoint, inputs)
@@ -255,29 +258,27 @@ def extracted(
         return {checkpoint.name: ready}
     first = next(iter(inputs.batches(min(2, len(inputs)))))
     shape = input_shape(given_preprocessing(checkpoint, inputs), first)
-    reader = open_reader(checkpoint, shape, how.device, how.precision)
+    reader = open_reader(checkpoint, shape, settings.device, settings.precision)
     prepare = preparation(checkpoint, reader, inputs, first)
-    key = _key(checkpoint, reader, inputs, prepare, how)
-    notes: list[str] = []
-    if how.cache is not None and key is not None:
-        kept, wrong = how.cache.read(key)
+    cache, notes = settings.cache, list[str]()
+    key = None if cache is None else _key(checkpoint, reader, inputs, prepare, settings.precision)
+    if cache is not None and key is not None:
+        kept, wrong = cache.read(key)
         if kept is not None:
             advance(len(inputs))
-            return _from_cache(checkpoint, kept, how.cache)
+            return _from_cache(checkpoint, kept, cache)
         notes += [wrong] if wrong else []
-    elif how.cache is not None:
-        notes.append("not cached: what it does to its inputs cannot be told from its content")
-    left = how.room.left
+    elif cache is not None:
+        notes.append("not cached: its content does not determine what it does to its inputs")
+    left = settings.room.left
     try:
-        found = _computed(checkpoint, reader, inputs, prepare, how, advance)
+        found = _computed(checkpoint, reader, inputs, prepare, settings, advance)
     except BaseException:
-        how.room.left = left  # what it had is gone
+        settings.room.left = left  # its matrices are gone
         raise
-    if how.cache is not None and key is not None:
-        failed = how.cache.write(key, found)
-        if failed:
-            warnings.warn(failed, CurvewiseWarning, stacklevel=4)
-            notes.append(failed)
+    if cache is not None and key is not None and (failed := cache.write(key, found)):
+        warnings.warn(failed, CurvewiseWarning, stacklevel=4)
+        notes.append(failed)
     if any(isinstance(one.features, np.memmap) for one in found):
         notes.append("features lie in a temporary file, mapped into memory")
     found = [replace(one, notes=(*one.notes, *notes)) for one in found]
@@ -285,7 +286,7 @@ def extracted(
 
 
 def _stored(checkpoint: Checkpoint, inputs: Inputs) -> CheckpointFeatures | None:
-    """Features that the checkpoint is, for the examples shown."""
+    """Return the features that the checkpoint consists of, for the examples drawn; None for a network."""
     source = checkpoint.source
     if isinstance(source, CheckpointFeatures):
         rows = _rows(checkpoint, len(source), inputs)
@@ -294,7 +295,9 @@ def _stored(checkpoint: Checkpoint, inputs: Inputs) -> CheckpointFeatures | None
     if found is None:
         return None
     if checkpoint.layer not in (None, "output"):
-        raise InputError(f"layer={checkpoint.layer!r}: {checkpoint.name!r} holds features, no network.")
+        raise InputError(
+            f"{checkpoint.name!r} holds features, not a network.", argument="layer", value=checkpoint.layer
+        )
     features, own = found
     rows = _rows(checkpoint, len(features), inputs)
     if rows is not None:
@@ -305,7 +308,7 @@ def _stored(checkpoint: Checkpoint, inputs: Inputs) -> CheckpointFeatures | None
 
 
 def _rows(checkpoint: Checkpoint, there: int, inputs: Inputs) -> NDArray[np.int64] | None:
-    """Which of the features given are those of the examples; None for all of them."""
+    """Return the rows of given features that belong to the examples drawn; None for all of them."""
     if there == len(inputs):
         return None
     if there == inputs.total:
@@ -316,10 +319,9 @@ def _rows(checkpoint: Checkpoint, there: int, inputs: Inputs) -> NDArray[np.int6
     )
 
 
-def _key(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, prepare: Preparation, how: Manner) -> str | None:
-    if how.cache is None or prepare.said is None:
-        return None
-    weights = reader.digest()
+def _key(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, prepare: Preparation, precision: str) -> str | None:
+    """Return the key of the cache, a hash of all that determines features; None where that is not known."""
+    weights = None if prepare.said is None else reader.digest()
     if weights is None:
         return None
     return FeatureCache.key(
@@ -328,52 +330,60 @@ def _key(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, prepare: Prepar
         preprocessing=prepare.said,
         layer=checkpoint.layer,
         pool=checkpoint.pool,
-        precision=how.precision,
+        precision=precision,
     )
 
 
 def _from_cache(
     checkpoint: Checkpoint, kept: list[dict[str, Any]], cache: FeatureCache
 ) -> dict[str, CheckpointFeatures]:
+    """Return features as they were kept, with the name and accuracy that the checkpoint has now."""
     found = {}
     for fields in kept:
         fields["notes"] += (f"read from the cache {cache.folder}",)
         fields["source_accuracy"] = checkpoint.source_accuracy
-        fields["name"] = name_at(checkpoint, fields["layer"])
+        fields["name"] = _name_at(checkpoint, fields["layer"])
         kind = TokenFeatures if "examples" in fields else CheckpointFeatures
         found[fields["name"]] = kind(**fields)
     return found
 
 
+def _name_at(checkpoint: Checkpoint, layer: str) -> str:
+    """Return the name of a layer's features: with the layer where all are extracted."""
+    return f"{checkpoint.name} @ {layer}" if checkpoint.layer == "all" else checkpoint.name
+
+
 def _computed(
-    checkpoint: Checkpoint, reader: Reader, inputs: Inputs, prepare: Preparation, how: Manner, advance: Advance
+    checkpoint: Checkpoint, reader: Reader, inputs: Inputs, prepare: Preparation, settings: _Settings, advance: Advance
 ) -> list[CheckpointFeatures]:
-    """One pass over the data."""
-    size = how.batch or (256 if str(getattr(reader, "device", "")).startswith("cuda") else 64)
+    """Run all examples through the checkpoint."""
+    size = settings.batch or (256 if str(getattr(reader, "device", "")).startswith("cuda") else 64)
     size = min(size, reader.most or size)
-    walk = Walk(checkpoint, reader, how.room, len(inputs))
+    collected = _Collected(checkpoint, reader, settings.room, len(inputs))
     with reader.running():
-        batches: Iterator[Batch] = inputs.batches(size)
+        batches = inputs.batches(size)
         start = prepare(next(batches))
         reader.start(start)
-        each = walk.counted(start)
-        for given in chain([start], map(prepare, batches)):
-            walk.add(given)
-            advance(len(given))
-    notes = [*prepare.notes, *reader.notes, *walk.notes]
-    if how.precision != "float32" and not hasattr(reader, "model"):
-        notes.append(f"precision={how.precision!r} is for torch: it computed as it was exported")
+        try:
+            each = reader.gflops(start.part(0, reader.most or 1))
+        except (InputError, NotImplementedError):
+            each = None
+        except _memory_errors():
+            each = None
+        for batch in chain([start], map(prepare, batches)):
+            collected.add(batch)
+            advance(len(batch))
+    notes = [*prepare.notes, *reader.notes, *collected.notes]
+    if settings.precision != "float32" and not hasattr(reader, "model"):
+        notes.append(f"precision={settings.precision!r} is for torch: it computed as it was exported")
     about: dict[str, Any] = {
         "parameters": reader.parameters,
         "source_accuracy": checkpoint.source_accuracy,
-        "seconds": walk.seconds,
+        "seconds": collected.seconds,
         "gflops": None if each is None else each * len(inputs),
         "notes": tuple(notes),
     }
-    return walk.features(about)
-
-
-# What a checkpoint gave so far: rows by layer, in the course of one pass over the data.
+    return collected.features(about)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -383,46 +393,32 @@ class TokenFeatures(CheckpointFeatures):
     Attributes
     ----------
     examples : ndarray of int, shape (rows,)
-        Which example a row belongs to.
+        Example of each row.
     """
 
     examples: NDArray[np.int64] | None = None
 
     def take(self, rows: NDArray[Any]) -> TokenFeatures:
-        """Some of the rows: their positions, or a mask with an entry for each."""
+        """Select rows: their positions, or a mask with an entry for each."""
         owners = None if self.examples is None else self.examples[rows]
         return replace(self, features=self.features[rows], examples=owners)
 
 
-def name_at(checkpoint: Checkpoint, layer: str) -> str:
-    """What features of a layer are called: with the layer where all are taken."""
-    return f"{checkpoint.name} @ {layer}" if checkpoint.layer == "all" else checkpoint.name
-
-
-class Walk:
-    """What a checkpoint gave so far, of so many examples in all."""
+class _Collected:
+    """Outputs of a checkpoint so far, by layer, of so many examples in all."""
 
     def __init__(self, checkpoint: Checkpoint, reader: Reader, room: Room, total: int) -> None:
         self.checkpoint, self.reader, self.room, self.total = checkpoint, reader, room, total
-        self.rows: dict[str, Rows] = {}
-        self.own: Rows | None = None
+        self.rows: dict[str, GrowingMatrix] = {}
+        self.own: GrowingMatrix | None = None
         self.places: dict[str, list[NDArray[np.int64]]] = {}
         self.seconds, self.most = 0.0, 2**31
         self.notes: list[str] = []
 
-    def counted(self, given: Given) -> float | None:
-        """10⁹ operations for an example, where they can be counted."""
-        try:
-            return self.reader.gflops(given.part(0, self.reader.most or 1))
-        except (InputError, NotImplementedError):
-            return None
-        except _memory_errors():
-            return None
-
-    def add(self, given: Given) -> None:
+    def add(self, batch: InputBatch) -> None:
         """Run a batch, in halves where memory runs out."""
-        for first in range(0, len(given), self.most):
-            part = given.part(first, min(first + self.most, len(given)))
+        for first in range(0, len(batch), self.most):
+            part = batch.part(first, min(first + self.most, len(batch)))
             start = time.perf_counter()
             try:
                 found = self.reader.read(part)
@@ -435,63 +431,62 @@ class Walk:
                 found = None
             self.seconds += time.perf_counter() - start
             if found is None:
+                # Outside the except block: the error's traceback would keep the tensors alive.
                 self._halve(len(part))
-                self.add(given.part(first, len(given)))
+                self.add(batch.part(first, len(batch)))
                 return
             self._keep(found)
 
     def _halve(self, size: int) -> None:
         self.most = size // 2
-        torch = sys.modules["torch"]  # whose error it was
+        torch = sys.modules["torch"]  # it raised the error, so it is loaded
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        said = "memory ran out: batches were halved to"
-        self.notes = [n for n in self.notes if not n.startswith(said)] + [f"{said} {self.most}"]
+        text = "memory ran out: batches were halved to"
+        self.notes = [n for n in self.notes if not n.startswith(text)] + [f"{text} {self.most}"]
 
-    def _keep(self, found: Found) -> None:
+    def _keep(self, found: LayerOutputs) -> None:
         total = None if self.checkpoint.pool == "tokens" else self.total
         for layer, values in found.features.items():
+            # The sum first: it is finite for nearly all, and quicker than a look at each value.
             if not (np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all()):
                 raise InputError(
-                    f"{self.checkpoint.name!r} gives NaN or infinite features at {layer!r}: the "
-                    "network diverged, overflows in half precision, or takes other inputs. Use "
-                    "precision='float32', check its preprocessing, or leave it out."
+                    f"{self.checkpoint.name!r} gives NaN or infinite features at {layer!r}: the network "
+                    f"diverged, overflows in half precision, or takes other inputs. Use {arg('precision', 'float32')}, "
+                    "check its preprocessing, or leave it out."
                 )
-            self.rows.setdefault(layer, Rows(self.room, total)).add(values)
+            self.rows.setdefault(layer, GrowingMatrix(self.room, total)).add(values)
         for layer, counts in found.places.items():
             self.places.setdefault(layer, []).append(counts)
         if found.probabilities is not None:
-            self.own = self.own or Rows(self.room, self.total)
+            self.own = self.own or GrowingMatrix(self.room, self.total)
             self.own.add(found.probabilities)
 
     def features(self, about: Mapping[str, Any]) -> list[CheckpointFeatures]:
-        """Everything, by layer; layers that some examples do not come through are left out."""
+        """Return all features by layer, without layers that some examples do not pass through."""
         own = None if self.own is None else self.own.matrix()
         found: list[CheckpointFeatures] = []
+        left_out = []
         for layer, rows in self.rows.items():
-            if self._examples(layer) != self.total:
+            counts = np.concatenate(self.places[layer]) if layer in self.places else None
+            if (len(rows) if counts is None else len(counts)) != self.total:
+                left_out.append(layer)
                 continue
-            fields = {**about, "name": name_at(self.checkpoint, layer), "layer": layer}
-            if layer in self.places:
-                counts = np.concatenate(self.places[layer])
+            fields = {**about, "name": _name_at(self.checkpoint, layer), "layer": layer}
+            if counts is not None:
                 owners = np.repeat(np.arange(len(counts)), counts)
                 found.append(TokenFeatures(features=rows.matrix(), examples=owners, **fields))
             else:
                 found.append(CheckpointFeatures(features=rows.matrix(), probabilities=own, **fields))
-        if len(found) < len(self.rows) or not found:
-            left = [layer for layer in self.rows if self._examples(layer) != self.total]
-            said = f"layers that some batches do not come through were left out: {list_names(left, 5)}"
+        if left_out or not found:
+            text = f"layers that some batches do not pass through were left out: {list_names(left_out, 5)}"
             if not found:
-                raise InputError(f"{self.checkpoint.name!r}: {said}. Name another layer.")
-            found = [replace(one, notes=(*one.notes, said)) for one in found]
+                raise InputError(f"{self.checkpoint.name!r}: {text}. Name another layer.")
+            found = [replace(one, notes=(*one.notes, text)) for one in found]
         return found
-
-    def _examples(self, layer: str) -> int:
-        counts = self.places.get(layer)
-        return len(self.rows[layer]) if counts is None else sum(map(len, counts))
 
 
 def _memory_errors() -> tuple[type[Exception], ...]:
-    """What torch raises where memory runs out, if it is used at all."""
+    """Return the errors of torch for exhausted memory, if it is used at all."""
     torch = sys.modules.get("torch")
     return () if torch is None else (torch.OutOfMemoryError,)

@@ -1,4 +1,4 @@
-"""Fine-tuning of all weights, stopped after some epochs."""
+"""Fine-tuning of all weights for some epochs, as a ranking measure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -29,16 +29,21 @@ from curvewise.ranking.networks.inputs import Inputs, given_preprocessing, input
 from curvewise.ranking.networks.modules import LinearLayer, ScriptReader, TorchReader, call_plain, find_classifier
 from curvewise.ranking.networks.probes import TARGETS, Labelled, batch_size, hits_of, own_terms, read_test_labels, warn
 from curvewise.ranking.scores import CheckpointFeatures
+from curvewise.text import arg
 from curvewise.types.units import FloatArray
 
 RATE = 0.01
+# Those among which the paper on ranking takes the best for each checkpoint and task.
 PAPER_RATES = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5)
-"""Those among which the paper on ranking takes the best for each checkpoint and task."""
+MOMENTUM = 0.9  # of SGD, as in Li et al. 2021
+SCHEDULES = ("constant", "linear", "cosine")
+TRAINING_PRECISIONS = ("float32", "bfloat16")
+BATCH = 256  # examples that are read, or scored, at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Tunable:
-    """A network and its inputs: what fine-tuning as a ranking measure takes.
+    """Network and inputs, as the fine-tuning measures take them.
 
     Indexing it with rows gives the same network with those inputs.
 
@@ -64,6 +69,29 @@ class Tunable:
         return replace(self, data=self.data[rows])
 
 
+class TuningRecipe(TypedDict, total=False):
+    """Training options of a fine-tuning; all have a default.
+
+    Attributes
+    ----------
+    rate : float or sequence of float
+        Learning rate, 0.01 by default. Of several, the one with the best score counts, as in the
+        paper's ground truth: chosen on the test examples, which flatters every network alike.
+        ``PAPER_RATES`` are the paper's.
+    batch : int, optional
+        Minimum number of examples in a batch; a fiftieth by default, from 32 to the paper's 512.
+    schedule : {"constant", "linear", "cosine"}
+        Decay of the rate; constant by default.
+    precision : {"float32", "bfloat16"}
+        Precision of the arithmetic, float32 by default; bfloat16 is for GPUs.
+    """
+
+    rate: float | Sequence[float]
+    batch: int | None
+    schedule: str
+    precision: str
+
+
 def finetuning_score(
     network: nn.Module,
     data: Any,
@@ -72,15 +100,12 @@ def finetuning_score(
     test_data: Any = None,
     test_labels: ArrayLike | None = None,
     epochs: int = 5,
-    rate: float | Sequence[float] = RATE,
-    batch: int | None = None,
-    schedule: str = "constant",
     prepare: Callable[[Tensor], Any] | None = None,
     features: Callable[[nn.Module, Any], Tensor] | None = None,
-    precision: str = "float32",
     device: str | None = None,
     rng: int | np.random.Generator = 0,
     progress: bool | None = None,
+    **recipe: Unpack[TuningRecipe],
 ) -> float:
     """Accuracy of a network on test examples after some epochs of training all its weights.
 
@@ -101,29 +126,21 @@ def finetuning_score(
     test_data, test_labels : optional
         The same for the examples that are scored; without, the training examples are (in-sample).
     epochs : int
-        After how many to stop.
-    rate : float or sequence of float
-        Learning rate. Of several, the one with the best score counts, as in the paper's ground
-        truth: chosen on the test examples, which flatters every network alike.
-        ``PAPER_RATES`` are the paper's.
-    batch : int, optional
-        Examples in a batch, at least; a fiftieth by default, from 32 to the paper's 512.
-    schedule : {"constant", "linear", "cosine"}
-        How the rate falls.
+        Number of epochs.
     prepare : callable, optional
-        Makes what the network takes out of a batch of data, on the device.
+        Makes the network's inputs from a batch of data, on the device.
     features : callable, optional
-        ``features(network, batch)`` gives what the new layer is put on, shape (examples,
-        dimensions); by default what the linear layer that gives the network's scores (also as a
-        convolution of one pixel) is given, and the network's output where there is none.
-    precision : {"float32", "bfloat16"}
-        What it computes in; bfloat16 is for GPUs.
+        ``features(network, batch)`` gives the inputs of the new layer, shape (examples,
+        dimensions); by default the input of the linear layer that gives the network's scores (also
+        as a convolution of one pixel), and the network's output where there is none.
     device : str, optional
         Where the network is by default.
     rng : int or Generator
         Decides the order of examples, and dropout.
     progress : bool, optional
         Show a bar; by default where stderr is a terminal.
+    **recipe
+        ``rate``, ``batch``, ``schedule``, ``precision``: see :class:`TuningRecipe`.
 
     Returns
     -------
@@ -145,19 +162,20 @@ def finetuning_score(
     >>> finetuning_score(network, x, labels, epochs=2, rate=0.1) > 0.85
     True
     """
-    options: dict[str, Any] = {
-        "test_data": test_data,
-        "test_labels": test_labels,
-        "epochs": epochs,
-        "rate": rate,
-        "batch": batch,
-        "schedule": schedule,
-        "prepare": prepare,
-        "features": features,
-        "precision": precision,
-        "device": device,
-    }
-    hits = finetuning_hits(network, data, labels, **options, rng=rng, progress=progress)
+    hits = finetuning_hits(
+        network,
+        data,
+        labels,
+        test_data=test_data,
+        test_labels=test_labels,
+        epochs=epochs,
+        prepare=prepare,
+        features=features,
+        device=device,
+        rng=rng,
+        progress=progress,
+        **recipe,
+    )
     return float(hits.mean())
 
 
@@ -169,17 +187,14 @@ def finetuning_hits(
     test_data: Any = None,
     test_labels: ArrayLike | None = None,
     epochs: int = 5,
-    rate: float | Sequence[float] = RATE,
-    batch: int | None = None,
-    schedule: str = "constant",
     prepare: Callable[[Tensor], Any] | None = None,
     features: Callable[[nn.Module, Any], Tensor] | None = None,
-    precision: str = "float32",
     device: str | None = None,
     rng: int | np.random.Generator = 0,
     progress: bool | None = None,
+    **recipe: Unpack[TuningRecipe],
 ) -> FloatArray:
-    """What each test example adds to :func:`finetuning_score`, whose arguments these are.
+    """Return the value of each test example in :func:`finetuning_score`, which has the same arguments.
 
     Returns
     -------
@@ -193,11 +208,13 @@ def finetuning_hits(
     >>> finetuning_hits(nn.Linear(1, 3), x, labels, rate=0.5, epochs=20).mean()
     np.float64(1.0)
     """
-    rates = [float(one) for one in np.atleast_1d(rate)]
+    rates = [float(one) for one in np.atleast_1d(recipe.get("rate", RATE))]
+    batch = recipe.get("batch")
     _check(network, rates, batch)
     place = chosen_device(network, device)
     train, test, prepare = _read(data, labels, test_data, test_labels, prepare, place)
     size = min(batch or batch_size(len(train)), len(train))
+    schedule, precision = recipe.get("schedule", "constant"), recipe.get("precision", "float32")
     how = Tuning(epochs, size, schedule, precision, place, prepare, features)
     steps = epochs * max(len(train) // size, 1)
     if steps < 10:
@@ -229,7 +246,7 @@ def _read(
     prepare: Callable[[Tensor], Any] | None,
     place: torch.device,
 ) -> tuple[Labelled, Labelled, Callable[[Tensor], Any]]:
-    """Training and test examples, and what makes the network's inputs of them."""
+    """Read training and test examples, and the function that makes the network's inputs of them."""
     if isinstance(data, Sample) and prepare is None:
         prepare = data.take(0).to(place).given
     x, y = _one(data, labels, "data", "labels")
@@ -240,7 +257,7 @@ def _read(
         shown, truth = _one(test_data, test_labels, "test_data", "test_labels")
         read = read_test_labels(truth, len(shown), train, "fine-tuning")
         test = Labelled(inputs_of(shown, "test_data", prepare, place), read)
-    return train, test, prepare or _as_it_is
+    return train, test, prepare or (lambda x: x)
 
 
 def _one(data: Any, labels: Any, name: str, said: str) -> tuple[Any, Any]:
@@ -251,10 +268,6 @@ def _one(data: Any, labels: Any, name: str, said: str) -> tuple[Any, Any]:
     return data, labels.cpu().numpy() if isinstance(labels, Tensor) else labels
 
 
-def _as_it_is(x: Tensor) -> Tensor:
-    return x
-
-
 def _check(network: Any, rates: list[float], batch: int | None) -> None:
     if not isinstance(network, nn.Module):
         raise InputError(
@@ -262,9 +275,9 @@ def _check(network: Any, rates: list[float], batch: int | None) -> None:
             "trained; take linear_score of their features."
         )
     if not rates or not all(0 < r < math.inf for r in rates):
-        raise InputError(f"rate={rates!r}: give a number above 0, or several.")
+        raise InputError("give a number above 0, or several.", argument="rate", value=rates)
     if batch is not None and (int(batch) != batch or batch < 2):
-        raise InputError(f"batch={batch!r}: give a whole number of at least 2.")
+        raise InputError("give a whole number of at least 2.", argument="batch", value=batch)
 
 
 def _of_tunable(
@@ -276,32 +289,24 @@ def _of_tunable(
     epochs: int,
     rng: int | np.random.Generator = 0,
 ) -> FloatArray:
-    """Hits of a measure that is called as the others are."""
+    """Compute hits with the signature of a ranking measure."""
     how: dict[str, Any] = {"progress": False, **given.options, "epochs": epochs, "rng": rng}
     if test_features is not None:
         how |= {"test_data": test_features.data, "test_labels": test_labels}
     return finetuning_hits(given.network, given.data, labels, **how)
 
 
-def _mean_of_tunable(given: Tunable, labels: ArrayLike, **how: Any) -> float:
-    return float(_of_tunable(given, labels, **how).mean())
-
-
-def _flops(n: int, d: int, classes: int, *, epochs: int) -> float:
-    """With d the operations of a forward pass of one example; backwards it costs two of them."""
-    return 3.0 * epochs * n * d
-
-
 MEASURES = tuple(
     RankingMeasure(
         f"finetune-{epochs}",
-        functools.partial(_mean_of_tunable, epochs=epochs),
+        lambda given, labels, epochs=epochs, **how: float(_of_tunable(given, labels, epochs=epochs, **how).mean()),
         about=f"Accuracy after fine-tuning all weights for {said} (Li et al. 2021).",
         cost=f"{3 * epochs} times the forward pass over the examples; its operations are for d "
         "operations of the forward pass of one example.",
         fails="The dearest and among the worst in the paper: accuracy early in training says "
         "little of that at its end. It depends on the rate.",
-        flops=functools.partial(_flops, epochs=epochs),
+        # With d the operations of a forward pass of one example; the backward pass costs two of them.
+        flops=functools.partial(lambda times, n, d, classes: 3.0 * times * n * d, epochs),
         takes="network",
         splits=True,
         guess="share",
@@ -311,25 +316,15 @@ MEASURES = tuple(
     )
     for epochs, said in ((1, "one epoch"), (5, "five epochs"))
 )
-
+# By measure, the function that gives the value of each test example.
 HITS: dict[str, Callable[..., NDArray[Any]]] = {
     f"finetune-{epochs}": functools.partial(_of_tunable, epochs=epochs) for epochs in (1, 5)
 }
-"""What each test example adds to a measure, by its name."""
-
-
-# A copy of a network with a new last layer, trained for a while.
-
-MOMENTUM = 0.9
-SHOWN = 256
-"""Test examples in a batch."""
-
-SCHEDULES = ("constant", "linear", "cosine")
 
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """How to fine-tune; see :func:`curvewise.ranking.networks.finetuning.finetuning_score`."""
+    """Settings of a fine-tuning; see :func:`finetuning_score`."""
 
     epochs: int
     batch: int
@@ -341,22 +336,23 @@ class Tuning:
 
     def __post_init__(self) -> None:
         if int(self.epochs) != self.epochs or self.epochs < 1:
-            raise InputError(f"epochs={self.epochs!r}: give a whole number of at least 1.")
+            raise InputError("give a whole number of at least 1.", argument="epochs", value=self.epochs)
         if self.schedule not in SCHEDULES:
-            raise InputError(f"schedule={self.schedule!r}: use one of {', '.join(SCHEDULES)}.")
-        if self.precision not in ("float32", "bfloat16"):
-            raise InputError(f"precision={self.precision!r}: use 'float32' or 'bfloat16'.")
+            raise InputError(f"use one of {', '.join(SCHEDULES)}.", argument="schedule", value=self.schedule)
+        if self.precision not in TRAINING_PRECISIONS:
+            raise InputError("use 'float32' or 'bfloat16'.", argument="precision", value=self.precision)
         if self.precision == "bfloat16" and self.place.type == "cpu":
-            raise InputError("precision='bfloat16' is for GPUs, and some CPUs stop at it: use 'float32'.")
+            problem = "it is for GPUs, and some CPUs stop at it: use 'float32'."
+            raise InputError(problem, argument="precision", value=self.precision)
 
     def arithmetic(self) -> torch.autocast:
-        """Its precision."""
+        """Return the context of its precision."""
         kind = None if self.precision == "float32" else getattr(torch, self.precision)
         return torch.autocast(self.place.type, dtype=kind, enabled=kind is not None)
 
 
 def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) -> Tensor:
-    """Inputs as a tensor, on the device where there is room for them.
+    """Return inputs as a tensor, on the device if it has room for them.
 
     Bytes are refused where nothing makes them into what a network takes.
     """
@@ -366,7 +362,7 @@ def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) ->
     if prepare is None:
         if x.dtype == torch.uint8:
             raise InputError(
-                f"{argument} holds bytes: say with prepare= how the network takes them, such as "
+                f"{argument} holds bytes: give {arg('prepare')} to make the network's inputs of them, such as "
                 "lambda x: (x / 255 - mean) / std."
             )
         x = x.to(torch.float32 if x.is_floating_point() else torch.int64)
@@ -378,7 +374,7 @@ def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) ->
 def tuned_logits(
     network: nn.Module, train: Labelled, test: Labelled, how: Tuning, rate: float, seed: int, advance: Advance
 ) -> Tensor | None:
-    """What a copy of a network says of test examples after it was fine-tuned; None: it diverged."""
+    """Fine-tune a copy of a network and return its logits for test examples; None if it diverged."""
     place = how.place
     with _reproducible(place, seed):
         model = _copied(network).to(place)
@@ -388,12 +384,12 @@ def tuned_logits(
         tuned.eval()
         with torch.no_grad():
             # copies, since a network may work in place
-            parts = [tuned(rows.to(place, copy=True)).float() for rows in test.x.split(SHOWN)]
+            parts = [tuned(rows.to(place, copy=True)).float() for rows in test.x.split(BATCH)]
         return torch.cat(parts)
 
 
 class _Tuned(nn.Module):
-    """A network whose features go into a new linear layer that begins at 0."""
+    """Network with a new linear layer on its features, which begins at 0."""
 
     def __init__(self, model: nn.Module, how: Tuning, few: Tensor, classes: int) -> None:
         super().__init__()
@@ -413,7 +409,7 @@ class _Tuned(nn.Module):
 
     @property
     def reached(self) -> bool:
-        """Whether the last step had gradients for weights before the new layer, if there are any.
+        """True if the last step had gradients for weights before the new layer, if there are any.
 
         The layer whose place it takes has none.
         """
@@ -422,7 +418,7 @@ class _Tuned(nn.Module):
         return not own or any(weights.grad is not None for weights in own)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits for stored inputs."""
+        """Compute logits for stored inputs."""
         with self.how.arithmetic():
             logits: Tensor = self.head(self._features(x))
         return logits
@@ -441,7 +437,7 @@ class _Tuned(nn.Module):
 
 
 def _before(model: nn.Module, last: LinearLayer | None, x: Any) -> Tensor:
-    """What a layer of a network is given, a row for each example; its output without a layer."""
+    """Return the input of a layer, a row for each example; the network's output without a layer."""
     if last is None:
         output = _output(model, x)
         whole: Tensor = pooled(output, "auto", last=channels_at_end(None, output))
@@ -466,13 +462,13 @@ def _output(model: nn.Module, x: Any) -> Tensor:
     if found is None:
         raise InputError(
             f"network returned {type(given).__name__} without a tensor that has a row for each "
-            "example: say with features= what a new layer is put on."
+            f"example: give the inputs of the new layer by {arg('features')}."
         )
     return found
 
 
 def _copied(network: nn.Module) -> nn.Module:
-    """A copy in float32 that can be trained."""
+    """Return a copy in float32 that can be trained."""
     try:
         if "train" in vars(network):  # an exported program's refuses; its copy would not
             network.train(network.training)
@@ -486,7 +482,7 @@ def _copied(network: nn.Module) -> nn.Module:
 
 
 def _train(tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, advance: Advance) -> bool:
-    """Train in place; false if the loss is no longer a number."""
+    """Train in place; return False if the loss is no longer a number."""
     place, random = how.place, np.random.default_rng(seed)
     target = train.target(place)
     loss_of = nn.BCEWithLogitsLoss() if train.several else nn.CrossEntropyLoss()
@@ -511,7 +507,7 @@ def _train(tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, 
         if not tuned.reached:
             raise InputError(
                 "No weight of the network is reached by gradients: something cuts them off, such "
-                "as detach() in features=. Correct it, or take linear_score of its features."
+                "as detach() in features. Correct it, or take linear_score of its features."
             )
         if not bool(total.isfinite()):
             return False
@@ -520,23 +516,17 @@ def _train(tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, 
 
 @contextlib.contextmanager
 def _reproducible(place: torch.device, seed: int) -> Iterator[None]:
-    """The same every time with as many threads as there are; torch's own chance is put back."""
+    """Make the block deterministic with all threads, and restore torch's random state."""
     threads = torch.get_num_threads()
     with reproducible(), own_generator(seed, place), own_terms(place):
         torch.set_num_threads(threads)
         yield
 
 
-# Which checkpoints can be fine-tuned, and on what.
-
-PRECISIONS = ("float32", "bfloat16")
-BATCH = 256
-
-
 def find_networks(
     checkpoints: Any, inputs: Inputs, device: str | None = None, precision: str = "float32"
 ) -> dict[str, Tunable]:
-    """Networks of torch that can be trained, by name, with the examples as they take them.
+    """Find the networks of torch that can be trained, by name, with the examples as their inputs.
 
     Examples are kept as they are stored and made ready by the checkpoint's own preprocessing a
     batch at a time. Networks that take more than one tensor (texts) are left out, as is whatever
@@ -545,7 +535,7 @@ def find_networks(
     stored = _stored(inputs)
     if stored is None:
         return {}
-    options = {"device": device, "precision": precision if precision in PRECISIONS else "float32"}
+    options = {"device": device, "precision": precision if precision in TRAINING_PRECISIONS else "float32"}
     found = {}
     for checkpoint in as_checkpoints(checkpoints):
         reader = _reader(checkpoint, inputs, device)
@@ -560,7 +550,7 @@ def find_networks(
 
 
 class _Prepare:
-    """Makes a network's inputs out of stored ones, on their device."""
+    """Make a network's inputs from stored examples, on their device."""
 
     def __init__(self, ready: Any) -> None:
         self.ready = ready
@@ -571,7 +561,7 @@ class _Prepare:
 
 
 def _stored(inputs: Inputs) -> Tensor | None:
-    """All examples as one tensor, where they are of one shape."""
+    """Return all examples as one tensor; None where their shapes differ."""
     batches = list(inputs.batches(BATCH))
     arrays = [batch for batch in batches if isinstance(batch, np.ndarray)]
     if len(arrays) < len(batches) or len({batch.shape[1:] for batch in arrays}) > 1:
@@ -580,7 +570,7 @@ def _stored(inputs: Inputs) -> Tensor | None:
 
 
 def _reader(checkpoint: Checkpoint, inputs: Inputs, device: str | None) -> TorchReader | None:
-    """What runs a network that can be trained; None for anything else."""
+    """Return the reader of a network that can be trained; None for anything else."""
     if isinstance(checkpoint.source, CheckpointFeatures):
         return None
     try:

@@ -16,13 +16,16 @@ from torch import Tensor, nn
 from curvewise.errors import InputError
 from curvewise.nn.devices import find_device
 from curvewise.ranking.measure import RankingMeasure
+from curvewise.ranking.mixture import project
 from curvewise.ranking.networks.probes import TARGETS, Labelled, fifth, own_terms, read_labelled, scale_of, warn
 
-SHUFFLES = 4
-"""Ways in which test examples are put into batches."""
-
+SHUFFLES = 4  # random orders in which test examples are put into batches
+WIDTH = 256  # units of each of the critic's two hidden layers
+RATE = 5e-4  # of Adam
+LOOK = 25  # steps between two looks at held-out examples
+PATIENCE = 10  # looks without a better bound after which training ends
+# Examples for each dimension below which a critic learns its examples by heart.
 FEW = 10
-"""Examples for each dimension below which a critic learns its examples by heart."""
 
 
 def information_score(
@@ -38,7 +41,7 @@ def information_score(
     device: str | None = None,
     rng: int | np.random.Generator = 0,
 ) -> float:
-    """The lower bound I_α of the mutual information of features and labels, in nats.
+    """Lower bound I_α of the mutual information of features and labels, in nats.
 
     For K pairs with critic f, m(y) = mean over them of exp f(x, y), and a baseline q(y) that is
     trained, too (Poole et al. 2019, interpolated bounds)::
@@ -95,69 +98,58 @@ def information_score(
     >>> round(information_score(x[:500], labels[:500], **test, steps=300), 2)  # log 2 = 0.69
     0.69
     """
-    how = Settings(alpha, energy, batch, steps)
+    how = BoundSettings(alpha, energy, batch, steps)
     random = np.random.default_rng(rng)
     train, test = read_labelled(features, labels, test_features, test_labels, "the bound I_α")
     if energy is not None:
-        train, test = _reduced(train, test, energy)
+        # Both on the principal components of the training examples.
+        scores, projection = project(train.x, energy)
+        shown = scores if test is train else projection.apply(test.x.astype(scores.dtype))
+        train, test = Labelled(scores, train.targets), Labelled(shown, test.targets)
     place = find_device(device or "cpu")
     kept, out = fifth(random.permutation(len(train)), train.targets)
-    make = functools.partial(_pairs, scale=_scale(train.x, energy is not None), place=place)
+    mean, spread = scale_of(train.x)
+    if (
+        energy is not None
+    ):  # one spread for all keeps the weights of principal components: each its own would raise noise
+        spread = np.full_like(spread, np.sqrt(np.mean(spread**2)))
+    make = functools.partial(_pairs, scale=(mean, spread), place=place)
     with own_terms(place):
-        shown = make(test, np.arange(len(test)))
-        _warn_before(train, shown, how)
+        pairs = make(test, np.arange(len(test)))
+        _warn_before(train, pairs, how)
         critic = train_critic(make(train, kept), make(train, out), how, random)
-        found = float(np.mean([critic.bound(shown, how, random) for _ in range(SHUFFLES)]))
+        found = float(np.mean([critic.bound(pairs, how, random) for _ in range(SHUFFLES)]))
     if found <= 0:
         warn(
-            f"The bound I_α is {found:.2g}: the critic found nothing that holds for other "
+            f"The bound I_α is {found:.2g}: the critic found nothing that generalises to other "
             "examples. Use more examples, or energy=0.8."
         )
     return found
 
 
-def _reduced(train: Labelled, test: Labelled, energy: float) -> tuple[Labelled, Labelled]:
-    """Both on the principal components of the training examples."""
-    from curvewise.ranking.mixture import project
-
-    scores, projection = project(train.x, energy)
-    reduced = Labelled(scores, train.targets)
-    if test is train:
-        return reduced, reduced
-    return reduced, Labelled(projection.apply(test.x.astype(scores.dtype)), test.targets)
-
-
-def _scale(x: NDArray[Any], common: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Mean and spread of each dimension, or one spread for all.
-
-    One for all leaves principal components as they weigh: each on its own would raise noise.
-    """
-    mean, spread = scale_of(x)
-    return mean, np.full_like(spread, np.sqrt(np.mean(spread**2))) if common else spread
-
-
 def _pairs(
     some: Labelled, rows: NDArray[np.int64], *, scale: tuple[NDArray[Any], NDArray[Any]], place: torch.device
-) -> Pairs:
-    """Pairs of some examples, their features standardised."""
+) -> LabelledPairs:
+    """Return pairs of some examples, with standardised features."""
     own = np.isin(some.targets.rows, rows)
     codes = some.targets.codes[own]
     if not len(codes):
         raise InputError("The examples that are held out or scored have no labels: give more.")
     x = ((some.x[some.targets.rows[own]] - scale[0]) / scale[1]).astype(np.float32)
     shares = np.bincount(codes, minlength=len(some.targets.classes)) / len(codes)
-    return Pairs(
+    return LabelledPairs(
         torch.from_numpy(x).to(place),
         torch.from_numpy(codes).to(place),
         torch.from_numpy(shares).to(place, torch.float32),
     )
 
 
-def _warn_before(train: Labelled, shown: Pairs, how: Settings) -> None:
+def _warn_before(train: Labelled, shown: LabelledPairs, how: BoundSettings) -> None:
+    """Warn of too few examples for the dimensions, and of an entropy that the bound cannot reach."""
     dimensions = train.x.shape[1]
     if len(train) < FEW * dimensions:
         warn(
-            f"{len(train)} examples in {dimensions} dimensions: the critic learns them by heart, "
+            f"{len(train)} examples in {dimensions} dimensions: the critic overfits them, "
             "and the bound I_α lies far below the mutual information. Use more examples, or fewer "
             "dimensions (energy=0.8)."
         )
@@ -171,7 +163,7 @@ def _warn_before(train: Labelled, shown: Pairs, how: Settings) -> None:
 
 
 def _flops(n: int, d: int, classes: int, *, energy: bool) -> float:
-    """For a thousand steps; principal components are taken to be 128 at most."""
+    """Count operations of a thousand steps, with 128 principal components at most."""
     inputs, before = (min(d, 128), 2.0 * n * d * d) if energy else (d, 0.0)
     return before + 1000 * 6.0 * 128 * WIDTH * (inputs + WIDTH + classes)
 
@@ -195,22 +187,9 @@ MEASURES = tuple(
 )
 
 
-# A network that tells pairs of features and labels that belong together, and its bound I_α.
-
-WIDTH = 256
-"""Units of each of the critic's two hidden layers."""
-
-RATE = 5e-4
-LOOK = 25
-"""Steps between two looks at held-out examples."""
-
-PATIENCE = 10
-"""Looks without a better bound after which training ends."""
-
-
 @dataclass(frozen=True)
-class Settings:
-    """How a bound is estimated; see :func:`information_score`."""
+class BoundSettings:
+    """BoundSettings of the bound; see :func:`information_score`."""
 
     alpha: float
     energy: float | None
@@ -221,15 +200,15 @@ class Settings:
         for name in ("alpha", "energy"):
             value = getattr(self, name)
             if value is not None and not 0 < value <= 1:
-                raise InputError(f"{name}={value!r}: give a number above 0 and up to 1.")
+                raise InputError("give a number above 0 and up to 1.", argument=name, value=value)
         for name, least in (("batch", 2), ("steps", 1)):
             value = getattr(self, name)
             if int(value) != value or value < least:
-                raise InputError(f"{name}={value!r}: give a whole number of at least {least}.")
+                raise InputError(f"give a whole number of at least {least}.", argument=name, value=value)
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class LabelledPairs:
     """Features and labels on a device: a row for each label of each example."""
 
     x: Tensor
@@ -241,7 +220,7 @@ class Pairs:
 
 
 class Critic:
-    """A network with an output f(x, y) for each class y, and log q(y).
+    """Network with an output f(x, y) for each class y, and log q(y).
 
     Parameters
     ----------
@@ -261,25 +240,25 @@ class Critic:
         self.tensors = [torch.from_numpy(array).to(place, torch.float32).requires_grad_() for array in first]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """f(x, y), shape (examples, classes)."""
+        """Return f(x, y), shape (examples, classes)."""
         layers = list(zip(self.tensors[1::2], self.tensors[2::2], strict=True))
         for weight, bias in layers[:-1]:
             x = nn.functional.relu(nn.functional.linear(x, weight, bias))
         return nn.functional.linear(x, *layers[-1])
 
     def copied(self) -> list[Tensor]:
-        """Its weights as they are now."""
+        """Return a copy of the weights."""
         return [tensor.detach().clone() for tensor in self.tensors]
 
     @torch.no_grad()
     def take(self, weights: list[Tensor]) -> None:
-        """Have other weights."""
+        """Set the weights."""
         for tensor, value in zip(self.tensors, weights, strict=True):
             tensor.copy_(value)
 
     @torch.no_grad()
-    def bound(self, pairs: Pairs, how: Settings, random: np.random.Generator) -> float:
-        """Mean of I_α over batches of about K pairs in a random order."""
+    def bound(self, pairs: LabelledPairs, how: BoundSettings, random: np.random.Generator) -> float:
+        """Return the mean of I_α over batches of about K pairs in a random order."""
         order = torch.from_numpy(random.permutation(len(pairs))).to(pairs.x.device)
         found = [
             interpolated_bound(self(pairs.x[rows]), pairs.codes[rows], pairs.shares, self.tensors[0], how.alpha)
@@ -289,7 +268,7 @@ class Critic:
 
 
 def interpolated_bound(scores: Tensor, codes: Tensor, shares: Tensor, log_baseline: Tensor, alpha: float) -> Tensor:
-    """I_α of a batch.
+    """Compute I_α of a batch.
 
     Parameters
     ----------
@@ -317,8 +296,8 @@ def interpolated_bound(scores: Tensor, codes: Tensor, shares: Tensor, log_baseli
     return 1 + joint.mean() - (shares * torch.exp(log_mean - log_a)).sum()
 
 
-def train_critic(train: Pairs, out: Pairs, how: Settings, random: np.random.Generator) -> Critic:
-    """A critic as it was when the held-out pairs had their best bound."""
+def train_critic(train: LabelledPairs, out: LabelledPairs, how: BoundSettings, random: np.random.Generator) -> Critic:
+    """Train a critic; return it as it was when the held-out pairs had their best bound."""
     place, size = train.x.device, min(how.batch, len(train))
     critic = Critic(train.x.shape[1], len(train.shares), random, place)
     search = torch.optim.Adam(critic.tensors, lr=RATE)

@@ -1,4 +1,4 @@
-"""Examples that every checkpoint is shown: in one order, read a batch at a time."""
+"""Examples in the order that every checkpoint reads them, and their preparation for a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
-from curvewise.ranking.networks.checkpoints import Checkpoint, Given, Reader
+from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch, Reader
 from curvewise.ranking.networks.preprocessing import (
     Prepare,
     Preprocessing,
@@ -31,12 +31,16 @@ from curvewise.ranking.networks.preprocessing import (
     pixels_of,
     put_together,
 )
+from curvewise.text import arg, either
 
+# An array with a row for each example; a list of texts, or of images of several sizes.
 Batch = NDArray[Any] | list[Any]
-"""An array with a row for each example; a list of texts, or of images of several sizes."""
-
-_READ = 32
-"""Examples that are read at a time to be hashed: photographs are large."""
+_READ = 32  # examples that are read at a time to be hashed: photographs are large
+LONGEST = 512  # tokens of a text that are kept where neither network nor tokenizer has a limit
+NOT_APPLIED = (
+    "Images of floating point are given to the network as they are, so the preprocessing was not applied: give images "
+    "of uint8, from 0 to 255, for it."
+)
 
 
 class Inputs:
@@ -45,19 +49,19 @@ class Inputs:
     Parameters
     ----------
     source : array, sequence of str, Dataset
-        Anything with a length whose examples can be asked for by their positions.
+        Anything with a length whose examples are indexed by their positions.
     labels : ndarray, optional
         A label for each example of the source.
     rows : ndarray of int
-        Positions of the examples that are shown.
+        Positions of the examples to read.
     layout : {"first", "last"}, optional
-        Where images have their channels; needed where their shape does not tell.
+        Place of the channels of images; needed where their shape does not tell.
     mean, std : tuple of float, optional
-        What the data says images are normalised with, for networks that were trained on it.
+        Normalisation of images that the data specifies, for networks that were trained on it.
     padding : int, optional
-        The token that stands for nothing.
+        Padding token.
     preprocessing : Preprocessing or callable, optional
-        For networks that bring none along.
+        For networks without preprocessing of their own.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class Inputs:
         preprocessing: Prepare | None = None,
     ) -> None:
         if layout not in (None, "first", "last"):
-            raise InputError(f"layout={layout!r}: use 'first' or 'last', where the channels are.")
+            raise InputError("use 'first' or 'last', where the channels are.", argument="layout", value=layout)
         self.source, self.rows, self.layout = source, rows, layout
         self.total = len(source)
         self.mean, self.std, self.padding = mean, std, padding
@@ -95,14 +99,18 @@ class Inputs:
         return self._labels
 
     def batches(self, size: int) -> Iterator[Batch]:
-        """All examples in their order, so many at a time."""
+        """Yield all examples in their order, so many at a time."""
         labels: list[Any] = []
         for first in range(0, len(self), size):
             here = self.rows[first : first + size]
             if self._texts:
                 yield [str(self.source[int(i)]) for i in here]
             elif self._arrays:
-                yield self._laid(as_array(_taken(self.source, here)))
+                # A slice where rows are consecutive: no copy of a memory map.
+                whole = len(here) and here[-1] - here[0] == len(here) - 1
+                place = slice(here[0], here[-1] + 1) if whole else here
+                indexed = isinstance(self.source, np.ndarray) or whole
+                yield self._laid(as_array(self.source[place if indexed else here.tolist()]))
             else:
                 pairs = [pair_of(self._item(int(i))) for i in here]
                 labels.extend(label for _, label in pairs)
@@ -111,7 +119,7 @@ class Inputs:
             self._labels = np.stack([np.asarray(label) for label in labels])
 
     def digest(self) -> str:
-        """A hash of every example and their order, computed once."""
+        """Return a hash of every example and their order, computed once."""
         if self._digest is None:
             found = hashlib.sha256(repr((len(self), self.layout, self.padding)).encode())
             for batch in self.batches(_READ):
@@ -136,7 +144,7 @@ class Inputs:
             ) from error
 
     def _laid(self, x: NDArray[Any]) -> NDArray[Any]:
-        """Images of bytes with their channels first; everything else as it is."""
+        """Return images of bytes with their channels first; everything else as it is."""
         if x.dtype.kind == "f" and x.ndim == 4 and self.layout == "last":
             return np.moveaxis(x, -1, 1)
         if x.dtype != np.uint8 or self.padding is not None or x.ndim < 3:
@@ -151,7 +159,7 @@ class Inputs:
         return one
 
     def _together(self, items: list[Any]) -> Batch:
-        """Examples of a dataset as one array, or in a list where their sizes differ."""
+        """Return examples of a dataset as one array, or in a list where their sizes differ."""
         if items and isinstance(items[0], str):
             return items
         found = [pixels_of(item) if is_picture(item) else self._one(item) for item in items]
@@ -174,7 +182,7 @@ def read_inputs(
     preprocessing: Any = None,
     rng: int | np.random.Generator = 0,
 ) -> Inputs:
-    """Examples for checkpoints out of whatever holds them; nothing is read yet.
+    """Make the examples for checkpoints from whatever holds them; nothing is read yet.
 
     Parameters
     ----------
@@ -185,11 +193,12 @@ def read_inputs(
     labels : array_like, optional
         Where data holds inputs only.
     examples : int or float, optional
-        How many, or below 1 which share, drawn at random; all by default. They keep their order.
+        Number of examples, or below 1 their share, drawn at random; all by default. They keep
+        their order.
     layout : {"first", "last"}, optional
-        Where images have their channels, if that cannot be told from their shape.
+        Place of the channels of images, if their shape does not tell.
     preprocessing : Preprocessing, dict, object or callable, optional
-        For images of bytes and checkpoints that bring none along.
+        For images of bytes and checkpoints without preprocessing of their own.
     rng : int or Generator
         Decides which examples.
 
@@ -204,7 +213,7 @@ def read_inputs(
         data.preprocessing = default or data.preprocessing
         return data
     if examples is not None and not is_amount(examples):
-        raise InputError(f"examples={examples!r}: give a whole number of at least 1, or a share below 1.")
+        raise InputError("give a whole number of at least 1, or a share below 1.", argument="examples", value=examples)
     about: dict[str, Any] = {"layout": layout, "preprocessing": default}
     if isinstance(data, Examples):
         about.update(mean=data.mean, std=data.std, padding=data.padding)
@@ -272,53 +281,36 @@ def _are_texts(data: Any) -> bool:
     return isinstance(data, list | tuple) and len(data) > 0 and all(isinstance(text, str) for text in data)
 
 
-def _taken(source: Any, rows: NDArray[np.int64]) -> Any:
-    if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
-        return source[rows[0] : rows[-1] + 1]
-    return source[rows] if isinstance(source, np.ndarray) else source[rows.tolist()]
-
-
-# From examples as they are stored to batches as a checkpoint takes them.
-
-LONGEST = 512
-"""Tokens that are kept of a text where neither network nor tokenizer says how many."""
-
-NOT_APPLIED = (
-    "Images of floating point are taken as the network takes them, so the preprocessing given was "
-    "not applied: give images of uint8, from 0 to 255, for it."
-)
-
-
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """How batches are made ready.
+    """Preparation of batches for one checkpoint.
 
     Attributes
     ----------
     ready : callable
-        From a stored batch to what the network takes.
+        From a stored batch to the network's inputs.
     said : str, optional
-        All that determines it, as text; None where that cannot be told.
+        All that determines it, as text; None where that is not known.
     notes : tuple of str
-        What was taken for what.
+        How images were interpreted.
     """
 
-    ready: Callable[[Batch], Given]
+    ready: Callable[[Batch], InputBatch]
     said: str | None
     notes: tuple[str, ...] = ()
 
-    def __call__(self, batch: Batch) -> Given:
+    def __call__(self, batch: Batch) -> InputBatch:
         """Prepare a batch."""
         return self.ready(batch)
 
 
 def are_images(batch: Batch) -> bool:
-    """Whether a batch holds pixels: bytes with channels, height and width."""
+    """Tell if a batch holds pixels: bytes with channels, height and width."""
     return _is_of(batch[0], "uint8") and batch[0].ndim == 3
 
 
 def given_preprocessing(checkpoint: Checkpoint, inputs: Inputs) -> Prepare | None:
-    """What is known before the checkpoint is opened: what the user says, then the data."""
+    """Return the preprocessing that is known before the checkpoint is opened: the user's, then that of the data."""
     if checkpoint.preprocessing is not None:
         return as_preprocessing(checkpoint.preprocessing)
     if inputs.preprocessing is not None:
@@ -330,7 +322,7 @@ def given_preprocessing(checkpoint: Checkpoint, inputs: Inputs) -> Prepare | Non
 
 
 def input_shape(known: Prepare | None, batch: Batch) -> tuple[int, ...]:
-    """Shape of one input after preprocessing, as far as that is known."""
+    """Return the shape of one input after preprocessing, as far as that is known."""
     first = batch[0]
     if not hasattr(first, "dtype"):
         return (1,)
@@ -340,14 +332,14 @@ def input_shape(known: Prepare | None, batch: Batch) -> tuple[int, ...]:
 
 
 def preparation(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, first: Batch) -> Preparation:
-    """How the examples are made ready for a checkpoint that was opened.
+    """Choose the preparation of examples for a checkpoint that was opened.
 
     Networks of torch are given tensors, all others arrays.
 
     Raises
     ------
     InputError
-        Texts without a tokenizer, or pixels and no word on what the network takes.
+        Texts without a tokenizer, or pixels without any preprocessing.
     """
     if isinstance(first[0], str):
         return _of_texts(checkpoint, reader)
@@ -355,17 +347,28 @@ def preparation(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, first: B
         return _of_images(checkpoint, reader, inputs)
     if _is_of(first, "int64"):
         return _of_tokens(reader, inputs)
-    is_image = not isinstance(first, list) and first.ndim == 4
-    notes = _left_alone(checkpoint, reader, inputs) if is_image else ()
-    return Preparation(lambda batch: Given(_taken_by(reader, _floating(batch))), "numbers as they are", notes)
+    notes: tuple[str, ...] = ()
+    if not isinstance(first, list) and first.ndim == 4:  # images of floating point
+        if checkpoint.preprocessing is not None or inputs.preprocessing is not None:
+            warnings.warn(NOT_APPLIED, CurvewiseWarning, stacklevel=4)
+            notes = (NOT_APPLIED,)
+        elif reader.preprocessing is not None:
+            notes = ("images are of floating point and taken as prepared: no preprocessing was done",)
+
+    def ready(batch: Any) -> InputBatch:
+        if _is_of(batch, "uint8"):
+            batch = batch.float() if is_torch(batch, "Tensor") else batch.astype(np.float32)
+        return InputBatch(_for_reader(reader, batch))
+
+    return Preparation(ready, "numbers as they are", notes)
 
 
 def _is_of(value: Any, kind: str) -> bool:
     return hasattr(value, "dtype") and kind_of_numbers(value) == kind
 
 
-def _taken_by(reader: Reader, batch: Any) -> Any:
-    """Arrays as tensors for a network of torch; anything else as it is."""
+def _for_reader(reader: Reader, batch: Any) -> Any:
+    """Return arrays as tensors for a network of torch; anything else as it is."""
     return _as_tensor(batch) if hasattr(reader, "device") else batch
 
 
@@ -377,34 +380,23 @@ def _as_tensor(batch: Any) -> Any:
     return torch.from_numpy(batch)
 
 
-def _floating(batch: Any) -> Any:
-    if not _is_of(batch, "uint8"):
-        return batch
-    return batch.float() if is_torch(batch, "Tensor") else batch.astype(np.float32)
-
-
-def _left_alone(checkpoint: Checkpoint, reader: Reader, inputs: Inputs) -> tuple[str, ...]:
-    """What is said of images that are no pixels; a warning where someone asked for more."""
-    if checkpoint.preprocessing is not None or inputs.preprocessing is not None:
-        warnings.warn(NOT_APPLIED, CurvewiseWarning, stacklevel=5)
-        return (NOT_APPLIED,)
-    if reader.preprocessing is not None:
-        return ("images are of floating point and taken as prepared: no preprocessing was done",)
-    return ()
-
-
 def _of_images(checkpoint: Checkpoint, reader: Reader, inputs: Inputs) -> Preparation:
+    """Prepare pixels by the checkpoint's own preprocessing, or by that of the data or the user."""
     known = None if checkpoint.preprocessing is None else as_preprocessing(checkpoint.preprocessing)
     is_function = checkpoint.path is None and not is_network(checkpoint.source)
     if known is None and inputs.preprocessing is None and is_function:
-        return Preparation(Given, "pixels as they are")
+        return Preparation(InputBatch, "pixels as they are")
     known = known or reader.preprocessing or given_preprocessing(checkpoint, inputs)
     if known is None:
+        python = "preprocessing=Preprocessing(size=256, crop=224, mean=(.485, .456, .406), std=(.229, .224, .225))"
+        command = (
+            "--preprocess size=256 --preprocess crop=224 --preprocess mean=[0.485,0.456,0.406] "
+            "--preprocess std=[0.229,0.224,0.225]"
+        )
         raise InputError(
-            f"preprocessing of {checkpoint.name!r} is not known, and the data holds images of "
-            "bytes: say what it was trained with, such as preprocessing=Preprocessing(size=256, "
-            "crop=224, mean=(.485, .456, .406), std=(.229, .224, .225)); Preprocessing() only "
-            "brings pixels to 0…1."
+            f"the preprocessing of {checkpoint.name!r} is not known, and the data holds images of bytes: say what it "
+            f"was trained with, such as {either(python, command)}; "
+            f"{either('Preprocessing()', '--preprocess scale=1')} only brings pixels to 0…1."
         )
     if not isinstance(known, Preprocessing):
         own = known
@@ -415,19 +407,19 @@ def _of_images(checkpoint: Checkpoint, reader: Reader, inputs: Inputs) -> Prepar
         notes = (f"images are resized to {reader.sides[0]} × {reader.sides[1]}, which it takes",)
     made, place = known, getattr(reader, "device", None)
 
-    def ready(batch: Batch) -> Given:
+    def ready(batch: Batch) -> InputBatch:
         if place is None:
-            return Given(made(batch))
+            return InputBatch(made(batch))
         if isinstance(batch, list):
-            return Given(made([_taken_by(reader, image).to(place) for image in batch]))
-        # resized where the network is: bytes are moved faster
-        return Given(made(_taken_by(reader, batch).to(place)))
+            return InputBatch(made([_for_reader(reader, image).to(place) for image in batch]))
+        # Resized on the network's device: bytes are moved faster than floats.
+        return InputBatch(made(_for_reader(reader, batch).to(place)))
 
     return Preparation(ready, repr(made), notes)
 
 
-def _by_function(function: Callable[[Any], Any], batch: Batch, reader: Reader) -> Given:
-    """Images prepared by a function of the user's: all at once, or one by one if sizes differ.
+def _by_function(function: Callable[[Any], Any], batch: Batch, reader: Reader) -> InputBatch:
+    """Prepare images by a function of the user's: all at once, or one by one if sizes differ.
 
     It is given tensors where torch is installed, and arrays otherwise.
     """
@@ -447,68 +439,67 @@ def _by_function(function: Callable[[Any], Any], batch: Batch, reader: Reader) -
         raise InputError(
             f"preprocessing gave shape {tuple(found.shape)} for {len(batch)} images: it must give a row for each."
         )
-    return Given(found)
+    return InputBatch(found)
 
 
 def _of_tokens(reader: Reader, inputs: Inputs) -> Preparation:
+    """Give tokens as they are, with a mask where the padding token is known."""
     config = getattr(getattr(reader, "model", None), "config", None)
     padding = inputs.padding
     if padding is None:
         padding = getattr(config, "pad_token_id", None)
 
-    def ready(batch: Batch) -> Given:
-        x = _taken_by(reader, batch)
-        return Given(x, None if padding is None else x != padding)
+    def ready(batch: Batch) -> InputBatch:
+        x = _for_reader(reader, batch)
+        return InputBatch(x, None if padding is None else x != padding)
 
     return Preparation(ready, f"tokens, padding {padding}")
 
 
 def _of_texts(checkpoint: Checkpoint, reader: Reader) -> Preparation:
-    """Tokens of texts, filled up to the longest of each batch."""
+    """Turn texts into tokens, padded to the longest of each batch."""
     is_function = checkpoint.path is None and not is_network(checkpoint.source)
     if is_function and checkpoint.tokenizer is None:
-        return Preparation(Given, "texts as they are")
+        return Preparation(InputBatch, "texts as they are")
     tokenizer = _tokenizer(checkpoint)
     if tokenizer.pad_token_id is None:
         raise InputError(f"the tokenizer of {checkpoint.name!r} has no padding token: set one.")
     config = getattr(getattr(reader, "model", None), "config", None)
-    limits = (getattr(tokenizer, "model_max_length", None), _positions(config))
+    most = getattr(config, "max_position_embeddings", None)
+    if isinstance(most, int):
+        most -= 2 if "roberta" in getattr(config, "model_type", "") else 0  # which never uses its first two positions
+    limits = (getattr(tokenizer, "model_max_length", None), most if isinstance(most, int) and most > 0 else None)
     length = checkpoint.length or min([n for n in limits if n and n < 10**6] or [LONGEST])
 
-    def ready(batch: Batch) -> Given:
+    def ready(batch: Batch) -> InputBatch:
         found = tokenizer(list(batch), padding=True, truncation=True, max_length=length, return_tensors="np")
-        ids, mask = (_taken_by(reader, found[key]) for key in ("input_ids", "attention_mask"))
-        return Given(ids, mask != 0)
+        ids, mask = (_for_reader(reader, found[key]) for key in ("input_ids", "attention_mask"))
+        return InputBatch(ids, mask != 0)
 
-    return Preparation(ready, _said_of(tokenizer, length), (f"texts are cut to {length} tokens",))
+    return Preparation(ready, _described(tokenizer, length), (f"texts are cut to {length} tokens",))
 
 
-def _said_of(tokenizer: Any, length: int) -> str | None:
-    """All that determines tokens; how the last texts were cut and filled up is no part of it."""
+def _described(tokenizer: Any, length: int) -> str | None:
+    """Return all that determines tokens, as text; None where that is not known."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return None
+    # The state of truncation and padding is left over from the last texts.
     about = {**json.loads(backend.to_str()), "truncation": None, "padding": None}
     sides = tokenizer.padding_side, tokenizer.truncation_side, tokenizer.pad_token_id
     return json.dumps([about, length, *sides])
 
 
-def _positions(config: Any) -> int | None:
-    """How many tokens a network takes; some count two positions that are never used."""
-    most = getattr(config, "max_position_embeddings", None)
-    unused = 2 if "roberta" in getattr(config, "model_type", "") else 0
-    return None if not isinstance(most, int) or most < 1 else most - unused
-
-
 def _tokenizer(checkpoint: Checkpoint) -> Any:
+    """Return the tokenizer of a checkpoint, its own or that of its folder."""
     given = checkpoint.tokenizer
     path = checkpoint.path
     if given is None and path is not None and path.is_dir():
         given = path
     if given is None:
         raise InputError(
-            f"tokenizer of {checkpoint.name!r} is missing, and the data holds texts: pass "
-            "tokenizer=, an object or a folder of Hugging Face, or give tokens."
+            f"the tokenizer of {checkpoint.name!r} is missing, and the data holds texts: pass {arg('tokenizer')}, an "
+            "object or a folder of Hugging Face, or give tokens."
         )
     if isinstance(given, str | os.PathLike):
         from curvewise.nn.files.datasets import load_tokenizer

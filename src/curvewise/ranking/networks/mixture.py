@@ -14,7 +14,8 @@ from torch import Tensor
 
 from curvewise.errors import InputError
 from curvewise.nn.devices import find_device
-from curvewise.ranking.prediction import Settings, has_test, nleep_reduced, reduce_features
+from curvewise.ranking.measure import has_test
+from curvewise.ranking.prediction import NleepSettings, nleep_reduced, reduce_features
 from curvewise.ranking.scores import as_matrix
 
 FIRST = 2  # steps before a loop is recorded
@@ -31,17 +32,16 @@ def nleep_on_device(
     covariance: str = "diagonal",
     variant: str = "paper",
     steps: int = 100,
-    tolerance: float = 1e-3,
     rng: int | np.random.Generator = 0,
     device: str | torch.device | None = None,
 ) -> float:
-    """NLEEP computed by torch; see :func:`curvewise.ranking.prediction.nleep`.
+    """Compute NLEEP by torch; see :func:`curvewise.ranking.prediction.nleep`.
 
     Parameters
     ----------
     features, test_features : array_like or Tensor, shape (examples, dimensions)
         In memory or on the device already.
-    labels, test_labels, energy, components, covariance, variant, steps, tolerance, rng
+    labels, test_labels, energy, components, covariance, variant, steps, rng
         As there. The same draws are made, so that results differ by rounding only.
     device : str or torch.device, optional
         By default where the features are; for arrays the GPU if there is one.
@@ -65,7 +65,7 @@ def nleep_on_device(
     >>> abs(nleep_on_device(torch.tensor(x), labels) - nleep(x, labels)) < 1e-9
     True
     """
-    settings = Settings(components, covariance, variant, steps, tolerance)
+    settings = NleepSettings(components, covariance, variant, steps)
     place = _place(features, device)
     here = torch.cuda.device(place) if place.type == "cuda" else nullcontext()
     with torch.no_grad(), here:
@@ -77,7 +77,7 @@ def nleep_on_device(
 
 
 class TorchOn:
-    """torch as an array module whose new arrays lie on one device.
+    """Array module with the functions of torch whose new arrays lie on one device.
 
     A ``with torch.device(…)`` would do the same, and slow every call down; on a GPU loops are
     recorded as well.
@@ -94,7 +94,7 @@ class TorchOn:
 
 
 def _recorded(step: Callable[[], None]) -> Callable[[int], None]:
-    """Steps from a CUDA graph, after a few that let libraries take what memory they need."""
+    """Replay steps from a CUDA graph, recorded after a few steps in which libraries allocate their memory."""
     stream, graph, taken = torch.cuda.Stream(), torch.cuda.CUDAGraph(), 0  # type: ignore[no-untyped-call]
 
     def go(times: int) -> None:
@@ -127,7 +127,7 @@ def _place(features: Any, device: str | torch.device | None) -> torch.device:
 
 
 def _matrix(values: Any, argument: str, place: torch.device) -> Tensor:
-    """A finite matrix on the device."""
+    """Return a finite matrix on the device."""
     if not isinstance(values, Tensor):
         return torch.asarray(as_matrix(values, argument), device=place, copy=True)
     if values.ndim != 2 or not values.numel() or not values.is_floating_point():

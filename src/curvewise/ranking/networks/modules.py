@@ -1,4 +1,4 @@
-"""From a network of torch, in memory or in a file, to something that reads features."""
+"""Readers of features of torch networks: of modules by hooks, of TorchScript by watching its operations."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from curvewise.nn.files.tensors import fill_network, read_tensors
 from curvewise.ranking.networks.checkpoints import (
     OUTPUT,
     Checkpoint,
-    Found,
-    Given,
+    InputBatch,
+    LayerChoice,
+    LayerOutputs,
     Matrix,
     Reader,
-    Taken,
     are_probabilities,
     as_probabilities,
     as_rows,
@@ -48,13 +48,13 @@ from curvewise.ranking.networks.checkpoints import (
     pooled,
 )
 from curvewise.ranking.networks.preprocessing import Prepare, preprocessing_in, preprocessing_of
-from curvewise.text import brief, list_names, suggest
+from curvewise.text import Message, arg, list_names, suggest
 
 
 def from_module(
-    model: nn.Module, taken: Taken, device: str | None, precision: str, preprocessing: Prepare | None = None
+    model: nn.Module, taken: LayerChoice, device: str | None, precision: str, preprocessing: Prepare | None = None
 ) -> Reader:
-    """Have a network in memory read; it stays where it is unless a device is asked for."""
+    """Make the reader of a network in memory, which stays where it is unless a device is given."""
     model = getattr(model, "_orig_mod", model)  # inside of torch.compile
     place = chosen_device(model, device)
     own = preprocessing or preprocessing_of(model)
@@ -64,8 +64,8 @@ def from_module(
     return TorchReader(model, taken, place, precision, call, own)
 
 
-def from_folder(path: Path, taken: Taken, device: str | None, precision: str) -> Reader:
-    """Load a network out of a folder of Hugging Face."""
+def from_folder(path: Path, taken: LayerChoice, device: str | None, precision: str) -> Reader:
+    """Make the reader of a folder of Hugging Face."""
     return from_module(hugging_face_encoder(path), taken, device or _best(), precision, preprocessing_in(path))
 
 
@@ -73,12 +73,12 @@ def from_file(
     checkpoint: Checkpoint,
     path: Path,
     kind: str,
-    taken: Taken,
+    taken: LayerChoice,
     shape: tuple[int, ...],
     device: str | None,
     precision: str,
 ) -> Reader:
-    """Load an exported program, TorchScript, or weights with what makes their network."""
+    """Make the reader of an exported program, TorchScript, or weights with their factory."""
     notes: list[str] = []
     if kind in ("safetensors", "torch"):
         model = _weighted(checkpoint, path, kind, shape, notes)
@@ -100,18 +100,21 @@ def from_file(
 
 
 def _best() -> str:
+    """Return the device for networks from files: a GPU if there is one."""
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _weighted(checkpoint: Checkpoint, path: Path, kind: str, shape: tuple[int, ...], notes: list[str]) -> nn.Module:
-    """The network of a file of weights, made by a factory."""
+    """Make the network of a file of weights by its factory."""
     classes, factory = checkpoint.classes, checkpoint.factory
     shape, options = checkpoint.shape or shape, checkpoint.options
     if factory is not None:
         tensors = read_tensors(path, safetensors=kind == "safetensors")
-        notes.extend(_unwrapped(path, kind, next(iter(tensors))))
+        notes.extend(_prefix_note(path, kind, next(iter(tensors))))
     if classes is None and factory is not None:
-        classes = _rows_of_last(tensors)
+        # Rows of the last matrix, convolutions of one pixel included.
+        rows = [int(t.shape[0]) for t in tensors.values() if t.ndim >= 2 and all(side == 1 for side in t.shape[2:])]
+        classes = rows[-1] if rows else 1
         notes.append(f"its network was made for {classes} classes, the rows of its last matrix")
     if callable(factory):
         with own_generator():  # its first weights are drawn, and not used
@@ -126,8 +129,8 @@ def _weighted(checkpoint: Checkpoint, path: Path, kind: str, shape: tuple[int, .
     return file.model
 
 
-def _unwrapped(path: Path, kind: str, name: str) -> list[str]:
-    """Say what was taken off the names in a file, of which one is known without it."""
+def _prefix_note(path: Path, kind: str, name: str) -> list[str]:
+    """Return a note on the prefix that was removed from the names in a file, given one name without it."""
     if kind == "safetensors":
         from safetensors import safe_open
 
@@ -140,51 +143,43 @@ def _unwrapped(path: Path, kind: str, name: str) -> list[str]:
     before = {raw.removesuffix(name) for raw in names if raw.endswith(f".{name}")}
     if name in names or not before:
         return []
-    return [f"{min(before)!r} was taken off the name of every tensor in the file"]
+    return [f"{min(before)!r} was removed from the name of every tensor in the file"]
 
 
-def _rows_of_last(tensors: Mapping[str, Tensor]) -> int:
-    """How many rows the last matrix has; convolutions of one pixel count."""
-    rows = [int(t.shape[0]) for t in tensors.values() if t.ndim >= 2 and all(side == 1 for side in t.shape[2:])]
-    return rows[-1] if rows else 1
-
-
-# Features out of networks of torch, by hooks that are gone afterwards.
-
+# Calls a network with its inputs and the mask of its tokens.
 Call = Callable[[nn.Module, Tensor, Tensor | None], Any]
-"""How a network is given its inputs and the mask of its tokens."""
 
 
 def call_plain(model: nn.Module, x: Tensor, mask: Tensor | None) -> Any:
-    """Give a network its inputs and nothing else."""
+    """Call a network with its inputs and nothing else."""
     return model(x)
 
 
 class TorchReader:
-    """A network of torch.
+    """Reader of a network of torch.
 
     Parameters
     ----------
     model : nn.Module
-        Left as it is: its mode, device and hooks are put back.
-    taken : Taken
-        Which layer, and how it becomes rows.
+        Its mode, device and hooks are restored afterwards.
+    taken : LayerChoice
+        Layer, and the way it becomes rows.
     device : device
-        Where it runs.
+        Device that it runs on.
     precision : {"float32", "bfloat16", "float16"}
-        What it computes in.
+        Precision that it computes in.
     call : callable
-        How it is given its inputs.
+        Calls it with its inputs.
     preprocessing : Preprocessing or callable, optional
         Its own.
     file : Path, optional
-        Where all of it is from, code and weights.
+        File that holds all of it, code and weights.
     """
 
     def __init__(
         self,
         model: nn.Module,
-        taken: Taken,
+        taken: LayerChoice,
         device: torch.device,
         precision: str,
         call: Call = call_plain,
@@ -208,29 +203,28 @@ class TorchReader:
         """Borrow the network."""
         return borrowed(self.model, self.device)
 
-    def start(self, given: Given) -> None:
+    def start(self, given: InputBatch) -> None:
         """Find the classifier, where no layer was asked for."""
         few = given.part(0, min(2, len(given)))
         if self.taken.layer == OUTPUT or self._layer is not None:
             return
         self._head, last, output = find_classifier(self.model, lambda: self._output(few))
-        if self.taken.layer is None:
-            self.notes.append(self._said(last, output))
-
-    def _said(self, last: LinearLayer | None, output: Tensor) -> str:
+        if self.taken.layer is not None:
+            return
         if self._head is not None:
-            return f"features: what its last linear layer, {self._head.name!r}, is given"
-        ends = "it has no linear layer"
-        if last is not None:
-            ends = f"its last linear layer, {last.name!r}, gives no scores"
+            self.notes.append(f"features: the input of its last linear layer, {self._head.name!r}")
+            return
+        ends = f"its last linear layer, {last.name!r}, gives no scores" if last else "it has no linear layer"
         shape = f"of shape {tuple(output.shape[1:])}, " if output.ndim > 2 else ""
-        return (
-            f"features: the network's output, {shape}since it has no linear classifier at its end "
-            f"({ends}); layer= names another place"
+        self.notes.append(
+            Message(
+                f"features: the network's output, {shape}since it has no linear classifier at its end "
+                f"({ends}); {arg('layer')} names another place"
+            )
         )
 
-    def read(self, given: Given) -> Found:
-        """Run a batch, with what the hooks see pooled at once."""
+    def read(self, given: InputBatch) -> LayerOutputs:
+        """Run a batch; outputs are pooled in the hooks."""
         kept = _Kept(self.taken.pool, given.mask)
         with self._hooks(len(given), kept):
             output = self._output(given)
@@ -240,24 +234,26 @@ class TorchReader:
             own = as_rows(self._head.probabilities(scores))
         if self._layer is not None and not kept.rows:
             raise InputError(
-                f"layer={self._layer[0]!r} is never called in a forward pass: name one that is (a "
-                "container whose parts are called one by one is not)."
+                "it is never called in a forward pass: name one that is (a container whose parts are called one by "
+                "one is not).",
+                argument="layer",
+                value=self._layer[0],
             )
         if not kept.rows:
             kept(OUTPUT, output, channels_at_end(None, output))
-        return Found(kept.rows, own, kept.places)
+        return LayerOutputs(kept.rows, own, kept.places)
 
-    def gflops(self, given: Given) -> float | None:
-        """Counted by torch while a batch runs."""
+    def gflops(self, given: InputBatch) -> float | None:
+        """Count operations by torch while a batch runs."""
         with FlopCounterMode(display=False) as counter:
             self._output(given)
         return float(counter.get_total_flops()) / len(given) / 1e9
 
     def digest(self) -> str | None:
-        """A hash of its file, or of weights, settings and code."""
+        """Return a hash of the file, or of weights, settings and code."""
         return network_digest(self.model) if self.file is None else file_digest(self.file)
 
-    def _output(self, given: Given) -> Tensor:
+    def _output(self, given: InputBatch) -> Tensor:
         x = given.x.to(self.device, non_blocking=True)
         if x.is_floating_point():
             x = x.to(self._kind)
@@ -268,7 +264,7 @@ class TorchReader:
         except torch.OutOfMemoryError:
             raise
         except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
-            if "can't allocate memory" in str(error):
+            if "can't allocate memory" in str(error):  # how torch reports it on a CPU
                 raise torch.OutOfMemoryError(str(error)) from error
             said = str(error).strip().split("\n")[-1][:300]
             raise InputError(
@@ -282,7 +278,7 @@ class TorchReader:
             )
         return found
 
-    def _hooks(self, examples: int, keep: _Kept) -> AbstractContextManager[None]:
+    def _hooks(self, examples: int, keep: _Kept) -> AbstractContextManager[Any]:
         if self.taken.layer == "all":
             return _every_layer(self.model, examples, keep)
         if self._layer is not None:
@@ -290,12 +286,20 @@ class TorchReader:
             often: list[str] = []
 
             def after(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-                keep(*_checked(name, module, output, examples))
+                value = main_tensor(output, examples)
+                if value is None:
+                    raise InputError(
+                        f"it gives {type(output).__name__} without a tensor of floating point that has a row for each "
+                        f"of {examples} examples: name another layer.",
+                        argument="layer",
+                        value=name,
+                    )
+                keep(name, value, channels_at_end(module, value))
                 often.append(f"layer {name!r} is called more than once: the last call was taken")
                 if len(often) == 2 and often[0] not in self.notes:
                     self.notes.append(often[0])
 
-            return _hooked(module, after)
+            return _removed(module.register_forward_hook(after, with_kwargs=True))
         if self._head is not None:
             head = self._head
 
@@ -303,7 +307,7 @@ class TorchReader:
                 value = next(v for v in (*args, *kwargs.values()) if isinstance(v, Tensor))
                 keep(f"input of {head.name}", value, head.last)
 
-            return _hooked_before(head.module, before)
+            return _removed(head.module.register_forward_pre_hook(before, with_kwargs=True))
         return contextlib.nullcontext()
 
     def _named(self, layer: str) -> nn.Module:
@@ -312,13 +316,15 @@ class TorchReader:
         if layer not in modules:
             some = f" Some are {list_names(modules, 8)}." if modules else " It has no submodules."
             raise InputError(
-                f"layer={brief(layer)}: the network has no submodule of that name.{suggest(layer, modules) or some}"
+                f"the network has no submodule of that name.{suggest(layer, modules) or some}",
+                argument="layer",
+                value=layer,
             )
         return modules[layer]
 
 
 class _Kept:
-    """Rows by layer, pooled as soon as they are seen."""
+    """Rows by layer, pooled as soon as a hook sees them."""
 
     def __init__(self, pool: str, mask: Tensor | None) -> None:
         self.pool, self.mask = pool, mask
@@ -326,7 +332,7 @@ class _Kept:
         self.places: dict[str, NDArray[np.int64]] = {}
 
     def __call__(self, name: str, value: Tensor, last: bool) -> None:
-        """Keep what a layer gave."""
+        """Keep the output of a layer."""
         mask = None if self.mask is None else self.mask.to(value.device)
         self.rows[name] = as_rows(pooled(value, self.pool, last=last, mask=mask))
         if self.pool == "tokens":
@@ -339,39 +345,18 @@ class _Kept:
                 kept[new] = kept.pop(old)  # type: ignore[assignment]
 
 
-@contextlib.contextmanager
-def _hooked(module: nn.Module, hook: Callable[..., None]) -> Iterator[None]:
-    handle = module.register_forward_hook(hook, with_kwargs=True)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-@contextlib.contextmanager
-def _hooked_before(module: nn.Module, hook: Callable[..., None]) -> Iterator[None]:
-    handle = module.register_forward_pre_hook(hook, with_kwargs=True)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-def _checked(name: str, module: nn.Module, output: Any, examples: int) -> tuple[str, Tensor, bool]:
-    value = main_tensor(output, examples)
-    if value is None:
-        raise InputError(
-            f"layer={name!r} gives {type(output).__name__} without a tensor of floating point "
-            f"that has a row for each of {examples} examples: name another layer."
-        )
-    return name, value, channels_at_end(module, value)
+def _removed(handle: Any) -> contextlib.ExitStack:
+    """Return a context at whose end a hook is removed."""
+    hooks = contextlib.ExitStack()
+    hooks.callback(handle.remove)
+    return hooks
 
 
 @contextlib.contextmanager
 def _every_layer(model: nn.Module, examples: int, kept: _Kept) -> Iterator[None]:
-    """Pool every submodule's output as it is given.
+    """Pool the output of every submodule while the network runs.
 
-    What passes an output on unchanged counts once: under the name of the outermost container.
+    A module that passes an output on unchanged counts once: under the name of the outermost container.
     """
     calls: dict[str, int] = {}
     latest: list[tuple[str, Tensor, int]] = []
@@ -397,18 +382,16 @@ def _every_layer(model: nn.Module, examples: int, kept: _Kept) -> Iterator[None]
     with contextlib.ExitStack() as hooks:
         for name, module in model.named_modules():
             if name:
-                hooks.enter_context(_hooked(module, watch(name)))
+                hooks.callback(module.register_forward_hook(watch(name), with_kwargs=True).remove)
         yield
 
 
-# Features out of TorchScript, whose layers take no hooks: its operations are watched instead.
-
+# Place of a linear layer's input among the arguments of an operation.
 _DATA = {"aten::addmm": 1, "aten::mm": 0, "aten::linear": 0}
-"""Which argument of an operation is what a linear layer is given."""
 
 
 class ScriptReader(TorchReader):
-    """A network in TorchScript or an exported program: its last linear layer, or its output."""
+    """Reader of TorchScript or of an exported program: the input of its last linear layer, or its output."""
 
     def __init__(self, model: nn.Module, *how: Any, **options: Any) -> None:
         super().__init__(model, *how, **options)
@@ -416,12 +399,14 @@ class ScriptReader(TorchReader):
         self.most = self._fixed
         self._calls = 0
 
-    def start(self, given: Given) -> None:
+    def start(self, given: InputBatch) -> None:
         """Find the last linear layer among the operations."""
         if self.taken.layer not in (None, OUTPUT):
             raise InputError(
-                f"layer={self.taken.layer!r}: the layers inside this file cannot be reached. Give "
-                "an exported program (.pt2) and a layer's name, or weights with a factory."
+                "the layers inside this file cannot be reached. Give "
+                "an exported program (.pt2) and a layer's name, or weights with a factory.",
+                argument="layer",
+                value=self.taken.layer,
             )
         few = given.part(0, min(2, len(given)))
         with _Watched(self._fixed or len(few)) as seen:
@@ -432,12 +417,11 @@ class ScriptReader(TorchReader):
             self._head = classifier(layer, output)
             self._calls = seen.calls
         if self.taken.layer is None:
-            said = "what its last linear layer is given"
-            if self._head is None:
-                said = "its output, since no linear classifier was found at its end"
-            self.notes.append(f"features: {said}")
+            found = "the input of its last linear layer"
+            missing = "its output, since no linear classifier was found at its end"
+            self.notes.append(f"features: {missing if self._head is None else found}")
 
-    def read(self, given: Given) -> Found:
+    def read(self, given: InputBatch) -> LayerOutputs:
         """Run a batch with its last linear layer watched."""
         inside = self._head is not None and self.taken.layer is None
         with _Watched(self._fixed or len(given), self._calls) as seen:
@@ -445,7 +429,7 @@ class ScriptReader(TorchReader):
         value, name = (seen.given, "input of the last linear layer") if inside else (output, OUTPUT)
         if value is None:
             raise InputError("the network calls other layers for this batch than for the first.")
-        value = value[: len(given)]  # a fixed batch was filled up
+        value = value[: len(given)]  # a fixed batch was padded
         last = channels_at_end(None, value)
         rows = {name: as_rows(pooled(value, self.taken.pool, last=last))}
         places = {}
@@ -454,11 +438,11 @@ class ScriptReader(TorchReader):
         own = None
         if self._head is not None and output.ndim == 2:
             own = as_rows(self._head.probabilities(output))
-        return Found(rows, own, places)
+        return LayerOutputs(rows, own, places)
 
 
 class _Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Keeps what the last linear operation was given, or the one of a number."""
+    """Keep the input of the last linear operation, or of the one with a number."""
 
     def __init__(self, examples: int, number: int | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -488,20 +472,18 @@ def _linear_input(func: Any, args: tuple[Any, ...]) -> Tensor | None:
 
 
 def is_script(model: nn.Module) -> bool:
-    """Whether a network, or one inside of it, is TorchScript."""
+    """Tell if a network, or one inside of it, is TorchScript."""
     return any(isinstance(m, torch.jit.ScriptModule) for m in model.modules())
 
 
-# Which layer of a network gives its scores: told by their values, not by their names.
-
 _CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d")
+# Linear layers called last that are tried as the classifier: a network may have several heads.
 _LAST = 8
-"""How many of the linear layers called last are looked at: a network may have several heads."""
 
 
 @dataclass(frozen=True, eq=False)
 class LinearLayer:
-    """One call of a linear layer, or of a convolution of one pixel.
+    """Call of a linear layer, or of a convolution of one pixel.
 
     Attributes
     ----------
@@ -510,9 +492,9 @@ class LinearLayer:
     module : Module
         The layer.
     given, gave : Tensor, optional
-        What went in and came out.
+        Input and output of the call.
     ready, squashed : bool
-        Whether the network's scores are probabilities: of all classes together, or of each alone.
+        True if the network's scores are probabilities: of all classes together, or of each alone.
     """
 
     name: str
@@ -523,18 +505,18 @@ class LinearLayer:
     squashed: bool = False
 
     def probabilities(self, scores: Tensor) -> Tensor:
-        """Of the network's own classes, out of its scores."""
+        """Return the probabilities of the network's own classes from its scores."""
         found: Tensor = as_probabilities(scores, ready=self.ready, squashed=self.squashed)
         return found
 
     @property
     def last(self) -> bool:
-        """Whether features are the last axis of what it is given."""
+        """True if the features are the last axis of its input."""
         return not _is_convolution(self.module)
 
 
 def is_linear(module: nn.Module) -> bool:
-    """Whether a module is a linear layer, also as a convolution of one pixel or exported.
+    """Tell if a module is a linear layer, also as a convolution of one pixel or exported.
 
     >>> is_linear(nn.Conv2d(4, 2, 1)), is_linear(nn.Conv2d(4, 2, 3))
     (True, False)
@@ -550,7 +532,7 @@ def is_linear(module: nn.Module) -> bool:
 def find_classifier(
     model: nn.Module, run: Callable[[], Tensor]
 ) -> tuple[LinearLayer | None, LinearLayer | None, Tensor]:
-    """Watch a forward pass: the linear layer that gives the scores, the last one, and the output.
+    """Run a forward pass and find the linear layer that gives the scores, the last one, and the output.
 
     Parameters
     ----------
@@ -585,8 +567,7 @@ def find_classifier(
     with contextlib.ExitStack() as hooks:
         for name, module in model.named_modules():
             if is_linear(module):
-                handle = module.register_forward_hook(watch(name), with_kwargs=True)
-                hooks.callback(handle.remove)
+                hooks.callback(module.register_forward_hook(watch(name), with_kwargs=True).remove)
         output = run()
     heads = (classifier(layer, output) for layer in reversed(seen))  # the last one first
     head = next((head for head in heads if head is not None), None)
@@ -594,10 +575,10 @@ def find_classifier(
 
 
 def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:
-    """The layer as a classifier, if the network's output follows the order of its scores.
+    """Return the layer as a classifier if the network's output follows the order of its scores.
 
     Temperatures, softmax, means over places and the like keep that order. None where the output
-    is something else: a network whose classifier was taken off.
+    is something else, as of a network whose classifier was removed.
     """
     assert layer.gave is not None
     scores, gave = output.float(), layer.gave.float()
@@ -607,7 +588,7 @@ def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:
     scores = scores if scores.ndim == 2 else scores[:, None]
     for tried in (gave, gave.relu()):
         logits = pooled(tried, "mean", last=layer.last)
-        if logits.shape == scores.shape and _follows(scores, logits):
+        if logits.shape == scores.shape and _same_order(scores, logits):
             same = torch.allclose(scores, logits, rtol=1e-3, atol=1e-5)
             if not same and torch.allclose(scores, logits.sigmoid(), rtol=1e-3, atol=1e-5):
                 return replace(head, squashed=True)
@@ -615,43 +596,43 @@ def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:
     return None
 
 
-def _follows(scores: Tensor, logits: Tensor) -> bool:
-    """Whether each row of scores rises with its logits."""
+def _same_order(scores: Tensor, logits: Tensor) -> bool:
+    """Tell if each row of scores rises with its logits."""
     if scores.shape[1] == 1:
         return True
     ordered = scores.gather(1, logits.argsort(dim=1))
+    # Rounding may swap scores that are nearly equal.
     slack = 1e-3 * (ordered.amax(dim=1) - ordered.amin(dim=1)).clamp(min=1e-12)
     return bool((ordered.diff(dim=1) >= -slack[:, None]).all())
 
 
 def _kind(module: nn.Module) -> str:
-    """The class of a layer, which exported programs only tell."""
+    """Return the class name of a layer; exported programs keep nothing else of it."""
     tell = getattr(module, "type_name", None)
     return str(tell()).rpartition(".")[2] if callable(tell) else type(module).__name__
 
 
 def _is_convolution(module: nn.Module) -> bool:
+    """Tell if a module is a convolution, also as exported."""
     return isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) or _kind(module) in _CONVOLUTIONS
 
-
-# A hash of a network: its weights, its settings and its code, so that no other one has it.
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
 _PLAIN_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 _TENSORS = (Tensor, nn.Parameter, nn.Buffer)
 _HOOKS = ("_forward_pre_hooks", "_forward_hooks")
+# Attributes of a module that its answers in evaluation mode do not depend on.
 _UNUSED = ("training", "_non_persistent_buffers_set", "_is_full_backward_hook", "_compiled_call_impl")
-"""What a network keeps that its answers in evaluation mode do not depend on."""
+# Attributes of a class without an effect, or that differ between places where the same code is read.
 _DOCUMENTS = ("__annotations__", "__dict__", "__doc__", "__firstlineno__", "__module__")
-"""What a class says about itself that does nothing, or differs where the same code is read."""
 
 
-class _UntoldError(Exception):
-    """Something whose content cannot be told."""
+class _UnknownContentError(Exception):
+    """Something has a content that cannot be hashed."""
 
 
 def network_digest(model: nn.Module) -> str | None:
-    """A hash of everything that a network's answers depend on; None where that cannot be told.
+    """Return a hash of everything that a network's answers depend on; None where that is not known.
 
     Weights, buffers, all attributes of each submodule (a number of heads, an epsilon), hooks, and
     the code of their classes with the functions that it names. Of code that is installed, the
@@ -673,24 +654,24 @@ def network_digest(model: nn.Module) -> str | None:
     found = _Digest()
     try:
         found.add(model)
-    except (_UntoldError, RecursionError):
+    except (_UnknownContentError, RecursionError):
         return None
     return found.hexdigest()
 
 
 class _Digest:
-    """Adds up what things consist of; each thing once."""
+    """Hash of objects by their content; each object counts once."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self._seen: dict[int, tuple[int, Any]] = {}  # by id; kept, so that no id is used again
 
     def hexdigest(self) -> str:
-        """The hash of all that was added."""
+        """Return the hash of all that was added."""
         return self._hash.hexdigest()
 
     def add(self, value: Any) -> None:
-        """One thing with all of its parts."""
+        """Add an object with all of its parts."""
         if isinstance(value, enum.Enum):
             self._say(f"{type(value).__qualname__} {value.name}")
         elif isinstance(value, _PLAIN_OF_TORCH) or type(value) in _PLAIN:
@@ -721,7 +702,7 @@ class _Digest:
 
     def _array(self, values: np.ndarray[Any, Any]) -> None:
         if values.dtype.hasobject:
-            raise _UntoldError
+            raise _UnknownContentError
         self._say(f"array {values.dtype.str} {values.shape}")
         self._hash.update(np.ascontiguousarray(values).tobytes())
 
@@ -745,11 +726,11 @@ class _Digest:
         elif hasattr(value, "__dict__") and not hasattr(type(value), "__slots__"):
             self._all("object", (type(value), vars(value)))
         else:  # such as weights packed for a processor
-            raise _UntoldError
+            raise _UnknownContentError
 
     def _tensor(self, value: Tensor) -> None:
         if type(value) not in _TENSORS or value.layout != torch.strided or value.is_quantized:
-            raise _UntoldError
+            raise _UnknownContentError
         self._say(f"tensor {tuple(value.shape)} {value.dtype}")
         flat = value.detach().cpu().contiguous().reshape(-1)
         self._hash.update(flat.view(torch.uint8).numpy().tobytes() if len(flat) else b"")
@@ -775,12 +756,12 @@ class _Digest:
             self.add(kept)
 
     def _class(self, value: type) -> None:
-        """Its code; where it is installed, its name and version."""
+        """Add the code of a class; of an installed one its name and version."""
         known = _installed(value.__module__)
         self._say(f"class {known or ''} {value.__qualname__}")
         if known is None:
             self.add(value.__bases__)
-            own = [(n, _unwrapped_feature_digest(v)) for n, v in sorted(vars(value).items()) if n not in _DOCUMENTS]
+            own = [(n, _plain_function(v)) for n, v in sorted(vars(value).items()) if n not in _DOCUMENTS]
             for name, part in own:
                 self._say(name)
                 self._try(part)
@@ -804,16 +785,16 @@ class _Digest:
             self._try(found)
 
     def _try(self, value: Any) -> None:
-        """Something beside the network itself: left out where it cannot be told, as a lock."""
+        """Add something beside the network itself; what cannot be hashed, such as a lock, is left out."""
         before = self._hash.copy()
         try:
             self.add(value)
-        except _UntoldError:
+        except _UnknownContentError:
             self._hash = before
 
 
 def _named(code: types.CodeType, known: dict[str, Any]) -> list[Any]:
-    """What code may mean by the names in it: things of its module, and of others of one's own."""
+    """Return the objects that code may mean by its names, in its module and in others that are not installed."""
     found = [known[name] for name in code.co_names if name in known]
     modules = [m for m in found if isinstance(m, types.ModuleType)]
     for module in modules:
@@ -828,8 +809,8 @@ def _alone(value: Any) -> str:
     return found.hexdigest()
 
 
-def _unwrapped_feature_digest(value: Any) -> Any:
-    """The function inside of a static method, class method or property."""
+def _plain_function(value: Any) -> Any:
+    """Return the function inside of a static method, class method or property."""
     return value.fget if isinstance(value, property) else getattr(value, "__func__", value)
 
 
@@ -842,7 +823,7 @@ def _content(cell: types.CellType) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _installed(module: str) -> str | None:
-    """Package and version of code that changes with its version only; None for one's own."""
+    """Return package and version of installed code, which changes with its version only; None for other code."""
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top == "builtins":
         return f"{module} {sys.version}"

@@ -19,16 +19,14 @@ from curvewise.errors import InputError
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 _CHANNELS = {"rgb": 3, "bgr": 3, "grey": 1}
 _LUMA = (0.299, 0.587, 0.114)  # of ITU-R BT.601, as Pillow's mode "L"
-
+# Values that are resized at a time, at four bytes each.
 _PIXELS = 2**25
-"""Values that are resized at a time, at four bytes each."""
-
 Size = int | tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What is done to pixels before a network is given them.
+    """Preprocessing of pixels before they are given to a network.
 
     Parameters
     ----------
@@ -84,7 +82,7 @@ class Preprocessing:
             raise InputError(f"preprocessing: std={self.std!r}: give numbers above 0.")
 
     def __call__(self, images: Any) -> Any:
-        """Inputs for the network out of pixels of uint8, (n, channels, height, width).
+        """Make inputs for the network from pixels of uint8, (n, channels, height, width).
 
         Arrays become arrays, and tensors of torch tensors on their device. Images of several
         sizes are given as a list.
@@ -114,11 +112,11 @@ class Preprocessing:
         return put_together(parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Its fields."""
+        """Return the fields as a dict."""
         return asdict(self)
 
     def shape(self, height: int, width: int) -> tuple[int, int, int]:
-        """Channels, height and width of what becomes of an image of this size."""
+        """Return channels, height and width of an image of this size after preprocessing."""
         sides = self.crop or _target(self.size, height, width)
         high, wide = (sides, sides) if isinstance(sides, int) else sides
         return _CHANNELS[self.channels], high, wide
@@ -140,7 +138,7 @@ class Preprocessing:
         return values
 
     def _coloured(self, x: Any) -> Any:
-        """As many channels as the network takes, in its order."""
+        """Return as many channels as the network takes, in its order."""
         wanted = _CHANNELS[self.channels]
         if x.shape[1] not in (1, 3):
             raise InputError(f"data has images of {x.shape[1]} channels: give 1 (grey) or 3 (RGB).")
@@ -180,7 +178,7 @@ class Preprocessing:
 
 @cache
 def resize_matrix(size: int, wanted: int, interpolation: str, antialias: bool) -> NDArray[np.float32]:
-    """Weights of each pixel along an axis for each one after resizing, shape (wanted, size).
+    """Return the weights of each pixel along an axis for each one after resizing, shape (wanted, size).
 
     As torch and Pillow have them: with ``antialias``, the kernel is stretched where the image
     shrinks, and cut off at the edges; without, the pixels at the edges are repeated.
@@ -212,7 +210,7 @@ def _triangle(distance: NDArray[Any], _: float) -> NDArray[Any]:
 
 
 def _cubic(distance: NDArray[Any], a: float) -> NDArray[Any]:
-    """Keys's cubic convolution; torch and Pillow take −0.5 with antialias, torch −0.75 without."""
+    """Keys's cubic kernel; torch and Pillow take a = −0.5 with antialias, torch −0.75 without."""
     x = np.abs(distance)
     inner, outer = ((a + 2) * x - (a + 3)) * x**2 + 1, a * (((x - 5) * x + 8) * x - 4)
     found: NDArray[Any] = np.where(x < 1, inner, np.where(x < 2, outer, 0.0))
@@ -220,13 +218,13 @@ def _cubic(distance: NDArray[Any], a: float) -> NDArray[Any]:
 
 
 def _like(x: Any, values: Sequence[float]) -> Any:
-    """One value for each channel, of the kind and where images are."""
+    """Return one value for each channel, of the type and on the device of the images."""
     column = np.array(values, dtype=np.float32)[:, None, None]
     return x.new_tensor(column) if is_torch(x, "Tensor") else column
 
 
 def put_together(parts: Sequence[Any]) -> Any:
-    """One batch of arrays, or of tensors, out of several."""
+    """Join several batches of arrays, or of tensors."""
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     import torch
@@ -235,7 +233,7 @@ def put_together(parts: Sequence[Any]) -> Any:
 
 
 def _target(size: Size | None, height: int, width: int) -> tuple[int, int]:
-    """Height and width after resizing; an int is the shorter side."""
+    """Return height and width after resizing; an int is the shorter side."""
     if size is None:
         return height, width
     if not isinstance(size, int):
@@ -256,17 +254,14 @@ def _as_size(value: Any, name: str) -> Size | None:
 
 # What preprocessing a checkpoint brings along: of timm, torchvision and Hugging Face.
 
+# How pixels become inputs; a function of one's own is given a batch of uint8. The batch is a tensor where torch is
+# installed, and an array otherwise.
 Prepare = Preprocessing | Callable[[Any], Any]
-"""How pixels become inputs; a function of one's own is given a batch of uint8.
-
-The batch is a tensor where torch is installed, and an array otherwise.
-"""
-
 _RESAMPLE = {0: "nearest", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
 
 
 def as_preprocessing(given: Any) -> Prepare:
-    """Understand what someone gave as preprocessing.
+    """Read preprocessing in any of its forms.
 
     Parameters
     ----------
@@ -305,7 +300,7 @@ def as_preprocessing(given: Any) -> Prepare:
 
 
 def preprocessing_of(model: Any) -> Prepare | None:
-    """What a network of timm says about its inputs; None where nothing is said."""
+    """Return the preprocessing that a network of timm specifies; None where there is none."""
     for name in ("pretrained_cfg", "default_cfg"):
         found = getattr(model, name, None)
         if found is not None and not is_torch(found, "Tensor") and _get(found, "input_size"):
@@ -314,7 +309,7 @@ def preprocessing_of(model: Any) -> Prepare | None:
 
 
 def preprocessing_in(folder: Path) -> Prepare | None:
-    """What the image processor in a Hugging Face folder does; None where there is none."""
+    """Return the preprocessing of the image processor in a Hugging Face folder; None where there is none."""
     file = folder / "preprocessor_config.json"
     if not file.is_file():
         return None
@@ -331,7 +326,7 @@ def _get(thing: Any, name: str, default: Any = None) -> Any:
 
 
 def _from_timm(given: Any) -> Preprocessing:
-    """Images are resized so that the crop is the stated share of them."""
+    """Read a configuration of timm: images are resized so that the crop is the stated share of them."""
     channels, high, wide = _get(given, "input_size")
     share = float(_get(given, "crop_pct", 0.875))
     squashed = _get(given, "crop_mode", "center") == "squash" or high != wide
@@ -378,7 +373,7 @@ def _from_hugging_face(given: Any) -> Preprocessing:
 
 
 def _sides(size: Any) -> int | tuple[int, int] | None:
-    """A size of Hugging Face: a number, a shortest edge, or height and width."""
+    """Read a size of Hugging Face: a number, a shortest edge, or height and width."""
     if size is None or isinstance(size, int):
         return size
     if _get(size, "height") is not None:
@@ -389,7 +384,7 @@ def _sides(size: Any) -> int | tuple[int, int] | None:
 
 
 def _one_or_two(value: Any) -> int | tuple[int, int]:
-    """Torchvision writes [256] for the shorter side."""
+    """Read a size of torchvision, which writes [256] for the shorter side."""
     sides = (value,) if isinstance(value, int) else tuple(int(v) for v in value)
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
@@ -407,7 +402,7 @@ def _interpolation(name: Any) -> str:
 
 
 def is_torch(value: Any, kind: str, module: str = "torch") -> bool:
-    """Whether a value is of a class of torch, which was imported by whoever made it.
+    """Tell if a value is of a class of torch, without importing torch.
 
     >>> is_torch(np.zeros(3), "Tensor")
     False
@@ -417,12 +412,12 @@ def is_torch(value: Any, kind: str, module: str = "torch") -> bool:
 
 
 def is_network(value: Any) -> bool:
-    """Whether a value is a module of torch."""
+    """Tell if a value is a module of torch."""
     return is_torch(value, "Module", "torch.nn")
 
 
 def kind_of_numbers(value: Any) -> str:
-    """Name of the type of an array's or tensor's numbers.
+    """Return the name of the type of an array's or tensor's numbers.
 
     >>> kind_of_numbers(np.zeros(3, np.uint8))
     'uint8'
@@ -431,7 +426,7 @@ def kind_of_numbers(value: Any) -> str:
 
 
 def as_array(value: Any) -> NDArray[Any]:
-    """On the CPU: bytes and tokens as they are, other numbers as float32."""
+    """Return an array in main memory: bytes and tokens as they are, other numbers as float32."""
     if is_torch(value, "Tensor"):
         value = value.detach().cpu()
         value = (value.float() if value.is_floating_point() else value).numpy()
@@ -442,7 +437,7 @@ def as_array(value: Any) -> NDArray[Any]:
 
 
 def pair_of(item: Any) -> tuple[Any, Any]:
-    """Input and label of one example of a dataset."""
+    """Return input and label of one example of a dataset."""
     if isinstance(item, Mapping):
         raise InputError(
             f"data gives a dict with {', '.join(map(str, item))} for each example: give (input, "
@@ -454,12 +449,12 @@ def pair_of(item: Any) -> tuple[Any, Any]:
 
 
 def is_picture(item: Any) -> bool:
-    """Whether something is a picture of Pillow."""
+    """Tell if something is a picture of Pillow."""
     return hasattr(item, "getbands") and hasattr(item, "convert")
 
 
 def pixels_of(item: Any) -> NDArray[np.uint8]:
-    """A picture of Pillow as bytes, channels first."""
+    """Return a picture of Pillow as bytes, channels first."""
     if item.mode in ("I", "F") or item.mode.startswith("I;"):
         raise InputError(
             f"data has a picture of mode {item.mode!r}, more than 8 bits: bring its values to "
@@ -471,7 +466,7 @@ def pixels_of(item: Any) -> NDArray[np.uint8]:
 
 
 def layout_of(shape: tuple[int, ...]) -> str:
-    """Where images have their channels, or an error where either is possible."""
+    """Return the place of the channels of images; raise where either is possible."""
     first, last = shape[1] in (1, 3), shape[-1] in (1, 3)
     if first == last:
         raise InputError(

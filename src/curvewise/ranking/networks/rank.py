@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.ranking import scoring as catalogue
+from curvewise.ranking import scoring
 from curvewise.ranking.certainty import RELIABILITY, Reliability
 from curvewise.ranking.measure import RankingMeasure
-from curvewise.ranking.networks.features import TokenFeatures, extract_many
+from curvewise.ranking.networks.features import Extraction, TokenFeatures, extract_many
 from curvewise.ranking.networks.inputs import read_inputs
 from curvewise.ranking.rank import DEFAULT_MEASURES, CheckpointRanking, rank_candidates
-from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.ranking.scoring import Candidate, Named, find_measures
+from curvewise.text import prefix
 from curvewise.types.results import data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-MEASURES: dict[str, RankingMeasure] = {**catalogue.MEASURES}
-"""By name: those of the lens, and where torch is installed those that train something."""
-
+# All measures by name: those of features and labels alone, and where torch is installed those that train something.
+MEASURES: dict[str, RankingMeasure] = {**scoring.MEASURES}
+# By measure that is a mean over test examples: the function that gives the value of each.
 HITS: dict[str, Callable[..., NDArray[Any]]] = {}
-"""What each test example adds to a measure that is a mean over them."""
-
 NEED_TORCH = 'measures that are trained need torch: pip install "curvewise[torch]"'
 
 if find_spec("torch") is not None:
@@ -46,7 +43,7 @@ if find_spec("torch") is not None:
 
 
 def list_ranking_measures() -> pd.DataFrame:
-    """Every measure: what it takes and is, its cost and known failure, and how it did elsewhere.
+    """List every measure: its inputs and definition, its cost and known failures, and its correlation elsewhere.
 
     Returns
     -------
@@ -76,15 +73,6 @@ def rank_checkpoints(
     data: Any,
     measures: Sequence[Named] | Named | None = None,
     *,
-    labels: Any = None,
-    examples: float | None = None,
-    layer: str | None = None,
-    layout: str | None = None,
-    preprocessing: Any = None,
-    batch: int | None = None,
-    device: str | None = None,
-    precision: str = "float32",
-    cache: str | os.PathLike[str] | None = None,
     test: float | ArrayLike | None = 0.2,
     by: str | None = None,
     resamples: int = 50,
@@ -93,6 +81,8 @@ def rank_checkpoints(
     reliability: Reliability | float | str | None = None,
     rng: int | np.random.Generator = 0,
     progress: bool | None = None,
+    layer: str | None = None,
+    **extraction: Unpack[Extraction],
 ) -> CheckpointRanking:
     """Rank checkpoints for a task: run its examples through each once, and score the features.
 
@@ -101,25 +91,22 @@ def rank_checkpoints(
     checkpoints : mapping or sequence
         Checkpoints, or whatever stands for one: networks, paths, features; a mapping names them.
         See :class:`curvewise.ranking.networks.checkpoints.Checkpoint`.
-    data : ndarray, Tensor, list of str, Examples, (inputs, labels), Dataset or DataLoader
-        Labelled examples of the task.
+    data : (inputs, labels), Examples, Dataset or DataLoader
+        Labelled examples of the task. Labels are a class for each example, a matrix of 0 and 1
+        for several, or numbers; inputs are arrays, tensors, texts or a Dataset.
     measures : sequence of str, RankingMeasure or callable, optional
-        What to compute; the lens's default otherwise.
-    labels : array_like, optional
-        A class for each example (a matrix of 0 and 1 for several, or numbers), where data holds
-        inputs only.
-    examples : int or float, optional
-        How many examples to draw, or below 1 which share; all by default.
-    preprocessing : Preprocessing, optional
-        What images get for checkpoints that bring none of their own.
-    layer, layout, batch, device, precision, cache
-        How features are taken, as for :func:`curvewise.ranking.networks.features.extract_features`.
+        Measures to compute; nleep and logme by default.
     test, by, resamples, level, k, reliability
-        How they are scored and ranked, as for :func:`curvewise.ranking.rank.rank_features`.
+        Scoring and ranking, as for :func:`curvewise.ranking.rank.rank_features`.
     rng : int or Generator
         Decides the examples, the split, the parts and what is random in measures.
     progress : bool, optional
         Show bars with the time left; by default where stderr is a terminal.
+    layer : str, optional
+        Layer whose output is taken, as for :func:`extract_features`.
+    **extraction
+        ``examples``, ``layout``, ``preprocessing``, ``batch``, ``device``, ``precision``,
+        ``cache``, ``limit``: see :class:`curvewise.ranking.networks.features.Extraction`.
 
     Returns
     -------
@@ -150,36 +137,34 @@ def rank_checkpoints(
     except InputError as error:
         if HITS:
             raise
-        raise InputError(f"{error} ({NEED_TORCH})") from error
-    inputs = read_inputs(data, labels, examples=examples, layout=layout, preprocessing=preprocessing, rng=generator)
-    found, failures = extract_many(
-        checkpoints,
-        inputs,
-        layer=layer,
-        batch=batch,
-        device=device,
-        precision=precision,
-        cache=cache,
-        progress=progress,
-    )
+        raise InputError(f"{error.message.marked} ({NEED_TORCH})") from error
+    reading = {name: extraction.pop(name, None) for name in ("examples", "layout", "preprocessing")}  # type: ignore[misc]
+    inputs = read_inputs(data, rng=generator, **reading)
+    found, failures = extract_many(checkpoints, inputs, layer=layer, progress=progress, **extraction)
     given = inputs.labels
     if given is None:
-        raise InputError("labels is missing: data holds inputs only. Pass labels=.")
-    whole, lost = _by_example(found)
-    failures |= lost
+        raise InputError("labels are missing: data holds inputs only. Pass (inputs, labels).")
+    whole = [one for one in found.values() if not isinstance(one, TokenFeatures)]
+    failures |= {
+        name: "it has a row for each token, and labels are for whole examples: pool them."
+        for name, one in found.items()
+        if isinstance(one, TokenFeatures)
+    }
     if not whole:
         name, reason = next(iter(failures.items()))
-        raise InputError(f"No checkpoint could be run on the data. {name}: {reason}")
+        raise InputError(prefix(f"No checkpoint could be run on the data. {name}: ", reason))
+    if test is not None and np.ndim(test) and np.shape(test) == (inputs.total,):
+        test = np.asarray(test)[inputs.rows]  # a mask for all examples, of which some were drawn
     networks = {}
     if any(measure.takes == "network" for measure in chosen):
         from curvewise.ranking.networks.finetuning import find_networks
 
-        networks = find_networks(checkpoints, inputs, device, precision)
+        networks = find_networks(checkpoints, inputs, extraction.get("device"), extraction.get("precision", "float32"))
     return rank_candidates(
         [Candidate.of(one, network=networks.get(one.name)) for one in whole],
         given,
         chosen,
-        test=_rows_of(test, inputs.rows, inputs.total),
+        test=test,
         by=by,
         resamples=resamples,
         level=level,
@@ -190,22 +175,3 @@ def rank_checkpoints(
         failures=failures,
         hits={m.name: HITS[m.name] for m in chosen if m.name in HITS and m is MEASURES[m.name]},
     )
-
-
-def _by_example(found: Mapping[str, CheckpointFeatures]) -> tuple[list[CheckpointFeatures], dict[str, str]]:
-    """Features with a row for each example, and why the others cannot be ranked."""
-    whole = [one for one in found.values() if not isinstance(one, TokenFeatures)]
-    lost = {
-        name: "it has a row for each token, and labels are for whole examples: pool them."
-        for name, one in found.items()
-        if isinstance(one, TokenFeatures)
-    }
-    return whole, lost
-
-
-def _rows_of(test: float | ArrayLike | None, rows: NDArray[np.int64], total: int) -> float | ArrayLike | None:
-    """A mask of test examples for those that were drawn, where it is given for all."""
-    if test is None or np.ndim(test) == 0 or np.shape(test) != (total,):
-        return test
-    found: NDArray[Any] = np.asarray(test)[rows]
-    return found

@@ -1,4 +1,4 @@
-"""Features out of ONNX files, run by onnxruntime with the tensors wanted among its outputs."""
+"""Readers of ONNX and TensorFlow Lite files, run by their own runtimes; their graphs tell where the features are."""
 
 from __future__ import annotations
 
@@ -21,32 +21,71 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.files.kinds import file_digest, unreadable
 from curvewise.nn.files.onnx import DTYPES, open_session, run_session
-from curvewise.ranking.networks.checkpoints import OUTPUT, Found, Given, Taken, as_probabilities, places_of, pooled
+from curvewise.ranking.networks.checkpoints import (
+    OUTPUT,
+    InputBatch,
+    LayerChoice,
+    LayerOutputs,
+    as_probabilities,
+    places_of,
+    pooled,
+)
 from curvewise.ranking.networks.preprocessing import Prepare, Preprocessing
-from curvewise.text import brief, list_names, suggest
+from curvewise.text import Message, arg, list_names, suggest
 
 _BYTES = "tensor(uint8)"
 
 
-class OnnxReader:
-    """A network of an ONNX file.
+class _GraphReader:
+    """Common part of the readers of graphs: layers are found in the file, not by running it."""
+
+    def __init__(self, path: Path, taken: LayerChoice) -> None:
+        self.path, self.taken = path, taken
+        self.notes: list[str] = []
+        self.most: int | None = None
+
+    def running(self) -> AbstractContextManager[None]:
+        """Do nothing: the runtime keeps no state."""
+        return nullcontext()
+
+    def start(self, given: InputBatch) -> None:
+        """Do nothing: the layers were found in the graph."""
+
+    def _outputs(self, values: Mapping[str, tuple[NDArray[Any], bool]], own: Any, mask: Any = None) -> LayerOutputs:
+        """Pool values by layer, with their features in the last axis or not."""
+        pool = self.taken.pool
+        rows = {name: pooled(value, pool, last=last, mask=mask) for name, (value, last) in values.items()}
+        places = {}
+        if pool == "tokens":
+            places = {name: places_of(value, last=last, mask=mask) for name, (value, last) in values.items()}
+        return LayerOutputs(rows, own, places)
+
+    def _note_features(self, features: str | None, instead: str = "its output") -> None:
+        """Note the features that are taken where no layer was named: the input of a classifier, or something else."""
+        text = f"features: the input of its last linear layer, {features!r}"
+        if features is None:
+            reason = f"since no linear classifier was found at its end; {arg('layer')} names another tensor"
+            text = Message(f"features: {instead}, {reason}")
+        self.notes.append(text)
+
+
+class OnnxReader(_GraphReader):
+    """Reader of an ONNX file, run by onnxruntime with the wanted tensors among its outputs.
 
     Parameters
     ----------
     path : Path
         The file.
-    taken : Taken
-        Which tensor, and how it becomes rows.
+    taken : LayerChoice
+        Tensor, and the way it becomes rows.
     device : str, optional
         ``"cpu"`` or ``"cuda"``; by default a GPU if onnxruntime can use one.
     """
 
-    def __init__(self, path: Path, taken: Taken, device: str | None = None) -> None:
-        self.path, self.taken = path, taken
+    def __init__(self, path: Path, taken: LayerChoice, device: str | None = None) -> None:
+        super().__init__(path, taken)
         self._graph = OnnxGraph(path)
         self.parameters: int | None = self._graph.parameters
-        self.notes: list[str] = []
-        self.most: int | None = None
         plain, told = open_session(path, device)
         self.notes.extend(told)
         inputs = plain.get_inputs()
@@ -64,46 +103,43 @@ class OnnxReader:
         self._batch = size if isinstance(size, int) and size > 0 else None
         self.sides, self.preprocessing = self._own(main)
 
-    def running(self) -> AbstractContextManager[None]:
-        """Nothing has to be put back."""
-        return nullcontext()
-
-    def start(self, given: Given) -> None:
-        """Nothing is found by running: the graph was read."""
-
-    def read(self, given: Given) -> Found:
-        """Run a batch; where the batch size is fixed, the last row fills the last one up."""
+    def read(self, given: InputBatch) -> LayerOutputs:
+        """Run a batch; where the batch size is fixed, the last row is repeated."""
         feeds = self._feeds(given)
         found = run_session(self._session, self.path, self._names, feeds, self._batch)
         values = dict(zip(self._names, found, strict=True))
-        rows, places = {}, {}
+        layers = {}
         for name in self._wanted:
-            value = self._checked(name, values[name], len(given))
-            last = value.ndim == 3 or (value.ndim == 4 and self._is_last())
-            shown = self._shown(name)
-            rows[shown] = pooled(value, self.taken.pool, last=last, mask=given.mask)
-            if self.taken.pool == "tokens":
-                places[shown] = places_of(value, last=last, mask=given.mask)
+            value = values[name]
+            if value.dtype.kind != "f" or value.ndim < 1 or len(value) != len(given):
+                raise InputError(
+                    f"{self.path}: {name!r} gives {value.dtype} of shape {value.shape} for {len(given)} examples: name "
+                    f"with {arg('layer')} a tensor of floating point that has a row for each."
+                )
+            is_default = self._head is not None and self.taken.layer is None
+            shown = f"input of {self._head.logits}" if is_default and self._head else name
+            layers[shown] = value, value.ndim == 3 or (value.ndim == 4 and self._is_last())
         own = None
         scores = values.get(self._output)
         if self._head is not None and scores is not None and scores[0].size == scores.shape[1]:
             scores = scores.reshape(scores.shape[:2])  # some keep axes of one pixel
-            ready, squashed = self._head.soft and not self._logs(), self._head.squashed
+            made = next(n for n in self._graph.model.graph.node if self._output in n.output)
+            ready, squashed = self._head.soft and made.op_type != "LogSoftmax", self._head.squashed
             own = as_probabilities(scores, ready=ready, squashed=squashed)
-        return Found(rows, own, places)
+        return self._outputs(layers, own, given.mask)
 
-    def gflops(self, given: Given) -> float | None:
-        """Counted from the shapes in the graph."""
+    def gflops(self, given: InputBatch) -> float | None:
+        """Count operations from the shapes in the graph."""
         x = next(iter(self._feeds(given).values()))
         shape = (self._batch or 1, *x.shape[1:])
         return self._graph.gflops(shape) if len(self._inputs) == 1 else None
 
     def digest(self) -> str | None:
-        """A hash of the file, and of the weights beside it."""
+        """Return a hash of the file, and of the weights beside it."""
         return file_digest(self.path, *(self.path.parent / f for f in self._graph.beside()))
 
     def _choose(self) -> tuple[list[str], Head[str] | None]:
-        """The tensors to take, and the head where there is one."""
+        """Choose the tensors to take, and the head where there is one."""
         head = self._graph.head(self._output)
         layer = self.taken.layer
         if layer == "all":
@@ -111,27 +147,14 @@ class OnnxReader:
         if layer not in (None, OUTPUT):
             return [self._graph.named(str(layer))], head
         if head is not None and layer is None:
-            self.notes.append(f"features: what its last linear layer is given, {head.features!r}")
+            self._note_features(head.features)
             return [head.features], head
-        found = None if layer == OUTPUT or self._flat() else self._graph.largest_map()
-        if layer is None:
-            what = "its output" if found is None else f"the feature map {found!r}, pooled"
-            self.notes.append(
-                f"features: {what}, since no linear classifier was found at its end; layer= names another tensor"
-            )
-        return [found or self._output], head
-
-    def _flat(self) -> bool:
         outputs = {o.name: o for o in self._graph.model.graph.output}
-        return len(outputs[self._output].type.tensor_type.shape.dim) <= 2
-
-    def _logs(self) -> bool:
-        made = next(n for n in self._graph.model.graph.node if self._output in n.output)
-        return bool(made.op_type == "LogSoftmax")
-
-    def _shown(self, name: str) -> str:
-        is_default = self._head is not None and self.taken.layer is None
-        return f"input of {self._head.logits}" if is_default and self._head else name
+        flat = len(outputs[self._output].type.tensor_type.shape.dim) <= 2
+        found = None if layer == OUTPUT or flat else self._graph.largest_map()
+        if layer is None:
+            self._note_features(None, "its output" if found is None else f"the feature map {found!r}, pooled")
+        return [found or self._output], head
 
     def _scores(self, outputs: Any) -> tuple[str, tuple[str, ...]]:
         flat = [o for o in outputs if len(o.shape or ()) == 2 and "float" in o.type]
@@ -141,12 +164,12 @@ class OnnxReader:
         return chosen, (f"of its outputs {', '.join(o.name for o in outputs)}, {chosen} was taken",)
 
     def _is_last(self) -> bool:
-        """Whether images go in with their channels last, and so do its feature maps."""
+        """Tell if images and feature maps have their channels last."""
         sizes = self._sizes
         return len(sizes) == 4 and sizes[3] in (1, 3) and sizes[1] not in (1, 3)
 
     def _own(self, main: Any) -> tuple[tuple[int, int] | None, Prepare | None]:
-        """The size of images that it takes, and what to do to pixels where that is plain."""
+        """Return the size of images that it takes, and its preprocessing where the input type tells."""
         if len(self._sizes) != 4:
             return None, None
         sides = self._sizes[1:3] if self._is_last() else self._sizes[2:]
@@ -157,7 +180,7 @@ class OnnxReader:
         self.notes.append("it takes bytes: pixels are given as they are")
         return fixed, Preprocessing(fixed, scale=255, channels="grey" if channels == 1 else "rgb")
 
-    def _feeds(self, given: Given) -> dict[str, NDArray[Any]]:
+    def _feeds(self, given: InputBatch) -> dict[str, NDArray[Any]]:
         x = given.x
         if len(self._sizes) == 4 and self._is_last() and x.shape[-1] != self._sizes[3]:
             x = np.moveaxis(x, 1, -1)
@@ -181,19 +204,9 @@ class OnnxReader:
             found[about.name] = np.ascontiguousarray(value, dtype=kind)
         return found
 
-    def _checked(self, name: str, value: NDArray[Any], examples: int) -> NDArray[Any]:
-        if value.dtype.kind != "f" or value.ndim < 1 or len(value) != examples:
-            raise InputError(
-                f"{self.path}: {name!r} gives {value.dtype} of shape {value.shape} for "
-                f"{examples} examples: name with layer= a tensor of floating point that has a row "
-                "for each."
-            )
-        return value
 
-
-# Graphs of ONNX files: where their features are, and how many operations they take.
-
-_ROLES = {
+# Roles of operations in the way back from the scores to the classifier: see ``Step``.
+_ONNX_ROLES = {
     **dict.fromkeys(("Gemm", "MatMul"), "linear"),
     **dict.fromkeys(("Softmax", "LogSoftmax"), "softmax"),
     "Sigmoid": "sigmoid",
@@ -210,7 +223,7 @@ _FLOAT = (1, 10, 11, 16)  # float32, float16, float64, bfloat16
 
 
 class OnnxGraph:
-    """The operations of an ONNX file.
+    """Graph of an ONNX file.
 
     Parameters
     ----------
@@ -219,7 +232,8 @@ class OnnxGraph:
     """
 
     def __init__(self, path: Path) -> None:
-        self._onnx: Any = _package(path)
+        _runtime(path, "ONNX", "onnx.shape_inference", "onnx", "onnx")  # which onnx does not import by itself
+        self._onnx: Any = import_module("onnx")
         self.path = path
         try:
             self.model: Any = self._onnx.load(str(path), load_external_data=False)
@@ -240,7 +254,7 @@ class OnnxGraph:
         self.weights.update({n: s for n, s in inferred.items() if n in self._constant})
 
     def beside(self) -> list[str]:
-        """Files with weights that the file names; also those of graphs inside of operations."""
+        """Return the files with weights that the file names, also in graphs inside of operations."""
         graphs, tensors = [self.model.graph], []
         for graph in graphs:  # grows
             given = [a for node in graph.node for a in node.attribute]
@@ -250,7 +264,7 @@ class OnnxGraph:
         return sorted({entry.value for entry in entries if entry.key == "location"})
 
     def head(self, output: str) -> Head[str] | None:
-        """The layer that the scores come from."""
+        """Return the layer that the scores come from."""
         steps: dict[str, Step[str]] = {}
         for node in self.model.graph.node:
             given = tuple(n for n in node.input if n and n not in self._constant)
@@ -258,20 +272,18 @@ class OnnxGraph:
         return find_head(steps, output)
 
     def named(self, layer: str) -> str:
-        """The tensor of that name, or that a node of that name gives."""
+        """Return the tensor of that name, or the output of the node of that name."""
         nodes = {node.name: node.output[0] for node in self.model.graph.node if node.name}
         tensors = [name for node in self.model.graph.node for name in node.output if name]
         if layer in tensors:
             return layer
         if layer in nodes:
             return str(nodes[layer])
-        raise InputError(
-            f"layer={brief(layer)}: {self.path} has no tensor or node of that name."
-            f"{suggest(layer, [*tensors, *nodes]) or f' Some are {list_names(tensors[-8:], 8)}.'}"
-        )
+        some = suggest(layer, [*tensors, *nodes]) or f" Some are {list_names(tensors[-8:], 8)}."
+        raise InputError(f"{self.path} has no tensor or node of that name.{some}", argument="layer", value=layer)
 
     def every(self) -> list[str]:
-        """Tensors of floating point with the batch as their first axis, in order."""
+        """Return the tensors of floating point with the batch as their first axis, in order."""
         shapes, kinds = self.shapes()
         main = next(i for i in self.model.graph.input if i.name == self.inputs[0])
         batch = self._dims(main)[:1]
@@ -286,7 +298,7 @@ class OnnxGraph:
         ]
 
     def largest_map(self) -> str | None:
-        """The last of the feature maps that have the most channels; None where there are none.
+        """Return the last of the feature maps with the most channels; None where there are none.
 
         A network of mostly matrix products has none: what has four axes there is attention.
         """
@@ -303,7 +315,7 @@ class OnnxGraph:
         return next((name for channels, name in reversed(maps) if channels == most), None)
 
     def with_outputs(self, names: list[str]) -> bytes:
-        """The file's content with further tensors among the outputs."""
+        """Return the file's content with further tensors among the outputs."""
         changed = type(self.model)()
         changed.CopyFrom(self.model)
         there = {output.name for output in changed.graph.output}
@@ -314,7 +326,7 @@ class OnnxGraph:
         return content
 
     def gflops(self, shape: tuple[int, ...]) -> float | None:
-        """10⁹ operations for one input of a shape; None where a shape inside is not known."""
+        """Return 10⁹ operations for one input of a shape; None where a shape inside is not known."""
         shapes, _ = self.shapes(shape)
         total = 0
         for node in self.model.graph.node:
@@ -329,7 +341,7 @@ class OnnxGraph:
         return total / shape[0] / 1e9
 
     def shapes(self, given: tuple[int, ...] | None = None) -> tuple[dict[str, tuple[Any, ...]], dict[str, int]]:
-        """Shapes and types by tensor, in the order they are computed, as far as they are known."""
+        """Return shapes and types by tensor, in the order they are computed, as far as they are known."""
         model = type(self.model)()
         model.CopyFrom(self.model)
         if given is not None:
@@ -349,7 +361,7 @@ class OnnxGraph:
         if node.op_type == "Conv":
             sides = self.weights.get(node.input[1], (0, 0, 0))[2:]
             return "linear" if all(side == 1 for side in sides) else "other"
-        return _ROLES.get(node.op_type, "other")
+        return _ONNX_ROLES.get(node.op_type, "other")
 
     @staticmethod
     def _dims(info: Any) -> tuple[Any, ...]:
@@ -358,20 +370,17 @@ class OnnxGraph:
         )
 
 
-def _package(path: Path) -> Any:
+def _runtime(path: Path, format: str, module: str, package: str, extra: str) -> Any:
+    """Import the package that reads a format; raise with the extra to install where it is missing."""
     try:
-        import_module("onnx.shape_inference")
-        return import_module("onnx")
+        return import_module(module)
     except ImportError as error:
         raise MissingDependencyError(
-            f"{path}: finding the features in an ONNX file needs onnx, which is not installed: "
-            'pip install "curvewise[onnx]".'
+            f'{path} is a {format} file, and {package} is not installed: pip install "curvewise[{extra}]".'
         ) from error
 
 
-# Features out of TensorFlow Lite files, run by ai-edge-litert, quantised or not.
-
-_ROLES_TFLITE = {
+_TFLITE_ROLES = {
     "FULLY_CONNECTED": "linear",
     **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX"), "softmax"),
     "LOGISTIC": "sigmoid",
@@ -383,22 +392,22 @@ _ROLES_TFLITE = {
 }
 
 
-class TfliteReader:
-    """A network of a TensorFlow Lite file.
+class TfliteReader(_GraphReader):
+    """Reader of a TensorFlow Lite file, quantised or not, run by ai-edge-litert.
 
-    Such files take one example at a time as a rule: several copies run side by side.
+    Such files usually take one example at a time: several copies run in parallel.
 
     Parameters
     ----------
     path : Path
         The file.
-    taken : Taken
-        Which tensor, and how it becomes rows.
+    taken : LayerChoice
+        Tensor, and the way it becomes rows.
     """
 
-    def __init__(self, path: Path, taken: Taken) -> None:
-        self.path, self.taken = path, taken
-        self._package = _package_tflite(path)
+    def __init__(self, path: Path, taken: LayerChoice) -> None:
+        super().__init__(path, taken)
+        self._package = _runtime(path, "TensorFlow Lite", "ai_edge_litert.interpreter", "ai-edge-litert", "tflite")
         plain = self._open(inside=False, delegates=False)
         details = plain.get_tensor_details()
         self._about: dict[int, Any] = {about["index"]: about for about in details}
@@ -410,8 +419,6 @@ class TfliteReader:
         self._input, self._output = inputs[0], int(outputs[0]["index"])
         made = {int(i) for op in self._ops for i in op["outputs"]}
         self._computed = made | {int(self._input["index"])}
-        self.notes: list[str] = []
-        self.most: int | None = None
         if len(outputs) > 1:
             self.notes.append(f"of its {len(outputs)} outputs, {outputs[0]['name']} was taken")
         self.parameters: int | None = self._count()
@@ -420,39 +427,29 @@ class TfliteReader:
         self.sides = (shape[1], shape[2]) if len(shape) == 4 else None
         self.preprocessing = self._own(shape)
         inside = {*self._wanted, *([] if self._head is None else [self._head.logits])}
-        self._workers = _processors()
+        affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+        self._workers = len(affinity(0)) if affinity else os.cpu_count() or 1
         self._free: SimpleQueue[Any] = SimpleQueue()
         for _ in range(self._workers):
             self._free.put(self._open(inside=inside != {self._output}, delegates=True))
 
-    def running(self) -> AbstractContextManager[None]:
-        """Nothing has to be put back."""
-        return nullcontext()
-
-    def start(self, given: Given) -> None:
-        """Nothing is found by running: the graph was read."""
-
-    def read(self, given: Given) -> Found:
+    def read(self, given: InputBatch) -> LayerOutputs:
         """Run the examples of a batch, each by itself."""
         x = self._quantised(given)
         names = [*dict.fromkeys([*self._wanted, *([self._head.logits] if self._head else [])])]
         with ThreadPoolExecutor(self._workers) as pool:
             found = list(pool.map(lambda one: self._run(one[None], names), x))
         values = {name: np.concatenate([each[name] for each in found]) for name in names}
-        rows, places = {}, {}
-        for name in self._wanted:
-            shown = self._shown(name)
-            rows[shown] = pooled(values[name], self.taken.pool, last=True)
-            if self.taken.pool == "tokens":
-                places[shown] = places_of(values[name], last=True, mask=None)
+        tail = " (input of the last layer)" if self._head is not None and self.taken.layer is None else ""
+        layers = {self._short(name) + tail: (values[name], True) for name in self._wanted}
         own = None
         if self._head is not None:
             logits = pooled(values[self._head.logits], "mean", last=True)
             own = as_probabilities(logits, ready=False)
-        return Found(rows, own, places)
+        return self._outputs(layers, own)
 
-    def gflops(self, given: Given) -> float | None:
-        """Counted from the shapes of weights and outputs."""
+    def gflops(self, given: InputBatch) -> float | None:
+        """Count operations from the shapes of weights and outputs."""
         total = 0
         for op in self._ops:
             inputs = [int(i) for i in op["inputs"]]
@@ -466,11 +463,11 @@ class TfliteReader:
         return total / int(self._input["shape"][0]) / 1e9
 
     def digest(self) -> str | None:
-        """A hash of the file."""
+        """Return a hash of the file."""
         return file_digest(self.path)
 
     def _open(self, *, inside: bool, delegates: bool) -> Any:
-        """One copy of the network; with ``inside``, all of its tensors can be looked at."""
+        """Open a copy of the network; with ``inside``, all of its tensors can be read."""
         kinds = self._package.OpResolverType
         kind = kinds.BUILTIN if delegates else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         try:
@@ -500,13 +497,13 @@ class TfliteReader:
             self._free.put(copy)
 
     def _real(self, name: int, stored: NDArray[Any]) -> NDArray[np.float32]:
-        """Numbers out of the bytes that stand for them."""
+        """Return the numbers that quantised bytes stand for."""
         scale, zero = self._about[name]["quantization"]
         found = stored.astype(np.float32)
         return (found - np.float32(zero)) * np.float32(scale) if scale else found
 
-    def _quantised(self, given: Given) -> NDArray[Any]:
-        """Inputs in the layout and as the bytes that the network takes."""
+    def _quantised(self, given: InputBatch) -> NDArray[Any]:
+        """Return inputs in the layout and quantisation of the network."""
         shape, kind = [int(s) for s in self._input["shape"]], self._input["dtype"]
         x = given.x
         if x.ndim == 4 and list(x.shape[1:]) != shape[1:]:
@@ -514,7 +511,7 @@ class TfliteReader:
         if list(x.shape[1:]) != shape[1:] or shape[0] != 1:
             raise InputError(
                 f"{self.path} takes inputs of shape {tuple(shape)}, and was given "
-                f"{given.x.shape}: bring the data to this shape with preprocessing=."
+                f"{given.x.shape}: bring the data to this shape with {arg('preprocessing')}."
             )
         scale, zero = self._input["quantization"]
         if scale and np.issubdtype(kind, np.integer):
@@ -523,7 +520,7 @@ class TfliteReader:
         return np.ascontiguousarray(x.astype(kind))
 
     def _own(self, shape: list[int]) -> Prepare | None:
-        """Bytes in are pixels; what numbers in would be is not said by such files."""
+        """Return the preprocessing: bytes are pixels; for numbers such files do not specify one."""
         kind = self._input["dtype"]
         if len(shape) != 4 or kind not in (np.uint8, np.int8):
             return None
@@ -535,7 +532,7 @@ class TfliteReader:
         return Preprocessing((shape[1], shape[2]), scale=255 * scale, mean=scale * (zero - lowest), channels=channels)
 
     def _choose(self) -> tuple[list[int], Head[int] | None]:
-        """The tensors to take, and the head where there is one."""
+        """Choose the tensors to take, and the head where there is one."""
         steps: dict[int, Step[int]] = {}
         for op in self._ops:
             given = tuple(int(i) for i in op["inputs"] if int(i) in self._computed)
@@ -546,20 +543,17 @@ class TfliteReader:
         if layer not in (None, OUTPUT):
             return [self._named(str(layer), steps)], head
         if head is not None and layer is None:
-            name = self._about[head.features]["name"].split(";")[0]
-            self.notes.append(f"features: what its last linear layer is given, {name!r}")
+            self._note_features(self._short(head.features))
             return [head.features], head
         if layer is None:
-            self.notes.append(
-                "features: its output, since no linear classifier was found at its end; layer= names another tensor"
-            )
+            self._note_features(None)
         return [self._output], head
 
     def _role(self, op: Any) -> str:
         if op["op_name"] == "CONV_2D":
             sides = self._about[int(op["inputs"][1])]["shape"][1:3]
             return "linear" if all(int(s) == 1 for s in sides) else "other"
-        return _ROLES_TFLITE.get(op["op_name"], "other")
+        return _TFLITE_ROLES.get(op["op_name"], "other")
 
     def _floating(self, index: int) -> bool:
         about = self._about[index]
@@ -571,18 +565,13 @@ class TfliteReader:
         short = {name.split(";")[0]: i for name, i in names.items()}  # parts were merged into it
         found = {**short, **names}.get(layer)
         if found is None:
-            raise InputError(
-                f"layer={brief(layer)}: {self.path} has no tensor of that name."
-                f"{suggest(layer, short) or f' Some are {list_names([*short][-8:], 8)}.'}"
-            )
+            some = suggest(layer, short) or f" Some are {list_names([*short][-8:], 8)}."
+            raise InputError(f"{self.path} has no tensor of that name.{some}", argument="layer", value=layer)
         return found
 
-    def _shown(self, name: int) -> str:
-        text = str(self._about[name]["name"]).split(";")[0]
-        return f"{text} (input of the last layer)" if self._is_default() else text
-
-    def _is_default(self) -> bool:
-        return self._head is not None and self.taken.layer is None
+    def _short(self, name: int) -> str:
+        """Return the name of a tensor without those of parts that were merged into it."""
+        return str(self._about[name]["name"]).split(";")[0]
 
     def _count(self) -> int | None:
         weights = {int(i) for op in self._ops for i in op["inputs"] if int(i) in self._about}
@@ -592,7 +581,7 @@ class TfliteReader:
 
 @contextmanager
 def _without_chatter() -> Iterator[None]:
-    """Leave out the line that LiteRT writes to stderr whenever all is well; others are kept."""
+    """Suppress the line that LiteRT always writes to stderr; others are kept."""
     with tempfile.TemporaryFile() as aside:
         before = os.dup(2)
         os.dup2(aside.fileno(), 2)
@@ -605,38 +594,21 @@ def _without_chatter() -> Iterator[None]:
             os.write(2, b"".join(line for line in aside if not line.startswith(b"INFO: Created ")))
 
 
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _package_tflite(path: Path) -> Any:
-    try:
-        return import_module("ai_edge_litert.interpreter")
-    except ImportError as error:
-        raise MissingDependencyError(
-            f'{path} is a TensorFlow Lite file, and ai-edge-litert is not installed: pip install "curvewise[tflite]".'
-        ) from error
-
-
-# Where the features are in a graph of operations: what enters the layer that gives the scores.
-
 Tensor = TypeVar("Tensor", bound=Hashable)
 
 
 @dataclass(frozen=True)
 class Step(Generic[Tensor]):
-    """One operation.
+    """Operation of a graph.
 
     Attributes
     ----------
     role : {"linear", "softmax", "sigmoid", "pool", "pass", "other"}
-        A linear layer (a convolution of one pixel included); what turns scores into
-        probabilities, of all classes together or of each alone; a mean over places;
-        what keeps the order of scores or only moves them.
+        A linear layer (a convolution of one pixel included); an operation that turns scores into
+        probabilities, of all classes together or of each alone; a mean over places; one that
+        keeps the order of scores or only moves them.
     inputs : tuple
-        Tensors it is given, constants left out.
+        Its input tensors, without constants.
     """
 
     role: str
@@ -645,14 +617,14 @@ class Step(Generic[Tensor]):
 
 @dataclass(frozen=True)
 class Head(Generic[Tensor]):
-    """The last layer of a classifier.
+    """Last layer of a classifier.
 
     Attributes
     ----------
     features, logits : hashable
-        The tensors that it is given and that it gives.
+        Its input and output tensors.
     soft, squashed : bool
-        Whether the network turns its logits into probabilities: of all classes together, or of
+        True if the network turns its logits into probabilities: of all classes together, or of
         each alone.
     """
 
@@ -665,15 +637,15 @@ class Head(Generic[Tensor]):
 def find_head(steps: Mapping[Tensor, Step[Tensor]], output: Tensor) -> Head[Tensor] | None:
     """Go back from the output to the linear layer that the scores come from.
 
-    A mean over places is gone through only where probabilities come after it: a network without
-    a classifier ends with one, too.
+    A mean over places is passed only where probabilities come after it: a network without a
+    classifier ends with one, too.
 
     Parameters
     ----------
     steps : mapping
-        By each tensor that is computed, the operation it comes from.
+        Operation that each computed tensor comes from.
     output : hashable
-        The tensor that the network gives.
+        Output tensor of the network.
 
     Examples
     --------

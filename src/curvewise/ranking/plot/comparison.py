@@ -21,8 +21,8 @@ from curvewise.types.units import FloatArray
 DIFFERENCE = "curvewise-difference"
 NUMBER = "curvewise-number"
 TASK = "curvewise-task"
+# Differences shown of many.
 CLEAREST = 30
-"""Differences shown of many."""
 
 
 def plot_ranking_comparisons(
@@ -33,7 +33,7 @@ def plot_ranking_comparisons(
     legend: bool = True,
     caption: bool | None = None,
 ) -> Axes:
-    """Draw how much better measures rank than others, with intervals.
+    """Draw differences between measures, with intervals.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ def plot_ranking_comparisons(
     most : int, optional
         Show only this many of the clearest differences: 30 by default, fewer in small Axes.
     legend : bool
-        Say what the colours are.
+        Draw a legend.
     caption : bool, optional
-        Say what is shown under the picture; by default where there is room.
+        Write a caption under the picture; by default where there is room.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def plot_ranking_comparisons(
 
 
 def _rows(ax: Axes, ends: FloatArray, found: NDArray[np.bool_]) -> None:
-    """Estimates with their intervals, those that are sure in blue."""
+    """Draw estimates with their intervals, significant ones in blue."""
     estimate, low, high = ends
     limits, row = view(estimate, low, high, 0.0), np.arange(len(estimate))
     zero_line(ax)
@@ -101,7 +101,7 @@ def _rows(ax: Axes, ends: FloatArray, found: NDArray[np.bool_]) -> None:
 
 
 def _names(result: RankingComparisons, shown: NDArray[np.int64], narrow: bool) -> list[str]:
-    """The two measures, and whose checkpoints where there are several groups."""
+    """Return the two measures of each row, and the group where there are several."""
     rows = [result.rows[i] for i in shown]
     every = list(dict.fromkeys(name for row in result.rows for name in (row.one, row.two)))
     short = dict(zip(every, safe_names(every, 11 if narrow else 20), strict=True))
@@ -116,6 +116,7 @@ def _handle(shade: str) -> Line2D:
 
 
 def _caption(result: RankingComparisons, shown: int) -> list[str]:
+    """Return the lines under the picture."""
     if not result.rows:
         return ["There is nothing to compare."]
     level = result.rows[0].difference.level
@@ -131,7 +132,7 @@ def _caption(result: RankingComparisons, shown: int) -> list[str]:
 def plot_ranking_agreement(
     result: RankingAgreement, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
 ) -> Axes:
-    """Draw how well scores rank checkpoints: each number × 100 with its interval.
+    """Draw the agreement of scores with accuracies: each number × 100 with its interval.
 
     Parameters
     ----------
@@ -140,9 +141,9 @@ def plot_ranking_agreement(
     ax : Axes, optional
         Where; a new figure by default.
     legend : bool
-        Say what is what.
+        Draw a legend.
     caption : bool, optional
-        Say what is shown under the picture; by default where there is room.
+        Write a caption under the picture; by default where there is room.
 
     Returns
     -------
@@ -178,15 +179,9 @@ def plot_ranking_agreement(
         ax.set_xlabel("agreement × 100")
         task = Line2D([], [], color=NEUTRAL, marker="o", ms=3.2, ls="none")
         key = [(_handle(colour(0)), "mean over tasks"), (task, "a task")] if several else []
-        finish(ax, own, key, _said(result), legend=legend, caption=caption, columns=2, indent=1.2)
+        sizes = "–".join(dict.fromkeys((str(min(result.n)), str(max(result.n)))))
+        tasks = f"{len(result.n)} task{'' if len(result.n) == 1 else 's'}"
+        bars_are = f"Bars: {100 * result.level:.4g}% intervals over {result.over}."
+        lines = [f"{sizes} checkpoints, {tasks}. {bars_are}", *warned(result)]
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, indent=1.2)
     return ax
-
-
-def _said(result: RankingAgreement) -> list[str]:
-    sizes = "–".join(dict.fromkeys((str(min(result.n)), str(max(result.n)))))
-    count = len(result.n)
-    return [
-        f"{sizes} checkpoints, {count} task{'' if count == 1 else 's'}. Bars: "
-        f"{100 * result.level:.4g}% intervals over {result.over}.",
-        *warned(result),
-    ]

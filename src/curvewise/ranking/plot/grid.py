@@ -50,7 +50,7 @@ def plot_nleep_grid(
     """
     if task is not None and task not in result.tasks:
         there = ", ".join(map(repr, result.tasks))
-        raise InputError(f"task={task!r} is not in the grid: use {there}.")
+        raise InputError(f"not in the grid: use {there}.", argument="task", value=task)
     values = result.mean if task is None else result.kendall[result.tasks.index(task)]
     rows = [f"{energy:.0%}" for energy in reversed(result.energies)]
     columns = [f"{count}×" for count in result.components]
@@ -60,23 +60,17 @@ def plot_nleep_grid(
         draw_cells(ax, values[::-1], rows, columns, bold="all")
         ax.set_xlabel("Gaussians, times the number of classes")
         ax.set_ylabel("PCA energy")
-        finish(ax, own, [], _caption(result, task), caption=caption, indent=0.6)
+        where = f"mean over {len(result.tasks)} tasks"
+        if task is not None or len(result.tasks) == 1:
+            where = shorten(clean(task or result.tasks[0]), 40)
+        line = f"Kendall's τ-b of NLEEP with accuracy, {where}. Bold: the best."
+        finish(ax, own, [], [line, *warned(result)], caption=caption, indent=0.6)
     return ax
 
 
-def _caption(result: NleepGrid, task: str | None) -> list[str]:
-    count = len(result.tasks)
-    where = f"mean over {count} tasks" if count > 1 else shorten(clean(result.tasks[0]), 40)
-    if task is not None:
-        where = shorten(clean(task), 40)
-    return [f"Kendall's τ-b of NLEEP with accuracy, {where}. Bold: the best.", *warned(result)]
-
-
-# Tables in colours, with a number in each cell.
-
 CELL = "curvewise-cell"
+# Columns from which numbers are set smaller.
 CROWD = 9
-"""Columns from which numbers are set smaller."""
 
 
 def draw_cells(
@@ -143,7 +137,7 @@ def draw_cells(
 
 
 def _best(values: FloatArray, bold: str) -> NDArray[np.bool_]:
-    """Which cells hold the highest value."""
+    """Return a mask of the cells that hold the highest value."""
     if bold == "none":
         return np.zeros(values.shape, dtype=bool)
     filled = np.where(np.isnan(values), -np.inf, values)

@@ -17,6 +17,7 @@ from curvewise.drawing.marks import bars, choose, finish, note, warned, zero_lin
 from curvewise.drawing.panels import write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.errors import InputError
+from curvewise.ranking.agreement import metric_title
 from curvewise.ranking.judgement import AVERAGE, RankingJudgement
 from curvewise.ranking.plot.grid import draw_cells
 from curvewise.ranking.plot.scores import legend_above, place_names
@@ -28,7 +29,7 @@ KINDS = ("dots", "heat", "cost")
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """A score by measure (rows, the best first) and task (columns), and its mean over tasks."""
+    """A metric by measure (rows, the best first) and task (columns), and its mean over tasks."""
 
     measures: list[str]
     baseline: list[bool]
@@ -45,8 +46,8 @@ class ScoreTable:
         return [NEUTRAL if b else colour(0) for b in self.baseline]
 
 
+# Draws a table of a score with names of its rows, and gives a legend.
 Draw = Callable[[Axes, ScoreTable, list[str], str], list[tuple[Any, str]]]
-"""Draws a table of a score with names of its rows, and gives a legend."""
 
 
 def plot_ranking_judgement(
@@ -60,7 +61,7 @@ def plot_ranking_judgement(
     legend: bool = True,
     caption: bool | None = None,
 ) -> Axes:
-    """Draw how well measures rank checkpoints, the best on top.
+    """Draw the agreement of measures with accuracies, the best on top.
 
     Parameters
     ----------
@@ -72,16 +73,16 @@ def plot_ranking_judgement(
         The mean over tasks with its interval, and small dots for the tasks; measures × tasks as a
         table in colours, the best of each task in bold; or the mean against what a measure costs.
     score : str
-        "kendall", "weighted_kendall", "pearson", "recall@1", "rel@1", or another k.
+        "kendall", "weighted_kendall", "pearson", "recall_at_1", "rel_at_1", or another k.
     group : str or sequence of str, optional
-        Whose checkpoints; the last group by default, which is the union where there are several.
+        Group of the checkpoints; the last by default, which is the union where there are several.
         Several groups get a panel each: ``group=result.groups`` draws all.
     most : int, optional
         Only so many of the best measures; all by default, as many as fit on ``ax``.
     legend : bool
-        Say what is what.
+        Draw a legend.
     caption : bool, optional
-        Say what is shown under the picture; by default where there is room.
+        Write a caption under the picture; by default where there is room.
 
     Returns
     -------
@@ -106,8 +107,11 @@ def plot_ranking_judgement(
     chosen = _groups(result, group, ax)
     tables = [score_table(result, score, one, most) for one in chosen]
     if kind == "cost" and not any(np.isfinite(table.gflops).any() for table in tables):
-        raise InputError("kind='cost': no measure has a cost. Give gflops with the CheckpointScores.")
-    dots = partial(_dots, limits=_limits(tables))
+        raise InputError("no measure has a cost. Give gflops with the CheckpointScores.", argument="kind", value=kind)
+    # One axis for all panels.
+    known = [v for table in tables for v in table.each[np.isfinite(table.each)].tolist()]
+    mean, low, high = (np.concatenate([getattr(table, end) for table in tables]) for end in ("mean", "low", "high"))
+    dots = partial(_dots, limits=view(mean, low, high, *known))
     ways: dict[str, Draw] = {"dots": dots, "heat": _heat, "cost": draw_costs}
     draw = ways[kind]
     with style():
@@ -134,7 +138,7 @@ def plot_ranking_judgement(
 
 
 def _groups(result: RankingJudgement, group: str | Sequence[str] | None, ax: Axes | None) -> list[str]:
-    """The groups to draw."""
+    """Return the groups to draw."""
     if group is None:
         return [result.groups[-1]]
     chosen = [group] if isinstance(group, str) else list(group)
@@ -146,7 +150,7 @@ def _groups(result: RankingJudgement, group: str | Sequence[str] | None, ax: Axe
 
 
 def _size(table: ScoreTable, kind: str) -> tuple[float, float]:
-    """Width and height of a picture in inches."""
+    """Return width and height of a picture in inches."""
     rows, columns = len(table.measures), len(table.tasks)
     if kind == "heat":
         return 3.2 + 0.75 * (columns + (columns > 1)), 2.0 + 0.27 * rows
@@ -154,7 +158,7 @@ def _size(table: ScoreTable, kind: str) -> tuple[float, float]:
 
 
 def _panels(sizes: Sequence[tuple[float, float]]) -> list[Axes]:
-    """Axes of a new figure, one below the other."""
+    """Make the Axes of a new figure, one below the other."""
     import matplotlib.pyplot as plt
 
     heights = [height for _, height in sizes]
@@ -169,17 +173,10 @@ def _panels(sizes: Sequence[tuple[float, float]]) -> list[Axes]:
     return list(grid)
 
 
-def _limits(tables: Sequence[ScoreTable]) -> tuple[float, float]:
-    """One axis for all panels."""
-    known = [v for table in tables for v in table.each[np.isfinite(table.each)].tolist()]
-    mean, low, high = (np.concatenate([getattr(table, end) for table in tables]) for end in ("mean", "low", "high"))
-    return view(mean, low, high, *known)
-
-
 def _dots(
     ax: Axes, table: ScoreTable, names: list[str], score: str, limits: tuple[float, float]
 ) -> list[tuple[Any, str]]:
-    """A row for each measure: the mean with its interval among the tasks."""
+    """Draw a row for each measure: the mean with its interval among the tasks; return a legend."""
     if score in CORRELATIONS:
         zero_line(ax)
     place: FloatArray = np.arange(float(len(names)))
@@ -190,7 +187,9 @@ def _dots(
         at = place[i : i + 1]
         bars(ax, at, table.low[[i]], table.high[[i]], shade, limits=limits, horizontal=True)
         points(ax, table.mean[[i]], at, shade, 6.0, SCORE)
-    key = _key(table)
+    key: list[tuple[Any, str]] = [(_handle(NEUTRAL, 6.0), "plain baseline")] if any(table.baseline) else []
+    if several:
+        key = [(_handle(colour(0), 6.0), "mean over tasks"), *key, (_handle(NEUTRAL, 3.2), "a task")]
     rows_of(ax, names, room=ax.get_gid() != OWN and bool(key))
     for i in np.flatnonzero(np.isnan(table.mean)).tolist():
         note(ax, "unknown", (0.02, float(i)), xycoords=ax.get_yaxis_transform(), va="center", color="#6E6E6E")
@@ -199,21 +198,12 @@ def _dots(
     return key
 
 
-def _key(table: ScoreTable) -> list[tuple[Any, str]]:
-    """A legend of dots."""
-    plain = [(_handle(NEUTRAL, 6.0), "plain baseline")] if any(table.baseline) else []
-    if len(table.tasks) < 2:
-        return plain
-    mean, task = _handle(colour(0), 6.0), _handle(NEUTRAL, 3.2)
-    return [(mean, "mean over tasks"), *plain, (task, "a task")]
-
-
 def _handle(shade: str, size: float) -> Line2D:
     return Line2D([], [], color=shade, marker="o", linestyle="none", markersize=size)
 
 
 def _heat(ax: Axes, table: ScoreTable, names: list[str], score: str) -> list[tuple[Any, str]]:
-    """Measures × tasks, with their mean as a column of its own."""
+    """Draw measures × tasks, with their mean as a column of its own."""
     several = len(table.tasks) > 1
     values = np.column_stack([table.each, table.mean]) if several else table.mean[:, None]
     columns = safe_names(table.tasks, 10 if is_narrow(ax) else 18)
@@ -224,7 +214,7 @@ def _heat(ax: Axes, table: ScoreTable, names: list[str], score: str) -> list[tup
 
 
 def _caption(result: RankingJudgement, tables: Sequence[ScoreTable], kind: str, group: str | None = None) -> list[str]:
-    """What is shown; whose checkpoints, where panels do not say it."""
+    """Return the lines under the picture, with the group where panels do not name it."""
     count = max(len(table.tasks) for table in tables)
     said = f"{count} task{'' if count == 1 else 's'}"
     if group is not None and len(result.groups) > 1:
@@ -242,15 +232,13 @@ def _caption(result: RankingJudgement, tables: Sequence[ScoreTable], kind: str, 
     return [*lines, *warned(result)]
 
 
-# How well measures rank checkpoints against what they cost.
-
 BASELINE = "curvewise-baseline"
+# Measures that have their names in a small picture.
 NAMED = 8
-"""Measures that have their names in a small picture."""
 
 
 def draw_costs(ax: Axes, table: ScoreTable, names: list[str], score: str) -> list[tuple[Any, str]]:
-    """The mean against the cost; what costs nothing or nobody knows is a line."""
+    """Draw the mean against the cost; a baseline without a cost is a line."""
     on = np.isfinite(table.gflops) & (table.gflops > 0) & np.isfinite(table.mean)
     known = np.isfinite(table.mean)
     limits = view(table.mean[known], table.low[known], table.high[known])
@@ -268,7 +256,12 @@ def draw_costs(ax: Axes, table: ScoreTable, names: list[str], score: str) -> lis
     for i in free.tolist():
         look: dict[str, Any] = {"color": NEUTRAL, "ls": "--", "lw": 1.0, "label": "_baseline"}
         ax.axhline(table.mean[i], gid=BASELINE, **look)
-        _name_line(ax, names[i], float(table.mean[i]))
+        # Beside our own Axes, or over the line in those of someone else.
+        own = ax.get_gid() == OWN
+        place: dict[str, Any] = {"ha": "left", "va": "center"} if own else {"ha": "right", "va": "bottom"}
+        place |= {"xycoords": ax.get_yaxis_transform(), "annotation_clip": False}
+        at = (1.01 if own else 0.995, float(table.mean[i]))
+        note(ax, names[i].replace(r"\$", "$"), at, color="#6E6E6E", fontsize=7.5, **place)
     shown = list(enumerate(names[i] for i in np.flatnonzero(on)))
     small = is_narrow(ax)
     place_names(ax, x, y, shown[:NAMED] if small else shown, size=7.0 if small else 8.0)
@@ -278,17 +271,8 @@ def draw_costs(ax: Axes, table: ScoreTable, names: list[str], score: str) -> lis
     return []
 
 
-def _name_line(ax: Axes, name: str, height: float) -> None:
-    """Beside our own Axes, or over the line in those of someone else."""
-    own = ax.get_gid() == OWN
-    look: dict[str, Any] = {"ha": "left", "va": "center"} if own else {"ha": "right", "va": "bottom"}
-    look |= {"xycoords": ax.get_yaxis_transform(), "annotation_clip": False}
-    at = (1.01 if own else 0.995, height)
-    note(ax, name.replace(r"\$", "$"), at, color="#6E6E6E", fontsize=7.5, **look)
-
-
 def costless(table: ScoreTable) -> list[str]:
-    """Which measures have no place on the axis of costs."""
+    """Return remarks on the measures without a place on the axis of costs."""
     lost = ~(np.isfinite(table.gflops) & (table.gflops > 0))
     among = [
         name
@@ -302,28 +286,25 @@ def costless(table: ScoreTable) -> list[str]:
     return lines
 
 
-# A score of ranking measures by task, ready to be drawn.
-
 SCORE = "curvewise-score"
-
+# Scores from −1 to 1, in words; the others are shares.
 CORRELATIONS = {"kendall": "Kendall's τ-b", "weighted_kendall": "weighted Kendall's τ", "pearson": "Pearson's r"}
-"""Scores from −1 to 1, in words; the others are shares."""
 
 
 def score_label(score: str) -> str:
-    """What a score is called on an axis."""
+    """Return the name of a metric on an axis."""
     if score in CORRELATIONS:
         return CORRELATIONS[score]
-    return f"{score.capitalize()} (%)" if "@" in score else score
+    return f"{metric_title(score)} (%)" if "_at_" in score else score
 
 
 def score_scale(score: str) -> float:
-    """100 for shares, 1 for correlations."""
+    """Return 100 for shares, 1 for correlations."""
     return 1.0 if score in CORRELATIONS else 100.0
 
 
 def score_table(result: RankingJudgement, score: str, group: str | None, most: int | None) -> ScoreTable:
-    """The numbers of a judgement, the best measures first."""
+    """Arrange the numbers of a judgement, the best measures first."""
     scale = score_scale(score)
     averages = [result.row(name, group=group) for name in result.measures]
     tasks = [t for t in result.tasks if any(r.task == t and r.group == averages[0].group for r in result.rows)]
@@ -348,6 +329,6 @@ def score_table(result: RankingJudgement, score: str, group: str | None, most: i
 
 
 def points(ax: Axes, x: FloatArray, y: FloatArray, shade: str, size: float, gid: str, alpha: float = 1.0) -> None:
-    """Dots without a line."""
+    """Draw dots without a line."""
     look: dict[str, Any] = {"linestyle": "none", "mew": 0.0, "label": "_score", "alpha": alpha}
     ax.plot(x, y, marker="o", color=shade, ms=size, gid=gid, **look)

@@ -23,10 +23,10 @@ OTHER = "curvewise-other"
 VALUE = "curvewise-value"
 TOP = "curvewise-top"
 KINDS = ("ranks", "scores", "agreement")
+# Sizes of the dots of the measure that ranks, and of the others, which must fit on them.
 LARGE, SMALL = 7.5, 4.4
-"""Sizes of the dots of the measure that ranks, and of the others, which must fit on them."""
+# Checkpoints shown of a longer ranking.
 SHOWN = 60
-"""Checkpoints shown of a longer ranking."""
 
 
 def plot_checkpoint_ranking(
@@ -79,14 +79,19 @@ def plot_checkpoint_ranking(
         if kind == "agreement":
             size = len(result.scores)
             ax = ax or new_axes(3.0 + 0.6 * size, 2.0 + 0.34 * size)
-            _agreement(ax, result)
-            finish(ax, own, [], _agreement_caption(result), indent=1.0, **options)
+            texts = safe_names(result.measures, 10 if is_narrow(ax) else 18)
+            values = np.array(result.agreement, dtype=np.float64)
+            np.fill_diagonal(values, np.nan)
+            draw_cells(ax, values, texts, texts, bold="none", unknown="")
+            ax.set_xlabel("Kendall's τ-b between measures")
+            finish(ax, own, [], [f"{len(result.checkpoints)} checkpoints.", *warned(result)], indent=1.0, **options)
             return ax
         ax = ax or new_axes(height=2.1 + 0.23 * shown)
         key = (_ranks if kind == "ranks" else _scores)(ax, result, shown)
         names = safe_names(result.checkpoints[:shown], 16 if is_narrow(ax) else 32)
         rows_of(ax, names, room=not own and bool(key))
-        _top(ax, result, shown)
+        if result.k < result.ranked and result.k <= shown:  # a line under the checkpoints to try
+            ax.axhline(result.k - 0.5, color="black", lw=0.9, ls="--", gid=TOP, label="_top")
         _values(ax, result, shown, kind)
         if not own:
             options["loc"] = "lower left"
@@ -97,7 +102,7 @@ def plot_checkpoint_ranking(
 
 
 def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, str]]:
-    """Ranks with intervals, among the ranks by other measures."""
+    """Draw ranks with intervals, among the ranks by other measures; return a legend."""
     place: FloatArray = np.arange(float(shown))
     ranks = {k: v[:shown] for k, v in result.measure_ranks.items() if k != result.by}
     others = [name for name, found in ranks.items() if np.isfinite(found).any()]
@@ -122,7 +127,7 @@ def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, s
 
 
 def _scores(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, str]]:
-    """Scores of the measure that ranks."""
+    """Draw scores of the measure that ranks, with intervals."""
     place: FloatArray = np.arange(float(shown))
     score = result.scores[result.by][:shown]
     low, high = result.score_low[:shown], result.score_high[:shown]
@@ -135,18 +140,13 @@ def _scores(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, 
 
 
 def _dots(ax: Axes, x: FloatArray, y: FloatArray, shade: str, size: float, gid: str, rim: float = 0.0) -> None:
+    """Draw dots without a line."""
     look: dict[str, Any] = {"linestyle": "none", "mec": "white", "mew": rim, "label": "_rank"}
     ax.plot(x, y, marker="o", color=shade, ms=size, gid=gid, **look)
 
 
-def _top(ax: Axes, result: CheckpointRanking, shown: int) -> None:
-    """A line under the checkpoints to try."""
-    if result.k < result.ranked and result.k <= shown:
-        ax.axhline(result.k - 0.5, color="black", lw=0.9, ls="--", gid=TOP, label="_top")
-
-
 def _values(ax: Axes, result: CheckpointRanking, shown: int, kind: str) -> None:
-    """A column of numbers at the right: scores, or ranks."""
+    """Write a column of numbers at the right: scores, or ranks."""
     if ax.get_gid() != OWN:
         return
     column: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "gid": VALUE}
@@ -158,44 +158,22 @@ def _values(ax: Axes, result: CheckpointRanking, shown: int, kind: str) -> None:
         ax.text(1.02, i, plain(text), fontsize=8.5, va="center", **column)
 
 
-def _agreement(ax: Axes, result: CheckpointRanking) -> None:
-    texts = safe_names(result.measures, 10 if is_narrow(ax) else 18)
-    values = np.array(result.agreement, dtype=np.float64)
-    np.fill_diagonal(values, np.nan)
-    draw_cells(ax, values, texts, texts, bold="none", unknown="")
-    ax.set_xlabel("Kendall's τ-b between measures")
-
-
-def _agreement_caption(result: CheckpointRanking) -> list[str]:
-    return [f"{len(result.checkpoints)} checkpoints.", *warned(result)]
-
-
 def _caption(result: CheckpointRanking, shown: int, kind: str) -> list[str]:
+    """Return the lines under the picture."""
     total = len(result.checkpoints)
     what = "ranks" if kind == "ranks" else "scores"
     lines = [f"{result.examples:,} examples."]
     if result.resamples:
         lines[0] += f" Bars: {100 * result.level:.4g}% intervals of {what}."
     if result.k < result.ranked:
-        lines.append(_sure(result))
+        text = f"Above the dashed line: the {result.k} to try. The one that fine-tunes best is among them with "
+        text += f"{result.best_certainty:.0%} certainty"
+        if np.isfinite(result.top_certainty):
+            text += f", the one of the highest score with {result.top_certainty:.0%}"
+        lines.append(f"{text}.")
     if shown < total:
         lines.append(f"The best {shown} of {total} checkpoints.")
-    return [*lines, *_lost(result), *warned(result)]
-
-
-def _sure(result: CheckpointRanking) -> str:
-    """What the line under the checkpoints to try means."""
-    said = f"Above the dashed line: the {result.k} to try. The one that fine-tunes best is among "
-    said += f"them with {result.best_certainty:.0%} certainty"
-    if np.isfinite(result.top_certainty):
-        said += f", the one of the highest score with {result.top_certainty:.0%}"
-    return f"{said}."
-
-
-def _lost(result: CheckpointRanking) -> list[str]:
-    """Who has no rank."""
-    names = [*result.checkpoints[result.ranked :], *result.failures]
-    if not names:
-        return []
-    few = ", ".join(shorten(clean(name), 24) for name in names[:4])
-    return [f"⚠ {len(names)} without a rank: {few}{' …' if len(names) > 4 else ''}."]
+    if names := [*result.checkpoints[result.ranked :], *result.failures]:
+        few = ", ".join(shorten(clean(name), 24) for name in names[:4])
+        lines.append(f"⚠ {len(names)} without a rank: {few}{' …' if len(names) > 4 else ''}.")
+    return [*lines, *warned(result)]

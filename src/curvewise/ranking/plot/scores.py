@@ -1,4 +1,4 @@
-"""Scores of checkpoints against what fine-tuning gave, task by task."""
+"""Scores of checkpoints against accuracies after fine-tuning, and the accuracies themselves (figure 1 of the paper)."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def plot_checkpoint_scores(
     group : str, optional
         Only this one; all groups together by default, what they share taken once.
     kinds : mapping of str to str, optional
-        What colours tell: the kind of each checkpoint. The groups by default.
+        Meaning of colours: the kind of each checkpoint. The groups by default.
     legend : bool
-        Say what the colours are.
+        Draw a legend.
     caption : bool, optional
-        Say what is shown under the picture; by default where there is room.
+        Write a caption under the picture; by default where there is room.
 
     Returns
     -------
@@ -105,7 +105,10 @@ def plot_checkpoint_scores(
             if len(names) > 1 and len(tasks) > 1 and k % len(tasks):
                 panel.set_ylabel("")
         lines = _caption(table, sum(left_out))
-        _finish(axes, own, told.key() if legend else [], lines, caption)
+        key = told.key() if legend else []
+        if key and any(line.get_gid() == SCRATCH for panel in axes for line in panel.lines):
+            key.append((Line2D([], [], color=REFERENCE, ls="--", lw=1.0), "reference, not ranked"))
+        _finish(axes, own, key, lines, caption, (3 if own else 1) if len(axes) == 1 else None)
     return axes[0]
 
 
@@ -119,12 +122,12 @@ def _chosen(table: CheckpointScores, measures: str | Sequence[str] | None) -> li
     for name in wanted:
         if name not in known:
             there = ", ".join(map(repr, known))
-            raise InputError(f"measures={name!r} is not in the table: use {there}.")
+            raise InputError(f"not in the table: use {there}.", argument="measures", value=name)
     return wanted
 
 
 def _once(table: CheckpointScores) -> NDArray[np.bool_]:
-    """The rows of the union: a checkpoint that several groups share is drawn once."""
+    """Return a mask of the rows of the union: a checkpoint that several groups share is drawn once."""
     assert table.tasks is not None
     keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
     first = {key: i for i, key in reversed(list(enumerate(keys)))}
@@ -144,7 +147,7 @@ def _panels(measures: int, tasks: int) -> list[Axes]:
 
 
 def _panel(ax: Axes, table: CheckpointScores, told: Kinds, name: str, rows: NDArray[np.int64]) -> str:
-    """One measure on one task, and what to say of it."""
+    """Draw one measure on one task, and return its title."""
     scale = as_percent(table)
     ax.set_xlabel(safe_text(name, 28))
     ax.set_ylabel("accuracy (%)" if scale == 100 else "accuracy")
@@ -173,7 +176,7 @@ def _shown(value: float) -> str:
 def _mark(
     ax: Axes, table: CheckpointScores, rows: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> None:
-    """A ring around the highest scores; the names of it and of the best, where there is room."""
+    """Draw a ring around the highest scores; name it and the best, where there is room."""
     top, best = np.flatnonzero(x == x.max()), int(np.argmax(y))
     ring: dict[str, Any] = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.1}
     ax.scatter(x[top], y[top], s=95, zorder=3.0, gid=CHOSEN, **ring)
@@ -185,7 +188,7 @@ def _mark(
 
 
 def _lines(ax: Axes, table: CheckpointScores, task: str) -> None:
-    """What references gave on a task."""
+    """Draw the accuracies of references on a task as lines."""
     here = ~table.ranked & (table.tasks == task) & np.isfinite(table.accuracy)
     for value in np.unique(as_percent(table) * table.accuracy[here]):
         look: dict[str, Any] = {"color": REFERENCE, "lw": 1.0, "ls": "--", "zorder": 1.2}
@@ -193,12 +196,16 @@ def _lines(ax: Axes, table: CheckpointScores, task: str) -> None:
 
 
 def _finish(
-    axes: Sequence[Axes], own: bool, key: list[tuple[Any, str]], lines: Sequence[str], caption: bool | None
+    axes: Sequence[Axes],
+    own: bool,
+    key: list[tuple[Any, str]],
+    lines: Sequence[str],
+    caption: bool | None,
+    columns: int | None = None,
 ) -> None:
-    if key and any(line.get_gid() == SCRATCH for ax in axes for line in ax.lines):
-        key = [*key, (Line2D([], [], color=REFERENCE, ls="--", lw=1.0), "reference, not ranked")]
-    if len(axes) == 1:
-        finish(axes[0], own, key, lines, caption=caption, columns=3 if own else 1)
+    """Write legend and caption: inside of one Axes in so many columns, or around all panels of a new figure."""
+    if columns is not None:
+        finish(axes[0], own, key, lines, caption=caption, columns=columns)
         return
     legend_above(axes[0], key)
     if caption is not False:
@@ -219,12 +226,10 @@ def _caption(table: CheckpointScores, left_out: int) -> list[str]:
     return lines
 
 
-# What fine-tuning gave, checkpoint by checkpoint (figure 1 of the paper).
-
 BAR = "curvewise-bar"
 FAILED = "curvewise-failed"
+# Panels beside each other.
 MOST_TASKS = 6
-"""Panels beside each other."""
 
 
 def plot_fine_tuning(
@@ -251,14 +256,14 @@ def plot_fine_tuning(
     group : str, optional
         Only this one.
     kinds : mapping of str to str, optional
-        What colours tell: the kind of each checkpoint, such as how it was trained. The groups by
+        Meaning of colours: the kind of each checkpoint, such as how it was trained. The groups by
         default. References (training from scratch) are black.
     order : {"accuracy", "table"}
         The best on top, by the mean over the tasks; or as in the table.
     legend : bool
-        Say what the colours are.
+        Draw a legend.
     caption : bool, optional
-        Say what is shown under the picture; by default where there is room.
+        Write a caption under the picture; by default where there is room.
 
     Returns
     -------
@@ -284,20 +289,20 @@ def plot_fine_tuning(
     names = {g: _names(part, order) for g, part in table.by_group().items()}
     with style():
         own = ax is None
-        axes = [ax] if ax is not None else _panels_checkpoint_bars(names, len(table.task_names))
+        axes = [ax] if ax is not None else _bar_panels(names, len(table.task_names))
         for panel, (g, t) in zip(axes, cells, strict=False):
-            _panel_checkpoint_bars(panel, table, told, g, t, names[g])
+            _bar_panel(panel, table, told, g, t, names[g])
         _label(axes, table, names)
         # Rows of panels that are groups have their names beside them.
         key = [] if kinds is None and len(names) > 1 else told.key(marked=False)
         if not table.ranked.all():
             key.append((handle(REFERENCE, "s"), _references(table)))
-        _finish_checkpoint_bars(axes, own, key if legend else [], _caption_checkpoint_bars(table), caption)
+        _finish(axes, own, key if legend else [], _bar_caption(table), caption, None if own else 1)
     return axes[0]
 
 
 def _names(part: CheckpointScores, order: str) -> list[str]:
-    """The checkpoints of a group from top to bottom, references last."""
+    """Return the checkpoints of a group from top to bottom, references last."""
     found = list(dict.fromkeys(part.checkpoints.tolist()))
     value = dict.fromkeys(found, 0.0)
     if order == "accuracy":
@@ -309,7 +314,7 @@ def _names(part: CheckpointScores, order: str) -> list[str]:
 
 
 def _means(part: CheckpointScores) -> FloatArray:
-    """The mean accuracy of the ranked checkpoints of a row's task."""
+    """Return the mean accuracy of the ranked checkpoints of each row's task."""
     out = np.full(len(part), np.nan)
     for task in part.task_names:
         here = part.tasks == task
@@ -319,8 +324,8 @@ def _means(part: CheckpointScores) -> FloatArray:
     return out
 
 
-def _panels_checkpoint_bars(names: Mapping[str, Sequence[str]], tasks: int) -> list[Axes]:
-    """A row of panels for each group, as high as its checkpoints are many, and wrapped tasks."""
+def _bar_panels(names: Mapping[str, Sequence[str]], tasks: int) -> list[Axes]:
+    """Make a row of panels for each group, as high as its checkpoints are many, and wrapped tasks."""
     import matplotlib.pyplot as plt
 
     columns = _columns(tasks)
@@ -342,14 +347,12 @@ def _panels_checkpoint_bars(names: Mapping[str, Sequence[str]], tasks: int) -> l
 
 
 def _columns(tasks: int) -> int:
-    """Panels beside each other, in lines of about the same length."""
+    """Return the number of panels beside each other, in lines of about the same length."""
     return -(-tasks // -(-tasks // MOST_TASKS))
 
 
-def _panel_checkpoint_bars(
-    ax: Axes, table: CheckpointScores, told: Kinds, group: str, task: str, names: Sequence[str]
-) -> None:
-    """One group on one task."""
+def _bar_panel(ax: Axes, table: CheckpointScores, told: Kinds, group: str, task: str, names: Sequence[str]) -> None:
+    """Draw one group on one task."""
     rows = np.flatnonzero((table.groups == group) & (table.tasks == task))
     place = {name: float(i) for i, name in enumerate(names)}
     scale = as_percent(table)
@@ -359,7 +362,7 @@ def _panel_checkpoint_bars(
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", alpha=0.25, linewidth=0.6)
     ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _tick(x)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: "0" if abs(x) < 1e-12 else f"{x:+.3g}".replace("-", "−")))
     ax.margins(x=0.06)
     if not len(rows):
         ax.set_title(f"{safe_text(task, 26)}\nnot measured", loc="left", fontsize=9.0)
@@ -380,18 +383,13 @@ def _panel_checkpoint_bars(
     ax.set_title(f"{safe_text(task, 26)}\n{said}", loc="left", fontsize=9.0)
 
 
-def _tick(x: float) -> str:
-    """A difference with its sign."""
-    return "0" if abs(x) < 1e-12 else f"{x:+.3g}".replace("-", "−")
-
-
 def _mean(value: float) -> str:
     """One decimal, or three digits of what is small."""
     return f"{value:.1f}" if abs(value) >= 1 else format_number(value, 3)
 
 
 def _label(axes: Sequence[Axes], table: CheckpointScores, names: Mapping[str, Sequence[str]]) -> None:
-    """Names at the first panel of each row, what is drawn under the last ones."""
+    """Write names at the first panel of each row, and the axis label under the last ones."""
     tasks = len(table.task_names)
     columns = _columns(tasks)
     what = "accuracy − mean" + (" (%)" if as_percent(table) == 100 else "")
@@ -411,59 +409,45 @@ def _references(table: CheckpointScores) -> str:
     return clean(there[0])[:24] if len(there) == 1 else "reference, not ranked"
 
 
-def _finish_checkpoint_bars(
-    axes: Sequence[Axes], own: bool, key: Sequence[tuple[Any, str]], lines: Sequence[str], caption: bool | None
-) -> None:
-    if not own:
-        finish(axes[0], own, key, lines, caption=caption)
-        return
-    legend_above(axes[0], key)
-    if caption is not False:
-        write_below(axes[0], lines)
-
-
-def _caption_checkpoint_bars(table: CheckpointScores) -> list[str]:
+def _bar_caption(table: CheckpointScores) -> list[str]:
     several = " of its group" if len(table.group_names) > 1 else ""
     lines = [f"Accuracy after fine-tuning, less the mean of the ranked checkpoints{several}."]
     failed = int(np.isnan(table.accuracy).sum())
     return lines + ([f"⚠ {failed} accuracies are no number."] if failed else [])
 
 
-# Checkpoints as colours: by their kind, by their group, and references in black.
-
 MARKERS = "osD^vPX<>p"
+# Kinds that get a colour of their own.
 MOST_KINDS = 10
-"""Kinds that get a colour of their own."""
-
+# Colour of checkpoints that are shown and never ranked.
 REFERENCE = "black"
-"""Colour of checkpoints that are shown and never ranked."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """Which colour a row of a table has: one for each kind, in order of first appearance."""
+    """Colours of the rows of a table: one for each kind, in order of first appearance."""
 
     names: tuple[str, ...]
     rows: tuple[str, ...]
 
     def index(self, row: int) -> int:
-        """The number of a row's kind."""
+        """Return the number of a row's kind."""
         return self.names.index(self.rows[row])
 
     def shade(self, row: int) -> str:
-        """Colour of a row."""
+        """Return the colour of a row."""
         return self._shade(self.index(row))
 
     def _shade(self, index: int) -> str:
         return NEUTRAL if len(self.names) > MOST_KINDS else colour(index)
 
     def marker(self, row: int) -> str:
-        """Shape of a row's dot."""
+        """Return the shape of a row's dot."""
         many = len(self.names) > MOST_KINDS
         return MARKERS[0] if many else MARKERS[self.index(row) % len(MARKERS)]
 
     def key(self, marked: bool = True) -> list[tuple[Any, str]]:
-        """A legend, in dots of several shapes or in squares; none where all are of one kind."""
+        """Return a legend, in dots of several shapes or in squares; none where all are of one kind."""
         if not 1 < len(self.names) <= MOST_KINDS:
             return []
         texts = safe_names(self.names, 24)
@@ -473,12 +457,12 @@ class Kinds:
 
 
 def handle(shade: str, marker: str) -> Line2D:
-    """A dot for a legend."""
+    """Make a dot for a legend."""
     return Line2D([], [], color=shade, marker=marker, linestyle="none", markersize=6.0)
 
 
 def find_kinds(table: CheckpointScores, kinds: Mapping[str, str] | None) -> Kinds:
-    """Kinds by checkpoint, where they are given; else the groups."""
+    """Return kinds by checkpoint, where they are given; else the groups."""
     assert table.groups is not None
     ranked = table.ranked
     if kinds is None:
@@ -495,7 +479,7 @@ def find_kinds(table: CheckpointScores, kinds: Mapping[str, str] | None) -> Kind
 
 
 def choose_rows(table: CheckpointScores, tasks: str | Sequence[str] | None, group: str | None) -> CheckpointScores:
-    """The rows of some tasks, and of a group."""
+    """Select the rows of some tasks, and of a group."""
     if not isinstance(table, CheckpointScores):
         raise InputError(
             f"table is a {type(table).__name__}: give CheckpointScores, as made by cw.load_checkpoint_scores."
@@ -508,7 +492,7 @@ def choose_rows(table: CheckpointScores, tasks: str | Sequence[str] | None, grou
         for value in given or ():
             if value not in known:
                 there = ", ".join(map(repr, known))
-                raise InputError(f"{name}={value!r} is not in the table: use {there}.")
+                raise InputError(f"not in the table: use {there}.", argument=name, value=value)
     assert table.tasks is not None
     keep = np.ones(len(table), dtype=bool)
     if wanted is not None:
@@ -519,13 +503,13 @@ def choose_rows(table: CheckpointScores, tasks: str | Sequence[str] | None, grou
 
 
 def as_percent(table: CheckpointScores) -> float:
-    """100 where accuracies are fractions, 1 where they are another score."""
+    """Return 100 where accuracies are fractions, 1 where they are another score."""
     known = table.accuracy[np.isfinite(table.accuracy)]
     return 100.0 if not len(known) or (known.min() >= 0 and known.max() <= 1) else 1.0
 
 
 def legend_above(ax: Axes, key: Sequence[tuple[Any, str]]) -> None:
-    """One legend over all panels of a figure of ours, in as many columns as fit."""
+    """Draw one legend over all panels of a new figure, in as many columns as fit."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     if not key:
@@ -547,10 +531,7 @@ def legend_above(ax: Axes, key: Sequence[tuple[Any, str]]) -> None:
         artist.set_text(safe_text(text, 30))
 
 
-# Names beside dots, each where it covers the fewest dots and names.
-
 NAME = "curvewise-name"
-
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 _ALIGN: dict[int, tuple[str, str]] = {1: ("left", "bottom"), 0: ("center", "center"), -1: ("right", "top")}
 
@@ -586,7 +567,7 @@ def place_names(ax: Axes, x: FloatArray, y: FloatArray, names: Sequence[tuple[in
 
 
 def _box(dot: FloatArray, side: tuple[int, int], reach: float, wide: float, tall: float) -> Any:
-    """Left, bottom, right and top of a name, in points."""
+    """Return left, bottom, right and top of a name, in points."""
     along = 0.75 if all(side) else 1.0
     left = dot[0] + along * reach * side[0] + wide * {1: 0.0, 0: -0.5, -1: -1.0}[side[0]]
     low = dot[1] + along * reach * side[1] + tall * {1: 0.0, 0: -0.5, -1: -1.0}[side[1]]
@@ -594,16 +575,12 @@ def _box(dot: FloatArray, side: tuple[int, int], reach: float, wide: float, tall
 
 
 def _cost(box: FloatArray, reach: float, dots: FloatArray, taken: Sequence[FloatArray], frame: FloatArray) -> float:
+    """Return the cost of a place: dots and names that it covers, and its parts outside of the Axes."""
     inside = (dots >= box[:2] - 3.0).all(axis=1) & (dots <= box[2:] + 3.0).all(axis=1)
-    hidden = sum(_shared(box, other) for other in taken)
+    overlaps = (np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2]) for other in taken)
+    hidden = sum(float(np.prod(np.maximum(sides, 0.0))) for sides in overlaps)
     outside = np.maximum(frame[:2] - box[:2], 0).sum() + np.maximum(box[2:] - frame[2:], 0).sum()
     return float(inside.sum() + hidden / 20.0 + outside / 5.0 + reach / 40.0)
-
-
-def _shared(a: FloatArray, b: FloatArray) -> float:
-    """Area that two boxes have in common."""
-    sides = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
-    return float(np.prod(np.maximum(sides, 0.0)))
 
 
 def _write(ax: Axes, text: str, at: tuple[float, float], side: tuple[int, int], reach: float, size: float) -> None:

@@ -1,4 +1,8 @@
-"""The loop over magnitudes and examples: what a network answers to each perturbed example."""
+"""The loop over magnitudes and examples: answers of a network to perturbed examples.
+
+Values to perturb come from stored inputs, or, at a layer, from features that were computed once or are computed again
+where they do not fit into memory. On a GPU steps are compiled and recorded as CUDA graphs.
+"""
 
 from __future__ import annotations
 
@@ -16,86 +20,96 @@ from torch import Tensor
 from curvewise.nn.data import Sample
 from curvewise.nn.evaluation import arithmetic, exact, is_told, logits_of
 from curvewise.nn.lane import channels_last
-from curvewise.response.networks.changes import each, mixed
-from curvewise.response.networks.sites import Parts
-from curvewise.response.networks.trial import Manner, Task
-
-BLOCK = 256
-"""Examples that are perturbed at a time where that costs more than a look-up."""
-WRONG, RIGHT, BROKEN = 0, 1, 2
-"""Codes of answers; the last is for outputs without a largest finite value."""
+from curvewise.response.networks.changes import mix, per_example
+from curvewise.response.networks.sites import NetworkHalves
+from curvewise.response.networks.trial import ExecutionPlan, Trial
 
 Codes = NDArray[np.uint8]
+Integers = NDArray[np.int64]
+Before = Callable[[Tensor], tuple[Tensor, ...]]
+Body = Callable[..., Tensor]
 T = TypeVar("T")
 
+WRONG, RIGHT, BROKEN = 0, 1, 2
+"""Codes of answers; the last is for outputs without a largest finite value."""
+# Examples that are perturbed at a time where that costs more than a look-up.
+BLOCK = 256
+# Bytes of inputs that are kept normalised on a CPU.
+MOST_READY = 2**30
+# Bytes of a layer's outputs that are kept on a CPU; on a GPU half of what is free.
+BUDGET = 2**31
+# Steps before a recording, in which libraries take their workspaces.
+WARM = 3
+_NUMBER = itertools.count()
 
-def answer(parts: Parts, inputs: Inputs, task: Task, manner: Manner) -> tuple[Codes, Codes]:
-    """Codes of the answers to unchanged examples, (N,), and at each magnitude, (M, N)."""
-    with arithmetic(manner.device, manner.precision):
-        work = _Work(parts, inputs, task, manner)
-        found = np.empty((len(task.levels), len(task.labels)), dtype=np.uint8)
-        for rows in work.groups():
-            found[:, rows] = work.answers(rows)
-        if parts.whole is not None:
-            found[0] = work.plain(parts.whole)
-    codes = np.repeat(found[:1], len(task.magnitudes), axis=0)  # magnitude 0 changes nothing
-    codes[task.levels[1:]] = found[1:]
+
+def answer(halves: NetworkHalves, inputs: NetworkInputs, trial: Trial, plan: ExecutionPlan) -> tuple[Codes, Codes]:
+    """Return codes of the answers to unchanged examples, (N,), and at each magnitude, (M, N)."""
+    with arithmetic(plan.device, plan.precision):
+        loop = _Loop(halves, inputs, trial, plan)
+        found = np.empty((len(trial.levels), len(trial.labels)), dtype=np.uint8)
+        for rows in loop.groups():
+            found[:, rows] = loop.answers(rows)
+        if halves.whole is not None:
+            found[0] = loop.plain(halves.whole)
+    codes = np.repeat(found[:1], len(trial.magnitudes), axis=0)  # magnitude 0 changes nothing
+    codes[trial.levels[1:]] = found[1:]
     return found[0], codes
 
 
-class _Work:
-    """What the steps share."""
+class _Loop:
+    """State of the loop over examples and magnitudes."""
 
-    def __init__(self, parts: Parts, inputs: Inputs, task: Task, manner: Manner) -> None:
-        self.parts, self.inputs, self.task, self.manner = parts, inputs, task, manner
-        self.labels = torch.from_numpy(task.labels).to(manner.device)
-        self.perturbation = task.perturbation
-        self.deep = None if parts.before is None else Computed(parts.before, inputs)
+    def __init__(self, halves: NetworkHalves, inputs: NetworkInputs, trial: Trial, plan: ExecutionPlan) -> None:
+        self.halves, self.inputs, self.trial, self.plan = halves, inputs, trial, plan
+        self.labels = torch.from_numpy(trial.labels).to(plan.device)
+        self.perturbation = trial.perturbation
+        self.deep = None if halves.before is None else ComputedFeatures(halves.before, inputs)
         custom = not np.isfinite(self.perturbation.low)
-        self.block = manner.batch
-        least = min(BLOCK, len(task.labels))
+        self.block = plan.batch
+        least = min(BLOCK, len(trial.labels))
         if custom:  # a function of one's own sees the same blocks whatever the batch
             self.block = least
         elif self.perturbation.pairs is None and self.deep is None:
-            self.block = -(-least // manner.batch) * manner.batch
+            self.block = -(-least // plan.batch) * plan.batch
         self.threads = 1
-        if parts.pure and not custom and manner.device.type == "cpu" and not manner.compiled:
+        if halves.pure and not custom and plan.device.type == "cpu" and not plan.compiled:
             self.threads = torch.get_num_threads()
-        self.most = len(task.labels)
+        self.most = len(trial.labels)
         if self.deep is not None:
-            each = bytes_each(self.deep, self._rows(np.arange(min(manner.batch, self.most))))
-            self.most = budget(manner.device) // max(each, 1)
+            each = bytes_each(self.deep, self._rows(np.arange(min(plan.batch, self.most))))
+            self.most = budget(plan.device) // max(each, 1)
 
     def groups(self) -> list[Integers]:
-        """Examples that are answered together; the perturbation is told of all of them before."""
-        task = self.task
+        """Split the examples into parts that are answered together; the perturbation learns from all of them first."""
+        trial = self.trial
         if self.perturbation.learn is not None:
             known = self._known()
-            with exact(self.manner.device):
+            with exact(self.plan.device):
                 padding = self.inputs.sample.padding
                 self.perturbation = self.perturbation.fitted(known, padding=padding)
         if self.deep is None:
-            return [np.arange(len(task.labels))]
-        return groups(task.labels, self.perturbation.pairs, self.block, self.most)
+            return [np.arange(len(trial.labels))]
+        return groups(trial.labels, self.perturbation.pairs, self.block, self.most)
 
     def _known(self) -> Tensor:
-        """What a perturbation learns from: all inputs, or as many features as there is room for."""
+        """Return the sample for the perturbation: all inputs, or as many features as there is room for."""
         sample = self.inputs.sample
         if self.deep is not None:
             return self._stored(self.deep, np.arange(min(self.most, len(sample)))).parts[0]
         whole = sample.x if self.perturbation.of == "tokens" else sample.given(sample.x)
-        return whole.to(self.manner.device)
+        return whole.to(self.plan.device)
 
     def answers(self, rows: Integers) -> Codes:
-        """Codes of the answers for some examples, (levels, examples)."""
+        """Return codes of the answers for some examples, (levels, examples)."""
         source = self._source(rows)
-        if self.task.partners is not None:
+        if self.trial.partners is not None:
             return self._in_pairs(source, rows)
         judge = self._judge(source, rows)
-        return np.stack([self._one_by_one(source, rows, level, judge) for level in self.task.levels])
+        return np.stack([self._one_by_one(source, rows, level, judge) for level in self.trial.levels])
 
     def plain(self, whole: Body) -> Codes:
-        """Codes of what the network itself answers to unchanged examples."""
+        """Return codes of the answers of the whole network to unchanged examples."""
 
         def body(rows: Tensor) -> Tensor:
             return coded(logits_of(whole(self.inputs.first(rows))), self.labels[rows])
@@ -104,27 +118,27 @@ class _Work:
         codes = torch.cat([body(rows) for rows in tape])
         return codes.cpu().numpy()[: len(self.labels)]
 
-    def _source(self, rows: Integers) -> Source:
+    def _source(self, rows: Integers) -> ValueSource:
         if self.deep is None:
             return self.inputs
         if len(rows) > self.most:
             return self.deep
         return self._stored(self.deep, rows)
 
-    def _stored(self, deep: Computed, rows: Integers) -> Stored:
-        """What the first part of the network gives for some examples."""
+    def _stored(self, deep: ComputedFeatures, rows: Integers) -> StoredFeatures:
+        """Compute the first half of the network for some examples."""
         places = self._rows(rows)
-        items = [(part,) for part in torch.split(places, self.manner.batch)]
-        return store_features(self._mapped(deep.values, items), places, len(self.task.labels))
+        items = [(part,) for part in torch.split(places, self.plan.batch)]
+        return store_features(self._mapped(deep.values, items), places, len(self.trial.labels))
 
-    def _in_pairs(self, source: Source, rows: Integers) -> Codes:
-        """All magnitudes in one row, so that only the last batch has to be filled up."""
-        assert self.task.partners is not None
-        levels = np.repeat(self.task.levels, len(rows))
-        own = np.tile(rows, len(self.task.levels))
-        mates = np.where(levels < 0, own, self.task.partners[levels, own])
-        shares = np.where(levels < 0, 0.0, self.task.magnitudes[levels]).astype(np.float32)
-        change, labels, after = self.perturbation.change, self.labels, self.parts.after
+    def _in_pairs(self, source: ValueSource, rows: Integers) -> Codes:
+        """Answer all magnitudes in one row, so that only the last batch has to be filled up."""
+        assert self.trial.partners is not None
+        levels = np.repeat(self.trial.levels, len(rows))
+        own = np.tile(rows, len(self.trial.levels))
+        mates = np.where(levels < 0, own, self.trial.partners[levels, own])
+        shares = np.where(levels < 0, 0.0, self.trial.magnitudes[levels]).astype(np.float32)
+        change, labels, after = self.perturbation.change, self.labels, self.halves.after
 
         def body(rows: Tensor, mates: Tensor, shares: Tensor) -> Tensor:
             x, *others = source.values(rows)
@@ -135,9 +149,9 @@ class _Work:
         codes = self._run(body, tape)
         return codes.cpu().numpy().reshape(-1)[: len(own)].reshape(-1, len(rows))
 
-    def _one_by_one(self, source: Source, rows: Integers, level: int, judge: Body) -> Codes:
-        """One magnitude for all examples."""
-        size = self.manner.batch
+    def _one_by_one(self, source: ValueSource, rows: Integers, level: int, judge: Body) -> Codes:
+        """Answer one magnitude for all examples."""
+        size = self.plan.batch
 
         def body(rows: Tensor) -> Tensor:
             values = self._changed(source, rows, level)
@@ -150,73 +164,71 @@ class _Work:
         codes = self._each(body, [self._table(rows)])
         return codes.cpu().numpy().reshape(-1)[: len(rows)]
 
-    def _judge(self, source: Source, rows: Integers) -> Body:
-        """A function of classes and values that gives codes, compiled if that is asked for."""
-        after = self.parts.after
+    def _judge(self, source: ValueSource, rows: Integers) -> Body:
+        """Return a function from classes and values to codes, compiled if the plan says so."""
+        after = self.halves.after
 
         def judge(labels: Tensor, *values: Tensor) -> Tensor:
             return coded(logits_of(after(*values)), labels)
 
-        first = self._table(rows)[0][: self.manner.batch]
+        first = self._table(rows)[0][: self.plan.batch]
         example = [self.labels[first], *source.values(first)]
         return self._compiled(judge, [value[None] for value in example]) or judge
 
-    def _changed(self, source: Source, rows: Tensor, level: int) -> tuple[Tensor, ...]:
-        """Values for the second part of the network, the first of them perturbed."""
+    def _changed(self, source: ValueSource, rows: Tensor, level: int) -> tuple[Tensor, ...]:
+        """Return values for the second half of the network, the first of them perturbed."""
         if level < 0:
             return source.values(rows)
-        task, inputs = self.task, self.inputs
+        trial, inputs = self.trial, self.inputs
         how: dict[str, Any] = {
-            "magnitude": float(task.magnitudes[level]),
-            "seed": task.seed,
-            "positions": rows + level * len(task.labels),  # fresh noise for each magnitude
-            "fill": task.fill,
-            "interpolation": task.interpolation,
+            "magnitude": float(trial.magnitudes[level]),
+            "seed": trial.seed,
+            "positions": rows + level * len(trial.labels),  # fresh noise for each magnitude
         }
         images = self.perturbation.of == "images"
         x, *others = (inputs.stored(rows),) if images else source.values(rows)
-        with exact(self.manner.device):
+        with exact(self.plan.device):
             if not images:
                 return (self.perturbation.apply(x, **how), *others)
             pixels = self.perturbation.apply(inputs.sample.pixels(x), **how)
             return (inputs.laid(inputs.sample.normalised(pixels)),)
 
     def _run(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
-        """Answers to every row of the tables, compiled if that is asked for."""
+        """Answer every row of the tables, compiled if the plan says so."""
         quick = self._compiled(body, tape)
-        if quick is not None and self.manner.device.type == "cuda":
+        if quick is not None and self.plan.device.type == "cuda":
             try:
-                return replayed(quick, tape, self.manner.advance)
+                return replayed(quick, tape, self.plan.advance)
             except RuntimeError:
-                self.manner.notes.append("No CUDA graph could be recorded of the network.")
+                self.plan.notes.append("No CUDA graph could be recorded of the network.")
         return self._each(quick or body, tape)
 
     def _compiled(self, body: Body, tape: Sequence[Tensor]) -> Body | None:
-        """The function compiled, or None where it should not or cannot be."""
-        if not (self.manner.compiled and self.inputs.resident):
+        """Compile a function; None where it should not or cannot be."""
+        if not (self.plan.compiled and self.inputs.resident):
             return None
         try:
             return compiled(body, tape)
         except Exception as error:  # whatever a compiler may come across
-            self.manner.notes.append(f"The network could not be compiled ({type(error).__name__}) and ran as it is.")
+            self.plan.notes.append(f"The network could not be compiled ({type(error).__name__}) and ran as it is.")
             return None
 
     def _each(self, body: Body, tape: Sequence[Tensor]) -> Tensor:
-        """Answers to every row of the tables."""
+        """Answer every row of the tables."""
         found = []
         for code in self._mapped(body, list(zip(*tape, strict=True))):
             found.append(code)
-            self.manner.advance(len(code))
+            self.plan.advance(len(code))
         return torch.stack(found)
 
     def _mapped(self, function: Callable[..., T], items: Sequence[tuple[Tensor, ...]]) -> Iterator[T]:
-        """What a function gives for each item, in threads where the network allows it."""
+        """Map a function over items, in threads where the network allows it."""
         if self.threads == 1 or len(items) == 1:
             yield from (function(*item) for item in items)
             return
 
         def call(item: tuple[Tensor, ...]) -> T:
-            with arithmetic(self.manner.device, self.manner.precision):
+            with arithmetic(self.plan.device, self.plan.precision):
                 return function(*item)
 
         threads = torch.get_num_threads()
@@ -228,19 +240,19 @@ class _Work:
             torch.set_num_threads(threads)  # the workers' choice is that of later threads, too
 
     def _table(self, values: NDArray[Any]) -> Tensor:
-        """Values in rows of a block each, the last one filled up."""
+        """Arrange values in rows of a block each, the last one filled up."""
         lacking = -len(values) % self.block
         filled = np.concatenate([values, np.resize(values, lacking)])
-        return torch.from_numpy(filled.reshape(-1, self.block)).to(self.manner.device)
+        return torch.from_numpy(filled.reshape(-1, self.block)).to(self.plan.device)
 
     def _rows(self, rows: Integers) -> Tensor:
-        return torch.from_numpy(rows).to(self.manner.device)
+        return torch.from_numpy(rows).to(self.plan.device)
 
 
 def _paired(change: Callable[..., Tensor], x: Tensor, shares: Tensor, partner: Tensor) -> Tensor:
     """Change a copy of examples and their partners, in at least float32."""
-    if change is mixed and x.dtype == torch.float32:
-        return x.lerp_(partner, each(shares, x.ndim))  # the same, without copies of its own
+    if change is mix and x.dtype == torch.float32:
+        return x.lerp_(partner, per_example(shares, x.ndim))  # the same, without copies of its own
     half = x.dtype in (torch.float16, torch.bfloat16)
     kind = torch.float32 if half else x.dtype
     with exact(x.device):
@@ -248,36 +260,25 @@ def _paired(change: Callable[..., Tensor], x: Tensor, shares: Tensor, partner: T
 
 
 def coded(logits: Tensor, labels: Tensor) -> Tensor:
-    """Whether the largest logit is that of the class; a code of its own where there is none."""
+    """Compare the largest logit with the class; a code of its own where there is none."""
     right = (logits.argmax(dim=1) == labels).to(torch.uint8)
     return torch.where(is_told(logits), right, BROKEN)
 
 
-# Where the values to be perturbed come from: stored inputs, stored or recomputed features.
+class ValueSource(Protocol):
+    """Values for the second half of a network, by position of the examples in the sample.
 
-Before = Callable[[Tensor], tuple[Tensor, ...]]
-Integers = NDArray[np.int64]
-
-MOST_READY = 2**30
-"""Bytes of inputs that are kept normalised on a CPU."""
-BUDGET = 2**31
-"""Bytes of a layer's outputs that are kept on a CPU; on a GPU half of what is free."""
-
-
-class Source(Protocol):
-    """Gives what the second part of a network takes, by position of the examples in the sample.
-
-    Everything given is a copy, which the network may change.
+    All values are copies, which the network may change.
     """
 
     def values(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """What is perturbed, and what else is needed."""
+        """Return the values to perturb first, then all others that are needed."""
 
     def first(self, rows: Tensor) -> Tensor:
-        """What is perturbed."""
+        """Return the values to perturb."""
 
 
-class Inputs:
+class NetworkInputs:
     """Inputs as the network takes them.
 
     Parameters
@@ -300,26 +301,26 @@ class Inputs:
 
     @property
     def resident(self) -> bool:
-        """Whether everything lies on the device."""
+        """Everything lies on the device."""
         return self.sample.x.device == self.device
 
     def stored(self, rows: Tensor) -> Tensor:
-        """Examples as they are stored, on the device."""
+        """Return examples as they are stored, on the device."""
         x = self.sample.x
         return x[rows.to(x.device)].to(self.device)
 
     def laid(self, x: Tensor) -> Tensor:
-        """What the network takes, in its layout and precision."""
+        """Convert to the layout and precision of the network."""
         if self.dtype is not None and x.is_floating_point():
             x = x.to(self.dtype)
         return channels_last(x) if self.last else x
 
     def values(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """What is perturbed: inputs."""
+        """Return the values to perturb: inputs."""
         return (self.first(rows),)
 
     def first(self, rows: Tensor) -> Tensor:
-        """What is perturbed: inputs."""
+        """Return the values to perturb: inputs."""
         if self.ready is None:
             return self._made(self.stored(rows))
         return self.laid(_picked(self.ready, rows))
@@ -328,40 +329,40 @@ class Inputs:
         return self.laid(self.sample.given(stored))
 
 
-class Stored:
-    """What the first part of a network gave for some examples, computed once."""
+class StoredFeatures:
+    """Outputs of the first half of a network for some examples, computed once."""
 
     def __init__(self, parts: Sequence[Tensor], where: Tensor) -> None:
         self.parts, self.where = parts, where
 
     def values(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """What is perturbed, and what else is needed."""
+        """Return the values to perturb first, then all others that are needed."""
         here = self.where[rows]
         return tuple(_picked(part, here) for part in self.parts)
 
     def first(self, rows: Tensor) -> Tensor:
-        """What is perturbed."""
+        """Return the values to perturb."""
         return _picked(self.parts[0], self.where[rows])
 
 
-class Computed:
-    """What the first part of a network gives, computed whenever it is asked for."""
+class ComputedFeatures:
+    """Outputs of the first half of a network, computed on every request."""
 
-    def __init__(self, before: Before, inputs: Inputs) -> None:
+    def __init__(self, before: Before, inputs: NetworkInputs) -> None:
         self.before, self.inputs = before, inputs
 
     def values(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """What is perturbed, and what else is needed."""
+        """Return the values to perturb first, then all others that are needed."""
         # Some may share their memory, with each other or with the network.
         return tuple(value.clone() for value in self.before(self.inputs.first(rows)))
 
     def first(self, rows: Tensor) -> Tensor:
-        """What is perturbed."""
+        """Return the values to perturb."""
         return self.values(rows)[0]
 
 
-def store_features(found: Iterable[tuple[Tensor, ...]], rows: Tensor, size: int) -> Stored:
-    """Put together what the first part gave, batch by batch, for some rows of so many examples."""
+def store_features(found: Iterable[tuple[Tensor, ...]], rows: Tensor, size: int) -> StoredFeatures:
+    """Collect the outputs of the first half, batch by batch, for some rows of so many examples."""
     parts: list[Tensor] = []
     first = 0
     for values in found:
@@ -371,11 +372,11 @@ def store_features(found: Iterable[tuple[Tensor, ...]], rows: Tensor, size: int)
         first += len(values[0])
     where = torch.zeros(size, dtype=torch.int64, device=rows.device)
     where[rows] = torch.arange(len(rows), device=rows.device)
-    return Stored(parts, where)
+    return StoredFeatures(parts, where)
 
 
-def bytes_each(source: Computed, rows: Tensor) -> int:
-    """Bytes of what the first part gives for one example."""
+def bytes_each(source: ComputedFeatures, rows: Tensor) -> int:
+    """Bytes of the outputs of the first half for one example."""
     return sum(v.numel() * v.element_size() for v in source.values(rows)) // len(rows)
 
 
@@ -408,7 +409,7 @@ def groups(labels: Integers, pairs: str | None, block: int, most: int) -> list[N
 
 
 def _room(value: Tensor, count: int) -> Tensor:
-    """Space for so many of what a batch of it is given, in its layout."""
+    """Allocate space for so many examples in the layout of a batch."""
     shape = (count, *value.shape[1:])
     last = value.ndim == 4 and value.is_contiguous(memory_format=torch.channels_last)
     layout = torch.channels_last if last and not value.is_contiguous() else torch.contiguous_format
@@ -416,26 +417,15 @@ def _room(value: Tensor, count: int) -> Tensor:
 
 
 def _picked(part: Tensor, rows: Tensor) -> Tensor:
-    """Rows, in the layout of the whole."""
+    """Select rows, in the layout of the whole."""
     if part.ndim == 4 and not part.is_contiguous():
         return part.permute(0, 2, 3, 1)[rows].permute(0, 3, 1, 2)
     return part[rows]
 
 
-# Compiled steps, and steps recorded as CUDA graphs.
-
-Body = Callable[..., Tensor]
-
-WARM = 3
-"""Steps before a recording, in which libraries take their workspaces."""
-_NUMBER = itertools.count()
-
-
 def compiled(body: Body, tape: Sequence[Tensor]) -> Body:
-    """Compile a function of the rows of tables, and call it once to see that it works.
-
-    It gets a name of its own, because torch compiles a function only so many times.
-    """
+    """Compile a function of the rows of tables, and call it once to see that it works."""
+    # A name of its own, because torch recompiles a function only so many times before it gives up.
     code = body.__code__.replace(co_name=f"{body.__name__}_{next(_NUMBER)}")
     named = types.FunctionType(code, body.__globals__, code.co_name, None, body.__closure__)
     quick: Body = torch.compile(named, dynamic=False)
@@ -444,7 +434,7 @@ def compiled(body: Body, tape: Sequence[Tensor]) -> Body:
 
 
 def replayed(body: Body, tape: Sequence[Tensor], advance: Callable[[float], None]) -> Tensor:
-    """What a function gives for each row of tables on a GPU, without waiting in between.
+    """Map a function over the rows of tables on a GPU, without waiting in between.
 
     A step is recorded as a CUDA graph that finds its own place in the tables.
     """

@@ -1,8 +1,8 @@
-"""Norms of the weights and distances from where they started.
+"""Norms of the weights, distances from where they started, and the path norm.
 
-Sums and products over layers are of squared norms, as Jiang et al. (2020) have them; products are
-given as their logarithm, which ranks networks alike and does not overflow. Batch norm is folded
-into the layer before it: without that its weights could have any size.
+Sums and products over layers are of squared norms, as in Jiang et al. (2020); products are given as their logarithm,
+which ranks networks alike and does not overflow. Batch norm is folded into the layer before it: without that its
+weights could have any size.
 """
 
 from __future__ import annotations
@@ -23,15 +23,12 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from curvewise.errors import InputError
 from curvewise.nn.evaluation import logits_of
 from curvewise.response.networks.sites import is_activation
-from curvewise.response.networks.subject import Measure, Subject, flattened
+from curvewise.response.networks.subject import JIANG, Measure, Subject, flattened
+from curvewise.text import arg
 
-STEPS = 40
-"""Steps of the Lanczos iteration for the norm of a convolution."""
-
-
-def parameter_count(subject: Subject) -> float:
-    """Number of parameters."""
-    return float(sum(p.numel() for p in subject.model.parameters()))
+# Steps of the iteration that finds the norm of a convolution.
+LANCZOS = 40
+_NOT_LINEAR = (nn.LayerNorm, nn.GroupNorm, nn.MultiheadAttention, _InstanceNorm)
 
 
 def l2_norm(subject: Subject) -> Tensor:
@@ -40,47 +37,11 @@ def l2_norm(subject: Subject) -> Tensor:
     return length
 
 
-def frobenius_sum(subject: Subject) -> Tensor:
-    """Sum over layers of squared Frobenius norms."""
-    return _squares(subject, "frobenius").sum()
-
-
-def frobenius_product(subject: Subject) -> Tensor:
-    """Logarithm of the product over layers of squared Frobenius norms."""
-    return _squares(subject, "frobenius").log().sum()
-
-
-def spectral_sum(subject: Subject) -> Tensor:
-    """Sum over layers of squared largest singular values of the kernel as a matrix."""
-    return _squares(subject, "kernel").sum()
-
-
-def spectral_product(subject: Subject) -> Tensor:
-    """Logarithm of the product over layers of the same."""
-    return _squares(subject, "kernel").log().sum()
-
-
-def operator_sum(subject: Subject) -> Tensor:
-    """Sum over layers of squared operator norms, convolutions at the size of their inputs."""
-    return _squares(subject, "operator").sum()
-
-
-def operator_product(subject: Subject) -> Tensor:
-    """Logarithm of the product over layers of squared operator norms."""
-    return _squares(subject, "operator").log().sum()
-
-
-def stable_rank_sum(subject: Subject) -> Tensor:
-    """Sum over layers of the squared Frobenius norm over the squared spectral norm."""
-    return (_squares(subject, "frobenius") / _squares(subject, "kernel")).sum()
-
-
 def distance(subject: Subject) -> Tensor:
     """Euclidean distance of all parameters from the initial ones."""
     initial = _initial(subject)
     names = dict(subject.model.named_parameters())
-    moved = flattened(names) - flattened({n: initial[n] for n in names})
-    length: Tensor = moved.double().norm()
+    length: Tensor = (flattened(names) - flattened({n: initial[n] for n in names})).double().norm()
     return length
 
 
@@ -95,6 +56,22 @@ def distance_spectral(subject: Subject) -> Tensor:
     return torch.stack(squares).sum()
 
 
+def _initial(subject: Subject) -> Mapping[str, Tensor]:
+    if subject.initial is None:
+        raise InputError(f"the weights before training are not known: pass {arg('initial')}.")
+    return subject.initial
+
+
+def squared_norms(subject: Subject, kind: str) -> Tensor:
+    """Squared norms of all layers: "frobenius", "kernel" (largest singular value as a matrix) or "operator"."""
+    norms: dict[str, Callable[[Layer], Tensor]] = {
+        "frobenius": lambda layer: layer.weight.double().norm(),
+        "kernel": kernel_norm,
+        "operator": lambda layer: operator_norm(layer).double(),
+    }
+    return subject.once((kind, "norms"), lambda: torch.stack([norms[kind](layer) ** 2 for layer in layers_of(subject)]))
+
+
 def kernel_norm(layer: Layer) -> Tensor:
     """Largest singular value of the kernel as a matrix, output channels by all the rest."""
     kernel = layer.kernel
@@ -104,11 +81,11 @@ def kernel_norm(layer: Layer) -> Tensor:
     return largest.clamp(min=0).sqrt()
 
 
-def operator_norm(layer: Layer, steps: int = STEPS) -> Tensor:
+def operator_norm(layer: Layer, steps: int = LANCZOS) -> Tensor:
     """Largest singular value of a layer as a map from inputs to outputs.
 
-    A convolution's depends on the size of the image. It is found by Lanczos iteration, which takes
-    fewer steps than power iteration for the same accuracy and, like it, gives at most the norm.
+    A convolution's depends on the size of the image. It is found by Lanczos iteration, which takes fewer steps than
+    power iteration for the same accuracy and, like it, gives at most the norm.
     """
     module, size = layer.module, math.prod(layer.shape)
     if not isinstance(module, _ConvNd):
@@ -118,6 +95,7 @@ def operator_norm(layer: Layer, steps: int = STEPS) -> Tensor:
         weights["bias"] = torch.zeros_like(module.bias)
 
     def there_and_back(v: Tensor) -> Tensor:
+        # The gradient of |Av|² / 2 is AᵀAv, so autograd gives the transpose of any convolution.
         v = v.view(1, *layer.shape).requires_grad_()
         out = functional_call(module, weights, (v,))
         return torch.autograd.grad(out, v, out.detach())[0].flatten()
@@ -127,13 +105,14 @@ def operator_norm(layer: Layer, steps: int = STEPS) -> Tensor:
 
 
 def largest_eigenvalue(symmetric: Callable[[Tensor], Tensor], start: Tensor, steps: int) -> Tensor:
-    """Lanczos iteration, each vector made orthogonal to all before it, twice."""
+    """Largest eigenvalue of a symmetric map by Lanczos iteration."""
     basis = start.new_zeros(steps, len(start))
     projected = start.new_zeros(steps, steps)
     v = start / start.norm()
     for step in range(steps):
         basis[step] = v
         image = symmetric(v)
+        # Made orthogonal to all vectors before it, twice: once is not enough in float32.
         for _ in range(2):
             onto = basis[: step + 1] @ image
             image = image - onto @ basis[: step + 1]
@@ -143,204 +122,6 @@ def largest_eigenvalue(symmetric: Callable[[Tensor], Tensor], start: Tensor, ste
         v = torch.where(rest, image / length, torch.zeros_like(image))
     largest: Tensor = torch.linalg.eigvalsh(projected.double())[-1]  # of the lower triangle
     return largest
-
-
-def _squares(subject: Subject, kind: str) -> Tensor:
-    """Squared norms of all layers."""
-    norms: dict[str, Callable[[Layer], Tensor]] = {
-        "frobenius": lambda layer: layer.weight.double().norm(),
-        "kernel": kernel_norm,
-        "operator": lambda layer: operator_norm(layer).double(),
-    }
-    return subject.once((kind, "norms"), lambda: torch.stack([norms[kind](at) ** 2 for at in layers_of(subject)]))
-
-
-def _initial(subject: Subject) -> Mapping[str, Tensor]:
-    if subject.initial is None:
-        raise InputError("the weights before training are not known: pass initial=.")
-    return subject.initial
-
-
-_WEIGHTS = "the weights alone"
-_FOLDED = "the weights, and one example to find the layers"
-_JIANG = "Jiang et al. 2020, Fantastic generalization measures"
-
-NORMS = (
-    Measure("parameters", parameter_count, 1, (), _WEIGHTS, "Number of parameters."),
-    Measure("l2-norm", l2_norm, 1, (), _WEIGHTS, "Euclidean norm of all parameters."),
-    Measure(
-        "frobenius-sum",
-        frobenius_sum,
-        1,
-        (),
-        _FOLDED,
-        f"Sum over layers of squared Frobenius norms, batch norm folded in ({_JIANG}).",
-    ),
-    Measure(
-        "frobenius-product",
-        frobenius_product,
-        1,
-        (),
-        _FOLDED,
-        f"Logarithm of the product over layers of squared Frobenius norms ({_JIANG}).",
-    ),
-    Measure(
-        "spectral-sum",
-        spectral_sum,
-        1,
-        (),
-        _FOLDED,
-        "Sum over layers of squared spectral norms, a convolution's kernel taken as a matrix: the "
-        f"usual stand-in for its operator norm ({_JIANG}).",
-    ),
-    Measure(
-        "spectral-product",
-        spectral_product,
-        1,
-        (),
-        _FOLDED,
-        "Logarithm of the product over layers of squared spectral norms of kernels as matrices "
-        "(Bartlett et al. 2017, Spectrally-normalized margin bounds).",
-    ),
-    Measure(
-        "operator-sum",
-        operator_sum,
-        1,
-        (),
-        f"{STEPS} passes of one input through each convolution and back",
-        "Sum over layers of squared operator norms, convolutions at the size of their real inputs.",
-    ),
-    Measure(
-        "operator-product",
-        operator_product,
-        1,
-        (),
-        "as operator-sum, with which it is shared",
-        "Logarithm of the product over layers of squared operator norms.",
-    ),
-    Measure(
-        "stable-rank-sum",
-        stable_rank_sum,
-        1,
-        (),
-        _FOLDED,
-        "Sum over layers of the squared Frobenius over the squared spectral norm of the kernel "
-        "(Neyshabur et al. 2018, A PAC-Bayesian approach to spectrally-normalized margin bounds).",
-    ),
-    Measure(
-        "distance",
-        distance,
-        1,
-        ("initial",),
-        _WEIGHTS,
-        "Euclidean distance of all parameters from where training began (Nagarajan and Kolter "
-        "2019, Generalization in deep networks: the role of distance from initialization).",
-    ),
-    Measure(
-        "distance-spectral",
-        distance_spectral,
-        1,
-        ("initial",),
-        _FOLDED,
-        f"Sum over layers of squared spectral norms of what training added to kernels ({_JIANG}).",
-    ),
-)
-"""Measures of this module."""
-
-
-# Path norm: the weights of all paths from an input to an output.
-
-_NOT_LINEAR = (nn.LayerNorm, nn.GroupNorm, nn.MultiheadAttention, _InstanceNorm)
-
-
-def path_norm(subject: Subject) -> Tensor:
-    """Square root of the sum over all paths of the product of squared weights.
-
-    One forward pass of ones with all weights squared, in float64. Biases are inputs of their own;
-    batch norm is folded into the layer before it; activations let everything through; a maximum
-    over pixels takes the largest sum.
-    """
-    for name, module in subject.model.named_modules():
-        if isinstance(module, _NOT_LINEAR):
-            raise InputError(f"{type(module).__name__} ({name}) has no paths: it is not linear.")
-    if not subject.continuous:
-        raise InputError("inputs are tokens: there are no paths from them.")
-    layers = layers_of(subject)
-    squared = {name: value.double() ** 2 for name, value in subject.model.named_parameters()} | {
-        name: value.double() for name, value in _floating_buffers(subject.model).items()
-    }
-    biases: dict[str, Tensor] = {}  # of the layer before a batch norm
-    for layer in layers:
-        bias = getattr(layer.module, "bias", None)
-        if layer.norm is not None and bias is not None:
-            biases[layer.norm] = bias.double()
-            squared[f"{layer.name}.bias"] = torch.zeros_like(biases[layer.norm])
-    ones = torch.ones(1, *subject.sample.x.shape[1:], dtype=torch.float64, device=subject.device)
-    with torch.no_grad(), _linear(subject.model, biases):
-        return logits_of(functional_call(subject.model, squared, (ones,))).sum().sqrt()
-
-
-def _floating_buffers(model: nn.Module) -> dict[str, Tensor]:
-    return {name: value for name, value in model.named_buffers() if value.is_floating_point()}
-
-
-@contextmanager
-def _linear(model: nn.Module, biases: dict[str, Tensor]) -> Iterator[None]:
-    """Square batch norm and take activations away."""
-    instead: dict[nn.Module, Callable[[Tensor], Tensor]] = {}
-    for name, module in model.named_modules():
-        if isinstance(module, _BatchNorm):
-            instead[module] = _squared(module, biases.get(name))
-        elif is_activation(module):
-            instead[module] = _same
-    before = {module: vars(module).get("forward") for module in instead}
-    try:
-        for module, forward in instead.items():
-            vars(module)["forward"] = forward
-        yield
-    finally:
-        for module, own in before.items():
-            vars(module).pop("forward", None)
-            if own is not None:
-                vars(module)["forward"] = own
-
-
-def _same(x: Tensor) -> Tensor:
-    return x
-
-
-def _squared(module: _BatchNorm, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
-    """What batch norm does to squared weights, the bias of the layer before it taken in."""
-    scale = batch_norm_scale(module)
-    if scale is None or module.running_mean is None:
-        raise InputError("batch norm without running statistics is not linear.")
-    scale = scale.double()
-    shift = ((0.0 if bias is None else bias) - module.running_mean.double()) * scale
-    if module.bias is not None:
-        shift = shift + module.bias.double()
-
-    def forward(x: Tensor) -> Tensor:
-        shape = (1, -1, *[1] * (x.ndim - 2))
-        return x * (scale**2).view(shape) + (shift**2).view(shape)
-
-    return forward
-
-
-PATHS = (
-    Measure(
-        "path-norm",
-        path_norm,
-        1,
-        ("continuous",),
-        "one forward pass of one input, in float64",
-        "Root of the sum over paths of products of squared weights (Neyshabur et al. 2015, "
-        "Norm-based capacity control in neural networks), by a pass of ones.",
-    ),
-)
-"""Measures of this module."""
-
-
-# The linear layers of a network in the order of a forward pass, batch norm folded into them.
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,47 +159,11 @@ class Layer:
 
 
 def layers_of(subject: Subject) -> list[Layer]:
-    """The linear layers that a forward pass goes through."""
-    return subject.once("layers", lambda: _checked(_traced(subject)))
+    """Linear layers in the order of a forward pass, batch norm folded into them."""
+    return subject.once("layers", lambda: _traced_layers(subject))
 
 
-def _checked(found: list[Layer]) -> list[Layer]:
-    if not found:
-        raise InputError("the model has no linear layer or convolution (a module of torch.nn).")
-    if not all(torch.isfinite(layer.weight).all() for layer in found):
-        raise InputError("the model's weights are not all finite: it may have diverged.")
-    return found
-
-
-class _Trace:
-    """Hooks that note each linear layer and batch norm as it is called."""
-
-    def __init__(self) -> None:
-        self.layers: list[Layer] = []
-        self.seen: list[tuple[Tensor, int, int]] = []  # what came out, its version, which layer
-
-    def linear(self, name: str, module: Any, given: Any, out: Tensor) -> None:
-        groups = getattr(module, "groups", 1)
-        shape = tuple(given[0].shape[1:])
-        self.layers.append(Layer(name, module, module.weight.detach(), groups, shape))
-        if not isinstance(module, _ConvTransposeNd):
-            self.seen.append((out, out._version, len(self.layers) - 1))
-
-    def norm(self, name: str, module: Any, given: Any) -> None:
-        scale = batch_norm_scale(module)
-        if scale is None:
-            return
-        for out, version, at in reversed(self.seen):
-            if out is given[0] and out._version == version:  # nothing was done to it since
-                layer = self.layers[at]
-                each = scale.view(-1, *[1] * (layer.weight.ndim - 1))
-                self.layers[at] = replace(layer, weight=layer.weight * each, norm=name)
-                return
-        shape = tuple(given[0].shape[1:])
-        self.layers.append(Layer(name, module, scale[:, None], len(scale), shape))
-
-
-def _traced(subject: Subject) -> list[Layer]:
+def _traced_layers(subject: Subject) -> list[Layer]:
     trace, hooks = _Trace(), []
     for name, module in subject.model.named_modules():
         if isinstance(module, nn.Linear | _ConvNd):
@@ -432,12 +177,202 @@ def _traced(subject: Subject) -> list[Layer]:
     finally:
         for hook in hooks:
             hook.remove()
+    if not trace.layers:
+        raise InputError("the model has no linear layer or convolution (a module of torch.nn).")
+    if not all(torch.isfinite(layer.weight).all() for layer in trace.layers):
+        raise InputError("the model's weights are not all finite: it may have diverged.")
     return trace.layers
 
 
-def batch_norm_scale(module: _BatchNorm) -> Tensor | None:
-    """What batch norm multiplies each channel with; None where it goes by the batch."""
+class _Trace:
+    """Hooks that note each linear layer and batch norm as it is called."""
+
+    def __init__(self) -> None:
+        self.layers: list[Layer] = []
+        self.seen: list[tuple[Tensor, int, int]] = []  # output of a layer, its version, number of the layer
+
+    def linear(self, name: str, module: Any, given: Any, out: Tensor) -> None:
+        groups, shape = getattr(module, "groups", 1), tuple(given[0].shape[1:])
+        self.layers.append(Layer(name, module, module.weight.detach(), groups, shape))
+        # A transposed convolution has its output channels second, so a scale of them does not fold into its rows.
+        if not isinstance(module, _ConvTransposeNd):
+            self.seen.append((out, out._version, len(self.layers) - 1))
+
+    def norm(self, name: str, module: Any, given: Any) -> None:
+        scale = _batch_norm_scale(module)
+        if scale is None:
+            return
+        for out, version, at in reversed(self.seen):
+            # The same version: nothing was done to the output in place since.
+            if out is given[0] and out._version == version:
+                layer = self.layers[at]
+                each = scale.view(-1, *[1] * (layer.weight.ndim - 1))
+                self.layers[at] = replace(layer, weight=layer.weight * each, norm=name)
+                return
+        shape = tuple(given[0].shape[1:])
+        self.layers.append(Layer(name, module, scale[:, None], len(scale), shape))
+
+
+def _batch_norm_scale(module: _BatchNorm) -> Tensor | None:
+    """Factor of batch norm for each channel; None where it takes the statistics of the batch."""
     if module.running_var is None:
         return None
     scale = torch.rsqrt(module.running_var + module.eps)
     return scale if module.weight is None else scale * module.weight.detach()
+
+
+def path_norm(subject: Subject) -> Tensor:
+    """Square root of the sum over all paths of the product of squared weights.
+
+    One forward pass of ones with all weights squared, in float64. Biases are inputs of their own; batch norm is folded
+    into the layer before it; activations let everything through; a maximum over pixels takes the largest sum.
+    """
+    for name, module in subject.model.named_modules():
+        if isinstance(module, _NOT_LINEAR):
+            raise InputError(f"{type(module).__name__} ({name}) has no paths: it is not linear.")
+    if not subject.continuous:
+        raise InputError("inputs are tokens: there are no paths from them.")
+    layers = layers_of(subject)
+    squared = {name: value.double() ** 2 for name, value in subject.model.named_parameters()}
+    squared |= {name: b.double() for name, b in subject.model.named_buffers() if b.is_floating_point()}
+    biases: dict[str, Tensor] = {}  # of the layer before a batch norm
+    for layer in layers:
+        bias = getattr(layer.module, "bias", None)
+        if layer.norm is not None and bias is not None:
+            biases[layer.norm] = bias.double()
+            squared[f"{layer.name}.bias"] = torch.zeros_like(biases[layer.norm])
+    ones = torch.ones(1, *subject.sample.x.shape[1:], dtype=torch.float64, device=subject.device)
+    with torch.no_grad(), _linear(subject.model, biases):
+        return logits_of(functional_call(subject.model, squared, (ones,))).sum().sqrt()
+
+
+@contextmanager
+def _linear(model: nn.Module, biases: dict[str, Tensor]) -> Iterator[None]:
+    """Square batch norm and take activations away, for the time of the block."""
+    instead: dict[nn.Module, Callable[[Tensor], Tensor]] = {}
+    for name, module in model.named_modules():
+        if isinstance(module, _BatchNorm):
+            instead[module] = _squared_norm(module, biases.get(name))
+        elif is_activation(module):
+            instead[module] = lambda x: x
+    before = {module: vars(module).get("forward") for module in instead}
+    try:
+        for module, forward in instead.items():
+            vars(module)["forward"] = forward
+        yield
+    finally:
+        for module, own in before.items():
+            vars(module).pop("forward", None)
+            if own is not None:
+                vars(module)["forward"] = own
+
+
+def _squared_norm(module: _BatchNorm, bias: Tensor | None) -> Callable[[Tensor], Tensor]:
+    """Batch norm of squared weights, which takes in the bias of the layer before it."""
+    scale = _batch_norm_scale(module)
+    if scale is None or module.running_mean is None:
+        raise InputError("batch norm without running statistics is not linear.")
+    scale = scale.double()
+    shift = ((0.0 if bias is None else bias) - module.running_mean.double()) * scale
+    if module.bias is not None:
+        shift = shift + module.bias.double()
+
+    def forward(x: Tensor) -> Tensor:
+        shape = (1, -1, *[1] * (x.ndim - 2))
+        return x * (scale**2).view(shape) + (shift**2).view(shape)
+
+    return forward
+
+
+_WEIGHTS = "the weights alone"
+_FOLDED = "the weights, and one example to find the layers"
+_BARTLETT = "Bartlett et al. 2017, Spectrally-normalized margin bounds"
+
+NORMS = (
+    Measure(
+        "parameters",
+        lambda s: float(sum(p.numel() for p in s.model.parameters())),
+        1,
+        cost=_WEIGHTS,
+        about="Number of parameters.",
+    ),
+    Measure("l2-norm", l2_norm, 1, cost=_WEIGHTS, about="Euclidean norm of all parameters."),
+    Measure(
+        "frobenius-sum",
+        lambda s: squared_norms(s, "frobenius").sum(),
+        1,
+        cost=_FOLDED,
+        about=f"Sum over layers of squared Frobenius norms, batch norm folded in ({JIANG}).",
+    ),
+    Measure(
+        "frobenius-product",
+        lambda s: squared_norms(s, "frobenius").log().sum(),
+        1,
+        cost=_FOLDED,
+        about=f"Logarithm of the product over layers of squared Frobenius norms ({JIANG}).",
+    ),
+    Measure(
+        "spectral-sum",
+        lambda s: squared_norms(s, "kernel").sum(),
+        1,
+        cost=_FOLDED,
+        about="Sum over layers of squared spectral norms, a convolution's kernel taken as a matrix: the usual stand-in "
+        f"for its operator norm ({JIANG}).",
+    ),
+    Measure(
+        "spectral-product",
+        lambda s: squared_norms(s, "kernel").log().sum(),
+        1,
+        cost=_FOLDED,
+        about=f"Logarithm of the product over layers of squared spectral norms of kernels as matrices ({_BARTLETT}).",
+    ),
+    Measure(
+        "operator-sum",
+        lambda s: squared_norms(s, "operator").sum(),
+        1,
+        cost=f"{LANCZOS} passes of one input through each convolution and back",
+        about="Sum over layers of squared operator norms, convolutions at the size of their real inputs.",
+    ),
+    Measure(
+        "operator-product",
+        lambda s: squared_norms(s, "operator").log().sum(),
+        1,
+        cost="as operator-sum, with which it is shared",
+        about="Logarithm of the product over layers of squared operator norms.",
+    ),
+    Measure(
+        "stable-rank-sum",
+        lambda s: (squared_norms(s, "frobenius") / squared_norms(s, "kernel")).sum(),
+        1,
+        cost=_FOLDED,
+        about="Sum over layers of the squared Frobenius over the squared spectral norm of the kernel (Neyshabur et al. "
+        "2018, A PAC-Bayesian approach to spectrally-normalized margin bounds).",
+    ),
+    Measure(
+        "distance",
+        distance,
+        1,
+        ("initial",),
+        _WEIGHTS,
+        "Euclidean distance of all parameters from where training began (Nagarajan and Kolter 2019, Generalization in "
+        "deep networks: the role of distance from initialization).",
+    ),
+    Measure(
+        "distance-spectral",
+        distance_spectral,
+        1,
+        ("initial",),
+        _FOLDED,
+        f"Sum over layers of squared spectral norms of what training added to kernels ({JIANG}).",
+    ),
+    Measure(
+        "path-norm",
+        path_norm,
+        1,
+        ("continuous",),
+        "one forward pass of one input, in float64",
+        "Root of the sum over paths of products of squared weights (Neyshabur et al. 2015, Norm-based capacity control "
+        "in neural networks), by a pass of ones.",
+    ),
+)
+"""Measures of this module."""

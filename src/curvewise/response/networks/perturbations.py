@@ -1,4 +1,4 @@
-"""Perturbations of images, texts and tables by name: how far off, in which direction, of what."""
+"""Perturbations of images, texts and tables by name: their magnitudes, units and limits, and how they are applied."""
 
 from __future__ import annotations
 
@@ -14,183 +14,22 @@ from torch import Tensor
 
 from curvewise.errors import InputError
 from curvewise.nn.chance import hashed, uniform
-from curvewise.response.networks import changes as images
-from curvewise.response.networks import changes as tokens
-from curvewise.response.networks import changes as values
-from curvewise.response.networks.changes import BLUR, Draw, Roles, each
-from curvewise.text import brief, list_names, suggest
+from curvewise.response.networks import changes
+from curvewise.response.networks.changes import BLUR, Draw, TokenRoles, per_example
+from curvewise.text import arg, list_names, suggest
 
+Custom = Callable[[Tensor, float, torch.Generator], Tensor]
+
+# Examples that `perturb` changes at a time, so that large arrays are not copied whole.
 AT_ONCE = 1024
-"""Examples that :func:`perturb` has in work at a time."""
-
-
-def find_perturbation(perturbation: str | Perturbation | Custom) -> Perturbation:
-    """A perturbation by its name, or one made of a function.
-
-    Parameters
-    ----------
-    perturbation : str, Perturbation or callable
-        A name of :data:`PERTURBATIONS`; a perturbation, which is given back; or a function
-        ``(x, magnitude, rng) -> x`` of a batch of floating point (what the network takes, or what
-        a layer gives), one number, and a ``torch.Generator`` on the device of x. It must keep
-        shape and device. It is not asked at magnitude 0, which changes nothing. Its generator
-        is set by the seed and the first example of the batch: what it draws depends on batches.
-
-    Raises
-    ------
-    InputError
-        If there is no such name.
-
-    Examples
-    --------
-    >>> find_perturbation("rotation").unit
-    'degrees counter-clockwise'
-    >>> louder = find_perturbation(lambda x, magnitude, rng: x * 2**magnitude)
-    >>> louder.apply(torch.ones(2, 1), torch.tensor([0.0, 3.0])).tolist()
-    [[1.0], [8.0]]
-    """
-    if isinstance(perturbation, Perturbation):
-        return perturbation
-    if callable(perturbation):
-        return _from_function(perturbation)
-    if not isinstance(perturbation, str) or perturbation not in PERTURBATIONS:
-        raise InputError(
-            f"perturbation={brief(perturbation)} is not known: use one of {list_names(PERTURBATIONS)}, "
-            f"or a function (x, magnitude, rng) -> x.{suggest(perturbation, PERTURBATIONS)}"
-        )
-    return PERTURBATIONS[perturbation]
-
-
-def usual_magnitudes(perturbation: str | Perturbation | Custom, count: int = 10) -> NDArray[np.float64]:
-    """Evenly spaced magnitudes over the usual range of a perturbation.
-
-    Both ends belong to it, but for mixup between classes, which ends before one half, where the
-    mixture is as much of the one class as of the other. Ranges with both signs are symmetric; an
-    odd count has 0.
-
-    Examples
-    --------
-    >>> usual_magnitudes("mixup-inter", 5).tolist()
-    [0.0, 0.1, 0.2, 0.30000000000000004, 0.4]
-    >>> usual_magnitudes("rotation", 5).tolist()
-    [-180.0, -90.0, 0.0, 90.0, 180.0]
-    """
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
-        raise InputError(f"count={brief(count)}: give a whole number of at least 2.")
-    found = find_perturbation(perturbation)
-    low, high = found.usual
-    grid = np.linspace(low, high, count, endpoint=found.pairs != "inter")
-    return (grid - grid[::-1]) / 2 if low == -high else grid
-
-
-def draw_magnitudes(low: float, high: float, count: int, seed: int = 0) -> NDArray[np.float64]:
-    """Draw a magnitude for each example uniformly, as a function of the seed and its position.
-
-    Examples
-    --------
-    >>> draw_magnitudes(-180, 180, 3).round(1).tolist() == (
-    ...     draw_magnitudes(-180, 180, 5).round(1).tolist()[:3]
-    ... )
-    True
-    """
-    unit = uniform(torch.tensor(seed, dtype=torch.int64), torch.arange(count))
-    return low + (high - low) * unit.numpy().astype(np.float64)
-
-
-def perturb(
-    x: NDArray[Any],
-    name: str | Perturbation | Custom,
-    magnitude: float | ArrayLike,
-    seed: int = 0,
-    *,
-    fill: float = 0.0,
-    interpolation: str = "bilinear",
-    partner: NDArray[Any] | None = None,
-    padding: int | None = None,
-    special: Sequence[int] | None = None,
-) -> NDArray[Any]:
-    """Perturb examples in an array; each the same whatever is perturbed at a time.
-
-    Parameters
-    ----------
-    x : ndarray, shape (examples, ...)
-        Images of uint8 or of values from 0 to 1, (examples, channels, height, width); floating
-        point; or tokens, (examples, length).
-    name : str, Perturbation or callable
-        As :func:`find_perturbation` takes it.
-    magnitude : float, or array_like of shape (examples,)
-        In its unit, one for all or one for each; 0 changes nothing.
-    seed : int
-        Decides noise and places.
-    fill : float
-        Value from 0 to 1 of what comes in from outside an image, or is cut out.
-    interpolation : {"bilinear", "nearest"}
-        For what moves pixels by parts of a pixel.
-    partner : ndarray, optional
-        As x: what each example is mixed with, for mixup.
-    padding, special : int, sequence of int, optional
-        Tokens that are not touched, see :meth:`Perturbation.fitted`.
-
-    Examples
-    --------
-    >>> x = np.full((2, 1, 4, 4), 100, dtype=np.uint8)
-    >>> perturb(x, "brightness", 0.2)[0, 0, 0].tolist()
-    [120, 120, 120, 120]
-    """
-    perturbation = find_perturbation(name)
-    x = np.asarray(x)
-    _check_pixels(x, perturbation)
-    many = np.ndim(magnitude) > 0
-    strengths = torch.as_tensor(np.array(magnitude, dtype=np.float64)) if many else None
-    if strengths is not None and strengths.shape != (len(x),):
-        raise InputError(
-            f"magnitude has shape {tuple(strengths.shape)}: give one number, or one for each of "
-            f"the {len(x):,} examples."
-        )
-    if perturbation.learn is not None:
-        whole = torch.from_numpy(np.array(x))
-        perturbation = perturbation.fitted(whole, padding=padding, special=special)
-    out = np.empty_like(x)
-    for first in range(0, len(x), AT_ONCE):
-        here = slice(first, first + AT_ONCE)
-        changed = perturbation.apply(
-            torch.from_numpy(np.array(x[here])),
-            magnitude if strengths is None else strengths[here],  # type: ignore[arg-type]
-            seed,
-            positions=torch.arange(first, min(first + AT_ONCE, len(x))),
-            fill=fill,
-            interpolation=interpolation,
-            partner=None if partner is None else torch.from_numpy(np.array(partner[here])),
-        )
-        out[here] = changed.numpy()
-    return out
-
-
-def _check_pixels(x: NDArray[Any], perturbation: Perturbation) -> None:
-    if perturbation.of == "images" and x.dtype.kind == "f" and x.size:
-        low, high = float(x.min()), float(x.max())
-        if not -1e-3 <= low <= high <= 1 + 1e-3:
-            raise InputError(
-                f"x holds values from {low:g} to {high:g}: {perturbation.name!r} is for images "
-                "with values from 0 to 1, before they are normalised, or of uint8."
-            )
-
-
-def _from_function(function: Custom) -> Perturbation:
-    name = str(getattr(function, "__name__", type(function).__name__))
-    infinite = float("inf")
-    change = change_of(function, name)
-    return Perturbation(name, "its own unit", -infinite, infinite, change, of="values")
-
-
-def _described(
-    name: str, unit: str, limits: tuple[float, float], change: Any, usual: tuple[float, float], **more: Any
-) -> Perturbation:
-    return Perturbation(name, unit, *limits, change, usual=usual, **more)
-
-
-_QUARTER, _HALF, _UP = (-0.25, 0.25), (-0.5, 0.5), (0, 0.5)
-_TEXTS = {"of": "tokens", "learn": tokens.vocabulary}
+INTERPOLATIONS = ("bilinear", "nearest")
+EXPECTED = {
+    "images": "images of uint8 or floating point, (batch, channels, height, width)",
+    "values": "floating point, (batch, ...), or images of uint8",
+    "tokens": "tokens as whole numbers, (batch, length)",
+    "features": "features of floating point, (batch, features)",
+}
+"""The input of each kind of perturbation."""
 
 
 @dataclass(frozen=True)
@@ -200,26 +39,30 @@ class Perturbation:
     Attributes
     ----------
     name, unit : str
-        What it is called and what magnitudes are measured in.
+        Its name and the unit of magnitudes.
     low, high : float
-        The magnitudes that it takes. Where ``low`` is negative the sign is a direction.
+        The range of magnitudes. Where ``low`` is negative the sign is a direction.
     change : callable
-        ``(x, magnitude, draw)`` with magnitudes of shape (B,); ``(x, magnitude, partner)`` where
-        there are pairs. Images come with values from 0 to 1, and what is given back is clipped to
-        that.
+        ``(x, magnitude, draw)`` with magnitudes of shape (B,); ``(x, magnitude, partner)`` where there are pairs.
+        Images come with values from 0 to 1, and the result is clipped to that.
     coloured : bool
-        Whether it needs three channels.
+        Needs three channels.
     of : {"images", "values", "tokens", "features"}
-        What it changes: pixels; any floating point, at the input or at any layer; tokens of texts;
-        or rows of a table.
+        What it changes: pixels; any floating point, at the input or at any layer; tokens of texts; or rows of a table.
     pairs : {"intra", "inter"}, optional
-        Whether each example has a partner, of its own class or of another.
+        Each example is mixed with a partner, of its own class or of another.
     usual : tuple of float
-        The range that is looked at unless one asks for another.
+        The range that is measured by default.
     learn : callable, optional
-        What it has to know of the whole sample, see :meth:`fitted`.
+        Computes what it has to know of the whole sample, see :meth:`fitted`.
     known : object, optional
-        What it knows.
+        What it learnt.
+    fill : float
+        Value from 0 to 1 of what comes in from outside an image, or is cut out.
+    interpolation : {"bilinear", "nearest"}
+        For what moves pixels by parts of a pixel.
+    roles : TokenRoles
+        For tokens: padding, special tokens and the mask.
     """
 
     name: str
@@ -231,43 +74,44 @@ class Perturbation:
     of: str = "images"
     pairs: str | None = None
     usual: tuple[float, float] = (0.0, 1.0)
-    learn: Callable[[Tensor, Roles], Any] | None = None
+    learn: Callable[[Tensor, TokenRoles], Any] | None = None
     known: Any = field(default=None, compare=False, repr=False)
+    fill: float = 0.0
+    interpolation: str = "bilinear"
+    roles: TokenRoles = field(default_factory=TokenRoles)
 
-    def fitted(
-        self, x: Tensor, *, padding: int | None = None, special: Sequence[int] | None = None, mask: int | None = None
-    ) -> Perturbation:
-        """The same, knowing the sample: spreads, other examples, tokens.
+    def __post_init__(self) -> None:
+        if self.interpolation not in INTERPOLATIONS:
+            raise InputError(f"use {list_names(INTERPOLATIONS)}.", argument="interpolation", value=self.interpolation)
+        if not 0 <= self.fill <= 1:
+            raise InputError("give a value from 0 (black) to 1 (white).", argument="fill", value=self.fill)
 
-        Feature noise is measured in spreads over the sample, features are swapped between its
-        examples, tokens are replaced by its tokens. One that was not fitted takes the batch that
-        it is applied to for the sample. Those that need nothing, and those that were fitted
-        before, stay as they are.
+    def fitted(self, x: Tensor, *, padding: int | None = None) -> Perturbation:
+        """Learn from the sample: spreads, other examples, tokens.
+
+        Feature noise is measured in spreads over the sample, features are swapped between its examples, tokens are
+        replaced by its tokens. A perturbation that was not fitted takes the batch that it is applied to for the sample.
+        One that needs nothing, or was fitted before, stays as it is.
 
         Parameters
         ----------
         x : Tensor, shape (examples, ...)
-            The sample, in the order that positions count; what the layer gives for it, where
-            a layer is perturbed. Best on the device where it will be applied.
+            The sample, in the order that positions count; what the layer gives for it, where a layer is perturbed. Best
+            on the device where it will be applied.
         padding : int, optional
-            The token that fills short texts up. It is never touched.
-        special : sequence of int, optional
-            Other tokens that are never touched, such as those for beginning and end. Unless
-            given: those that every text has equally often, where there are at least 32 texts.
-        mask : int, optional
-            What a dropped token becomes; the padding unless given.
+            The padding of the data, where the perturbation was not given one.
 
         Examples
         --------
-        >>> from curvewise.response.networks.perturbations import PERTURBATIONS
         >>> texts = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 2, 0, 0]])
-        >>> drop = PERTURBATIONS["token-dropout"].fitted(texts, padding=0, special=(1, 2), mask=9)
+        >>> drop = find_perturbation("token-dropout", padding=0, special=(1, 2), mask=9).fitted(texts)
         >>> drop.apply(texts, 1.0).tolist()
         [[1, 9, 9, 2, 0], [1, 9, 2, 0, 0]]
         """
         if self.learn is None or self.known is not None:
             return self
-        return replace(self, known=self.learn(self._values(x), Roles(padding, special, mask)))
+        roles = replace(self.roles, padding=padding) if self.roles.padding is None else self.roles
+        return replace(self, known=self.learn(self._values(x), roles))
 
     def apply(
         self,
@@ -276,8 +120,6 @@ class Perturbation:
         seed: int = 0,
         *,
         positions: Tensor | None = None,
-        fill: float = 0.0,
-        interpolation: str = "bilinear",
         partner: Tensor | None = None,
     ) -> Tensor:
         """Perturb a batch of examples, on the device it is on.
@@ -285,22 +127,17 @@ class Perturbation:
         Parameters
         ----------
         x : Tensor, shape (B, ...)
-            As ``of`` says. Images are uint8, or floating point from 0 to 1; the result is of the
-            same kind.
+            As ``of`` says. Images are uint8, or floating point from 0 to 1; the result is of the same kind.
         magnitude : float, or Tensor of shape (B,)
-            One for all, or one for each example. Whether it is in range is not looked up on a
-            device other than the CPU, which would have to be waited for.
+            One for all, or one for each example. Its range is checked on the CPU only: a check on another device would
+            have to wait for it.
         seed : int
             Decides noise and places. Together with ``positions`` it fully determines the result.
         positions : Tensor of int, shape (B,), optional
-            Position of each example in the sample: parts of a batch with their positions get the
-            same noise as the whole. 0, 1, … unless given.
-        fill : float
-            Value from 0 to 1 of what comes in from outside an image, or is cut out.
-        interpolation : {"bilinear", "nearest"}
-            For what moves pixels by parts of a pixel.
+            Position of each example in the sample: parts of a batch with their positions get the same noise as the
+            whole. 0, 1, … unless given.
         partner : Tensor, shape (B, ...), optional
-            For those with pairs: what each example is mixed with.
+            For those with pairs: the example that each is mixed with.
 
         Returns
         -------
@@ -309,43 +146,49 @@ class Perturbation:
 
         Examples
         --------
-        >>> from curvewise.response.networks.perturbations import PERTURBATIONS
         >>> x = torch.tensor([[[[0, 100, 200]]]], dtype=torch.uint8)
-        >>> PERTURBATIONS["cutout"].apply(x, 1, fill=0.5).tolist()
+        >>> find_perturbation("cutout", fill=0.5).apply(x, 1).tolist()
         [[[[128, 128, 128]]]]
         """
         before = self._values(x)
         magnitudes = self._magnitudes(magnitude, before)
-        _check_how(fill, interpolation)
         aside: Any = self._partner(x, partner)
         if self.pairs is None:
             known = self.known
             if self.learn is not None and known is None:
-                known = self.learn(before, Roles())
+                known = self.learn(before, self.roles)
+            if positions is None:
+                positions = torch.arange(len(x), device=x.device)
+            elif positions.shape != (len(x),):
+                raise InputError(
+                    f"positions has shape {tuple(positions.shape)}: give one for each of the {len(x)} examples."
+                )
             number = torch.full((), seed, dtype=torch.int64, device=x.device)
-            aside = Draw(number, _positions(positions, x), fill, interpolation, known)
+            places = positions.to(device=x.device, dtype=torch.int64)
+            aside = Draw(number, places, self.fill, self.interpolation, known)
         changed = self.change(before, magnitudes, aside)
         if self.of == "images" or x.dtype == torch.uint8:
             changed = changed.clamp(0, 1)
-        still = each(magnitudes == 0, x.ndim)  # resampling by nothing would leave a trace
+        still = per_example(magnitudes == 0, x.ndim)  # resampling by nothing would leave a trace
         changed = torch.where(still, before, changed)
-        return (changed * 255).round().to(x.dtype) if _is_bytes(x, self) else changed.to(x.dtype)
+        whole = x.dtype == torch.uint8 and self.of != "tokens"
+        return (changed * 255).round().to(x.dtype) if whole else changed.to(x.dtype)
 
     def check(self, magnitude: Any, channels: int | None = None) -> None:
         """Refuse a magnitude out of range, or images without colours where they are needed."""
         number = isinstance(magnitude, Real) and not isinstance(magnitude, bool)
         if not number or not self.low <= float(magnitude) <= self.high:
             raise InputError(
-                f"magnitude={brief(magnitude)} of {self.name!r}: give {self.unit} from {self.low:g} to {self.high:g}."
+                f"{arg('magnitude', magnitude)} of {self.name!r}: give {self.unit} from {self.low:g} to {self.high:g}."
             )
         if self.pairs == "inter" and magnitude >= 0.5:
             raise InputError(
-                f"magnitude={brief(magnitude)} of {self.name!r}: give less than 0.5, from where on "
-                "the mixture is no longer of the first one's class."
+                f"{arg('magnitude', magnitude)} of {self.name!r}: give less than 0.5, from where on the mixture is no "
+                "longer of the first one's class."
             )
         if self.coloured and channels not in (None, 3):
             raise InputError(
-                f"perturbation={self.name!r} is for colours; these images have {channels} "
+                f"{arg('perturbation', self.name)} is for colours; these images have {channels} "
                 f"channel{'' if channels == 1 else 's'}, not 3."
             )
 
@@ -362,13 +205,14 @@ class Perturbation:
         }
         if not fits[self.of]:
             raise InputError(
-                f"x holds {dtype} of shape {tuple(x.shape)}: perturbation={self.name!r} is for {WANTED[self.of]}."
+                f"x holds {dtype} of shape {tuple(x.shape)}: {arg('perturbation', self.name)} is for "
+                f"{EXPECTED[self.of]}."
             )
         if self.coloured:
             self.check(0.0, x.shape[1])
 
     def _values(self, x: Tensor) -> Tensor:
-        """What is computed with: at least float32, images of bytes as values from 0 to 1."""
+        """Examples to compute with: at least float32, images of bytes as values from 0 to 1."""
         self.check_input(x)
         if self.of == "tokens" or x.dtype in (torch.float32, torch.float64):
             return x
@@ -381,8 +225,8 @@ class Perturbation:
             return torch.full((len(x),), float(magnitude), dtype=kind, device=x.device)
         if magnitude.ndim and magnitude.shape != (len(x),):
             raise InputError(
-                f"magnitude has shape {tuple(magnitude.shape)}: give one number, or one for each "
-                f"of the {len(x)} examples."
+                f"magnitude has shape {tuple(magnitude.shape)}: give one number, or one for each of the {len(x)} "
+                "examples."
             )
         if magnitude.device.type == "cpu" and len(x):
             self.check(float(magnitude.min()))
@@ -391,103 +235,80 @@ class Perturbation:
 
     def _partner(self, x: Tensor, partner: Tensor | None) -> Tensor | None:
         if (partner is not None) != (self.pairs is not None):
-            raise InputError(
-                f"perturbation={self.name!r} "
-                + (
-                    "changes one example at a time: leave partner out."
-                    if self.pairs is None
-                    else "mixes pairs: give partner=, an example for each of x."
-                )
+            problem = (
+                "changes one example at a time: leave partner out."
+                if self.pairs is None
+                else "mixes pairs: give partner=, an example for each of x."
             )
-        if partner is not None and partner.shape != x.shape:
+            raise InputError(f"{arg('perturbation', self.name)} {problem}")
+        if partner is None:
+            return None
+        if partner.shape != x.shape:
             raise InputError(f"partner has shape {tuple(partner.shape)}: give one for each of x, {tuple(x.shape)}.")
-        return None if partner is None else self._values(partner)
+        return self._values(partner)
 
 
-PERTURBATIONS = {
-    p.name: p
-    for p in (
-        _described("mixup-intra", "shares of the partner", (0, 1), values.mixed, _UP, of="values", pairs="intra"),
-        _described("mixup-inter", "shares of the partner", (0, 0.5), values.mixed, _UP, of="values", pairs="inter"),
-        _described("rotation", "degrees counter-clockwise", (-180, 180), images.rotated, (-180, 180)),
-        _described("shift-x", "widths to the right", (-1, 1), images.shifted_right, _HALF),
-        _described("shift-y", "heights downwards", (-1, 1), images.shifted_down, _HALF),
-        _described("brightness", "shares of it added", (-1, 10), images.brighter, _QUARTER),
-        _described("contrast", "shares of it added", (-1, 10), images.contrasted, _QUARTER),
-        _described("saturation", "shares of it added", (-1, 10), images.saturated, _QUARTER, coloured=True),
-        _described("hue", "turns of the wheel", _HALF, images.hued, _QUARTER, coloured=True),
-        _described("colour", "shares of all four", _HALF, images.recoloured, _QUARTER),
-        _described("intensity", "shares of it added", (-1, 10), values.scaled, _HALF, of="values"),
-        _described("noise", "standard deviations, 1 the whole range", (-1, 1), images.noisy, (0, 0.25)),
-        _described("blur", "pixels of standard deviation", (0, BLUR), images.blurred, (0, 3)),
-        _described("cutout", "shares of height and width", (0, 1), images.cut_out, _UP),
-        _described("token-dropout", "shares of the tokens", (0, 1), tokens.dropped, _UP, **_TEXTS),
-        _described("token-replacement", "shares of the tokens", (0, 1), tokens.replaced, _UP, **_TEXTS),
-        _described(
-            "feature-noise",
-            "standard deviations of each feature",
-            (-10, 10),
-            values.jittered,
-            (0, 1),
-            of="values",
-            learn=values.spreads,
-        ),
-        _described(
-            "feature-swap", "shares of the features", (0, 1), values.swapped, _UP, of="features", learn=values.donors
-        ),
-    )
-}
-"""Perturbations by name.
+def find_perturbation(
+    perturbation: str | Perturbation | Custom,
+    *,
+    fill: float | None = None,
+    interpolation: str | None = None,
+    padding: int | None = None,
+    special: Sequence[int] | None = None,
+    mask: int | None = None,
+) -> Perturbation:
+    """Find a perturbation by its name, or make one of a function.
 
-Colours follow torchvision's ColorJitter, with a factor of 1 plus the magnitude: ``"colour"`` is
-``"brightness"``, ``"contrast"``, ``"saturation"`` and ``"hue"`` in this order by one magnitude (the
-first two for grey images). The augmentation of that name draws the four independently.
-``"intensity"`` scales what the network takes, normalised as it is, or what a layer gives; of bytes
-it is the same as brightness.
-"""
+    Parameters
+    ----------
+    perturbation : str, Perturbation or callable
+        A name of :data:`PERTURBATIONS`; a perturbation; or a function ``(x, magnitude, rng) -> x`` of a batch of
+        floating point (what the network takes, or what a layer gives), one number, and a ``torch.Generator`` on the
+        device of x. It must keep shape and device. It is not called at magnitude 0, which changes nothing. Its
+        generator is set by the seed and the first example of the batch: what it draws depends on batches.
+    fill : float, optional
+        Value from 0 to 1 of what comes in from outside an image, or is cut out; 0 by default.
+    interpolation : {"bilinear", "nearest"}, optional
+        For what moves pixels by parts of a pixel; bilinear by default.
+    padding, special, mask : int, sequence of int, int, optional
+        For tokens: the one that fills short texts up, by default the data's, and others that are never touched; and
+        what a dropped token becomes, by default the padding. See :class:`TokenRoles`.
 
+    Raises
+    ------
+    InputError
+        If there is no such name.
 
-# A perturbation: what it changes, within which magnitudes, and how it is applied.
-
-INTERPOLATIONS = ("bilinear", "nearest")
-WANTED = {
-    "images": "images of uint8 or floating point, (batch, channels, height, width)",
-    "values": "floating point, (batch, ...), or images of uint8",
-    "tokens": "tokens as whole numbers, (batch, length)",
-    "features": "features of floating point, (batch, features)",
-}
-"""What each kind of perturbation takes."""
-
-
-def _is_bytes(x: Tensor, perturbation: Perturbation) -> bool:
-    return x.dtype == torch.uint8 and perturbation.of != "tokens"
-
-
-def _positions(positions: Tensor | None, x: Tensor) -> Tensor:
-    if positions is None:
-        return torch.arange(len(x), device=x.device)
-    if positions.shape != (len(x),):
-        raise InputError(f"positions has shape {tuple(positions.shape)}: give one for each of the {len(x)} examples.")
-    return positions.to(device=x.device, dtype=torch.int64)
-
-
-def _check_how(fill: float, interpolation: str) -> None:
-    if interpolation not in INTERPOLATIONS:
-        raise InputError(f"interpolation={interpolation!r}: use {list_names(INTERPOLATIONS)}.")
-    if not 0 <= fill <= 1:
-        raise InputError(f"fill={fill!r}: give a value from 0 (black) to 1 (white).")
-
-
-# Perturbations that are a function someone wrote.
-
-Custom = Callable[[Tensor, float, torch.Generator], Tensor]
-
-
-def change_of(function: Custom, name: str) -> Callable[[Tensor, Tensor, Draw], Tensor]:
-    """A change that calls the function once for each magnitude in a batch, and checks its answer.
-
-    It is not called for magnitude 0. Its generator is set by the seed and the first position.
+    Examples
+    --------
+    >>> find_perturbation("rotation").unit
+    'degrees counter-clockwise'
+    >>> louder = find_perturbation(lambda x, magnitude, rng: x * 2**magnitude)
+    >>> louder.apply(torch.ones(2, 1), torch.tensor([0.0, 3.0])).tolist()
+    [[1.0], [8.0]]
     """
+    if isinstance(perturbation, Perturbation):
+        found = perturbation
+    elif callable(perturbation):
+        name = str(getattr(perturbation, "__name__", type(perturbation).__name__))
+        change = _custom_change(perturbation, name)
+        found = Perturbation(name, "its own unit", -float("inf"), float("inf"), change, of="values")
+    elif isinstance(perturbation, str) and perturbation in PERTURBATIONS:
+        found = PERTURBATIONS[perturbation]
+    else:
+        raise InputError(
+            f"{arg('perturbation', perturbation)} is not known: use one of {list_names(PERTURBATIONS)}, or a function "
+            f"(x, magnitude, rng) -> x.{suggest(perturbation, PERTURBATIONS)}"
+        )
+    options = {k: v for k, v in (("fill", fill), ("interpolation", interpolation)) if v is not None}
+    tokens = {k: v for k, v in (("padding", padding), ("special", special), ("mask", mask)) if v is not None}
+    if not options and not tokens:
+        return found
+    return replace(found, roles=replace(found.roles, **tokens), **options)  # type: ignore[arg-type]
+
+
+def _custom_change(function: Custom, name: str) -> Callable[[Tensor, Tensor, Draw], Tensor]:
+    """Wrap a function of the user: one call for each magnitude in a batch, its result checked."""
 
     def change(x: Tensor, magnitudes: Tensor, draw: Draw) -> Tensor:
         state = int(hashed(draw.seed, draw.positions[0])) & (2**63 - 1)
@@ -495,26 +316,174 @@ def change_of(function: Custom, name: str) -> Callable[[Tensor, Tensor, Draw], T
         out = x.clone()
         for magnitude in sorted(set(magnitudes.tolist()) - {0.0}):
             rows = (magnitudes == magnitude).nonzero().squeeze(1)
-            said = float(f"{magnitude:.7g}") if x.dtype == torch.float32 else magnitude
-            out[rows] = _checked(function(x[rows], said, rng), x[rows], name)
+            # 0.1 in float32 is 0.10000000149 as a Python float: give the number that the user wrote.
+            given = float(f"{magnitude:.7g}") if x.dtype == torch.float32 else magnitude
+            changed: Any = function(x[rows], given, rng)
+            problem = ""
+            if not isinstance(changed, Tensor):
+                problem = f"{type(changed).__name__}: return the changed tensor"
+            elif changed.shape != x[rows].shape:
+                problem = f"shape {tuple(changed.shape)} for an x of {tuple(x[rows].shape)}: keep the shape"
+            elif changed.device != x.device:
+                problem = f"a tensor on {changed.device} for an x on {x.device}: keep the device"
+            elif not changed.is_floating_point():
+                problem = f"{changed.dtype} for an x of {x.dtype}: return floating point"
+            if problem:
+                raise InputError(f"{arg('perturbation', name)} returned {problem}.")
+            out[rows] = changed.to(x.dtype)
         return out
 
     return change
 
 
-def _checked(changed: Any, x: Tensor, name: str) -> Tensor:
-    if not isinstance(changed, Tensor):
-        raise InputError(f"perturbation={name!r} returned {type(changed).__name__}: return the changed tensor.")
-    if changed.shape != x.shape:
+def usual_magnitudes(perturbation: str | Perturbation | Custom, count: int = 10) -> NDArray[np.float64]:
+    """Evenly spaced magnitudes over the usual range of a perturbation.
+
+    Both ends are included, except for mixup between classes, which ends before one half, where the mixture is as much
+    of the one class as of the other. Ranges with both signs are symmetric; an odd count has 0.
+
+    Examples
+    --------
+    >>> usual_magnitudes("mixup-inter", 5).tolist()
+    [0.0, 0.1, 0.2, 0.30000000000000004, 0.4]
+    >>> usual_magnitudes("rotation", 5).tolist()
+    [-180.0, -90.0, 0.0, 90.0, 180.0]
+    """
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
+        raise InputError("give a whole number of at least 2.", argument="count", value=count)
+    found = find_perturbation(perturbation)
+    low, high = found.usual
+    grid = np.linspace(low, high, count, endpoint=found.pairs != "inter")
+    return (grid - grid[::-1]) / 2 if low == -high else grid
+
+
+def draw_magnitudes(low: float, high: float, count: int, seed: int = 0) -> NDArray[np.float64]:
+    """Draw a magnitude for each example uniformly, as a function of the seed and its position.
+
+    Examples
+    --------
+    >>> draw_magnitudes(-180, 180, 3).round(1).tolist() == draw_magnitudes(-180, 180, 5).round(1).tolist()[:3]
+    True
+    """
+    unit = uniform(torch.tensor(seed, dtype=torch.int64), torch.arange(count))
+    return low + (high - low) * unit.numpy().astype(np.float64)
+
+
+def perturb(
+    x: NDArray[Any],
+    perturbation: str | Perturbation | Custom,
+    magnitude: float | ArrayLike,
+    seed: int = 0,
+    *,
+    partner: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Perturb examples in an array; an example's change does not depend on the others.
+
+    Parameters
+    ----------
+    x : ndarray, shape (examples, ...)
+        Images of uint8 or of values from 0 to 1, (examples, channels, height, width); floating point; or tokens,
+        (examples, length).
+    perturbation : str, Perturbation or callable
+        As :func:`find_perturbation` takes it, or returns it with a fill, an interpolation or tokens of its own.
+    magnitude : float, or array_like of shape (examples,)
+        In its unit, one for all or one for each; 0 changes nothing.
+    seed : int
+        Decides noise and places.
+    partner : ndarray, optional
+        As x: what each example is mixed with, for mixup.
+
+    Examples
+    --------
+    >>> x = np.full((2, 1, 4, 4), 100, dtype=np.uint8)
+    >>> perturb(x, "brightness", 0.2)[0, 0, 0].tolist()
+    [120, 120, 120, 120]
+    """
+    found = find_perturbation(perturbation)
+    x = np.asarray(x)
+    if found.of == "images" and x.dtype.kind == "f" and x.size:
+        low, high = float(x.min()), float(x.max())
+        if not -1e-3 <= low <= high <= 1 + 1e-3:
+            raise InputError(
+                f"x holds values from {low:g} to {high:g}: {found.name!r} is for images with values from 0 to 1, "
+                "before they are normalised, or of uint8."
+            )
+    many = np.ndim(magnitude) > 0
+    strengths = torch.as_tensor(np.array(magnitude, dtype=np.float64)) if many else None
+    if strengths is not None and strengths.shape != (len(x),):
         raise InputError(
-            f"perturbation={name!r} returned shape {tuple(changed.shape)} for an x of {tuple(x.shape)}: keep the shape."
+            f"magnitude has shape {tuple(strengths.shape)}: give one number, or one for each of {len(x):,} examples."
         )
-    if changed.device != x.device:
-        raise InputError(
-            f"perturbation={name!r} returned a tensor on {changed.device} for an x on {x.device}: keep the device."
+    if found.learn is not None:
+        found = found.fitted(torch.from_numpy(np.array(x)))
+    out = np.empty_like(x)
+    for first in range(0, len(x), AT_ONCE):
+        here = slice(first, first + AT_ONCE)
+        changed = found.apply(
+            torch.from_numpy(np.array(x[here])),
+            magnitude if strengths is None else strengths[here],  # type: ignore[arg-type]
+            seed,
+            positions=torch.arange(first, min(first + AT_ONCE, len(x))),
+            partner=None if partner is None else torch.from_numpy(np.array(partner[here])),
         )
-    if not changed.is_floating_point():
-        raise InputError(
-            f"perturbation={name!r} returned {changed.dtype} for an x of {x.dtype}: return floating point."
-        )
-    return changed.to(x.dtype)
+        out[here] = changed.numpy()
+    return out
+
+
+def _perturbation(
+    name: str, unit: str, limits: tuple[float, float], change: Any, usual: tuple[float, float], **more: Any
+) -> Perturbation:
+    return Perturbation(name, unit, *limits, change, usual=usual, **more)
+
+
+_QUARTER, _HALF, _UP = (-0.25, 0.25), (-0.5, 0.5), (0, 0.5)
+_TEXTS = {"of": "tokens", "learn": changes.learn_vocabulary}
+_VALUES = {"of": "values"}
+_PARTNER, _ADDED, _TOKENS = "shares of the partner", "shares of it added", "shares of the tokens"
+PERTURBATIONS = {
+    p.name: p
+    for p in (
+        _perturbation("mixup-intra", _PARTNER, (0, 1), changes.mix, _UP, pairs="intra", **_VALUES),
+        # From one half on the mixture belongs to the other class as much, and its label would be wrong.
+        _perturbation("mixup-inter", _PARTNER, (0, 0.5), changes.mix, _UP, pairs="inter", **_VALUES),
+        _perturbation("rotation", "degrees counter-clockwise", (-180, 180), changes.rotate, (-180, 180)),
+        _perturbation("shift-x", "widths to the right", (-1, 1), changes.shift_right, _HALF),
+        _perturbation("shift-y", "heights downwards", (-1, 1), changes.shift_down, _HALF),
+        _perturbation("brightness", _ADDED, (-1, 10), changes.brighten, _QUARTER),
+        _perturbation("contrast", _ADDED, (-1, 10), changes.stretch_contrast, _QUARTER),
+        _perturbation("saturation", _ADDED, (-1, 10), changes.saturate, _QUARTER, coloured=True),
+        _perturbation("hue", "turns of the wheel", _HALF, changes.turn_hue, _QUARTER, coloured=True),
+        _perturbation("colour", "shares of all four", _HALF, changes.recolour, _QUARTER),
+        _perturbation("intensity", _ADDED, (-1, 10), changes.scale, _HALF, **_VALUES),
+        _perturbation("noise", "standard deviations, 1 the whole range", (-1, 1), changes.add_noise, (0, 0.25)),
+        _perturbation("blur", "pixels of standard deviation", (0, BLUR), changes.blur, (0, 3)),
+        _perturbation("cutout", "shares of height and width", (0, 1), changes.cut_out, _UP),
+        _perturbation("token-dropout", _TOKENS, (0, 1), changes.drop_tokens, _UP, **_TEXTS),
+        _perturbation("token-replacement", _TOKENS, (0, 1), changes.replace_tokens, _UP, **_TEXTS),
+        _perturbation(
+            "feature-noise",
+            "standard deviations of each feature",
+            (-10, 10),
+            changes.add_scaled_noise,
+            (0, 1),
+            learn=changes.learn_spreads,
+            **_VALUES,
+        ),
+        _perturbation(
+            "feature-swap",
+            "shares of the features",
+            (0, 1),
+            changes.swap_features,
+            _UP,
+            of="features",
+            learn=changes.learn_donors,
+        ),
+    )
+}
+"""Perturbations by name.
+
+Colours follow torchvision's ColorJitter, with a factor of 1 plus the magnitude: ``"colour"`` is ``"brightness"``,
+``"contrast"``, ``"saturation"`` and ``"hue"`` in this order by one magnitude (the first two for grey images). The
+augmentation of that name draws the four independently. ``"intensity"`` scales what the network takes, normalised as it
+is, or what a layer gives; of bytes it is the same as brightness.
+"""

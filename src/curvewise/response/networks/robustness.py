@@ -1,19 +1,19 @@
-"""Measures of how the network responds to perturbed examples, from shared response curves."""
+"""Measures of how outputs react to changed inputs: scores of response curves, and the Jacobian."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from curvewise.errors import CurvewiseWarning
+from curvewise.errors import quietly
 from curvewise.response.curve import ResponseCurve
-from curvewise.response.networks import measurement as response
 from curvewise.response.networks.margins import davies_bouldin
+from curvewise.response.networks.measurement import measure_response
 from curvewise.response.networks.subject import Measure, Subject, rounding
+from curvewise.response.networks.trial import Execution
 from curvewise.response.scores import accuracy_at
 
 AUGMENTATIONS = {
@@ -31,21 +31,16 @@ AUGMENTATIONS = {
 """Magnitudes of each perturbation of the augmentation penalty, both directions where it has two."""
 COLOURED = ("saturation", "hue")
 """Of these, the ones for images with three channels."""
+# Examples for the Jacobian.
+MOST = 1000
+# Outputs up to which every one is differentiated; above, as many random mixtures of them.
+EXACT = 16
 
 
-def gi(subject: Subject, perturbation: str, layer: int | None = None) -> float:
-    """Gi-score."""
-    return response_curve(subject, perturbation, layer).gi
-
-
-def pal(subject: Subject, perturbation: str, layer: int | None = None) -> float:
-    """Pal-score."""
-    return response_curve(subject, perturbation, layer).pal
-
-
-def mean_accuracy(subject: Subject) -> float:
-    """Mean of the response curve to intra-class mixup."""
-    return response_curve(subject, "mixup-intra", None).mean_accuracy
+def response_score(subject: Subject, score: str, perturbation: str = "mixup-intra", layer: int | None = None) -> float:
+    """Return a score of a response curve: "gi", "pal" or "mean_accuracy"."""
+    value: float = getattr(response_curve(subject, perturbation, layer), score)
+    return value
 
 
 def mixup(subject: Subject, layer: int | None = None) -> float:
@@ -54,86 +49,89 @@ def mixup(subject: Subject, layer: int | None = None) -> float:
     return accuracy_at(curve.magnitude, curve.accuracy, 0.5)
 
 
-def dbi_mixup(subject: Subject) -> Tensor:
-    """Davies–Bouldin index times the error on mixed examples."""
-    return davies_bouldin(subject) * (1 - mixup(subject))
-
-
 def augmentation_penalty(subject: Subject) -> Tensor:
     """Mean over perturbations of the accuracy that each costs."""
     coloured = subject.sample.x.shape[1] == 3
-    names = [name for name in AUGMENTATIONS if coloured or name not in COLOURED]
     costs = []
-    for name in names:
-        curve = response_curve(subject, name, None, AUGMENTATIONS[name])
-        perturbed = curve.accuracy[curve.magnitude != 0].mean()
-        costs.append(float(subject.accuracy) - float(perturbed))
+    for name, magnitudes in AUGMENTATIONS.items():
+        if coloured or name not in COLOURED:
+            curve = response_curve(subject, name, None, magnitudes)
+            costs.append(float(subject.accuracy) - float(curve.accuracy[curve.magnitude != 0].mean()))
     return torch.tensor(costs).mean()
 
 
 def response_curve(
     subject: Subject, perturbation: str, layer: int | None, magnitudes: Sequence[float] | None = None
 ) -> ResponseCurve:
-    """A response curve on all examples, measured once."""
-    return subject.once(("curve", perturbation, layer), lambda: _measured(subject, perturbation, layer, magnitudes))
+    """Measure a response curve on all examples, once for all measures."""
+
+    def measure() -> ResponseCurve:
+        sample = subject.sample
+        scale = {"mean": sample.mean, "std": sample.std}
+        with rounding(), quietly():  # the warnings are on the curve
+            curve = measure_response(
+                subject.model,
+                (sample.x, sample.y),
+                perturbation,
+                layer=layer,
+                magnitudes=magnitudes,
+                signs="keep",  # accuracies are read off it: one distance from 0 is enough
+                examples=len(sample),
+                reading={key: value.tolist() for key, value in scale.items() if value is not None},
+                device=Execution(device=subject.device),
+                rng=subject.seed,
+                progress=False,
+            )
+        subject.notes.extend(note for note in curve.warnings if note not in subject.notes)
+        return curve
+
+    return subject.once(("curve", perturbation, layer), measure)
 
 
-def _measured(
-    subject: Subject, perturbation: str, layer: int | None, magnitudes: Sequence[float] | None
-) -> ResponseCurve:
-    sample = subject.sample
-    with rounding(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)  # they are on the curve
-        curve = response.measure_response(
-            subject.model,
-            (sample.x, sample.y),
-            perturbation,
-            layer=layer,
-            magnitudes=magnitudes,
-            signs="keep",  # accuracies are read off it: one distance from 0 is enough
-            examples=len(sample),
-            device=subject.device,
-            rng=subject.seed,
-            mean=None if sample.mean is None else sample.mean.tolist(),
-            std=None if sample.std is None else sample.std.tolist(),
-            progress=False,
-        )
-    subject.notes.extend(note for note in curve.warnings if note not in subject.notes)
-    return curve
+def jacobian_norm(subject: Subject, finish: Callable[[Tensor], Tensor]) -> Tensor:
+    """Mean over examples of the Frobenius norm of the Jacobian of ``finish(logits)`` by inputs."""
+    norms = []
+    for x, _ in subject.batches(MOST):
+        leaf = x.detach().requires_grad_()
+        out = finish(subject.answers(subject.model, leaf.clone()))
+        squares = torch.zeros(len(x), device=x.device)
+        count = out.shape[1]
+        # Rows v for which the sum of |vᵀJ|² is |J|², for few outputs exactly, else on average.
+        if count <= EXACT:
+            directions = torch.eye(count, device=subject.device)
+        else:
+            rows = [subject.noise("jacobian", draw, count) for draw in range(EXACT)]
+            directions = torch.stack(rows) / EXACT**0.5
+        for direction in directions:
+            slope = torch.autograd.grad(out, leaf, direction.expand_as(out), retain_graph=True)[0]
+            squares += slope.flatten(1).square().sum(dim=1)
+        norms.append(squares.sqrt())
+    return torch.cat(norms).mean()
 
 
 _SCHIFF = "Schiff et al. 2021, Predicting generalization with perturbation response curves"
 _NATEKAR = "Natekar and Sharma 2020, Representation based complexity measures"
 _CURVE = "one response curve: a forward pass over all examples at each of 10 magnitudes, shared"
-_PLACES = {None: ("", "the input"), 1: ("-layer1", "the first activation")}
-
-
-def _scores() -> list[Measure]:
-    """Gi and Pal for both kinds of mixup at the input and at the first activation."""
-    found = []
-    for kind in ("intra", "inter"):
-        for layer, (suffix, where) in _PLACES.items():
-            needs = ("continuous",) if layer is None else ()
-            words = f"of {kind}-class mixup at {where} ({_SCHIFF})."
-            for name, function, orientation in (("gi", gi, 1), ("pal", pal, -1)):
-                found.append(
-                    Measure(
-                        f"{name}-{kind}{suffix}",
-                        partial(function, perturbation=f"mixup-{kind}", layer=layer),
-                        orientation,
-                        needs,
-                        _CURVE,
-                        f"{name.capitalize()}-score {words}",
-                    )
-                )
-    return found
-
+_BACKWARD = f"up to {EXACT} backward passes over up to {MOST:,} examples"
 
 RESPONSES = (
-    *_scores(),
+    # Gi and Pal for both kinds of mixup, at the input and at the first activation.
+    *(
+        Measure(
+            f"{score}-{kind}{suffix}",
+            partial(response_score, score=score, perturbation=f"mixup-{kind}", layer=layer),
+            orientation,
+            ("continuous",) if layer is None else (),
+            _CURVE,
+            f"{score.capitalize()}-score of {kind}-class mixup at {where} ({_SCHIFF}).",
+        )
+        for kind in ("intra", "inter")
+        for layer, suffix, where in ((None, "", "the input"), (1, "-layer1", "the first activation"))
+        for score, orientation in (("gi", 1), ("pal", -1))
+    ),
     Measure(
         "mean-accuracy",
-        mean_accuracy,
+        partial(response_score, score="mean_accuracy"),
         -1,
         ("continuous",),
         _CURVE,
@@ -151,13 +149,12 @@ RESPONSES = (
         "manifold-mixup",
         partial(mixup, layer=1),
         -1,
-        (),
-        _CURVE,
-        f"The same, mixed at the first activation ({_NATEKAR}).",
+        cost=_CURVE,
+        about=f"The same, mixed at the first activation ({_NATEKAR}).",
     ),
     Measure(
         "dbi-mixup",
-        dbi_mixup,
+        lambda s: davies_bouldin(s) * (1 - mixup(s)),
         1,
         ("continuous",),
         "as dbi and mixup, with which it is shared",
@@ -169,67 +166,28 @@ RESPONSES = (
         1,
         ("images",),
         f"a forward pass over all examples at each of up to {2 * len(AUGMENTATIONS)} changes",
-        "Mean accuracy lost to rotation, shifts, colours, noise, blur and cutout of moderate size "
-        "(after Kashyap et al. 2021, Robustness to augmentations as a generalization metric).",
+        "Mean accuracy lost to rotation, shifts, colours, noise, blur and cutout of moderate size (after Kashyap et "
+        "al. 2021, Robustness to augmentations as a generalization metric).",
     ),
 )
-"""Measures of this module."""
-
-
-# How strongly outputs react to inputs.
-
-MOST = 1000
-"""Examples."""
-EXACT = 16
-"""Outputs up to which every one is differentiated; above, as many random mixtures of them."""
-
-
-def jacobian(subject: Subject) -> Tensor:
-    """Mean over examples of the Frobenius norm of the derivative of logits by inputs."""
-    return _norms(subject, lambda logits: logits).mean()
-
-
-def jacobian_softmax(subject: Subject) -> Tensor:
-    """The same of the probabilities of classes."""
-    return _norms(subject, lambda logits: logits.softmax(1)).mean()
-
-
-def _norms(subject: Subject, finish: Callable[[Tensor], Tensor]) -> Tensor:
-    """Frobenius norm of the Jacobian at each example."""
-    norms = []
-    for x, _ in subject.batches(MOST):
-        leaf = x.detach().requires_grad_()
-        out = finish(subject.answers(subject.model, leaf.clone()))
-        squares = torch.zeros(len(x), device=x.device)
-        for direction in directions(subject, out.shape[1]):
-            slope = torch.autograd.grad(out, leaf, direction.expand_as(out), retain_graph=True)[0]
-            squares += slope.flatten(1).square().sum(dim=1)
-        norms.append(squares.sqrt())
-    return torch.cat(norms)
-
-
-def directions(subject: Subject, count: int) -> Tensor:
-    """Rows v for which the sum of |vᵀJ|² is |J|², for few outputs exactly, else on average."""
-    if count <= EXACT:
-        return torch.eye(count, device=subject.device)
-    rows = [subject.noise("jacobian", draw, count) for draw in range(EXACT)]
-    scaled: Tensor = torch.stack(rows) / EXACT**0.5
-    return scaled
-
-
-_COST = f"up to {EXACT} backward passes over up to {MOST:,} examples"
+"""Measures of the response to perturbed examples."""
 
 JACOBIANS = (
     Measure(
-        "jacobian", jacobian, 1, ("continuous",), _COST, "Mean Frobenius norm of the derivative of logits by inputs."
+        "jacobian",
+        lambda s: jacobian_norm(s, lambda logits: logits),
+        1,
+        ("continuous",),
+        _BACKWARD,
+        "Mean Frobenius norm of the derivative of logits by inputs.",
     ),
     Measure(
         "jacobian-softmax",
-        jacobian_softmax,
+        lambda s: jacobian_norm(s, lambda logits: logits.softmax(1)),
         1,
         ("continuous",),
-        _COST,
+        _BACKWARD,
         "The same of probabilities (Novak et al. 2018, Sensitivity and generalization in neural networks).",
     ),
 )
-"""Measures of this module."""
+"""Measures of the derivative of outputs by inputs."""

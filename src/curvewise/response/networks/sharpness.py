@@ -1,4 +1,4 @@
-"""Sharpness: by how much the loss rises around the weights."""
+"""Sharpness and flatness: how the loss rises, and how long accuracy holds, around the trained weights."""
 
 from __future__ import annotations
 
@@ -10,45 +10,52 @@ from torch import Tensor
 
 from curvewise.errors import InputError
 from curvewise.response.networks.norms import distance, l2_norm
-from curvewise.response.networks.subject import Measure, Subject, Weights, rounding, weights_of
+from curvewise.response.networks.subject import JIANG, Measure, Subject, rounding, weights_of
 
+# Examples for sharpness.
 MOST = 2000
-"""Examples."""
-STEPS = 10
-"""Steps of the ascent."""
+# Steps of the search for the worst direction.
+ASCENT = 10
+# Draws of noise for the average rise.
 DRAWS = 10
-"""Draws of noise."""
+# Radius of the ball, as a share of the length of the weights.
 RADIUS = 0.002
-"""Of the ball, as a share of the length of the weights."""
+# Radius of the ball in which each weight moves in units of its own size.
 ADAPTIVE = 0.5
-"""Of the ball in which each weight moves in units of its own size."""
+# Length of the noise as a share of that of the weights; of each weight if adaptive.
 NOISE = 0.1
-"""Length of the noise as a share of that of the weights; of each weight if adaptive."""
+
+# Examples for flatness, which takes many more passes.
+MOST_FLAT = 1000
+# Draws of noise, the same ones at every size, so that accuracy falls steadily with size.
+DRAWS_FLAT = 8
+# Fall of accuracy that counts as flat, as in Jiang et al. (2020).
+TOLERANCE = 0.1
+# Sizes of noise to search.
+RANGE = (1e-5, 10.0)
+# Halvings of that range on a logarithmic scale: sizes are then known to 0.4%.
+HALVINGS = 12
 
 
-def sharpness_worst(subject: Subject) -> Tensor:
-    """Largest rise of the loss within a ball whose radius is a share of the weights' length."""
+def sharpness_worst(subject: Subject, adaptive: bool) -> Tensor:
+    """Largest rise of the loss in a ball around the weights.
+
+    Its radius is a share of the weights' length; or each weight moves in units of its own size, if adaptive.
+    """
     weights = weights_of(subject, MOST)
-    scale = weights.flat.norm().expand_as(weights.flat)
-    return _worst(subject, weights, scale, RADIUS)
+    flat = weights.flat
+    scale, radius = (flat.abs(), ADAPTIVE) if adaptive else (flat.norm().expand_as(flat), RADIUS)
+    return worst_rise(weights.gradient, flat, scale, radius, subject.noise("ascent", 0, len(scale)))
 
 
-def sharpness_adaptive_worst(subject: Subject) -> Tensor:
-    """The same in the ball where each weight moves in units of its own size."""
+def sharpness_average(subject: Subject, adaptive: bool) -> Tensor:
+    """Mean rise of the loss under noise of one size for all weights, or in proportion to each if adaptive."""
     weights = weights_of(subject, MOST)
-    return _worst(subject, weights, weights.flat.abs(), ADAPTIVE)
-
-
-def sharpness_average(subject: Subject) -> Tensor:
-    """Mean rise of the loss under noise of one size for all weights."""
-    weights = weights_of(subject, MOST)
-    return _average(subject, weights, weights.flat.square().mean().sqrt().expand_as(weights.flat))
-
-
-def sharpness_adaptive_average(subject: Subject) -> Tensor:
-    """Mean rise of the loss under noise in proportion to each weight."""
-    weights = weights_of(subject, MOST)
-    return _average(subject, weights, weights.flat.abs())
+    flat = weights.flat
+    scale = flat.abs() if adaptive else flat.square().mean().sqrt().expand_as(flat)
+    base = weights.loss(flat)
+    noise = (NOISE * scale * subject.noise("noise", draw, len(scale)) for draw in range(DRAWS))
+    return torch.stack([weights.loss(flat + moved) - base for moved in noise]).mean()
 
 
 def worst_rise(
@@ -57,7 +64,7 @@ def worst_rise(
     scale: Tensor,
     radius: float,
     start: Tensor,
-    steps: int = STEPS,
+    steps: int = ASCENT,
 ) -> Tensor:
     """Largest value found of loss(weights + scale · u) − loss(weights) with |u| ≤ radius.
 
@@ -90,105 +97,33 @@ def worst_rise(
         loss, slope = gradient(weights + scale * u)
         best = torch.fmax(best, loss)
         along = scale * slope
+        # Three radii long at first, so that the far side of the ball is reached, then ever shorter.
         u = u + along * (3 * radius * left / steps / along.norm().clamp(min=1e-30))
         u = u * (radius / u.norm()).clamp(max=1)
     return best - base
 
 
-def _worst(subject: Subject, weights: Weights, scale: Tensor, radius: float) -> Tensor:
-    start = subject.noise("ascent", 0, len(scale))
-    return worst_rise(weights.gradient, weights.flat, scale, radius, start)
+def flatness(subject: Subject, adaptive: bool = False) -> float:
+    """Largest size of noise on the weights that costs at most 0.1 of accuracy; in proportion to each if adaptive."""
 
+    def search() -> float:
+        weights = weights_of(subject, MOST_FLAT)
+        scale = weights.flat.abs() if adaptive else torch.ones_like(weights.flat)
+        clean = weights.accuracy(weights.flat)
 
-def _average(subject: Subject, weights: Weights, scale: Tensor) -> Tensor:
-    base = weights.loss(weights.flat)
-    rises = [
-        weights.loss(weights.flat + NOISE * scale * subject.noise("noise", draw, len(scale))) - base
-        for draw in range(DRAWS)
-    ]
-    return torch.stack(rises).mean()
+        def drop(size: float) -> float:
+            noise = (size * scale * subject.noise("flat", draw, len(scale)) for draw in range(DRAWS_FLAT))
+            noisy = [weights.accuracy(weights.flat + moved) for moved in noise]
+            return float(clean - torch.stack(noisy).mean())
 
+        with rounding():
+            return largest_within(drop, TOLERANCE)
 
-_ASCENT = f"{STEPS + 2} forward and backward passes over up to {MOST:,} examples"
-_NOISE = f"{DRAWS} forward passes over up to {MOST:,} examples"
-
-SHARPNESSES = (
-    Measure(
-        "sharpness-worst",
-        sharpness_worst,
-        1,
-        (),
-        _ASCENT,
-        f"Largest rise of the loss found within {RADIUS:g} times the length of the weights (Keskar "
-        "et al. 2017, On large-batch training for deep learning).",
-    ),
-    Measure(
-        "sharpness-average",
-        sharpness_average,
-        1,
-        (),
-        _NOISE,
-        f"Mean rise of the loss under Gaussian noise of {NOISE:g} times the weights' root mean "
-        "square (Neyshabur et al. 2017, Exploring generalization in deep learning).",
-    ),
-    Measure(
-        "sharpness-adaptive-worst",
-        sharpness_adaptive_worst,
-        1,
-        (),
-        _ASCENT,
-        "Largest rise of the loss found where each weight moves in units of its own size, radius "
-        f"{ADAPTIVE:g} (Kwon et al. 2021, ASAM); it does not depend on the scale of layers.",
-    ),
-    Measure(
-        "sharpness-adaptive-average",
-        sharpness_adaptive_average,
-        1,
-        (),
-        _NOISE,
-        f"Mean rise of the loss under Gaussian noise of {NOISE:g} times each weight "
-        "(Andriushchenko et al. 2023, A modern look at sharpness).",
-    ),
-)
-"""Measures of this module."""
-
-
-# Flatness in the sense of PAC-Bayes bounds: how much noise the weights bear.
-
-MOST_FLATNESS = 1000
-"""Examples."""
-DRAWS_FLATNESS = 8
-"""Draws of noise, the same at every size."""
-TOLERANCE = 0.1
-"""How much accuracy may fall."""
-RANGE = (1e-5, 10.0)
-"""Where sizes of noise are looked for."""
-STEPS_FLATNESS = 12
-"""Halvings of that range, on a logarithmic scale."""
-
-
-def flatness(subject: Subject) -> float:
-    """Largest size of noise, one for all weights, that costs no more than 0.1 of accuracy."""
-    return subject.once("flatness", lambda: _largest(subject, by_size=False))
-
-
-def flatness_magnitude(subject: Subject) -> float:
-    """The same for noise in proportion to each weight."""
-    return subject.once("flatness-magnitude", lambda: _largest(subject, by_size=True))
-
-
-def complexity_from_origin(subject: Subject) -> float:
-    """The part of a PAC-Bayes bound that differs between networks, the prior at 0."""
-    return _complexity(subject, l2_norm(subject))
-
-
-def complexity_from_initial(subject: Subject) -> float:
-    """The same, the prior at the initial weights."""
-    return _complexity(subject, distance(subject))
+    return subject.once(("flatness", adaptive), search)
 
 
 def largest_within(
-    drop: Callable[[float], float], tolerance: float, between: tuple[float, float] = RANGE, steps: int = STEPS_FLATNESS
+    drop: Callable[[float], float], tolerance: float, between: tuple[float, float] = RANGE, steps: int = HALVINGS
 ) -> float:
     """Largest size at which a rising function is within a tolerance, by bisection of logarithms.
 
@@ -200,8 +135,8 @@ def largest_within(
     low, high = (math.log(end) for end in between)
     if drop(math.exp(high)) <= tolerance:
         raise InputError(
-            f"noise of size {between[1]:g} takes no more than {tolerance:g} off the accuracy: the "
-            "network may answer no better than chance."
+            f"noise of size {between[1]:g} takes at most {tolerance:g} off the accuracy: the network may answer no "
+            "better than chance."
         )
     if drop(math.exp(low)) > tolerance:
         raise InputError(f"noise of size {between[0]:g} takes more than {tolerance:g} off already.")
@@ -214,63 +149,83 @@ def largest_within(
     return math.exp(low)
 
 
-def _largest(subject: Subject, *, by_size: bool) -> float:
-    weights = weights_of(subject, MOST_FLATNESS)
-    scale = weights.flat.abs() if by_size else torch.ones_like(weights.flat)
-    clean = weights.accuracy(weights.flat)
-
-    def drop(size: float) -> float:
-        noisy = [
-            weights.accuracy(weights.flat + size * scale * subject.noise("flat", draw, len(scale)))
-            for draw in range(DRAWS_FLATNESS)
-        ]
-        return float(clean - torch.stack(noisy).mean())
-
-    with rounding():
-        return largest_within(drop, TOLERANCE)
-
-
-def _complexity(subject: Subject, length: Tensor) -> float:
+def pac_bayes_complexity(subject: Subject, length: Tensor) -> float:
+    """Part of a PAC-Bayes bound that differs between networks; ``length`` is the distance from the prior."""
     size = flatness(subject)
     return float(length) ** 2 / (4 * size**2) + math.log(len(subject.sample) / size) + 10
 
 
-_COST = f"{(STEPS_FLATNESS + 2) * DRAWS_FLATNESS} forward passes over up to {MOST_FLATNESS:,} examples"
-_JIANG = "Jiang et al. 2020, Fantastic generalization measures"
+_ASCENT = f"{ASCENT + 2} forward and backward passes over up to {MOST:,} examples"
+_NOISE = f"{DRAWS} forward passes over up to {MOST:,} examples"
+_FLAT = f"{(HALVINGS + 2) * DRAWS_FLAT} forward passes over up to {MOST_FLAT:,} examples"
+_SHARED = "as flatness, with which it is shared"
+
+SHARPNESSES = (
+    Measure(
+        "sharpness-worst",
+        lambda s: sharpness_worst(s, adaptive=False),
+        1,
+        cost=_ASCENT,
+        about=f"Largest rise of the loss found within {RADIUS:g} times the length of the weights (Keskar et al. 2017, "
+        "On large-batch training for deep learning).",
+    ),
+    Measure(
+        "sharpness-average",
+        lambda s: sharpness_average(s, adaptive=False),
+        1,
+        cost=_NOISE,
+        about=f"Mean rise of the loss under Gaussian noise of {NOISE:g} times the weights' root mean square (Neyshabur "
+        "et al. 2017, Exploring generalization in deep learning).",
+    ),
+    Measure(
+        "sharpness-adaptive-worst",
+        lambda s: sharpness_worst(s, adaptive=True),
+        1,
+        cost=_ASCENT,
+        about="Largest rise of the loss found where each weight moves in units of its own size, radius "
+        f"{ADAPTIVE:g} (Kwon et al. 2021, ASAM); it does not depend on the scale of layers.",
+    ),
+    Measure(
+        "sharpness-adaptive-average",
+        lambda s: sharpness_average(s, adaptive=True),
+        1,
+        cost=_NOISE,
+        about=f"Mean rise of the loss under Gaussian noise of {NOISE:g} times each weight (Andriushchenko et al. 2023, "
+        "A modern look at sharpness).",
+    ),
+)
+"""Measures of how the loss rises around the weights."""
 
 FLATNESSES = (
     Measure(
         "flatness",
         flatness,
         -1,
-        (),
-        _COST,
-        f"Largest standard deviation of Gaussian noise on the weights that takes {TOLERANCE:g} off "
-        f"the training accuracy: PAC-Bayes flatness ({_JIANG}).",
+        cost=_FLAT,
+        about=f"Largest standard deviation of Gaussian noise on the weights that takes {TOLERANCE:g} off the training "
+        f"accuracy: PAC-Bayes flatness ({JIANG}).",
     ),
     Measure(
         "flatness-magnitude",
-        flatness_magnitude,
+        lambda s: flatness(s, adaptive=True),
         -1,
-        (),
-        _COST,
-        f"The same for noise in proportion to each weight, magnitude-aware flatness ({_JIANG}).",
+        cost=_FLAT,
+        about=f"The same for noise in proportion to each weight, magnitude-aware flatness ({JIANG}).",
     ),
     Measure(
         "pac-bayes",
-        complexity_from_origin,
+        lambda s: pac_bayes_complexity(s, l2_norm(s)),
         1,
-        (),
-        "as flatness, with which it is shared",
-        f"|w|² / 4σ² + log(n / σ) + 10 with σ the noise borne and n the examples used ({_JIANG}).",
+        cost=_SHARED,
+        about=f"|w|² / 4σ² + log(n / σ) + 10 with σ the noise borne and n the examples used ({JIANG}).",
     ),
     Measure(
         "pac-bayes-distance",
-        complexity_from_initial,
+        lambda s: pac_bayes_complexity(s, distance(s)),
         1,
         ("initial",),
-        "as flatness, with which it is shared",
-        f"|w − w₀|² / 4σ² + log(n / σ) + 10 ({_JIANG}).",
+        _SHARED,
+        f"|w − w₀|² / 4σ² + log(n / σ) + 10 ({JIANG}).",
     ),
 )
-"""Measures of this module."""
+"""Measures of how much noise the weights bear."""

@@ -1,4 +1,9 @@
-"""Where in a network a perturbation is applied: a submodule's output, found by a forward pass."""
+"""The place in a network where a perturbation is applied, and the network split in two there.
+
+What can be traced (torch.fx) is cut at the layer, so that the first half need not run again for every magnitude;
+convolutions of the halves absorb the batch norm that follows them, and have weights with the channels innermost. What
+cannot be traced runs as it is, and the output of the layer is replaced by a hook.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from curvewise.errors import InputError
 from curvewise.nn.evaluation import logits_of
-from curvewise.text import brief, list_names, suggest
+from curvewise.text import arg, list_names, suggest
 
 _NO_ACTIVATION = ("MultiheadAttention", "Softmax", "Softmax2d", "Softmin", "LogSoftmax")
 
@@ -30,7 +35,7 @@ class Site:
     Attributes
     ----------
     name : str
-        How it is shown.
+        Its name in results.
     module : Module
         Its output is perturbed.
     call : int
@@ -43,13 +48,13 @@ class Site:
 
 
 @dataclass(frozen=True, eq=False)
-class Probed:
-    """What a forward pass showed.
+class Probe:
+    """Observations of one forward pass.
 
     Attributes
     ----------
     logits : Tensor
-        What came out.
+        Its output.
     site : Site or None
         Where to perturb; None at the input.
     largest : int
@@ -61,14 +66,14 @@ class Probed:
     largest: int
 
 
-def probe(model: nn.Module, layer: str | int | None, x: Tensor) -> Probed:
+def probe(model: nn.Module, layer: str | int | None, x: Tensor) -> Probe:
     """Call a network once, and find a layer in it.
 
     Raises
     ------
     InputError
-        The network cannot be called, or there is no such layer, or it is called several times,
-        never, or gives something else than one tensor for a batch.
+        If the network cannot be called, or there is no such layer, or it is called several times, never, or returns
+        something else than one tensor for a batch.
     """
     named = _named(model, layer) if isinstance(layer, str) else None
     calls: list[tuple[nn.Module, Any]] = []
@@ -81,23 +86,87 @@ def probe(model: nn.Module, layer: str | int | None, x: Tensor) -> Probed:
         if module is named or (named is None and is_activation(module)):
             calls.append((module, output))
 
-    with _watched(model, seen):
-        logits = logits_of(_called(model, x))
+    handles = []
+    try:
+        for module in model.modules():
+            with contextlib.suppress(RuntimeError):  # what was scripted may take no hooks
+                handles.append(module.register_forward_hook(seen))
+        try:
+            logits = logits_of(model(x))
+        except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"model cannot be called with a batch of {x.dtype} of shape {tuple(x.shape)}: {error}"
+            ) from error
+    finally:
+        for handle in handles:
+            handle.remove()
     if layer is None:
-        return Probed(logits, None, largest)
-    if named is not None:
-        if len(calls) != 1:
-            raise InputError(_called_wrongly(str(layer), len(calls)))
-        number, name = 0, str(layer)
-    else:
-        number, name = _numbered(layer, calls, model)
+        return Probe(logits, None, largest)
+    number, name = (0, str(layer)) if named is not None else _numbered(layer, calls, model)
+    if named is not None and len(calls) != 1:
+        often = (
+            f"{len(calls)} times in a forward pass, so that it is not clear which output to perturb: name a submodule"
+        )
+        problem = (
+            f"is called {often} that is called once, or give the number of an activation."
+            if calls
+            else "is never called in a forward pass: name one that is (a container whose parts are run singly is not)."
+        )
+        raise InputError(f"{arg('layer', layer)} {problem}")
     module, output = calls[number]
-    _check_output(name, output, len(x))
-    return Probed(logits, Site(name, module, _earlier(calls, number)), largest)
+    if not isinstance(output, Tensor):
+        raise InputError(
+            f"{arg('layer', name)} returns {type(output).__name__}: name a submodule that returns one tensor."
+        )
+    if output.ndim < 2 or len(output) != len(x) or not output.is_floating_point():
+        raise InputError(
+            f"{arg('layer', name)} returns {output.dtype} of shape {tuple(output.shape)} for {len(x)} examples: name a "
+            "submodule that returns floating point, (examples, ...)."
+        )
+    return Probe(logits, Site(name, module, _earlier(calls, number)), largest)
+
+
+def _named(model: nn.Module, layer: str) -> nn.Module:
+    named = model.named_modules(remove_duplicate=False)
+    modules: dict[str, nn.Module] = {name: module for name, module in named if name}
+    if layer not in modules:
+        some = f" Some are {list_names(modules, 8)}." if modules else " It has no submodules."
+        raise InputError(
+            f"the model has no submodule of that name.{suggest(layer, modules) or some}", argument="layer", value=layer
+        )
+    return modules[layer]
+
+
+def _numbered(layer: str | int | None, calls: list[tuple[nn.Module, Any]], model: nn.Module) -> tuple[int, str]:
+    """Return the position among the calls of activation modules, and a name."""
+    if isinstance(layer, bool) or not isinstance(layer, int | np.integer) or layer < 1:
+        raise InputError(
+            "give a submodule's name, or a number from 1 (the output of the first activation module).",
+            argument="layer",
+            value=layer,
+        )
+    if layer > len(calls):
+        raise InputError(
+            f"a forward pass calls {len(calls)} activation modules (such as torch.nn.ReLU; torch.relu does not count). "
+            "Give a submodule's name instead.",
+            argument="layer",
+            value=layer,
+        )
+    module = calls[layer - 1][0]
+    name = next(name for name, other in model.named_modules() if other is module)
+    several = sum(other is module for other, _ in calls) > 1
+    return int(layer) - 1, f"{name} (call {_earlier(calls, layer - 1) + 1})" if several else name
+
+
+def _earlier(calls: list[tuple[nn.Module, Any]], number: int) -> int:
+    """Count earlier calls of the same module."""
+    return sum(other is calls[number][0] for other, _ in calls[:number])
 
 
 def is_activation(module: nn.Module) -> bool:
-    """Whether a module is an activation function, of torch or of transformers.
+    """Return True for an activation function, of torch or of transformers.
 
     >>> is_activation(nn.ReLU()), is_activation(nn.Linear(1, 1))
     (True, False)
@@ -109,95 +178,25 @@ def is_activation(module: nn.Module) -> bool:
     return home.endswith(".activations")
 
 
-def _named(model: nn.Module, layer: str) -> nn.Module:
-    named = model.named_modules(remove_duplicate=False)
-    modules: dict[str, nn.Module] = {name: module for name, module in named if name}
-    if layer not in modules:
-        some = f" Some are {list_names(modules, 8)}." if modules else " It has no submodules."
-        raise InputError(
-            f"layer={brief(layer)}: the model has no submodule of that name.{suggest(layer, modules) or some}"
-        )
-    return modules[layer]
-
-
-def _numbered(layer: str | int, calls: list[tuple[nn.Module, Any]], model: nn.Module) -> tuple[int, str]:
-    """Position among the calls of activation modules, and a name."""
-    if isinstance(layer, bool) or not isinstance(layer, int | np.integer) or layer < 1:
-        raise InputError(
-            f"layer={layer!r}: give a submodule's name, or a number from 1 (the output of the first activation module)."
-        )
-    if layer > len(calls):
-        raise InputError(
-            f"layer={layer}: a forward pass calls {len(calls)} activation modules (such as "
-            "torch.nn.ReLU; torch.relu does not count). Give a submodule's name instead."
-        )
-    module = calls[layer - 1][0]
-    name = next(name for name, other in model.named_modules() if other is module)
-    earlier = _earlier(calls, layer - 1)
-    several = sum(other is module for other, _ in calls) > 1
-    return int(layer) - 1, f"{name} (call {earlier + 1})" if several else name
-
-
-def _earlier(calls: list[tuple[nn.Module, Any]], number: int) -> int:
-    """How often the same module was called before."""
-    return sum(other is calls[number][0] for other, _ in calls[:number])
-
-
-def _called_wrongly(layer: str, times: int) -> str:
-    if times:
-        return (
-            f"layer={layer!r} is called {times} times in a forward pass, so that it is not clear "
-            "which output to perturb: name a submodule that is called once, or give the number of "
-            "an activation."
-        )
-    return (
-        f"layer={layer!r} is never called in a forward pass: name one that is (a container whose "
-        "parts are called one by one is not)."
-    )
-
-
-def _check_output(name: str, output: Any, examples: int) -> None:
-    if not isinstance(output, Tensor):
-        raise InputError(f"layer={name!r} returns {type(output).__name__}: name a submodule that returns one tensor.")
-    if output.ndim < 2 or len(output) != examples or not output.is_floating_point():
-        raise InputError(
-            f"layer={name!r} returns {output.dtype} of shape {tuple(output.shape)} for {examples} "
-            "examples: name a submodule that returns floating point, (examples, ...)."
-        )
-
-
-def _called(model: nn.Module, x: Tensor) -> Any:
-    try:
-        return model(x)
-    except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
-        raise InputError(
-            f"model cannot be called with a batch of {x.dtype} of shape {tuple(x.shape)}: {error}"
-        ) from error
-
-
 @contextlib.contextmanager
-def _watched(model: nn.Module, seen: Callable[[nn.Module, Any, Any], None]) -> Iterator[None]:
-    """Have a function called with every output of every submodule."""
-    handles = []
+def caught(site: Site, catch: Callable[[Tensor], Tensor | None]) -> Iterator[None]:
+    """Call a function with the output of a layer; its return value, if any, replaces the output."""
+    calls = 0
+
+    def hook(_: nn.Module, given: Any, out: Tensor) -> Tensor | None:
+        nonlocal calls
+        calls += 1
+        return catch(out) if calls == site.call + 1 else None
+
+    handle = site.module.register_forward_hook(hook)
     try:
-        for module in model.modules():
-            with contextlib.suppress(RuntimeError):  # what was scripted may take no hooks
-                handles.append(module.register_forward_hook(seen))
         yield
     finally:
-        for handle in handles:
-            handle.remove()
-
-
-# A network in two parts, before and after the place where it is perturbed.
-#
-# What can be traced (torch.fx) is cut there, so that the first part need not run again for every
-# magnitude; convolutions of the parts absorb the batch norm that follows them, and have weights
-# with the channels innermost. What cannot be traced runs as it is, and a layer is replaced by a hook.
+        handle.remove()
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class NetworkHalves:
     """A network to be called in two steps.
 
     Attributes
@@ -208,10 +207,10 @@ class Parts:
     after : callable
         From these to the network's output.
     path : {"traced", "as is", "cut", "hook"}
-        How it was made: the whole network traced or not; cut at the layer or replaced by a hook.
+        The whole network traced or not; cut at the layer or its output replaced by a hook.
     whole : callable, optional
-        The network itself, where the parts give something else for unperturbed values: one that
-        changes in place what a layer gave may change its other values with it.
+        The network itself, where the halves give something else for unperturbed values: one that changes in place what
+        a layer gave may change its other values with it.
     """
 
     before: Callable[[Tensor], tuple[Tensor, ...]] | None
@@ -221,25 +220,25 @@ class Parts:
 
     @property
     def pure(self) -> bool:
-        """Whether several threads may call it at once."""
+        """Several threads may call it at once."""
         return self.path in ("traced", "cut")
 
 
-def split(model: nn.Module, probed: Probed, x: Tensor) -> Parts:
+def split(model: nn.Module, seen: Probe, x: Tensor) -> NetworkHalves:
     """Split a network in evaluation mode where it is perturbed; x are inputs to check it with."""
-    site = probed.site
+    site = seen.site
     fast = _traced(model, site)
-    if fast is not None and _agrees(fast, probed.logits, x, {0, len(x) // 2}):
+    if fast is not None and _agrees(fast, seen.logits, x, {0, len(x) // 2}):
         return fast
     if site is None:
-        return Parts(None, model, "as is")
+        return NetworkHalves(None, model, "as is")
     hooked = _Hooked(model, site)
-    parts = Parts(hooked.before, hooked.after, "hook")
-    return parts if _agrees(parts, probed.logits, x, {0}) else replace(parts, whole=model)
+    halves = NetworkHalves(hooked.before, hooked.after, "hook")
+    return halves if _agrees(halves, seen.logits, x, {0}) else replace(halves, whole=model)
 
 
 class _Reached(Exception):
-    """The layer was reached; the rest of the forward pass is not needed."""
+    """Raised at the layer: the rest of the forward pass is not needed."""
 
 
 class _Hooked:
@@ -256,26 +255,13 @@ class _Hooked:
             found.append(output.clone())
             raise _Reached
 
-        with contextlib.suppress(_Reached):
-            self._with(stop, x)
+        with contextlib.suppress(_Reached), caught(self.site, stop):
+            self.model(x)
         return found[0], kept
 
     def after(self, features: Tensor, x: Tensor) -> Any:
-        return self._with(lambda output: features.to(output.dtype), x)
-
-    def _with(self, change: Callable[[Tensor], Tensor], x: Tensor) -> Any:
-        calls = 0
-
-        def hook(module: nn.Module, given: Any, output: Tensor) -> Tensor | None:
-            nonlocal calls
-            calls += 1
-            return change(output) if calls == self.site.call + 1 else None
-
-        handle = self.site.module.register_forward_hook(hook)
-        try:
+        with caught(self.site, lambda output: features.to(output.dtype)):
             return self.model(x)
-        finally:
-            handle.remove()
 
 
 class _Tracer(fx.Tracer):
@@ -289,8 +275,8 @@ class _Tracer(fx.Tracer):
         return m is self.whole or super().is_leaf_module(m, module_qualified_name)
 
 
-def _traced(model: nn.Module, site: Site | None) -> Parts | None:
-    """The parts of a traced network; None where it cannot be traced, or has hooks to be run."""
+def _traced(model: nn.Module, site: Site | None) -> NetworkHalves | None:
+    """Trace a network; None where it cannot be traced, or has hooks to be run."""
     if any(m._forward_hooks or m._forward_pre_hooks for m in model.modules()):
         return None
     # Networks fail to be traced in every way there is, and only then run as they are.
@@ -299,9 +285,9 @@ def _traced(model: nn.Module, site: Site | None) -> Parts | None:
         tracer = _Tracer(None if site is None else site.module)
         graph = tracer.trace(model, concrete_args=_defaults(model))
         if site is None:
-            return Parts(None, _quick(fx.GraphModule(model, graph)), "traced")
+            return NetworkHalves(None, _quick(fx.GraphModule(model, graph)), "traced")
         first, second = _cut(model, graph, site)
-        return Parts(first, second, "cut")
+        return NetworkHalves(first, second, "cut")
     return None
 
 
@@ -318,13 +304,13 @@ def _untouched(model: nn.Module) -> Iterator[None]:
 
 
 def _defaults(model: nn.Module) -> dict[str, Any]:
-    """Values of the arguments after the first, which are not given."""
+    """Return the defaults of the arguments after the first, which are not given."""
     parameters = list(inspect.signature(model.forward).parameters.values())[1:]
     return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
 def _cut(model: nn.Module, graph: fx.Graph, site: Site) -> tuple[fx.GraphModule, fx.GraphModule]:
-    """Put what depends on the layer's output into a second graph, the rest into the first."""
+    """Move the nodes that depend on the layer's output into a second graph, the rest into the first."""
     modules = dict(model.named_modules(remove_duplicate=False))
     calls = [n for n in graph.nodes if n.op == "call_module" and modules[n.target] is site.module]
     at = calls[site.call]
@@ -347,7 +333,7 @@ def _cut(model: nn.Module, graph: fx.Graph, site: Site) -> tuple[fx.GraphModule,
 
 
 def _dependants(node: fx.Node) -> set[fx.Node]:
-    """All nodes that need the value of a node, the graph's output among them."""
+    """Return all nodes that need the value of a node, the graph's output among them."""
     found: set[fx.Node] = {n for n in node.graph.nodes if n.op == "output"}
     waiting = [node]
     while waiting:
@@ -381,7 +367,7 @@ def _quick(part: fx.GraphModule) -> fx.GraphModule:
 
 
 def _is_fusible(node: fx.Node, modules: dict[str, nn.Module], calls: Sequence[str]) -> bool:
-    """Whether a node is batch norm of what a convolution gives to nothing else."""
+    """Return True for batch norm of the output of a convolution that feeds nothing else."""
     if node.op != "call_module" or not isinstance(modules[str(node.target)], nn.BatchNorm2d):
         return False
     before, norm = node.args[0], modules[str(node.target)]
@@ -396,20 +382,20 @@ def _is_fusible(node: fx.Node, modules: dict[str, nn.Module], calls: Sequence[st
     )
 
 
-def _agrees(parts: Parts, wanted: Tensor, x: Tensor, starts: set[int]) -> bool:
-    """Whether the parts give what the network gives, up to rounding, from these examples on."""
+def _agrees(halves: NetworkHalves, wanted: Tensor, x: Tensor, starts: set[int]) -> bool:
+    """Compare the outputs of the halves with the network's, up to rounding, from these examples on."""
     wanted = wanted.float()
     slack = 1e-4 if x.device.type == "cpu" else 1e-2  # a GPU may round factors to 10 bits
     slack *= float(wanted.abs().nan_to_num(0, 0, 0).max())
     with contextlib.suppress(Exception):  # and then they are not used
         for first in starts:
             given = x[first:].clone()
-            values = (given,) if parts.before is None else parts.before(given)
+            values = (given,) if halves.before is None else halves.before(given)
             # Values are stored, and put together in other batches than they came in.
             if not all(isinstance(v, Tensor) and len(v) == len(x) - first for v in values):
                 return False
             # They are copied, too: those that share their memory do so no longer.
-            found = logits_of(parts.after(*(v.clone() for v in values))).float()
+            found = logits_of(halves.after(*(v.clone() for v in values))).float()
             if not torch.allclose(found, wanted[first:], 1e-3, slack, equal_nan=True):
                 return False
         return True

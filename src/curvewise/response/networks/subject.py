@@ -1,4 +1,4 @@
-"""The network that is measured, the examples it is measured on, and what measures share."""
+"""A network under measurement with its examples, the definition of a measure, and the weights as one vector."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from curvewise.errors import InputError
 from curvewise.nn.data import Sample
 from curvewise.nn.evaluation import check_logits, logits_of
 from curvewise.response.networks.changes import Draw
-from curvewise.text import brief, list_names
+from curvewise.text import arg, list_names
 
 Made = TypeVar("Made")
+
+JIANG = "Jiang et al. 2020, Fantastic generalization measures"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +43,13 @@ class Subject:
     seed : int
         Decides all noise.
     layer : int or str
-        Where representations are taken.
+        The layer whose representations are measured.
     initial : dict of Tensor, optional
         Weights before training, by name of the parameter.
     twin : nn.Module, optional
         Another network, also a copy.
     notes : list of str
-        What measures have to say to the reader.
+        Collects remarks of measures for the reader.
     """
 
     model: nn.Module
@@ -62,16 +64,16 @@ class Subject:
 
     @property
     def device(self) -> torch.device:
-        """Where everything is."""
+        """Device of examples and networks."""
         return self.sample.y.device
 
     @property
     def continuous(self) -> bool:
-        """Whether inputs are numbers (or images) that can be moved a little, not tokens."""
+        """Inputs are numbers (or images) that can be moved a little, not tokens."""
         return self.sample.x.is_floating_point() or self.sample.x.dtype == torch.uint8
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Make something once and keep it, or why it cannot be made, so that measures share it."""
+        """Make something once and keep it, or the error that it raises, so that measures share it."""
         if key not in self._made:
             try:
                 self._made[key] = make()
@@ -83,7 +85,7 @@ class Subject:
         return made
 
     def batches(self, most: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Inputs as the network takes them and their classes, of all or the first so many."""
+        """Yield inputs as the network takes them and their classes, of all examples or the first so many."""
         end = len(self.sample) if most is None else min(most, len(self.sample))
         for first in range(0, end, self.batch):
             here = slice(first, min(first + self.batch, end))
@@ -97,14 +99,14 @@ class Subject:
         return drawn.normal(torch.Size((1, count)))[0]
 
     def answers(self, model: Callable[[Tensor], Any], x: Tensor) -> Tensor:
-        """The logits that a network gives for inputs, or an error that says why there are none."""
+        """Return the logits of a network for inputs, or raise an error that says why there are none."""
         logits = logits_of(model(x))
         check_logits(logits, len(x), self.once("classes", lambda: self.sample.classes))
         return logits
 
     @property
     def logits(self) -> Tensor:
-        """What the network gives for every example, shape (examples, classes)."""
+        """Outputs for every example, shape (examples, classes)."""
         return self.once("logits", lambda: checked_logits(self, self.model))
 
     @property
@@ -119,7 +121,7 @@ class Subject:
 
 
 def checked_logits(subject: Subject, model: nn.Module) -> Tensor:
-    """Outputs for all examples, or an error that says why they are no scores of classes."""
+    """Return outputs for all examples, or raise an error that says why they are no scores of classes."""
     with torch.no_grad():
         logits = torch.cat([subject.answers(model, x) for x, _ in subject.batches()])
     if not torch.isfinite(logits).all():
@@ -128,10 +130,10 @@ def checked_logits(subject: Subject, model: nn.Module) -> Tensor:
 
 
 def copied(model: nn.Module, device: torch.device | str | None) -> nn.Module:
-    """A copy that can be worked with: eval mode, float32, no gradients asked for.
+    """Copy a network in eval mode and float32, without gradients.
 
-    Weights that are computed in forward passes (weight norm) are left as they last were; they are
-    computed again in the next pass.
+    Weights that are computed in forward passes (weight norm) are left as they last were; they are computed again in the
+    next pass.
     """
     model = getattr(model, "_orig_mod", model)  # what torch.compile wraps
     computed = {
@@ -146,7 +148,7 @@ def copied(model: nn.Module, device: torch.device | str | None) -> nn.Module:
 
 @contextmanager
 def steady() -> Iterator[None]:
-    """The same kernels each time, and no rounding of float32, inside the block."""
+    """Use deterministic kernels and full float32 inside the block."""
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     before = (cudnn.deterministic, cudnn.benchmark, cudnn.allow_tf32, matmul.allow_tf32)
     try:
@@ -159,7 +161,7 @@ def steady() -> Iterator[None]:
 
 @contextmanager
 def rounding() -> Iterator[None]:
-    """Let a GPU's convolutions round factors to 10 bits, where only answers are counted."""
+    """Let a GPU's convolutions round factors to 10 bits (TF32), where only right answers are counted."""
     before = torch.backends.cudnn.allow_tf32
     try:
         torch.backends.cudnn.allow_tf32 = True
@@ -168,15 +170,13 @@ def rounding() -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = before
 
 
-# What a measure of generalisation is: a function with what it means, needs and costs.
-
 NEEDS = {
-    "initial": "initial=, the weights before training",
-    "twin": "twin=, the same network trained with another seed",
+    "initial": f"{arg('initial')}, the weights before training",
+    "twin": f"{arg('twin')}, the same network trained with another seed",
     "continuous": "inputs that are numbers, not tokens",
     "images": "images, (examples, channels, height, width)",
 }
-"""What a measure may need beside a network and labelled examples, in words."""
+"""Requirements of a measure beside a network and labelled examples, in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,10 +186,9 @@ class Measure:
     Attributes
     ----------
     name : str
-        What it is called.
+        Its name in tables and on the command line.
     function : callable
-        Takes a :class:`Subject`, gives a number. It raises :class:`InputError` where the network
-        has no such number.
+        Takes a :class:`Subject`, gives a number. It raises :class:`InputError` where the network has no such number.
     orientation : {1, -1}
         1 if a higher value should mean a larger gap, -1 if a smaller one.
     needs : tuple of str
@@ -197,7 +196,7 @@ class Measure:
     cost : str
         The work, in words.
     about : str
-        What it is, and whose.
+        Its definition, and the paper.
     """
 
     name: str
@@ -210,15 +209,15 @@ class Measure:
     def __post_init__(self) -> None:
         if self.orientation not in (1, -1):
             raise InputError(
-                f"orientation={brief(self.orientation)} of measure {self.name!r}: give 1 if a "
-                "higher value should mean a larger gap, -1 otherwise."
+                f"{arg('orientation', self.orientation)} of measure {self.name!r}: give 1 if a higher value should "
+                "mean a larger gap, -1 otherwise."
             )
         unknown = [need for need in self.needs if need not in NEEDS]
         if unknown:
-            raise InputError(f"needs={brief(self.needs)} of measure {self.name!r}: use {list_names(NEEDS)}.")
+            raise InputError(f"{arg('needs', self.needs)} of measure {self.name!r}: use {list_names(NEEDS)}.")
 
     def lacks(self, subject: Subject) -> tuple[str, ...]:
-        """Which of its needs are not met."""
+        """Return the needs that are not met."""
         shape = subject.sample.x.shape
         there = {
             "initial": subject.initial is not None,
@@ -229,12 +228,9 @@ class Measure:
         return tuple(need for need in self.needs if not there[need])
 
 
-# All weights of a network as one vector, and what the network does with other ones.
-
-
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The network's parameters end to end, and its answers on the first so many examples.
+    """The network's parameters as one vector, and its answers on the first so many examples with others.
 
     Batch-norm statistics are no parameters: they stay as they are.
     """
@@ -244,7 +240,7 @@ class Weights:
 
     @cached_property
     def flat(self) -> Tensor:
-        """The weights as they are, shape (D,)."""
+        """The trained weights, shape (D,)."""
         return flattened(dict(self.subject.model.named_parameters()))
 
     @cached_property
@@ -253,7 +249,7 @@ class Weights:
         return list(self.subject.batches(self.most))
 
     def answers(self, flat: Tensor, x: Tensor) -> Tensor:
-        """What the network gives with these weights."""
+        """Return the logits of the network with these weights."""
         named, start = {}, 0
         for name, parameter in self.subject.model.named_parameters():
             end = start + parameter.numel()
@@ -274,7 +270,7 @@ class Weights:
         return torch.stack(right).sum() / self._count
 
     def gradient(self, flat: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean cross-entropy with these weights, and its slope."""
+        """Return the mean cross-entropy with these weights, and its slope."""
         leaf = flat.detach().requires_grad_()
         slope, total = torch.zeros_like(flat), flat.new_zeros(())
         for x, y in self.examples:
@@ -289,12 +285,12 @@ class Weights:
 
 
 def flattened(parameters: Mapping[str, Tensor]) -> Tensor:
-    """Parameters end to end."""
+    """Concatenate parameters into one vector."""
     if not parameters:
         raise InputError("the model has no parameters.")
     return torch.cat([p.detach().flatten() for p in parameters.values()])
 
 
 def weights_of(subject: Subject, most: int) -> Weights:
-    """The network's weights, with their batches of examples, kept for the next measure."""
+    """Return the network's weights with their batches of examples, which measures share."""
     return subject.once(("weights", most), lambda: Weights(subject, most))

@@ -1,9 +1,9 @@
-"""What is measured, made ready once for all models: examples, magnitudes, partners."""
+"""One trial, the same for every model: examples, magnitudes and partners; and how it is executed."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,198 +12,65 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.nn.data import Sample
+from curvewise.nn.data import Sample, draw_sample
 from curvewise.nn.devices import PRECISIONS
 from curvewise.response.networks.perturbations import Custom, Perturbation, find_perturbation, usual_magnitudes
-from curvewise.response.scores import SIGNS, check_magnitudes, folded
-from curvewise.text import brief, list_names
+from curvewise.response.scores import check_magnitudes, folded
+from curvewise.text import arg, brief, list_names
 from curvewise.types.units import FloatArray, as_floats
 
-EXAMPLES = 180 * 128
-"""Examples taken by default: the paper's 180 batches of 128."""
-HASHED = 16
-"""Examples whose values tell samples apart that have the same rows and labels."""
-
-
-# What a network is to answer, and how.
-
 Integers = NDArray[np.int64]
+Magnitudes = ArrayLike | int | None
+Change = str | Perturbation | Custom
+
+EXAMPLES = 180 * 128
+"""Examples taken by default: 180 batches of 128, as in the paper."""
+# Examples whose values distinguish samples that have the same rows and labels.
+HASHED = 16
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What is to be answered.
+@dataclass(frozen=True)
+class Execution:
+    """Where and how a network is computed.
 
     Attributes
     ----------
-    labels : ndarray of int, shape (N,)
-        Classes of the examples.
-    perturbation : Perturbation
-        What is done to them.
-    magnitudes : ndarray, shape (M,)
-        How much.
-    partners : ndarray of int, shape (M, N), or None
-        With what, for perturbations of pairs.
-    seed : int
-        Decides noise and places.
-    fill, interpolation
-        How images are changed.
+    device : str or torch.device, optional
+        By default where the model is.
+    batch : int, optional
+        Examples given to the model at a time; by default what suits device and model. Answers do not depend on it, up
+        to rounding.
+    precision : {"float32", "bfloat16", "float16"}
+        Of the arithmetic, by autocast.
+    compile : bool, optional
+        Compile the network together with the mixing of pairs, which takes half a minute; by default on a GPU, from ten
+        million answers on.
     """
 
-    labels: Integers
-    perturbation: Perturbation
-    magnitudes: FloatArray
-    partners: Integers | None
-    seed: int
-    fill: float = 0.0
-    interpolation: str = "bilinear"
-
-    @property
-    def levels(self) -> list[int]:
-        """Which magnitudes are to be measured: −1 for none, and all that are not 0."""
-        return [-1, *np.flatnonzero(self.magnitudes).tolist()]
-
-
-@dataclass(frozen=True, eq=False)
-class Ready:
-    """Examples, magnitudes and partners, the same for every model."""
-
-    sample: Sample
-    task: Task
-    left_out: int
-
-    @property
-    def answers(self) -> int:
-        """How many a model is asked for."""
-        return len(self.task.levels) * len(self.sample)
-
-    @property
-    def digest(self) -> str:
-        """Tells samples apart."""
-        some = self.sample.x[:HASHED].cpu().numpy()
-        told = (self.sample.rows, self.task.labels, some)
-        known = b"".join(part.tobytes() for part in told)
-        return hashlib.blake2b(known, digest_size=8).hexdigest()
-
-
-@dataclass(frozen=True, eq=False)
-class Options:
-    """What :func:`curvewise.response.networks.measurement.measure_response` is told beside model and data."""
-
-    layer: str | int | None = None
-    magnitudes: ArrayLike | int | None = None
-    labels: Any = None
-    examples: int | None = EXAMPLES
-    batch: int | None = None
     device: str | torch.device | None = None
+    batch: int | None = None
     precision: str = "float32"
-    mean: float | Sequence[float] | None = None
-    std: float | Sequence[float] | None = None
-    fill: float = 0.0
-    interpolation: str = "bilinear"
-    signs: str = "fold"
-    padding: int | None = None
-    mask: int | None = None
     compile: bool | None = None
-    rng: int | np.random.Generator = 0
 
-    def check(self) -> None:
-        """Refuse what is not known before anything is computed."""
+    @classmethod
+    def of(cls, device: Device) -> Execution:
+        """Return an execution as it is, or one on a device with the usual settings."""
+        return device if isinstance(device, Execution) else cls(device)
+
+    def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
-            raise InputError(f"precision={self.precision!r}: use one of {list_names(PRECISIONS)}.")
-        if self.signs not in SIGNS:
-            raise InputError(f"signs={self.signs!r}: use one of {list_names(SIGNS)}.")
+            raise InputError(f"use one of {list_names(PRECISIONS)}.", argument="precision", value=self.precision)
         if self.batch is not None:
             check_count(self.batch, "batch", 1)
 
 
-def check_count(value: Any, argument: str, least: int) -> None:
-    """Refuse what is not a whole number, or too small."""
-    number = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not number or value < least:
-        raise InputError(f"{argument}={brief(value)}: give a whole number of at least {least}.")
-
-
-def make_ready(sample: Sample, perturbation: str | Perturbation | Custom, options: Options, seed: int) -> Ready:
-    """Check that the perturbation fits the examples, and draw partners."""
-    change = find_perturbation(perturbation)
-    grid = _grid(change, options.magnitudes)
-    folded(grid, options.signs)  # refuses what has no score, before it is measured
-    _check_kind(change, sample, options.layer)
-    if change.of == "tokens":
-        padding = sample.padding if options.padding is None else options.padding
-        change = change.fitted(sample.x, padding=padding, mask=options.mask)
-    labels = sample.y.cpu().numpy()
-    if len(np.unique(labels)) < 2:
-        raise InputError(
-            f"labels holds one class only, {labels[0]}, in {len(labels)} example(s): a response "
-            "needs two or more classes."
-        )
-    alone = lonely(labels) & (change.pairs == "intra")
-    if alone.all():
-        raise InputError(
-            f"perturbation={change.name!r} mixes two examples of a class, and no class has two: give more examples."
-        )
-    if alone.any():
-        sample, labels = sample.take(np.flatnonzero(~alone)), labels[~alone]
-    partners = None
-    if change.pairs is not None:
-        partners = draw_partners(labels, change.pairs, len(grid), seed)
-    task = Task(labels, change, grid, partners, seed, options.fill, options.interpolation)
-    return Ready(sample, task, int(alone.sum()))
-
-
-def _grid(perturbation: Perturbation, magnitudes: ArrayLike | int | None) -> FloatArray:
-    if magnitudes is None or isinstance(magnitudes, int | np.integer):
-        # With two directions an odd number, so that 0 is among them.
-        usual = 11 if perturbation.usual[0] < 0 < perturbation.usual[1] else 10
-        return usual_magnitudes(perturbation, usual if magnitudes is None else int(magnitudes))
-    grid = as_floats(magnitudes, "magnitudes")
-    if grid.ndim != 1:
-        raise InputError(f"magnitudes={brief(magnitudes)}: give a list of numbers, or a whole number of them.")
-    grid = np.sort(grid)
-    check_magnitudes(grid)
-    for magnitude in grid:
-        perturbation.check(float(magnitude))
-    return grid
-
-
-def _check_kind(perturbation: Perturbation, sample: Sample, layer: str | int | None) -> None:
-    """Refuse a perturbation of something else than there is."""
-    if layer is not None:
-        if perturbation.of not in ("values", "features"):
-            raise InputError(
-                f"perturbation={perturbation.name!r} is for {perturbation.of} and cannot be "
-                f"applied at layer={layer!r}: leave layer out, or use mixup, feature-noise or a "
-                "function of your own."
-            )
-        return
-    if perturbation.of == "images" and sample.x.is_floating_point() and sample.x.ndim == 4:
-        pixels = sample.pixels(sample.x)
-        low, high = float(pixels.min()), float(pixels.max())
-        if not -0.005 <= low <= high <= 1.005:
-            undone = " once mean and std are undone" if sample.mean is not None else ""
-            remedy = "pass the mean= and std= that the images were normalised with"
-            if low >= 0 and high > 2:
-                remedy = f"divide them by {255 if high > 16 else high:g}"
-            raise InputError(
-                f"data holds images with values from {low:.3g} to {high:.3g}{undone}, and "
-                f"perturbation={perturbation.name!r} is for pixels from 0 to 1: {remedy}, or give "
-                "images of uint8."
-            )
-    if perturbation.of == "images" and sample.x.ndim == 3:
-        raise InputError(
-            f"data holds inputs of shape {tuple(sample.x.shape[1:])}, and perturbation="
-            f"{perturbation.name!r} is for images, (channels, height, width): add the channel, "
-            "x[:, None]."
-        )
-    raw = perturbation.of in ("tokens", "images")
-    perturbation.check_input(sample.x[:1] if raw else sample.given(sample.x[:1]))
+Device = str | torch.device | Execution | None
+"""A place to compute, or all settings of the execution; None where the model is."""
 
 
 @dataclass(frozen=True, eq=False)
-class Manner:
-    """How it is to be done.
+class ExecutionPlan:
+    """An :class:`Execution` settled for one model.
 
     Attributes
     ----------
@@ -212,11 +79,11 @@ class Manner:
     batch : int
         Examples given to the network at a time.
     compiled : bool
-        Whether to compile.
+        Compile the network.
     advance : callable
-        Told how many examples were answered.
+        Called with the number of examples that were answered.
     notes : list of str
-        Takes what a reader should know.
+        Collects remarks for the reader.
     """
 
     device: torch.device
@@ -227,7 +94,157 @@ class Manner:
     notes: list[str] = field(default_factory=list)
 
 
-# Partners for perturbations of pairs: drawn through an index per class over the whole sample.
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Perturbed examples to be answered.
+
+    Attributes
+    ----------
+    sample : Sample
+        The examples.
+    labels : ndarray of int, shape (N,)
+        Their classes.
+    perturbation : Perturbation
+        The change.
+    magnitudes : ndarray, shape (M,)
+        In rising order.
+    partners : ndarray of int, shape (M, N), or None
+        Positions of the partners, for perturbations of pairs.
+    seed : int
+        Decides noise and places.
+    left_out : int
+        Examples that have no partner.
+    layer : str or int, optional
+        Where the perturbation is applied; None at the input.
+    signs : str
+        How the scores take negative magnitudes.
+    """
+
+    sample: Sample
+    labels: Integers
+    perturbation: Perturbation
+    magnitudes: FloatArray
+    partners: Integers | None
+    seed: int
+    left_out: int = 0
+    layer: str | int | None = None
+    signs: str = "fold"
+
+    @classmethod
+    def prepare(
+        cls,
+        sample: Sample,
+        perturbation: Change,
+        seed: int,
+        *,
+        layer: str | int | None = None,
+        magnitudes: Magnitudes = None,
+        signs: str = "fold",
+    ) -> Trial:
+        """Check that the perturbation fits the examples, and draw partners."""
+        change = find_perturbation(perturbation)
+        grid = _grid(change, magnitudes)
+        folded(grid, signs)  # refuses what has no score, before it is measured
+        check_kind(change, sample, layer)
+        if change.of == "tokens":
+            change = change.fitted(sample.x, padding=sample.padding)
+        labels = sample.y.cpu().numpy()
+        if len(np.unique(labels)) < 2:
+            raise InputError(
+                f"labels holds one class only, {labels[0]}, in {len(labels)} example(s): a response needs two or more "
+                "classes."
+            )
+        alone = lonely(labels) & (change.pairs == "intra")
+        if alone.all():
+            raise InputError(
+                f"{arg('perturbation', change.name)} mixes two examples of a class, and no class has two: give more "
+                "examples."
+            )
+        if alone.any():
+            sample, labels = sample.take(np.flatnonzero(~alone)), labels[~alone]
+        partners = None if change.pairs is None else draw_partners(labels, change.pairs, len(grid), seed)
+        return cls(sample, labels, change, grid, partners, seed, int(alone.sum()), layer, signs)
+
+    @property
+    def levels(self) -> list[int]:
+        """Positions of the magnitudes to measure: −1 for none, and all that are not 0."""
+        return [-1, *np.flatnonzero(self.magnitudes).tolist()]
+
+    @property
+    def answers(self) -> int:
+        """Number of answers that a model is asked for."""
+        return len(self.levels) * len(self.sample)
+
+    @property
+    def digest(self) -> str:
+        """Hash of rows, labels and the first values: curves with the same digest are compared in pairs."""
+        some = self.sample.x[:HASHED].cpu().numpy()
+        known = b"".join(part.tobytes() for part in (self.sample.rows, self.labels, some))
+        return hashlib.blake2b(known, digest_size=8).hexdigest()
+
+
+def read_sample(
+    data: Any, reading: Mapping[str, Any] | None, examples: float | None, rng: int | np.random.Generator
+) -> Sample:
+    """Draw examples from data of any kind; ``reading`` holds ``labels``, ``mean`` and ``std`` where data does not."""
+    given = dict(reading or {})
+    for key in given:
+        if key not in ("labels", "mean", "std"):
+            raise InputError(f"reading holds {brief(key)}: use 'labels', 'mean' and 'std'.")
+    return draw_sample(data, given.pop("labels", None), examples=examples, rng=rng, **given)
+
+
+def check_count(value: Any, argument: str, least: int) -> None:
+    """Refuse what is not a whole number, or too small."""
+    number = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not number or value < least:
+        raise InputError(f"{argument}={brief(value)}: give a whole number of at least {least}.")
+
+
+def _grid(perturbation: Perturbation, magnitudes: Magnitudes) -> FloatArray:
+    if magnitudes is None or isinstance(magnitudes, int | np.integer):
+        # With two directions an odd number, so that 0 is among them.
+        usual = 11 if perturbation.usual[0] < 0 < perturbation.usual[1] else 10
+        return usual_magnitudes(perturbation, usual if magnitudes is None else int(magnitudes))
+    grid = as_floats(magnitudes, "magnitudes")
+    if grid.ndim != 1:
+        raise InputError("give a list of numbers, or a whole number of them.", argument="magnitudes", value=magnitudes)
+    grid = np.sort(grid)
+    check_magnitudes(grid)
+    for magnitude in grid:
+        perturbation.check(float(magnitude))
+    return grid
+
+
+def check_kind(perturbation: Perturbation, sample: Sample, layer: str | int | None = None) -> None:
+    """Refuse a perturbation that does not fit the examples or the layer."""
+    if layer is not None:
+        if perturbation.of not in ("values", "features"):
+            raise InputError(
+                f"{arg('perturbation', perturbation.name)} is for {perturbation.of} and cannot be applied at "
+                f"{arg('layer', layer)}: leave layer out, or use mixup, feature-noise or a function of your own."
+            )
+        return
+    if perturbation.of == "images" and sample.x.is_floating_point() and sample.x.ndim == 4:
+        pixels = sample.pixels(sample.x)
+        low, high = float(pixels.min()), float(pixels.max())
+        if not -0.005 <= low <= high <= 1.005:  # one step of a byte for rounding in the user's own normalisation
+            undone = " once mean and std are undone" if sample.mean is not None else ""
+            remedy = f"pass the {arg('mean')} and {arg('std')} that the images were normalised with"
+            if low >= 0 and high > 2:
+                remedy = f"divide them by {255 if high > 16 else high:g}"
+            raise InputError(
+                f"data holds images with values from {low:.3g} to {high:.3g}{undone}, and "
+                f"{arg('perturbation', perturbation.name)} is for pixels from 0 to 1: {remedy}, or give images of "
+                "uint8."
+            )
+    if perturbation.of == "images" and sample.x.ndim == 3:
+        raise InputError(
+            f"data holds inputs of shape {tuple(sample.x.shape[1:])}, and {arg('perturbation', perturbation.name)} is "
+            "for images, (channels, height, width): add the channel, x[:, None]."
+        )
+    raw = perturbation.of in ("tokens", "images")
+    perturbation.check_input(sample.x[:1] if raw else sample.given(sample.x[:1]))
 
 
 def draw_partners(labels: Integers, pairs: str, count: int, seed: int) -> Integers:
@@ -236,10 +253,10 @@ def draw_partners(labels: Integers, pairs: str, count: int, seed: int) -> Intege
     Parameters
     ----------
     labels : ndarray of int, shape (N,)
-        Classes. For ``"intra"`` each must be there twice or not at all (:func:`lonely`).
+        Classes. For ``"intra"`` each must occur twice or not at all (:func:`lonely`).
     pairs : {"intra", "inter"}
-        Of the same class: every example is then the partner of exactly one other. Or of another
-        class, all examples of other classes being equally likely.
+        Of the same class: every example is then the partner of exactly one other. Or of another class, all examples of
+        other classes being equally likely.
     count : int
         Magnitudes.
     seed : int
@@ -261,7 +278,7 @@ def draw_partners(labels: Integers, pairs: str, count: int, seed: int) -> Intege
 
 
 def lonely(labels: Integers) -> NDArray[np.bool_]:
-    """Which examples are the only ones of their class.
+    """Mark the examples that are the only ones of their class.
 
     >>> lonely(np.array([0, 1, 0])).tolist()
     [False, True, False]

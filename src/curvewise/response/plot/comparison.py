@@ -1,4 +1,4 @@
-"""Two response curves compared: their difference at each magnitude, and that of their scores."""
+"""Pictures of two response curves compared: differences, scores, and pairs of models side by side."""
 
 from __future__ import annotations
 
@@ -16,16 +16,26 @@ from curvewise.drawing.marks import MARK, bars, choose, finish, warned, zero_lin
 from curvewise.drawing.panels import new_panels, told, write_below
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style, write_caption
 from curvewise.errors import InputError
-from curvewise.response.comparison import ResponseComparison, compare_responses
-from curvewise.response.curve import ResponseCurve, answers_variance, linear_variance
-from curvewise.response.plot import curves as parts
+from curvewise.response.comparison import ResponseComparison, compare_responses, difference_variance
+from curvewise.response.curve import ResponseCurve
+from curvewise.response.plot.curves import (
+    accuracy_axis,
+    check_curves,
+    draw_response,
+    magnitude_axis,
+    magnitude_label,
+    make_room,
+    percent,
+    share_unit,
+)
 from curvewise.response.scores import accuracy_at
 from curvewise.text import format_pvalue
 from curvewise.types.results import Interval, check_level
-from curvewise.types.units import FloatArray
 
-DIFFERENCE = "curvewise-difference"
-BAND = "curvewise-band"
+Pair: TypeAlias = tuple[ResponseCurve, ResponseCurve]
+Gaps: TypeAlias = tuple[float, float]
+
+DIFFERENCE, BAND, BETWEEN = "curvewise-difference", "curvewise-band", "curvewise-between"
 
 LABELS = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy (%)"}
 
@@ -46,28 +56,30 @@ def plot_response_difference(
     a, b : ResponseCurve
         Of two models, at the same magnitudes of the same perturbation.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     paired : bool, optional
         As of :func:`compare_responses`.
     level : float
         Coverage of the intervals.
     caption : bool, optional
-        Say what was found under the picture; by default where there is room.
+        Write the result under the picture; by default where there is room.
 
     Returns
     -------
     Axes
         The Axes given, or the new ones.
     """
-    parts.check_curves([a, b])
-    if not parts.share_unit([a, b]) or not np.array_equal(a.magnitude, b.magnitude):
+    check_curves([a, b])
+    if not share_unit([a, b]) or not np.array_equal(a.magnitude, b.magnitude):
         raise InputError(
             "a and b were not measured at the same magnitudes of the same perturbation: only then "
             "is there a difference at each."
         )
     found = compare_responses(a, b, paired=paired, level=level)
     difference = 100 * (a.accuracy - b.accuracy)
-    half = 100 * float(ndtri(0.5 + level / 2)) * _errors(a, b, found.paired)
+    each = np.eye(len(a.magnitude))
+    errors = np.sqrt([difference_variance(a, b, w, w, found.paired) for w in each])
+    half = 100 * float(ndtri(0.5 + level / 2)) * errors
     with style():
         own = ax is None
         ax = ax or new_axes()
@@ -77,22 +89,13 @@ def plot_response_difference(
         look: dict[str, Any] = {"color": colour(0), "lw": 1.8, "marker": "o", "ms": 3.2}
         ax.plot(a.magnitude, difference, gid=DIFFERENCE, label="_difference", **look)
         ax.set_ylim(*view(difference, low, high, 0.0))
-        parts.magnitude_axis(ax, a.magnitude)
+        magnitude_axis(ax, a.magnitude)
         ax.grid(alpha=0.25, linewidth=0.6)
-        ax.set_xlabel(parts.magnitude_label(a, ax))
+        ax.set_xlabel(magnitude_label(a, ax))
         ax.set_ylabel("difference of accuracy (%)" if not is_narrow(ax) else "difference (%)")
         ax.set_title(_title(found, 12 if is_narrow(ax) else 28), loc="left")
         finish(ax, own, [], _caption(found, shaded=True), caption=caption)
     return ax
-
-
-def _errors(a: ResponseCurve, b: ResponseCurve, paired: bool) -> FloatArray:
-    """Standard error of the difference at each magnitude."""
-    each = np.eye(len(a.magnitude))
-    if not paired or a.hits is None or b.hits is None:
-        return np.sqrt([linear_variance(w, a) + linear_variance(w, b) for w in each])
-    answers = a.hits.astype(np.float64) - b.hits
-    return np.sqrt([answers_variance(w, answers, a.partners) for w in each])
 
 
 def plot_response_comparison(
@@ -105,11 +108,11 @@ def plot_response_comparison(
     result : ResponseComparison
         What to draw. For the difference at each magnitude see :func:`plot_response_difference`.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     score : {"gi", "pal", "mean_accuracy"}, optional
         All three by default, in panels of their own; on ``ax`` the Gi-score.
     caption : bool, optional
-        Say what was found under the picture; by default where there is room.
+        Write the result under the picture; by default where there is room.
 
     Returns
     -------
@@ -127,7 +130,10 @@ def plot_response_comparison(
             _row(panel, result.differences[name], name)
         axes[0].set_title(_title(result, 28 if own or not is_narrow(axes[0]) else 12), loc="left")
         if own and caption is not False:
-            _taller(axes[0], 1.3)
+            figure = axes[0].get_figure(root=True)
+            assert figure is not None
+            width, height = figure.get_size_inches()
+            figure.set_size_inches(width, height + 1.3)  # room for title and caption
             write_below(axes[0], lines)
         elif not own:
             finish(axes[0], own, [], lines, caption=caption)
@@ -135,7 +141,7 @@ def plot_response_comparison(
 
 
 def _row(ax: Axes, interval: Interval, name: str) -> None:
-    """One difference on a scale of its own; 0 is always in view."""
+    """Draw one difference on a scale of its own; 0 is always in view."""
     scale = 100.0 if name == "mean_accuracy" else 1.0
     values = [scale * v for v in (interval.estimate, interval.low, interval.high)]
     limits = view(values[:1], values[1:2], values[2:], 0.0)
@@ -144,14 +150,6 @@ def _row(ax: Axes, interval: Interval, name: str) -> None:
     ax.plot(values[:1], [0], "o", color=colour(0), ms=6.0, gid=DIFFERENCE, label="_difference")
     rows_of(ax, [LABELS[name]])
     ax.set_xlim(*limits)
-
-
-def _taller(ax: Axes, inches: float) -> None:
-    """Room for title and caption in a figure of ours."""
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    width, height = figure.get_size_inches()
-    figure.set_size_inches(width, height + inches)
 
 
 def _title(result: ResponseComparison, longest: int) -> str:
@@ -173,14 +171,6 @@ def _caption(result: ResponseComparison, shaded: bool) -> list[str]:
     ]
 
 
-# Pairs of models side by side, as in figure 2 of the paper.
-
-Pair: TypeAlias = tuple[ResponseCurve, ResponseCurve]
-Gaps: TypeAlias = tuple[float, float]
-
-BETWEEN = "curvewise-between"
-
-
 def plot_response_pairs(
     pairs: Pair | Sequence[Pair],
     ax: Axes | None = None,
@@ -197,7 +187,7 @@ def plot_response_pairs(
     pairs : (ResponseCurve, ResponseCurve), or sequence of such pairs
         Each pair gets its own panel.
     ax : Axes, optional
-        Where, for one pair; a new figure by default.
+        Axes to draw on, for one pair; a new figure by default.
     gaps : (float, float), or sequence of such pairs, optional
         Generalization gaps of the models as fractions, to be written beside their scores.
     at : float, optional
@@ -206,7 +196,7 @@ def plot_response_pairs(
     level : float
         Coverage of the intervals shaded.
     caption : bool, optional
-        Say what is shown under the picture; by default where there is room.
+        Write under the picture what is shown; by default where there is room.
 
     Returns
     -------
@@ -227,13 +217,16 @@ def plot_response_pairs(
             room = 10 if not own and is_narrow(panel) else 20
             key = _draw_pair(panel, pair, gap, at, level, room)
             if not own:
-                parts.make_room(panel, 2)
+                make_room(panel, 2)
             finish(panel, own, key, [], caption=False, loc=None if own else "upper left")
         lines = [f"Shaded in colour: {100 * level:.4g}% intervals of the accuracies."]
         if len(axes) > 1 and caption is not False:
             write_below(axes[0], lines)
         elif len(axes) == 1:
-            _caption_response_pairs(axes[0], own, lines, caption)
+            if not own:
+                finish(axes[0], own, [], lines, caption=caption)
+            elif caption is not False:
+                write_caption(axes[0], lines, under=axes[0].get_legend())
     return axes[0]
 
 
@@ -245,7 +238,7 @@ def _check_pair(pair: Any) -> None:
     if not isinstance(pair, Sequence) or not _is_pair(pair):
         raise InputError("pairs must hold pairs of response curves: give (a, b) or [(a, b), …].")
     a, b = pair
-    if not parts.share_unit([a, b]):
+    if not share_unit([a, b]):
         raise InputError(
             f"pairs holds responses to {a.perturbation!r} and {b.perturbation!r}: pair those to the same perturbation."
         )
@@ -265,7 +258,7 @@ def _gaps(gaps: Any, pairs: Sequence[Any]) -> list[Gaps | None]:
 def _draw_pair(
     ax: Axes, pair: Pair, gap: Gaps | None, at: float | None, level: float, room: int
 ) -> list[tuple[Any, str]]:
-    """Two curves, the area between them, and a legend with the scores, names in that room."""
+    """Draw two curves and the area between them; return a legend with the scores, names in that room."""
     a, b = pair
     place = float(min(a.magnitude[-1], b.magnitude[-1])) if at is None else float(at)
     right = [accuracy_at(c.magnitude, c.accuracy, place) for c in pair]
@@ -273,27 +266,16 @@ def _draw_pair(
     x = x[(x >= max(a.magnitude[0], b.magnitude[0])) & (x <= min(a.magnitude[-1], b.magnitude[-1]))]
     ends = [100 * np.interp(x, c.magnitude, c.accuracy) for c in pair]
     ax.fill_between(x, *ends, color=NEUTRAL, alpha=0.13, linewidth=0.0, gid=BETWEEN)
-    lines = [parts.draw_response(ax, c, colour(i), level=level, ls=("-", (0, (5, 1.5)))[i]) for i, c in enumerate(pair)]
-    parts.accuracy_axis(ax)
-    parts.magnitude_axis(ax, np.concatenate([a.magnitude, b.magnitude]))
+    lines = [draw_response(ax, c, colour(i), level=level, ls=("-", (0, (5, 1.5)))[i]) for i, c in enumerate(pair)]
+    accuracy_axis(ax)
+    magnitude_axis(ax, np.concatenate([a.magnitude, b.magnitude]))
     ax.axvline(place, color=NEUTRAL, linewidth=0.9, linestyle=":", zorder=0.6, gid=MARK)
-    ax.set_xlabel(parts.magnitude_label(a, ax, 3.8))
+    ax.set_xlabel(magnitude_label(a, ax, 3.8))
+    # A legend switches off mathematics itself, so that dollar signs must not be escaped.
+    names = [name.replace(r"\$", "$") for name in safe_names([c.model for c in pair], room)]
     told = []
-    for i, (name, c) in enumerate(zip(_names(pair, room), pair, strict=True)):
-        said = f"{name}: Gi {c.gi:.3f}, {parts.percent(right[i])} at {place:g}"
-        told.append(said if gap is None else f"{said}, gap {parts.percent(gap[i])}")
+    for i, (name, c) in enumerate(zip(names, pair, strict=True)):
+        said = f"{name}: Gi {c.gi:.3f}, {percent(right[i])} at {place:g}"
+        told.append(said if gap is None else f"{said}, gap {percent(gap[i])}")
     handles = [Line2D([], [], color=h.get_color(), linestyle=h.get_linestyle()) for h in lines]
     return list(zip(handles, told, strict=True))
-
-
-def _names(pair: Pair, room: int) -> list[str]:
-    """As they are drawn in a legend, which switches off mathematics itself."""
-    names = safe_names([c.model for c in pair], room)
-    return [name.replace(r"\$", "$") for name in names]
-
-
-def _caption_response_pairs(ax: Axes, own: bool, lines: list[str], caption: bool | None) -> None:
-    if not own:
-        finish(ax, own, [], lines, caption=caption)
-    elif caption is not False:
-        write_caption(ax, lines, under=ax.get_legend())

@@ -1,4 +1,4 @@
-"""Response curves: one with its cumulative accuracy (figure 1 of the paper), several at once."""
+"""Pictures of response curves: one with its cumulative accuracy, several at once, and their sensitivity to batches."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from curvewise.drawing.panels import new_panels, signed, spread_out, told, write
 from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, style
 from curvewise.errors import InputError
 from curvewise.response.curve import ResponseCurve, ResponseSensitivity
+from curvewise.text import arg
 from curvewise.types.results import check_level
 from curvewise.types.units import FloatArray
 
@@ -29,20 +30,24 @@ Look: TypeAlias = tuple[str, Any]
 Named: TypeAlias = tuple[ResponseCurve, str, str, Any]
 """A curve with its label, colour and dashes."""
 
-IDEAL = "curvewise-ideal"
-CLEAN = "curvewise-clean"
-GI = "curvewise-gi"
-CUMULATIVE = "curvewise-cumulative"
+RESPONSE, BAND, END = "curvewise-response", "curvewise-band", "curvewise-end"
+IDEAL, CLEAN, GI, CUMULATIVE = "curvewise-ideal", "curvewise-clean", "curvewise-gi", "curvewise-cumulative"
+LINE, REPEAT, EXPECTED = "curvewise-line", "curvewise-repeat", "curvewise-expected"
+"""Group ids of artists."""
 
-KINDS = ("response", "cumulative", "both")
+LABELS = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
+# Curves that can be distinguished, in a figure of ours and in someone's Axes.
 MANY = {True: 20, False: 10}
-"""Curves that can be told apart, in a figure of ours and in someone's Axes."""
-
+# Names of the lowest and of the highest Gi-scores where there are many curves.
 NAMED_OF_MANY = 3
+# Share of the Axes that a name may stand off the end of its curve.
 MOVED = 0.15
-"""Share of the Axes that a name may stand off the end of its curve."""
-
+# Inches below which a title has no room for the clean accuracy.
 NARROW_TITLE = 2.8
+# Magnitudes up to which each gets a dot.
+POINTS = 40
+# Batches that the paper uses.
+PAPER = 180
 
 
 def plot_response(
@@ -61,7 +66,7 @@ def plot_response(
     curve : ResponseCurve
         What to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     kind : {"both", "response", "cumulative"}, optional
         Both side by side by default; on ``ax`` the response.
     intervals : bool
@@ -69,7 +74,7 @@ def plot_response(
     level : float
         Coverage of all intervals.
     caption : bool, optional
-        Say the scores under the picture; by default where there is room.
+        Write the scores under the picture; by default where there is room.
 
     Returns
     -------
@@ -85,16 +90,16 @@ def plot_response(
     """
     (curve,) = check_curves([curve])
     check_level(level)
-    kind = choose("kind", kind or ("both" if ax is None else "response"), KINDS)
+    kind = choose("kind", kind or ("both" if ax is None else "response"), ("response", "cumulative", "both"))
     if kind == "both" and ax is not None:
-        raise InputError("kind='both' needs two Axes: leave ax out, or draw one kind on each.")
+        raise InputError(f"{arg('kind', 'both')} needs two Axes: leave ax out, or draw one kind on each.")
     with style():
         if kind == "both":
             axes = new_panels(2, 2, 4.3, 4.2)
             _response(axes[0], curve, intervals, level, room=3.8)
             _cumulative(axes[1], curve, level)
             if caption is not False:
-                write_below(axes[0], _caption(curve, intervals, level))
+                write_below(axes[0], _response_caption(curve, intervals, level))
             return axes[0]
         own = ax is None
         ax = ax or new_axes()
@@ -103,7 +108,7 @@ def plot_response(
         else:
             _cumulative(ax, curve, level)
         shaded = intervals and kind == "response"
-        finish(ax, own, [], _caption(curve, shaded, level), caption=caption)
+        finish(ax, own, [], _response_caption(curve, shaded, level), caption=caption)
     return ax
 
 
@@ -143,7 +148,7 @@ def _cumulative(ax: Axes, curve: ResponseCurve, level: float) -> None:
 
 
 def _ends(curve: ResponseCurve) -> tuple[str, str]:
-    """The magnitudes that stand at 0 and at 1."""
+    """Return the magnitudes that stand at 0 and at 1."""
     places, both = curve.magnitude, curve.magnitude[0] < 0 < curve.magnitude[-1]
     if curve.signs == "keep" or not (both or places[-1] <= 0):
         return f"{places[0]:g}", f"{places[-1]:g}"
@@ -151,7 +156,7 @@ def _ends(curve: ResponseCurve) -> tuple[str, str]:
     return (f"±{near:g}" if near and both else f"{near:g}"), f"{'±' if both else '−'}{far:g}"
 
 
-def _caption(curve: ResponseCurve, shaded: bool, level: float) -> list[str]:
+def _response_caption(curve: ResponseCurve, shaded: bool, level: float) -> list[str]:
     per = f"{100 * level:.4g}%"
     fold = " Both directions count as one." if _ends(curve)[1].startswith("±") else ""
     said = (
@@ -183,7 +188,7 @@ def plot_responses(
         What to draw. More than 20 (more than 10 on ``ax``) are grey but for the three with the
         lowest and the three with the highest Gi-score.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     intervals : bool, optional
         Shade the interval of each accuracy; by default for up to ten curves.
     level : float
@@ -192,7 +197,7 @@ def plot_responses(
         Write names where curves end, or in a legend in the order of the Gi-score. By default at
         the ends in a new figure, where they fit.
     caption : bool, optional
-        Say what is shaded under the picture; by default where there is room.
+        Write under the picture what is shaded; by default where there is room.
 
     Returns
     -------
@@ -210,37 +215,35 @@ def plot_responses(
         ax = ax or new_axes(7.6, max(4.4, 1.3 + 0.165 * min(len(found), MANY[True])))
         scaled = not share_unit(found)
         looks = _looks(found, few)
-        for curve, look in zip(found, looks, strict=True):
-            _line(ax, curve, look, len(found), level if banded else None, scaled)
-        _axes_of(ax, found, scaled)
+        few_lines = len(found) <= 6  # thinner and paler the more there are
+        for curve, (shade, dashes) in zip(found, looks, strict=True):
+            named = shade != NEUTRAL
+            draw_response(
+                ax,
+                curve,
+                shade,
+                ls=dashes,
+                level=level if banded and named else None,
+                width=(1.8 if few_lines else 1.3) if named else 0.6,
+                alpha=0.16 if few_lines else 0.08,
+                dots=named and len(found) <= MANY[False],
+                scaled=scaled,
+            )
+        accuracy_axis(ax)
+        magnitude_axis(ax, np.concatenate([scale(c.magnitude) if scaled else c.magnitude for c in found]))
+        ax.set_xlabel("magnitude over the largest" if scaled else magnitude_label(found[0], ax))
         texts = names_of(curves, found, 26)
         labels = [f"{name}  Gi {c.gi:.3f}" for name, c in zip(texts, found, strict=True)]
-        named = [i for i, (shade, _) in enumerate(looks) if shade != NEUTRAL]
+        chosen = [i for i, (shade, _) in enumerate(looks) if shade != NEUTRAL]
         if names != "none":
-            _name(ax, names, own, [(found[i], labels[i], *looks[i]) for i in named], scaled)
-        lines = _several_caption(found, len(named), level if banded else None)
+            _name(ax, names, own, [(found[i], labels[i], *looks[i]) for i in chosen], scaled)
+        lines = _responses_caption(found, len(chosen), level if banded else None)
         finish(ax, own, [], lines, caption=caption)
     return ax
 
 
-def _line(ax: Axes, curve: ResponseCurve, look: Look, count: int, level: float | None, scaled: bool) -> None:
-    """One of several curves: thinner and paler the more there are."""
-    named = look[0] != NEUTRAL
-    draw_response(
-        ax,
-        curve,
-        look[0],
-        ls=look[1],
-        level=level if named else None,
-        width=(1.8 if count <= 6 else 1.3) if named else 0.6,
-        alpha=0.16 if count <= 6 else 0.08,
-        dots=named and count <= MANY[False],
-        scaled=scaled,
-    )
-
-
 def _looks(curves: Sequence[ResponseCurve], few: bool) -> list[Look]:
-    """Colour and dashes of each; grey for all but the best and worst of many."""
+    """Choose colour and dashes of each; grey for all but the best and worst of many."""
     if few:
         dashes = ("-", (0, (4, 1.6)))
         return [(colour(i), dashes[i // 10 % 2]) for i in range(len(curves))]
@@ -250,16 +253,8 @@ def _looks(curves: Sequence[ResponseCurve], few: bool) -> list[Look]:
     return [(place.get(i, NEUTRAL), "-") for i in range(len(curves))]
 
 
-def _axes_of(ax: Axes, curves: Sequence[ResponseCurve], scaled: bool) -> None:
-    accuracy_axis(ax)
-    places = [scale(c.magnitude) if scaled else c.magnitude for c in curves]
-    magnitude_axis(ax, np.concatenate(places))
-    same = "magnitude over the largest" if scaled else magnitude_label(curves[0], ax)
-    ax.set_xlabel(same)
-
-
 def _name(ax: Axes, how: str | None, own: bool, rows: Sequence[Named], scaled: bool) -> None:
-    """Names at the ends or in a legend, in the order of the Gi-score."""
+    """Write names at the ends or in a legend, in the order of the Gi-score."""
     places = [scale(c.magnitude) if scaled else c.magnitude for c, *_ in rows]
     heights = [100 * float(c.accuracy[-1]) for c, *_ in rows]
     if how is None:
@@ -279,7 +274,7 @@ def _name(ax: Axes, how: str | None, own: bool, rows: Sequence[Named], scaled: b
         finish(ax, False, key, [], caption=False, loc="upper left")
 
 
-def _several_caption(curves: Sequence[ResponseCurve], named: int, level: float | None) -> list[str]:
+def _responses_caption(curves: Sequence[ResponseCurve], named: int, level: float | None) -> list[str]:
     tried = {int(c.total.max()) for c in curves}
     many = f"{min(tried):,}" if len(tried) == 1 else f"{min(tried):,} to {max(tried):,}"
     band = "" if level is None else f" Shaded: {100 * level:.4g}% intervals of the accuracies."
@@ -291,19 +286,6 @@ def _several_caption(curves: Sequence[ResponseCurve], named: int, level: float |
         first = next(c for c in curves if c.warnings)
         said.append(f"⚠ {flagged} of {len(curves)} curves: {first.warnings[0]}")
     return said
-
-
-# How scores and time depend on the number of batches (figure 3 of the paper).
-
-LINE = "curvewise-line"
-BAND = "curvewise-band"
-REPEAT = "curvewise-repeat"
-EXPECTED = "curvewise-expected"
-
-LABELS = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
-KINDS_RESPONSE_SENSITIVITY = ("score", "time", "both")
-PAPER = 180
-"""Batches that the paper uses."""
 
 
 def plot_sensitivity(
@@ -321,13 +303,13 @@ def plot_sensitivity(
     result : ResponseSensitivity
         What to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     kind : {"both", "score", "time"}, optional
         Both side by side by default; on ``ax`` the score.
     score : {"gi", "pal", "mean_accuracy"}
         Which.
     caption : bool, optional
-        Say what is shown under the picture; by default where there is room.
+        Write under the picture what is shown; by default where there is room.
 
     Returns
     -------
@@ -335,19 +317,19 @@ def plot_sensitivity(
         The Axes given, or those of the first panel.
     """
     choose("score", score, tuple(LABELS))
-    kind = choose("kind", kind or ("both" if ax is None else "score"), KINDS_RESPONSE_SENSITIVITY)
+    kind = choose("kind", kind or ("both" if ax is None else "score"), ("score", "time", "both"))
     if kind == "both" and ax is not None:
-        raise InputError("kind='both' needs two Axes: leave ax out, or draw one kind on each.")
+        raise InputError(f"{arg('kind', 'both')} needs two Axes: leave ax out, or draw one kind on each.")
     timed = bool(np.isfinite(result.seconds).any())
     if kind == "time" and not timed:
-        raise InputError("kind='time': the curves do not say how long they took.")
+        raise InputError("the curves do not say how long they took.", argument="kind", value="time")
     with style():
         if kind == "both" and timed:
             axes = new_panels(2, 2, 4.3, 3.9)
             _score(axes[0], result, score)
             _time(axes[1], result)
             if caption is not False:
-                write_below(axes[0], _caption_response_sensitivity(result, True))
+                write_below(axes[0], _sensitivity_caption(result, True))
             return axes[0]
         own = ax is None
         ax = ax or new_axes()
@@ -355,12 +337,12 @@ def plot_sensitivity(
             _time(ax, result)
         else:
             _score(ax, result, score)
-        finish(ax, own, [], _caption_response_sensitivity(result, kind != "time"), caption=caption)
+        finish(ax, own, [], _sensitivity_caption(result, kind != "time"), caption=caption)
     return ax
 
 
 def _score(ax: Axes, result: ResponseSensitivity, score: str) -> None:
-    """Mean ± standard deviation, the repeats, and what one curve alone expects of the spread."""
+    """Draw mean ± standard deviation, the repeats, and the standard error that a single curve reports."""
     _series(ax, result, result.values[score], colour(0))
     mean = result.mean(score)
     spread = np.sqrt((result.expected[score] ** 2).mean(axis=1))
@@ -397,7 +379,7 @@ def _series(ax: Axes, result: ResponseSensitivity, values: FloatArray, shade: st
     ax.set_xlabel(f"batches of {result.batch}")
 
 
-def _caption_response_sensitivity(result: ResponseSensitivity, scored: bool) -> list[str]:
+def _sensitivity_caption(result: ResponseSensitivity, scored: bool) -> list[str]:
     who, how = shorten(clean(result.model), 40), shorten(clean(result.perturbation), 30)
     where = "input" if result.layer == "input" else shorten(clean(result.layer), 30)
     said = (
@@ -408,18 +390,8 @@ def _caption_response_sensitivity(result: ResponseSensitivity, scored: bool) -> 
     return [said, *(dashes if scored else []), *warned(result)]
 
 
-# What pictures of response curves share: lines with bands, labels at their ends, panels.
-
-RESPONSE = "curvewise-response"
-END = "curvewise-end"
-"""Group ids of curves, of their intervals, and of the names at their ends."""
-
-POINTS = 40
-"""Magnitudes up to which each gets a dot."""
-
-
 def check_curves(curves: Any) -> list[ResponseCurve]:
-    """Curves as a list: from one, several, or a dict of them."""
+    """Return curves as a list: from one, several, or a dict of them."""
     if isinstance(curves, Mapping):
         curves = list(curves.values())
     found = [curves] if isinstance(curves, ResponseCurve) else list(curves)
@@ -435,7 +407,7 @@ def check_curves(curves: Any) -> list[ResponseCurve]:
 
 
 def names_of(curves: Any, found: Sequence[ResponseCurve], longest: int = 32) -> list[str]:
-    """The keys of a dict; else what tells the curves apart: model, perturbation or layer."""
+    """Return the keys of a dict; else what distinguishes the curves: model, perturbation or layer."""
     if isinstance(curves, Mapping):
         return safe_names(map(str, curves), longest)
     parts = [(c.model, c.perturbation, c.layer) for c in found]
@@ -444,7 +416,7 @@ def names_of(curves: Any, found: Sequence[ResponseCurve], longest: int = 32) -> 
 
 
 def share_unit(curves: Sequence[ResponseCurve]) -> bool:
-    """Whether the magnitudes of all curves mean the same."""
+    """Return True if the magnitudes of all curves mean the same."""
     return len({(c.perturbation, c.unit) for c in curves}) == 1
 
 
@@ -472,7 +444,7 @@ def draw_response(
     dots: bool = True,
     scaled: bool = False,
 ) -> Line2D:
-    """Accuracy in percent at each magnitude, with its interval unless the level is None.
+    """Draw accuracy in percent at each magnitude, with its interval unless the level is None.
 
     ``scaled`` brings magnitudes to their share of the range.
     """
@@ -495,13 +467,13 @@ def draw_response(
 
 
 def scale(magnitude: FloatArray) -> FloatArray:
-    """Magnitudes by the largest distance from 0: signs stay."""
+    """Divide magnitudes by the largest distance from 0: signs stay."""
     share: FloatArray = magnitude / np.abs(magnitude).max()
     return share
 
 
 def accuracy_axis(ax: Axes, whole: bool = False) -> None:
-    """Accuracies from 0 to 100%, or those that occur where all are high."""
+    """Show accuracies from 0 to 100%, or those that occur where all are high."""
     drawn = [np.asarray(line.get_ydata()) for line in ax.lines if line.get_gid() == RESPONSE]
     lowest = float(np.nanmin(np.concatenate(drawn)))
     bottom = 0.0 if whole or lowest < 60 else max(0.0, lowest - 0.12 * (100 - lowest) - 0.5)
@@ -511,7 +483,7 @@ def accuracy_axis(ax: Axes, whole: bool = False) -> None:
 
 
 def magnitude_axis(ax: Axes, magnitude: FloatArray) -> None:
-    """The range measured, with a little room; degrees in steps that people know."""
+    """Show the measured range with a little room; degrees in steps of 45 or 90."""
     low, high = float(magnitude.min()), float(magnitude.max())
     pad = 0.02 * (high - low)
     ax.set_xlim(low - pad, high + pad)
@@ -521,12 +493,12 @@ def magnitude_axis(ax: Axes, magnitude: FloatArray) -> None:
 
 
 def percent(value: float) -> str:
-    """A share in percent, to one decimal."""
+    """Write a share in percent, to one decimal."""
     return "unknown" if math.isnan(value) else f"{100 * value:.1f}%"
 
 
 def end_places(ax: Axes, heights: Sequence[float]) -> tuple[FloatArray, float]:
-    """Where names stand that belong to these heights, as shares of the Axes; the largest move."""
+    """Return places of names at these heights, as shares of the Axes, and the largest move."""
     figure = ax.get_figure(root=True)
     tall = 4.4 if figure is None else float(figure.get_size_inches()[1])
     low, high = ax.get_ylim()
@@ -536,7 +508,7 @@ def end_places(ax: Axes, heights: Sequence[float]) -> tuple[FloatArray, float]:
 
 
 def name_ends(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[str], shades: Sequence[str]) -> None:
-    """Names right of the Axes at the height where curves end, moved apart where they would touch.
+    """Write names right of the Axes at the height where curves end, moved apart where they would touch.
 
     Parameters
     ----------
@@ -566,7 +538,7 @@ def name_ends(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[str
 
 
 def make_room(ax: Axes, rows: int) -> None:
-    """Room for a legend of so many small rows above 100%, without ticks there."""
+    """Make room for a legend of so many small rows above 100%, without ticks there."""
     figure = ax.get_figure(root=True)
     tall = 4.8 if figure is None else float(figure.get_size_inches()[1])
     share = min(0.6, (0.15 * rows + 0.1) / (ax.get_position().height * tall))
@@ -577,6 +549,6 @@ def make_room(ax: Axes, rows: int) -> None:
 
 
 def reference(ax: Axes, value: float, **look: Any) -> Line2D:
-    """A thin horizontal line at a value in percent."""
+    """Draw a thin horizontal line at a value in percent."""
     given: dict[str, Any] = {"color": NEUTRAL, "linewidth": 0.9, "zorder": 0.8} | look
     return ax.axhline(value, label="_reference", **given)

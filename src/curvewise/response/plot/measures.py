@@ -1,4 +1,4 @@
-"""Which measures predict the generalization gap: scores with intervals, and a table in colours."""
+"""Pictures of measures of generalization: judgements, measures against the gap, and conditional information."""
 
 from __future__ import annotations
 
@@ -24,22 +24,27 @@ from curvewise.drawing.panels import new_panels, signed, write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.response.cmi import ConditionalInformation, cmi_score
-from curvewise.response.judgement import HUNDREDFOLD, Judged, MeasureComparison, MeasureJudgement
+from curvewise.response.judgement import HUNDREDFOLD, MeasureComparison, MeasureJudgement, MeasureScores, well_trained
 from curvewise.response.load import ModelCorpus
-from curvewise.response.plot import curves as parts
-from curvewise.text import format_number, format_pvalue
+from curvewise.response.plot.curves import percent
+from curvewise.text import arg, format_number, format_pvalue
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 
-SCORE = "curvewise-score"
-NULL = "curvewise-null"
-CELL = "curvewise-cell"
-TASK = "curvewise-task"
+SCORE, NULL, CELL, TASK = "curvewise-score", "curvewise-null", "curvewise-cell", "curvewise-task"
+MODELS, SET, DIFFERENCE = "curvewise-models", "curvewise-set", "curvewise-difference"
+"""Group ids of artists."""
 
+# Tasks up to which each has dots with intervals; of more, the mean has a dot among small ones.
 FEW_TASKS = 4
-"""Tasks up to which each has dots with intervals; of more, the mean has a dot among small ones."""
-
-MARKERS = "sD^v"
+# A measure whose largest value is so many times its smallest is drawn on a log scale.
+DECADES = 100.0
+# Sets of hyperparameters shown of many.
+LEAST = 25
+# Values of a hyperparameter that get a colour of their own: more cannot be distinguished.
+MOST_VALUES = 10
+TASK_MARKERS = "sD^v"
+MODEL_MARKERS = "osD^vPX*<>"
 LABELS = {
     "cmi": "CMI (%)",
     "pgdl": "CMI as the competition computes it (%)",
@@ -48,14 +53,13 @@ LABELS = {
     "pearson": "Pearson's r",
     "spearman": "Spearman's ρ",
 }
-"""What can be drawn, with its axis label."""
-
+"""Scores that can be drawn, with their axis labels."""
 
 _BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center", "color": "#6E6E6E"}
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class _ScoreTable:
     """A score by measure (rows, the best first) and task (columns); NaN is unknown.
 
     With several tasks the last column is their average.
@@ -70,7 +74,7 @@ class _Table:
 
     @property
     def several(self) -> int:
-        """How many tasks there are beside their average; 0 where there is one only."""
+        """Number of tasks beside their average; 0 where there is one only."""
         return len(self.tasks) - 1
 
 
@@ -91,7 +95,7 @@ def plot_judgement(
     result : MeasureJudgement
         What to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     kind : {"dots", "heat"}
         Scores with their intervals and what chance gives; or measures × tasks as a table in
         colours, the best of each task in bold.
@@ -100,9 +104,9 @@ def plot_judgement(
     most : int, optional
         Only so many of the best measures; all by default, as many as fit on ``ax``.
     legend : bool
-        Say what is what.
+        Draw a legend.
     caption : bool, optional
-        Say what is shown under the picture; by default where there is room.
+        Write under the picture what is shown; by default where there is room.
 
     Returns
     -------
@@ -119,7 +123,7 @@ def plot_judgement(
         key = (_dots if kind == "dots" else _heat)(ax, table, names, score)
         if is_narrow(ax) and len(LABELS[score]) > 20:
             ax.set_xlabel(f"{score} (%)")
-        lines = _caption(result, table, kind, score)
+        lines = _judgement_caption(result, table, kind, score)
         options: dict[str, Any] = {"legend": legend, "caption": caption}
         if not own:
             options["loc"] = "lower left"
@@ -128,8 +132,8 @@ def plot_judgement(
     return ax
 
 
-def _table(result: MeasureJudgement, score: str, most: int | None) -> _Table:
-    """Scores in percent where the competition has them so; the best measures on top."""
+def _table(result: MeasureJudgement, score: str, most: int | None) -> _ScoreTable:
+    """Arrange scores, in percent where the competition does so, the best measures on top."""
     scale = 100.0 if score in HUNDREDFOLD else 1.0
     tasks = result.shown_tasks
     rows = [[result.row(name, task) for task in tasks] for name in result.measures]
@@ -140,10 +144,10 @@ def _table(result: MeasureJudgement, score: str, most: int | None) -> _Table:
     order = np.argsort(-last, kind="stable")[:most]
     low, high, null = np.moveaxis(spans[order], -1, 0)
     measures = [result.measures[i] for i in order]
-    return _Table(measures, list(tasks), estimate[order], low, high, null)
+    return _ScoreTable(measures, list(tasks), estimate[order], low, high, null)
 
 
-def _axes(table: _Table, kind: str) -> Axes:
+def _axes(table: _ScoreTable, kind: str) -> Axes:
     rows, columns = table.estimate.shape
     if kind == "heat":
         return new_axes(3.2 + 0.75 * columns, 1.9 + 0.27 * rows)
@@ -151,8 +155,8 @@ def _axes(table: _Table, kind: str) -> Axes:
     return new_axes(height=1.9 + each * rows)
 
 
-def _dots(ax: Axes, table: _Table, names: Sequence[str], score: str) -> list[tuple[Any, str]]:
-    """A row for each measure; tasks side by side in it, or small around their average."""
+def _dots(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> list[tuple[Any, str]]:
+    """Draw a row for each measure; tasks side by side in it, or small around their average."""
     zero_line(ax)
     limits = view(table.estimate, table.low, table.high, 0.0)
     few = table.several <= FEW_TASKS
@@ -163,18 +167,19 @@ def _dots(ax: Axes, table: _Table, names: Sequence[str], score: str) -> list[tup
             _points(ax, column, np.arange(float(len(names))), "o", NEUTRAL, 3.0, TASK)
     for place, j in enumerate(shown):
         average = j == table.several
-        shade, marker = (colour(0), "o") if average else (colour(j + 1), MARKERS[j % len(MARKERS)])
+        shade, marker = (colour(0), "o") if average else (colour(j + 1), TASK_MARKERS[j % len(TASK_MARKERS)])
         at: FloatArray = np.arange(float(len(names))) + 0.66 * ((place + 0.5) / len(shown) - 0.5)
         look: dict[str, Any] = {"limits": limits, "horizontal": True}
         bars(ax, at, table.low[:, j], table.high[:, j], shade, width=1.3, **look)
-        _null(ax, table.null[:, j], at, 11.0 if len(shown) == 1 else 5.5)
+        ticks: dict[str, Any] = {"ms": 11.0 if len(shown) == 1 else 5.5, "mew": 1.1, "zorder": 1.9}
+        ax.plot(table.null[:, j], at, "|", color="black", gid=NULL, label="_null", **ticks)
         _points(ax, table.estimate[:, j], at, marker, shade, 6.0 if average else 4.5, SCORE)
         name = "average" if average else safe_names(table.tasks, 26)[j]
-        key.append((_handle(marker, shade), name.replace(r"\$", "$")))
+        key.append((_dot(shade, marker), name.replace(r"\$", "$")))
     if not few:
-        key.append((_handle("o", NEUTRAL, 3.0), "a task"))
+        key.append((_dot(NEUTRAL, "o", 3.0), "a task"))
     if np.isfinite(table.null).any():
-        key.append((_handle("|", "black", 9), "hyperparameters alone"))
+        key.append((_dot("black", "|", 9), "hyperparameters alone"))
     key = key if table.several else key[1:]
     rows_of(ax, names, room=ax.get_gid() != OWN and bool(key))
     for i in np.flatnonzero(np.isnan(table.estimate).all(axis=1)):
@@ -189,18 +194,16 @@ def _points(ax: Axes, x: FloatArray, y: FloatArray, marker: str, shade: str, siz
     ax.plot(x, y, marker=marker, color=shade, markersize=size, gid=gid, **look)
 
 
-def _null(ax: Axes, values: FloatArray, place: FloatArray, size: float) -> None:
-    ax.plot(values, place, "|", color="black", ms=size, mew=1.1, zorder=1.9, gid=NULL, label="_null")
-
-
-def _handle(marker: str, shade: str, size: float = 5.0) -> Line2D:
+def _dot(shade: str, marker: str, size: float = 5.0) -> Line2D:
+    """Make a dot for a legend."""
     return Line2D([], [], color=shade, marker=marker, linestyle="none", markersize=size)
 
 
-def _heat(ax: Axes, table: _Table, names: Sequence[str], score: str) -> list[tuple[Any, str]]:
-    """Cells with numbers, the average as a column of its own."""
+def _heat(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> list[tuple[Any, str]]:
+    """Draw cells with numbers, the average as a column of its own."""
     values, decimals = table.estimate, 1 if score in HUNDREDFOLD else 2
-    low, high = _range(values)
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     ax.imshow(np.ma.masked_invalid(values), cmap="cividis", vmin=low, vmax=high, aspect="auto", gid=CELL)
     best = [_best(column) for column in values.T]
     small = is_narrow(ax) or values.shape[1] > 8
@@ -229,20 +232,15 @@ def _heat(ax: Axes, table: _Table, names: Sequence[str], score: str) -> list[tup
     return []
 
 
-def _range(values: FloatArray) -> tuple[float, float]:
-    known = values[np.isfinite(values)]
-    return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-
-
 def _best(column: FloatArray) -> list[int]:
-    """Rows with the highest value; none where none is known."""
+    """Return rows with the highest value; none where none is known."""
     found: list[int] = []
     if np.isfinite(column).any():
         found = np.flatnonzero(column >= np.nanmax(column) - 1e-9).tolist()
     return found
 
 
-def _caption(result: MeasureJudgement, table: _Table, kind: str, score: str) -> list[str]:
+def _judgement_caption(result: MeasureJudgement, table: _ScoreTable, kind: str, score: str) -> list[str]:
     said = f"{result.models:,} models."
     if kind == "heat":
         said += " Bold: the best of a column."
@@ -253,13 +251,6 @@ def _caption(result: MeasureJudgement, table: _Table, kind: str, score: str) -> 
     left = len(result.measures) - len(table.measures)
     few = [f"The best {len(table.measures)} of {len(result.measures)} measures."] if left else []
     return [said, *few, *warned(result)]
-
-
-# Measures against the generalization gap, model by model (figures 6 to 9 of the paper).
-
-MODELS = "curvewise-models"
-DECADES = 100.0
-"""A measure whose largest value is so many times its smallest is drawn on a log scale."""
 
 
 def plot_measures(
@@ -286,7 +277,7 @@ def plot_measures(
     measures : str or sequence of str, optional
         Which; the first six by default. Several measures become rows, and tasks columns.
     ax : Axes, optional
-        Where, for one measure on one task; a new figure by default.
+        Axes to draw on, for one measure on one task; a new figure by default.
     task : str, optional
         Only this one.
     colours : str, optional
@@ -296,7 +287,7 @@ def plot_measures(
     least_train_accuracy : float, optional
         Leave out models with a lower training accuracy.
     caption : bool, optional
-        Say what is shown under the picture; by default where there is room.
+        Write under the picture what is shown; by default where there is room.
 
     Returns
     -------
@@ -305,20 +296,20 @@ def plot_measures(
     """
     if not isinstance(corpus, ModelCorpus):
         raise InputError(
-            f"corpus is a {type(corpus).__name__}: give the ModelCorpus that was judged, and the "
-            "judgement as judgement=."
+            f"corpus is a {type(corpus).__name__}: give the ModelCorpus that was judged, and the judgement as "
+            f"{arg('judgement')}."
         )
-    corpus = _trained(corpus, least_train_accuracy)
+    corpus, _ = well_trained(corpus, least_train_accuracy)
     names = _chosen(corpus, measures)
     tasks = _tasks(corpus, task)
     panels = [(name, where) for name in names for where in tasks]
     if ax is not None and len(panels) > 1:
         raise InputError(
-            f"ax is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose "
-            "with measures= and task=, or leave ax out."
+            f"ax is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose with "
+            f"{arg('measures')} and {arg('task')}, or leave ax out."
         )
     told = choose_colours(tasks, colours)
-    lines = _caption_response_scatter(corpus, names, tasks)
+    lines = _scatter_caption(corpus, names, tasks)
     with style():
         own = ax is None
         axes = [ax] if ax is not None else _panels(len(names), len(tasks))
@@ -331,14 +322,6 @@ def plot_measures(
     return axes[0]
 
 
-def _trained(corpus: ModelCorpus, least: float | None) -> ModelCorpus:
-    if least is None:
-        return corpus
-    if corpus.train_accuracy is None:
-        raise InputError("least_train_accuracy: the corpus has no training accuracy; leave it out.")
-    return corpus.select(corpus.train_accuracy >= least)
-
-
 def _chosen(corpus: ModelCorpus, measures: str | Sequence[str] | None) -> list[str]:
     names = list(corpus.measures)
     if measures is None:
@@ -346,7 +329,7 @@ def _chosen(corpus: ModelCorpus, measures: str | Sequence[str] | None) -> list[s
     wanted = [measures] if isinstance(measures, str) else list(measures)
     for name in wanted:
         if name not in corpus.measures:
-            raise InputError(f"measures={name!r} is not in the corpus: use {', '.join(map(repr, names))}.")
+            raise InputError(f"{arg('measures', name)} is not in the corpus: use {', '.join(map(repr, names))}.")
     return wanted
 
 
@@ -355,7 +338,7 @@ def _tasks(corpus: ModelCorpus, task: str | None) -> dict[str, ModelCorpus]:
     if task is None:
         return every
     if task not in every:
-        raise InputError(f"task={task!r} is not known: use {', '.join(map(repr, every))}.")
+        raise InputError(f"{arg('task', task)} is not known: use {', '.join(map(repr, every))}.")
     return {task: every[task]}
 
 
@@ -372,9 +355,14 @@ def _panels(rows: int, tasks: int) -> list[Axes]:
 
 
 def _panel(
-    ax: Axes, corpus: ModelCorpus, name: str, told: Colours | None, judged: Judged | None, lines: list[str]
+    ax: Axes,
+    corpus: ModelCorpus,
+    name: str,
+    told: HyperparameterColours | None,
+    judged: MeasureScores | None,
+    lines: list[str],
 ) -> str:
-    """One measure on one task, and what to say of it."""
+    """Draw one measure on one task, and return its title."""
     known = _known(corpus, name)
     if not known.any():
         ax.set_xlabel(safe_text(name, 28))
@@ -384,7 +372,7 @@ def _panel(
     return _scores(here, name, judged, lines)
 
 
-def _scatter(ax: Axes, corpus: ModelCorpus, name: str, told: Colours | None) -> None:
+def _scatter(ax: Axes, corpus: ModelCorpus, name: str, told: HyperparameterColours | None) -> None:
     x, y = corpus.measures[name], 100 * corpus.gap
     look: dict[str, Any] = {"linewidths": 0.4, "edgecolors": "white", "zorder": 2.5}
     size = 26 if len(x) <= 120 else 14
@@ -392,7 +380,7 @@ def _scatter(ax: Axes, corpus: ModelCorpus, name: str, told: Colours | None) -> 
     for i in np.unique(index):
         shade = colour(0) if told is None else told.shades[i]
         here = index == i
-        marker = MARKERS_RESPONSE_COLOURS[i % len(MARKERS_RESPONSE_COLOURS)]
+        marker = MODEL_MARKERS[i % len(MODEL_MARKERS)]
         dots = ax.scatter(x[here], y[here], s=size, color=shade, marker=marker, **look)
         dots.set_gid(MODELS)
     if spans_decades(x, DECADES):
@@ -405,19 +393,18 @@ def _scatter(ax: Axes, corpus: ModelCorpus, name: str, told: Colours | None) -> 
 
 
 def _log_axis(ax: Axes) -> None:
+    def write(x: float, _: Any) -> str:
+        # Small powers of ten as numbers, others as powers.
+        return format_number(x) if 1e-3 <= x < 1e5 else f"$10^{{{round(math.log10(x))}}}$"
+
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(LogLocator(numticks=5))
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _power(x)))
+    ax.xaxis.set_major_formatter(FuncFormatter(write))
 
 
-def _power(x: float) -> str:
-    """Small powers of ten as numbers, others as powers."""
-    return format_number(x) if 1e-3 <= x < 1e5 else f"$10^{{{round(math.log10(x))}}}$"
-
-
-def _scores(corpus: ModelCorpus, name: str, judged: Judged | None, lines: list[str]) -> str:
-    """n, CMI and r; what is to be said of the CMI is added to the lines."""
+def _scores(corpus: ModelCorpus, name: str, judged: MeasureScores | None, lines: list[str]) -> str:
+    """Write n, CMI and r; warnings of the CMI are added to the lines."""
     x, y = corpus.measures[name], corpus.gap
     score = math.nan if judged is None else judged.cmi.estimate
     if judged is not None and judged.n != len(x):
@@ -434,11 +421,13 @@ def _scores(corpus: ModelCorpus, name: str, judged: Judged | None, lines: list[s
         lines.extend(line for line in said if line not in lines)
     constant = len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0
     r = math.nan if constant else float(np.corrcoef(x, y)[0, 1])
-    shown = parts.percent(score).replace("-", "−")
+    shown = percent(score).replace("-", "−")
     return f"n = {len(x)}, CMI {shown}, r = {signed(r, 2)}"
 
 
-def _finish(axes: Sequence[Axes], own: bool, told: Colours | None, lines: list[str], caption: bool | None) -> None:
+def _finish(
+    axes: Sequence[Axes], own: bool, told: HyperparameterColours | None, lines: list[str], caption: bool | None
+) -> None:
     key = [] if told is None else told.key()
     if len(axes) == 1:
         key = [(h, text.replace(r"\$", "$")) for h, text in key]
@@ -467,7 +456,7 @@ def _finish(axes: Sequence[Axes], own: bool, told: Colours | None, lines: list[s
         write_below(axes[0], lines)
 
 
-def _caption_response_scatter(corpus: ModelCorpus, names: Sequence[str], tasks: Mapping[str, ModelCorpus]) -> list[str]:
+def _scatter_caption(corpus: ModelCorpus, names: Sequence[str], tasks: Mapping[str, ModelCorpus]) -> list[str]:
     falling = [shorten(clean(n), 30) for n in names if corpus.orientation.get(n, 1) < 0]
     lines = ["A dot is a model. CMI: what the measure tells of the gap beyond the hyperparameters."]
     if falling:
@@ -478,15 +467,6 @@ def _caption_response_scatter(corpus: ModelCorpus, names: Sequence[str], tasks: 
     return lines
 
 
-# What a measure tells given each set of hyperparameters, and how much more than another.
-
-SET = "curvewise-set"
-DIFFERENCE = "curvewise-difference"
-
-LEAST = 25
-"""Sets of hyperparameters shown of many."""
-
-
 def plot_information(result: ConditionalInformation, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
     """Draw what a measure tells of the gap given each set of hyperparameters, the least on top.
 
@@ -495,9 +475,9 @@ def plot_information(result: ConditionalInformation, ax: Axes | None = None, *, 
     result : ConditionalInformation
         What to draw. Of many sets, those that leave the least are shown.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     caption : bool, optional
-        Say what was found under the picture; by default where there is room.
+        Write the result under the picture; by default where there is room.
 
     Returns
     -------
@@ -548,9 +528,9 @@ def plot_measure_comparison(result: MeasureComparison, ax: Axes | None = None, *
     result : MeasureComparison
         What to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     caption : bool, optional
-        Say what was found under the picture; by default where there is room.
+        Write the result under the picture; by default where there is room.
 
     Returns
     -------
@@ -590,37 +570,30 @@ def _compared(result: MeasureComparison) -> str:
     )
 
 
-# One hyperparameter as the colours and shapes of dots.
-
-MARKERS_RESPONSE_COLOURS = "osD^vPX*<>"
-MOST_VALUES = 10
-"""Values of a hyperparameter that get a colour of their own."""
-
-
 @dataclass(frozen=True, eq=False)
-class Colours:
-    """What the colours say: one hyperparameter, its values, and the look of each."""
+class HyperparameterColours:
+    """One hyperparameter as colours and shapes of dots: its values, and the colour of each."""
 
     name: str
     values: tuple[Any, ...]
     shades: tuple[str, ...]
 
     def index(self, corpus: ModelCorpus) -> NDArray[np.int64]:
-        """The number of each model's value."""
+        """Return the number of each model's value."""
         place = {str(v): i for i, v in enumerate(self.values)}
         return np.array([place[str(v)] for v in corpus.hyperparameters[self.name].tolist()])
 
     def key(self) -> list[tuple[Line2D, str]]:
-        """A legend."""
-        names = safe_names(map(_value, self.values), 18)
+        """Return the entries of a legend."""
+        names = safe_names([format_number(v) if isinstance(v, float) else str(v) for v in self.values], 18)
         return [
-            (handle(shade, MARKERS_RESPONSE_COLOURS[i % len(MARKERS_RESPONSE_COLOURS)]), name)
+            (_dot(shade, MODEL_MARKERS[i % len(MODEL_MARKERS)], 5.5), name)
             for i, (shade, name) in enumerate(zip(self.shades, names, strict=True))
         ]
 
 
-def choose_colours(tasks: Mapping[str, ModelCorpus], name: str | None) -> Colours | None:
-    """Values of a hyperparameter as colours: from dark to bright where they are numbers.
+def choose_colours(tasks: Mapping[str, ModelCorpus], name: str | None) -> HyperparameterColours | None:
+    """Choose colours for the values of a hyperparameter: from dark to bright where they are numbers.
 
     Unless one is named, it is the one that the gaps of a task differ most by.
     """
@@ -633,26 +606,24 @@ def choose_colours(tasks: Mapping[str, ModelCorpus], name: str | None) -> Colour
         few = [k for k, values in kinds.items() if 1 < len(values) <= MOST_VALUES]
         if not few:
             return None
-        name = max(few, key=lambda k: sum(_told(c.gap, c.hyperparameters[k]) for c in tasks.values()))
+        name = max(few, key=lambda k: sum(_between_squares(c.gap, c.hyperparameters[k]) for c in tasks.values()))
     if name not in columns:
         known = ", ".join(map(repr, columns))
-        raise InputError(f"colours={name!r} is not a hyperparameter: use {known}.")
+        raise InputError(f"{arg('colours', name)} is not a hyperparameter: use {known}.")
     values = list(kinds[name].values())
     if len(values) > MOST_VALUES:
-        raise InputError(f"colours={name!r} has {len(values)} values: use one with at most {MOST_VALUES}.")
+        raise InputError(f"{arg('colours', name)} has {len(values)} values: use one with at most {MOST_VALUES}.")
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     values.sort(key=None if numbers else str)
-    return Colours(name, tuple(values), _shades(len(values), numbers))
+    if numbers and len(values) > 2:
+        shades = [to_hex(colormaps["viridis"](s)) for s in np.linspace(0.0, 0.88, len(values))]
+    else:
+        shades = [colour(i) for i in range(len(values))]
+    return HyperparameterColours(name, tuple(values), tuple(shades))
 
 
-def _shades(count: int, ordered: bool) -> tuple[str, ...]:
-    if ordered and count > 2:
-        return tuple(to_hex(colormaps["viridis"](s)) for s in np.linspace(0.0, 0.88, count))
-    return tuple(colour(i) for i in range(count))
-
-
-def _told(gap: FloatArray, column: NDArray[Any]) -> float:
-    """The part of the squares of the gap that lies between the values of a hyperparameter."""
+def _between_squares(gap: FloatArray, column: NDArray[Any]) -> float:
+    """Sum of squares of the gap between the values of a hyperparameter."""
     known = np.isfinite(gap)
     if not known.any():
         return 0.0
@@ -660,12 +631,3 @@ def _told(gap: FloatArray, column: NDArray[Any]) -> float:
     count = np.bincount(index)
     mean = np.bincount(index, gap[known]) / count
     return float(np.sum(count * (mean - gap[known].mean()) ** 2))
-
-
-def handle(shade: str, marker: str) -> Line2D:
-    """A dot for a legend."""
-    return Line2D([], [], color=shade, marker=marker, linestyle="none", markersize=5.5)
-
-
-def _value(value: Any) -> str:
-    return format_number(value) if isinstance(value, float) else str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from curvewise.drawing.labels import clean, escape, safe_names, safe_text
 from curvewise.drawing.marks import finish
 from curvewise.drawing.style import new_axes, style
 from curvewise.errors import InputError
+from curvewise.text import arg
 from curvewise.types.units import FloatArray, as_floats
 
 if TYPE_CHECKING:
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
 SHEET = "curvewise-sheet"
 CLASS = "curvewise-class"
 
+# Numbers of columns, of which the first with round magnitudes is taken.
 COLUMNS = (7, 6, 5)
-"""Numbers of columns, of which the first with round magnitudes is taken."""
-
+# Width of an image with its gap in inches, in a figure of ours.
 CELL = 1.0
-"""Width of an image with its gap in inches, in a figure of ours."""
+# Examples that rows and their partners are chosen from, so that most classes are among them.
+POOL = 512
 
 
 def plot_perturbed(
@@ -38,13 +40,9 @@ def plot_perturbed(
     magnitudes: ArrayLike | None = None,
     ax: Axes | None = None,
     *,
-    labels: ArrayLike | None = None,
     classes: Sequence[str] | None = None,
     examples: int = 5,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
-    fill: float = 0.0,
-    interpolation: str = "bilinear",
+    reading: Mapping[str, Any] | None = None,
     rng: int | np.random.Generator = 0,
     caption: bool | None = None,
 ) -> Axes:
@@ -52,32 +50,27 @@ def plot_perturbed(
 
     Parameters
     ----------
-    images : ndarray, Tensor, Examples, Dataset or DataLoader
-        Images of uint8, or of floating point: with values from 0 to 1, or as the network takes
-        them if ``mean`` and ``std`` are given. Arrays have shape (N, height, width),
-        (N, channels, height, width) or (N, height, width, channels).
+    images : ndarray, Tensor, (images, labels), Examples, Dataset or DataLoader
+        Images of uint8, or of floating point: with values from 0 to 1, or as the network takes them if ``reading`` has
+        their mean and std. Arrays have shape (N, height, width), (N, channels, height, width) or (N, height, width,
+        channels).
     perturbation : str, Perturbation or callable
         As :func:`measure_response` takes it, with pixels.
     magnitudes : array_like, optional
         The columns; five to seven over the usual range by default.
     ax : Axes, optional
-        Where; a new figure by default.
-    labels : array_like of int, optional
-        Classes, where images holds none. Mixup needs them.
+        Axes to draw on; a new figure by default.
     classes : sequence of str, optional
         Names of the classes from 0 on.
     examples : int
-        How many; of as many classes as there are.
-    mean, std : sequence of float, optional
-        Per channel, what the network's images are normalised with.
-    fill : float
-        Value from 0 to 1 of what comes in from outside an image, or is cut out.
-    interpolation : {"bilinear", "nearest"}
-        For what moves pixels by parts of a pixel.
+        Number of rows; of as many classes as there are.
+    reading : mapping, optional
+        How to read the images: ``labels``, where images holds none (mixup needs them); ``mean`` and ``std``, per
+        channel, of the network's normalisation.
     rng : int or Generator
-        Decides which examples, partners, noise and places.
+        Decides examples, partners, noise and places.
     caption : bool, optional
-        Say what is shown under the picture; by default where there is room.
+        Write under the picture what is shown; by default where there is room.
 
     Returns
     -------
@@ -94,18 +87,17 @@ def plot_perturbed(
     from curvewise.response.networks.perturbations import find_perturbation
 
     if isinstance(examples, bool) or examples < 1:
-        raise InputError(f"examples={examples!r}: give a whole number of at least 1.")
+        raise InputError("give a whole number of at least 1.", argument="examples", value=examples)
     how = find_perturbation(perturbation)
     random = np.random.default_rng(rng)
     seed = int(random.integers(2**31))
     grid = _usual(how) if magnitudes is None else _magnitudes(magnitudes)
-    pool = take_images(images, labels, examples, mean, std, random)
+    pool = take_images(images, examples, reading or {}, random)
     rows = choose_rows(pool, examples)
     shown, partner = pool.chosen(rows), None
     if how.pairs is not None:
         partner = pool.chosen(choose_partners(pool, rows, how.pairs, random))
-    options = {"fill": fill, "interpolation": interpolation}
-    columns = [perturbed(shown, how, float(m), seed, partner, options) for m in grid]
+    columns = [perturbed(shown, how, float(m), seed, partner) for m in grid]
     narrow = ax is not None and is_narrow(ax)
     names = _names(shown, partner, classes, 10 if narrow else 14)
     with style():
@@ -121,7 +113,7 @@ def plot_perturbed(
 
 
 def _usual(how: Perturbation) -> FloatArray:
-    """Magnitudes over the usual range that are short to write."""
+    """Return magnitudes over the usual range that are short to write."""
     from curvewise.response.networks.perturbations import usual_magnitudes
 
     signed = how.usual[0] < 0
@@ -132,21 +124,21 @@ def _usual(how: Perturbation) -> FloatArray:
 
 
 def _magnitudes(magnitudes: ArrayLike) -> FloatArray:
-    """In rising order, with 0 for what they are compared with."""
+    """Sort magnitudes and add 0, the unchanged image to compare with."""
     grid = as_floats(magnitudes, "magnitudes")
     if grid.ndim != 1 or not len(grid) or not np.isfinite(grid).all():
-        raise InputError(f"magnitudes={magnitudes!r}: give a list of finite numbers.")
+        raise InputError("give a list of finite numbers.", argument="magnitudes", value=magnitudes)
     return np.unique(np.append(grid, 0.0))
 
 
-def _sheet_axes(images: Images, columns: int, names: Sequence[Sequence[str]]) -> Axes:
+def _sheet_axes(images: SheetImages, columns: int, names: Sequence[Sequence[str]]) -> Axes:
     count, _, height, width = images.pixels.shape
     beside = sum(0.085 * max(map(len, side), default=0) for side in names)
     return new_axes(0.25 + beside + CELL * columns, 0.75 + CELL * count * height / width)
 
 
-def _draw(ax: Axes, columns: Sequence[FloatArray], grid: FloatArray, partner: Images | None) -> None:
-    """All images as one, with clear gaps between them."""
+def _draw(ax: Axes, columns: Sequence[FloatArray], grid: FloatArray, partner: SheetImages | None) -> None:
+    """Draw all images as one, with clear gaps between them."""
     count, _, height, width = columns[0].shape
     gap = max(1, round(0.07 * min(height, width)))
     cells = [*columns, *([] if partner is None else [partner.pixels])]
@@ -170,7 +162,7 @@ def _draw(ax: Axes, columns: Sequence[FloatArray], grid: FloatArray, partner: Im
 
 
 def _cell_width(ax: Axes, sheet: FloatArray, width: int) -> float:
-    """Inches of an image, in Axes that keep the shape of the sheet."""
+    """Width of an image in inches, in Axes that keep the shape of the sheet."""
     figure = ax.get_figure(root=True)
     tall = 4.8 if figure is None else float(figure.get_size_inches()[1])
     pixel = min(width_of(ax) / sheet.shape[1], ax.get_position().height * tall / sheet.shape[0])
@@ -178,9 +170,9 @@ def _cell_width(ax: Axes, sheet: FloatArray, width: int) -> float:
 
 
 def _names(
-    images: Images, partner: Images | None, classes: Sequence[str] | None, longest: int
+    images: SheetImages, partner: SheetImages | None, classes: Sequence[str] | None, longest: int
 ) -> tuple[list[str], list[str]]:
-    """Classes of the rows, and those of their partners where they differ."""
+    """Return the classes of the rows, and those of their partners where they differ."""
     if images.labels is None:
         return [], []
     other = None if partner is None else partner.labels
@@ -199,7 +191,7 @@ def _names(
 
 
 def _name_rows(ax: Axes, left: Sequence[str], right: Sequence[str]) -> None:
-    """Names at both sides of the rows."""
+    """Write names at both sides of the rows."""
     heights = ax.get_yticks()
     ax.set_yticklabels(left or [""] * len(heights))
     size = 7.0 if is_narrow(ax) else 9.0
@@ -231,43 +223,32 @@ def _caption(how: Perturbation) -> list[str]:
     return [f"Each image is mixed with its partner, of {whose}, at the right."]
 
 
-# Images for a sheet: taken from whatever holds them, paired, and perturbed.
-
-POOL = 512
-"""Examples that rows and their partners are chosen from."""
-
-
 @dataclass(frozen=True, eq=False)
-class Images:
-    """Pixels from 0 to 1, shape (N, C, H, W), with what else is known of them."""
+class SheetImages:
+    """Pixels from 0 to 1, shape (N, C, H, W), with their classes and the normalisation of the network."""
 
     pixels: FloatArray
     labels: NDArray[np.int64] | None
     mean: FloatArray | None
     std: FloatArray | None
 
-    def chosen(self, rows: Sequence[int] | NDArray[np.int64]) -> Images:
-        """Some of them."""
+    def chosen(self, rows: Sequence[int] | NDArray[np.int64]) -> SheetImages:
+        """Select some of them."""
         at = np.asarray(rows, dtype=np.int64)
         labels = None if self.labels is None else self.labels[at]
-        return Images(self.pixels[at], labels, self.mean, self.std)
+        return SheetImages(self.pixels[at], labels, self.mean, self.std)
 
 
-def take_images(
-    data: Any,
-    labels: ArrayLike | None,
-    examples: int,
-    mean: Sequence[float] | None,
-    std: Sequence[float] | None,
-    random: np.random.Generator,
-) -> Images:
-    """Examples to choose from, in their own order where all are taken."""
-    from curvewise.nn.data import draw_sample
+def take_images(data: Any, examples: int, reading: Mapping[str, Any], random: np.random.Generator) -> SheetImages:
+    """Draw examples to choose from, in their own order where all are taken."""
+    from curvewise.response.networks.trial import read_sample
 
-    given, none = _as_images(data), False
-    if labels is None and hasattr(given, "ndim"):
-        labels, none = np.zeros(len(given), dtype=np.int64), True
-    drawn = draw_sample(given, labels, examples=max(POOL, examples), mean=mean, std=std, rng=random)
+    if isinstance(data, tuple) and len(data) == 2 and "labels" not in reading:
+        data, reading = data[0], {**reading, "labels": data[1]}
+    given, unknown = _as_images(data), False
+    if "labels" not in reading and hasattr(given, "ndim"):
+        reading, unknown = {**reading, "labels": np.zeros(len(given), dtype=np.int64)}, True
+    drawn = read_sample(given, reading, max(POOL, examples), random)
     if drawn.x.ndim != 4 or drawn.x.shape[1] not in (1, 3):
         raise InputError(
             f"images has shape {tuple(drawn.x.shape)}: give (examples, channels, height, width) with 1 or 3 channels."
@@ -280,12 +261,12 @@ def take_images(
         )
     order = np.argsort(drawn.rows) if len(drawn) <= examples else np.arange(len(drawn))
     centre, spread = (None if v is None else v.numpy() for v in (drawn.mean, drawn.std))
-    known = None if none else drawn.y.numpy()
-    return Images(pixels.clip(0, 1), known, centre, spread).chosen(order)
+    known = None if unknown else drawn.y.numpy()
+    return SheetImages(pixels.clip(0, 1), known, centre, spread).chosen(order)
 
 
 def _as_images(data: Any) -> Any:
-    """Arrays with an axis of channels, after that of examples; the rest as it is."""
+    """Put the axis of channels of an array after that of examples; leave other data as they are."""
     if isinstance(data, list) and data and all(isinstance(i, np.ndarray) for i in data):
         if len({i.shape for i in data}) > 1:
             raise InputError("images have different sizes: give images of one size.")
@@ -297,8 +278,8 @@ def _as_images(data: Any) -> Any:
     return data
 
 
-def choose_rows(pool: Images, examples: int) -> list[int]:
-    """One of each class in turn, in the order of the classes; the first ones without classes."""
+def choose_rows(pool: SheetImages, examples: int) -> list[int]:
+    """Choose one of each class in turn, in the order of the classes; the first ones without classes."""
     count = min(examples, len(pool.pixels))
     if pool.labels is None or count == len(pool.pixels):
         return list(range(count))
@@ -310,10 +291,10 @@ def choose_rows(pool: Images, examples: int) -> list[int]:
     return sorted(chosen, key=lambda i: (int(pool.labels[i]), turn[i]))  # type: ignore[index]
 
 
-def choose_partners(pool: Images, rows: Sequence[int], kind: str, random: np.random.Generator) -> list[int]:
-    """For each row another example of its class, or one of another class."""
+def choose_partners(pool: SheetImages, rows: Sequence[int], kind: str, random: np.random.Generator) -> list[int]:
+    """Choose for each row another example of its class, or one of another class."""
     if pool.labels is None:
-        raise InputError("labels is missing: which images are mixed depends on their classes. Pass labels=.")
+        raise InputError(f"labels is missing: which images are mixed depends on their classes. Pass {arg('labels')}.")
     partners = []
     for row in rows:
         same = pool.labels == pool.labels[row]
@@ -321,24 +302,24 @@ def choose_partners(pool: Images, rows: Sequence[int], kind: str, random: np.ran
         others = np.flatnonzero(same if kind == "intra" else ~same)
         if not len(others):
             label = pool.labels[row]
-            lack = f"class {label} has no second example" if kind == "intra" else (f"there is no class but {label}")
-            raise InputError(f"perturbation='mixup-{kind}': {lack} among the images. Give more images.")
+            lack = f"class {label} has no second example" if kind == "intra" else f"there is no class but {label}"
+            raise InputError(f"{arg('perturbation', f'mixup-{kind}')}: {lack} among the images. Give more images.")
         partners.append(int(random.choice(others)))
     return partners
 
 
 def perturbed(
-    images: Images, how: Perturbation, magnitude: float, seed: int, partner: Images | None, options: dict[str, Any]
+    images: SheetImages, how: Perturbation, magnitude: float, seed: int, partner: SheetImages | None
 ) -> FloatArray:
-    """Pixels after the perturbation; what is for values of any kind sees normalised ones."""
+    """Return pixels after the perturbation; one for values of any kind is given normalised ones."""
     from curvewise.response.networks.perturbations import perturb
 
     mixed = None if partner is None else partner.pixels.astype(np.float32)
     if images.mean is None or images.std is None or how.of == "images" or partner is not None:
         x = images.pixels.astype(np.float32)
-        changed = perturb(x, how, magnitude, seed, partner=mixed, **options)
+        changed = perturb(x, how, magnitude, seed, partner=mixed)
     else:
         centre, spread = (v[:, None, None] for v in (images.mean, images.std))
         x = ((images.pixels - centre) / spread).astype(np.float32)
-        changed = perturb(x, how, magnitude, seed, **options) * spread + centre
+        changed = perturb(x, how, magnitude, seed) * spread + centre
     return np.clip(np.asarray(changed, dtype=np.float64), 0, 1)

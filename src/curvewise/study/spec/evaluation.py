@@ -205,7 +205,8 @@ def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Example
     magnitude: Any = evaluation.magnitude
     if isinstance(magnitude, tuple):
         magnitude = perturbations.draw_magnitudes(*magnitude, len(examples.y), other)
-    changed = perturbations.perturb(examples.x, evaluation.perturbation, magnitude, drawn, padding=examples.padding)
+    change = perturbations.find_perturbation(evaluation.perturbation, padding=examples.padding)
+    changed = perturbations.perturb(examples.x, change, magnitude, drawn)
     return replace(examples, x=changed)
 
 

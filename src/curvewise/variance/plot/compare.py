@@ -1,4 +1,4 @@
-"""Picture of two trainings, run by run, with their difference."""
+"""Pictures of comparisons: two trainings run by run, many as a forest plot, the ratio of two variances."""
 
 from __future__ import annotations
 
@@ -10,27 +10,33 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import AutoLocator
-from numpy.typing import NDArray
 
 from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, rows_of, rows_that_fit, view, width_of
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, ends_of, finish, note, warned, zero_line
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
-from curvewise.text import format_pvalue
-from curvewise.types.results import Interval
+from curvewise.text import format_interval, format_pvalue
 from curvewise.types.units import FloatArray
+from curvewise.variance.anova import decimals
 from curvewise.variance.compare import RunComparison, TrainingComparison
-from curvewise.variance.plot.runs import SERIES, Measure
-from curvewise.variance.variances import VarianceComparison, said_ratio
+from curvewise.variance.plot.runs import RUNS, SERIES, Measure, forest
+from curvewise.variance.variances import VarianceComparison
 
-RUNS = "curvewise-runs"
 MEAN = "curvewise-mean"
 PAIR = "curvewise-pair"
 MARGIN = "curvewise-margin"
 DIFFERENCE = "curvewise-difference"
+FEW = "curvewise-few"
+"""Group ids of the artists."""
 
-_AT = 2.0
-_JOINED = 60
+DIFFERENCE_AT = 2.0
+"""Place of the difference on the x axis, on which the two trainings stand at 0 and 1."""
+
+JOINED = 60
+"""Pairs of runs up to which they are joined by lines."""
+
+CLEAREST = 30
+"""Differences shown of many."""
 
 
 def plot_run_comparison(
@@ -44,9 +50,9 @@ def plot_run_comparison(
     Parameters
     ----------
     result : RunComparison
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     legend : bool
         Say what is what.
     caption : bool, optional
@@ -57,37 +63,38 @@ def plot_run_comparison(
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.6)
-        limits = _difference_limits(result, measure, a, b)
+        ends = [*measure.interval(result.difference), *measure.interval(result.test_set_difference)]
+        ends += [float(measure.of(result.margin)) * s for s in (-1, 1)] if result.margin else []
+        base = float(b.mean())
+        known = [base + e for e in ends if math.isfinite(e)]
+        low, high = min(*a, *b, *known), max(*a, *b, *known)
+        pad = 0.06 * (high - low) or 0.05 * (abs(high) or 1.0)
+        limits = low - pad, high + pad
         _strips(ax, a, b, result.paired)
-        key = _differences(ax, result, measure, float(b.mean()), limits)
+        key = _differences(ax, result, measure, base, limits)
         narrow = is_narrow(ax)
         names = safe_names((result.a, result.b), max(6, int(2.9 * width_of(ax))))
-        ax.set_xticks([0.0, 1.0, _AT], labels=[*names, "diff." if narrow else "difference"])
+        ax.set_xticks([0.0, 1.0, DIFFERENCE_AT], labels=[*names, "diff." if narrow else "difference"])
         ax.tick_params(axis="x", length=0, labelsize=8.0 if narrow else 9.0)
         ax.set_xlim(-0.5, 2.55)
         ax.set_ylim(*limits)
         ax.set_ylabel(measure.label("test error of a run"))
         if legend and not own:
             raise_top(ax, 1 if not narrow else 2)
-        _second_scale(ax, measure, float(b.mean()))
+        # The scale of differences, at the right: part of the Axes, not another one of the figure.
+        scale = ax.secondary_yaxis("right", functions=(lambda y: np.asarray(y) - base, lambda d: np.asarray(d) + base))
+        scale.yaxis.set_major_locator(AutoLocator())
+        scale.set_ylabel(f"difference{' (%)' if measure.bounded else ''}")
+        scale.spines["right"].set_visible(True)
         lines = [_comparison_caption(result), *warned(result)]
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=2 if narrow else 3, loc="upper left")
     return ax
 
 
-def _difference_limits(result: RunComparison, measure: Measure, a: FloatArray, b: FloatArray) -> tuple[float, float]:
-    ends = [*measure.interval(result.difference), *measure.interval(result.test_set_difference)]
-    ends += [float(measure.of(result.margin)) * s for s in (-1, 1)] if result.margin else []
-    known = [float(b.mean()) + e for e in ends if math.isfinite(e)]
-    low, high = min(*a, *b, *known), max(*a, *b, *known)
-    pad = 0.06 * (high - low) or 0.05 * (abs(high) or 1.0)
-    return low - pad, high + pad
-
-
 def _strips(ax: Axes, a: FloatArray, b: FloatArray, paired: bool) -> None:
-    """A dot per run, moved aside at random; lines between paired runs, if they are not many."""
+    """Draw a dot per run, moved aside at random; lines between paired runs, if they are not many."""
     rng = np.random.default_rng(0)
-    joined = paired and len(a) <= _JOINED
+    joined = paired and len(a) <= JOINED
     if joined:
         ax.plot([0.0, 1.0], np.stack([a, b]), color=NEUTRAL, lw=0.6, alpha=0.6, gid=PAIR, label="_pair")
     for place, values in ((0.0, a), (1.0, b)):
@@ -116,7 +123,7 @@ def _differences(
     key: list[tuple[Any, str]] = []
     for series, text, difference, marker, aside in rows:
         value, low, high = (base + v for v in measure.interval(difference))
-        at, shade = _AT + aside * (len(rows) - 1), SERIES[series]
+        at, shade = DIFFERENCE_AT + aside * (len(rows) - 1), SERIES[series]
         bars(ax, [at], [low], [high], shade, limits=limits, width=2.0)
         ax.plot([at], [value], marker, color=shade, ms=6.5, gid=DIFFERENCE, label="_difference")
         key.append((Line2D([], [], color=shade, marker=marker, ms=5.5), text))
@@ -128,14 +135,6 @@ def _differences(
         box.set_gid(MARGIN)
         key.append((Patch(color=NEUTRAL, alpha=0.25), "margin"))
     return key
-
-
-def _second_scale(ax: Axes, measure: Measure, base: float) -> None:
-    """The scale of differences, at the right; part of the Axes, not another one of the figure."""
-    scale = ax.secondary_yaxis("right", functions=(lambda y: np.asarray(y) - base, lambda d: np.asarray(d) + base))
-    scale.yaxis.set_major_locator(AutoLocator())
-    scale.set_ylabel(f"difference{' (%)' if measure.bounded else ''}")
-    scale.spines["right"].set_visible(True)
 
 
 def _comparison_caption(result: RunComparison) -> str:
@@ -157,13 +156,6 @@ def _comparison_caption(result: RunComparison) -> str:
     )
 
 
-# Forest plots: differences between many trainings, and the ratio of two variances.
-
-FEW = "curvewise-few"
-CLEAREST = 30
-"""Differences shown of many."""
-
-
 def plot_trainings(
     result: TrainingComparison,
     ax: Axes | None = None,
@@ -177,9 +169,9 @@ def plot_trainings(
     Parameters
     ----------
     result : TrainingComparison
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     most : int, optional
         Show only this many of the clearest differences: 30 by default, fewer in small Axes.
     legend : bool
@@ -195,64 +187,40 @@ def plot_trainings(
     with style():
         own = ax is None
         ax = ax or new_axes(height=2.0 + 0.24 * len(shown))
-        found = np.array([v != "undecided" for v in result.verdicts])[shown]
-        _rows(ax, estimate[shown], low[shown], high[shown], found)
-        names = _pair_names(result, shown, is_narrow(ax))
+        ends = estimate[shown], low[shown], high[shown]
+        shades = [NEUTRAL if result.verdicts[i] == "undecided" else colour(0) for i in shown]
+        zero_line(ax)
+        forest(ax, ends, shades, view(*ends, 0.0), DIFFERENCE, 5.5 if len(shown) <= 20 else 4.5)
+        narrow = is_narrow(ax)
+        if result.baseline is not None:
+            names = safe_names((result.pairs[i][0] for i in shown), 14 if narrow else 32)
+        else:  # two names share the room
+            short = dict(zip(result.names, safe_names(result.names, 11 if narrow else 20), strict=True))
+            names = [f"{short[result.pairs[i][0]]} − {short[result.pairs[i][1]]}" for i in shown]
         rows_of(ax, names)
         if len(shown) > 15 and not own:
             ax.tick_params(axis="y", labelsize=7.0)
-        ax.set_xlabel(_training_label(result, measure, is_narrow(ax)))
-        if not own and len(shown) < len(result.pairs):
-            _say_few(ax, f"the {len(shown)} clearest of {len(result.pairs):,}")
+        alone = result.baseline is None or narrow
+        label = "difference of error" if alone else f"error minus that of {safe_text(result.baseline or '', 20)}"
+        ax.set_xlabel(measure.label(label))
+        few = f"he {len(shown)} clearest of {len(result.pairs):,}" if len(shown) < len(result.pairs) else ""
+        if not own and few:  # a remark above the Axes, as there may be no caption
+            place = {"xycoords": "axes fraction", "ha": "right", "va": "bottom", "fontsize": 7.0}
+            note(ax, f"t{few}", (1.0, 1.01), gid=FEW, annotation_clip=False, **place)
         key = [
             (Line2D([], [], color=s, marker="o", ms=5), text)
             for s, text in ((colour(0), "shown"), (NEUTRAL, "not shown"))
         ]
-        lines = [_training_caption(result, len(shown)), *warned(result)]
+        how = "Holm" if result.multiplicity == "holm" else "Benjamini and Hochberg"
+        text = (
+            f"Blue: shown on the {result.scope} after {how}; below 0 the first is better. The intervals hold together"
+            f" at {100 * result.level:.4g}%.{f' T{few} differences.' if few else ''}"
+        )
+        lines = [text, *warned(result)]
         indent = max(map(len, names)) / 14
         key = key if own else []
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, indent=indent)
     return ax
-
-
-def _rows(ax: Axes, estimate: FloatArray, low: FloatArray, high: FloatArray, found: NDArray[np.bool_]) -> None:
-    limits, row = view(estimate, low, high, 0.0), np.arange(len(estimate))
-    size = 5.5 if len(row) <= 20 else 4.5
-    zero_line(ax)
-    for part, shade in ((found, colour(0)), (~found, NEUTRAL)):
-        bars(ax, row[part], low[part], high[part], shade, limits=limits, horizontal=True)
-        ax.plot(estimate[part], row[part], "o", color=shade, ms=size, gid=DIFFERENCE, label="_difference")
-    ax.set_xlim(*limits)
-
-
-def _say_few(ax: Axes, text: str) -> None:
-    """A remark above the Axes, where there may be no caption."""
-    place = {"xycoords": "axes fraction", "ha": "right", "va": "bottom", "fontsize": 7.0}
-    note(ax, text, (1.0, 1.01), gid=FEW, annotation_clip=False, **place)
-
-
-def _pair_names(result: TrainingComparison, shown: Any, narrow: bool) -> list[str]:
-    """What was compared; two names share the room."""
-    if result.baseline is not None:
-        return safe_names((result.pairs[i][0] for i in shown), 14 if narrow else 32)
-    every = safe_names(result.names, 11 if narrow else 20)
-    short = dict(zip(result.names, every, strict=True))
-    return [f"{short[result.pairs[i][0]]} − {short[result.pairs[i][1]]}" for i in shown]
-
-
-def _training_label(result: TrainingComparison, measure: Measure, narrow: bool) -> str:
-    if result.baseline is None or narrow:
-        return measure.label("difference of error")
-    return measure.label(f"error minus that of {safe_text(result.baseline, 20)}")
-
-
-def _training_caption(result: TrainingComparison, shown: int) -> str:
-    how = "Holm" if result.multiplicity == "holm" else "Benjamini and Hochberg"
-    few = f" The {shown} clearest of {len(result.pairs):,} differences." if shown < len(result.pairs) else ""
-    return (
-        f"Blue: shown on the {result.scope} after {how}; below 0 the first is better."
-        f" The intervals hold together at {100 * result.level:.4g}%.{few}"
-    )
 
 
 def plot_variance_comparison(
@@ -263,9 +231,9 @@ def plot_variance_comparison(
     Parameters
     ----------
     result : VarianceComparison
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
@@ -273,7 +241,12 @@ def plot_variance_comparison(
     with style():
         own = ax is None
         ax = ax or new_axes(height=2.4)
-        limits = _ratio_limits(list(rows.values()))
+        # Around 1 and all that is known, up to a factor of 30; more room where a limit is open.
+        ends = [v for r in rows.values() for v in r if math.isfinite(v) and v > 0]
+        low, high = min([*ends, 0.8]), max([*ends, 1.25])
+        below = 2.0 if any(r.low == 0 for r in rows.values()) else 1.1
+        above = 2.0 if any(math.isinf(r.high) for r in rows.values()) else 1.1
+        limits = max(low / below, 1 / 30), min(high * above, 30.0)
         ax.set_xlim(*limits)
         log_sizes(ax)
         zero_line(ax, 1.0)
@@ -286,26 +259,10 @@ def plot_variance_comparison(
         ax.set_xlim(*limits)
         a, b = safe_names(result.names, 9 if is_narrow(ax) else 20)
         ax.set_xlabel(f"std between runs, {a} / {b}")
+        test, true = (format_interval(r, write=decimals(2)) for r in (result.test_set_ratio, result.distribution_ratio))
         said = (
-            f"Ratio {said_ratio(result.test_set_ratio)} ({format_pvalue(result.test_set_pvalue)}) for"
-            f" test error, {said_ratio(result.distribution_ratio)}"
+            f"Ratio {test} ({format_pvalue(result.test_set_pvalue)}) for test error, {true}"
             f" ({format_pvalue(result.distribution_pvalue)}) for true error: {result.verdict}."
         )
         finish(ax, own, [], [said, *warned(result)], caption=caption, indent=0.7)
     return ax
-
-
-def _ratio_limits(ratios: list[Interval]) -> tuple[float, float]:
-    """Around 1 and all that is known, up to a factor of 30."""
-    ends = [v for r in ratios for v in (r.estimate, r.low, r.high) if math.isfinite(v) and v > 0]
-    low, high = min([*ends, 0.8]), max([*ends, 1.25])
-    open_low, open_high = (any(f(r) for r in ratios) for f in (_falls_to_0, _has_no_end))
-    return max(low / (2.0 if open_low else 1.1), 1 / 30), min(high * (2.0 if open_high else 1.1), 30.0)
-
-
-def _falls_to_0(ratio: Interval) -> bool:
-    return ratio.low == 0
-
-
-def _has_no_end(ratio: Interval) -> bool:
-    return math.isinf(ratio.high)

@@ -32,9 +32,9 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
     Parameters
     ----------
     result : RunPlan
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     legend : bool
         Say what is what.
     caption : bool, optional
@@ -58,24 +58,17 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
         ax.set_xlim(2 / 1.1, 1.1 * float(runs[-1]))
         log_sizes(ax)
         ax.axhline(100 * result.power, color=NEUTRAL, ls=":", lw=1.0, zorder=0.6, gid=MARK)
-        _needed(ax, result)
+        if result.runs is not None:
+            mark_value(ax, float(result.runs), f"{result.runs:,} runs", "-", bottom=True)
+        if result.runs_interval is not None:  # what the pilot leaves open, shaded
+            left, right = ax.get_xlim()
+            low, high = np.clip([result.runs_interval.low, result.runs_interval.high], left, right).tolist()
+            if low < high:
+                ax.axvspan(low, high, color=NEUTRAL, alpha=0.15, lw=0.0, zorder=0.2, gid=RANGE)
         ax.set_xlabel("runs of each training" if result.question == "difference" else "runs")
         ax.set_ylabel("power (%)")
         finish(ax, own, key, _plan_caption(result), legend=legend, caption=caption, columns=3 if own else 1)
     return ax
-
-
-def _needed(ax: Axes, result: RunPlan) -> None:
-    """A line at the runs that are needed, and how uncertain they are, shaded."""
-    if result.runs is not None:
-        mark_value(ax, float(result.runs), f"{result.runs:,} runs", "-", bottom=True)
-    limits = result.runs_interval
-    if limits is None:
-        return
-    left, right = ax.get_xlim()
-    low, high = (float(np.clip(v, left, right)) for v in (limits.low, limits.high))
-    if low < high:
-        ax.axvspan(low, high, color=NEUTRAL, alpha=0.15, lw=0.0, zorder=0.2, gid=RANGE)
 
 
 def _plan_caption(result: RunPlan) -> list[str]:
@@ -113,9 +106,9 @@ def plot_stopping_plan(
     Parameters
     ----------
     result : StoppingPlan
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     what : {"chance", "runs"}
         The chance of finding a difference, or the runs of each training until the plan stops.
     legend : bool
@@ -141,19 +134,14 @@ def plot_stopping_plan(
         ax.set_ylim(0.0, 104.0 if chance else 1.12 * result.looks[-1])
         ax.set_xlabel("true difference (std between runs)")
         ax.set_ylabel("chance of finding it (%)" if chance else "runs of each training")
-        finish(ax, own, key, [_stopping_caption(result)], legend=legend, caption=caption, columns=2 if own else 1)
+        shown, naive = [f"{n:,}" for n in result.looks], 1 - result.level
+        looks = ", ".join(shown if len(shown) <= 8 else [*shown[:4], "…", shown[-1]])
+        said = (
+            f"Looks at {looks} runs; each stops at p < {format_number(result.nominal_level, 3)}, so that together they"
+            f" err with a chance of {naive:.2g}. Stopping at p < {naive:.2g} would err with {result.naive_error:.2g}."
+        )
+        finish(ax, own, key, [said], legend=legend, caption=caption, columns=2 if own else 1)
     return ax
-
-
-def _stopping_caption(result: StoppingPlan) -> str:
-    shown = [f"{n:,}" for n in result.looks]
-    looks = ", ".join(shown if len(shown) <= 8 else [*shown[:4], "…", shown[-1]])
-    naive = 1 - result.level
-    return (
-        f"Looks at {looks} runs; each stops at p < {format_number(result.nominal_level, 3)}, so that"
-        f" together they err with a chance of {naive:.2g}. Stopping at p < {naive:.2g} would err"
-        f" with {result.naive_error:.2g}."
-    )
 
 
 def plot_stopping_check(
@@ -164,9 +152,9 @@ def plot_stopping_check(
     Parameters
     ----------
     result : StoppingCheck
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     legend : bool
         Say what is what.
     caption : bool, optional
@@ -182,11 +170,25 @@ def plot_stopping_check(
         ax.set_xlabel("runs of each training")
         a, b = safe_names(result.names, 6 if is_narrow(ax) else 10)
         ax.set_ylabel(f"{a} − {b}{' (%)' if measure.bounded else ''}")
-        key = _check_key(result, states)
+        key: list[tuple[Any, str]] = [
+            (Line2D([], [], color=shade, marker=marker, ms=5), state)
+            for state, shade, marker in _LOOKS
+            if state in states
+        ]
+        if result.next_look is not None:
+            key.append((Line2D([], [], color=NEUTRAL, ls=":", lw=1.0), "looks ahead"))
+        if result.margin:
+            key.append((Patch(color=NEUTRAL, alpha=0.25), "margin"))
         narrow = is_narrow(ax)
         if legend and not own:
             raise_top(ax, 2 if narrow else 1)
-        lines = [_check_caption(result), *warned(result)]
+        one, two = (shorten(clean(n), 40) for n in result.names)
+        text = (
+            f"After {result.runs:,} runs of each, {one} minus {two} is {measure.told(result.difference)}; the intervals"
+            f" hold at all looks together ({100 * result.plan.level:.4g}%). Decision: {result.decision}."
+            f"{'' if result.next_look is None else f' Look again at {result.next_look:,} runs.'}"
+        )
+        lines = [text, *warned(result)]
         columns = 2 if narrow else 4
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=columns, loc="upper left")
     return ax
@@ -195,7 +197,11 @@ def plot_stopping_check(
 def _path(ax: Axes, result: StoppingCheck, measure: Measure) -> Any:
     """The looks so far, those ahead, and the margin; what each look decided."""
     estimate, low, high = map(measure.of, ends_of(result.differences))
-    looked, states, also = np.array(result.looked, dtype=np.float64), _states(result), [0.0]
+    # Of each look: go on, stop, or after the stop, when nothing more is decided.
+    stops = [d.startswith("stop") for d in result.decisions]
+    first = stops.index(True) if True in stops else len(stops)
+    states = np.array(["go on"] * first + ["stop"] * any(stops) + ["later"] * (len(stops) - first - 1))
+    looked, also = np.array(result.looked, dtype=np.float64), [0.0]
     if result.margin:
         margin = float(measure.of(result.margin))
         also += [-margin, margin]
@@ -211,32 +217,3 @@ def _path(ax: Axes, result: StoppingCheck, measure: Measure) -> Any:
             ax.axvline(n, color=NEUTRAL, ls=":", lw=1.0, zorder=0.5, gid=AHEAD, label="_ahead")
     ax.set_ylim(*limits)
     return states
-
-
-def _states(result: StoppingCheck) -> Any:
-    """Of each look: go on, stop, or after the stop, when nothing more is decided."""
-    stops = [d.startswith("stop") for d in result.decisions]
-    first = stops.index(True) if True in stops else len(stops)
-    return np.array(["go on"] * first + ["stop"] * any(stops) + ["later"] * (len(stops) - first - 1))
-
-
-def _check_key(result: StoppingCheck, states: Any) -> list[tuple[Any, str]]:
-    key: list[tuple[Any, str]] = [
-        (Line2D([], [], color=shade, marker=marker, ms=5), state) for state, shade, marker in _LOOKS if state in states
-    ]
-    if result.next_look is not None:
-        key.append((Line2D([], [], color=NEUTRAL, ls=":", lw=1.0), "looks ahead"))
-    if result.margin:
-        key.append((Patch(color=NEUTRAL, alpha=0.25), "margin"))
-    return key
-
-
-def _check_caption(result: StoppingCheck) -> str:
-    measure = Measure(result.unit)
-    then = "" if result.next_look is None else f" Look again at {result.next_look:,} runs."
-    a, b = (shorten(clean(n), 40) for n in result.names)
-    return (
-        f"After {result.runs:,} runs of each, {a} minus {b} is"
-        f" {measure.told(result.difference)}; the intervals hold at all looks together"
-        f" ({100 * result.plan.level:.4g}%). Decision: {result.decision}.{then}"
-    )

@@ -1,8 +1,9 @@
-"""Pictures of how runs spread: histograms beside what independent errors would give."""
+"""Pictures of the errors of runs: their distribution, their standard deviations, and their luck elsewhere."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,17 +16,79 @@ from numpy.typing import ArrayLike
 
 from curvewise.drawing.axes import is_narrow, raise_top
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import MARK, choose, digits, finish, note, warned
+from curvewise.drawing.marks import MARK, bars, choose, digits, finish, note, warned
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
 from curvewise.errors import InputError
-from curvewise.text import format_number, format_pvalue
+from curvewise.text import format_interval, format_number, format_pvalue
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
-from curvewise.variance.accuracy import AccuracyDistribution, drawn_together, poisson_binomial_pmf
+from curvewise.variance.accuracy import AccuracyDistribution, poisson_binomial_pmf, shrunk_rates
+from curvewise.variance.anova import decimals
 from curvewise.variance.decompose import VarianceDecomposition
-from curvewise.variance.luck import SeedLuck, TestSetComparison, TestSetPair
+from curvewise.variance.luck import SeedLuck, TestSetComparison
 
 SPREAD = "curvewise-spread"
+HISTOGRAM = "curvewise-histogram"
+PREDICTED = "curvewise-predicted"
+RUNS = "curvewise-runs"
+PICKED = "curvewise-picked"
+CELL = "curvewise-cell"
+"""Group ids of the artists."""
+
+SERIES = {"test set": colour(0), "independent": colour(1), "distribution": colour(2)}
+"""The three standard deviations have the same colours in every picture."""
+
+LIKELY = 3e-4
+"""Share of the highest probability below which a curve is not drawn."""
+
+FEW_POINTS = 25
+"""Points up to which each number of errors is marked on the curve."""
+
+TALLEST = 2.0
+"""Curves more than so many times as high as the highest bar are cut off, to keep bars readable."""
+
+MANY = 2000
+"""Dots from which they are drawn as pixels, so that a vector file stays small."""
+
+PALE = 0.55
+"""Correlation from which numbers are white."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Unit in which pictures of the variance draw: errors as percentages, losses and scores as they are."""
+
+    unit: str
+
+    @property
+    def bounded(self) -> bool:
+        """True if values are errors."""
+        return self.unit in ("fraction", "percent")
+
+    def of(self, values: ArrayLike) -> FloatArray:
+        """Return values as they are drawn."""
+        return np.asarray(values, dtype=np.float64) * (100.0 if self.unit == "fraction" else 1.0)
+
+    def interval(self, interval: Interval) -> tuple[float, float, float]:
+        """Return estimate, low and high as they are drawn."""
+        estimate, low, high = self.of(tuple(interval)).tolist()
+        return estimate, low, high
+
+    def label(self, text: str) -> str:
+        """Return an axis label: "test error" becomes "test error (%)", "test loss", "negative score"."""
+        if self.bounded:
+            return f"{text} (%)"
+        if self.unit == "score":
+            return text.replace("test error", "error").replace("error", "negative score")
+        return text.replace("error", "loss")
+
+    def said(self, value: float) -> str:
+        """Write a value with its unit, in three digits."""
+        return f"{digits(float(self.of(value)))}{'%' if self.bounded else ''}"
+
+    def told(self, interval: Interval) -> str:
+        """Write an estimate with its limits in brackets."""
+        return format_interval(interval, write=self.said)
 
 
 def plot_decomposition(
@@ -41,9 +104,9 @@ def plot_decomposition(
     Parameters
     ----------
     result : VarianceDecomposition
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     what : {"runs", "examples"}
         The errors of runs; or those of examples over runs, counted on a log scale.
     legend : bool
@@ -57,13 +120,18 @@ def plot_decomposition(
         ax = ax or new_axes(height=4.2 if what == "runs" else 3.8)
         measure = Measure(result.unit)
         if what == "examples":
-            _examples(ax, result, measure)
-            finish(ax, own, [], _examples_caption(result), caption=caption)
+            finish(ax, own, [], [_examples(ax, result, measure)], caption=caption)
             return ax
         key = _runs(ax, result, measure)
         cut = count_axis(ax, 0.22, result.runs)
         _spreads(ax, result, measure)
-        lines = [_runs_caption(result), *cut, *warned(result)]
+        share = result.distribution_share
+        real = "" if math.isnan(share) else f" {share:.0%} of the variance is real."
+        text = (
+            f"Bars on top: one standard deviation to each side, upper limits paler.{real} As much"
+            f" variance by independent errors: {format_pvalue(result.independence_pvalue)}."
+        )
+        lines = [text, *cut, *warned(result)]
         # The bars on top say what the colours are; in someone's Axes there is no room to repeat it.
         finish(ax, own, key if own else [], lines, legend=legend, caption=caption, columns=2)
     return ax
@@ -74,19 +142,21 @@ def _runs(ax: Axes, result: VarianceDecomposition, measure: Measure) -> list[tup
     exact = totals.binary and result.repeats == 1 and result.groups is None
     step = float(measure.of(1 / result.examples)) if exact else 0.0
     edges = edges_of(errors, step)
-    bars = histogram(ax, errors, edges)
+    counted = histogram(ax, errors, edges)
     scale = result.runs * (edges[1] - edges[0])
     if exact:
-        pmf = poisson_binomial_pmf(drawn_together(result.example_errors, result.runs))
+        pmf = poisson_binomial_pmf(shrunk_rates(result.example_errors, result.runs))
         likely = np.flatnonzero(pmf > LIKELY * pmf.max())
         x, y = step * likely.astype(np.float64), pmf[likely] * scale / step
-    else:
-        x, y = normal(float(errors.mean()), float(measure.of(result.independent_std)), scale)
+    else:  # a normal density, four standard deviations to each side
+        mean, std = float(errors.mean()), float(measure.of(result.independent_std))
+        z = np.linspace(-4, 4, 161) if std else np.zeros(1)
+        x, y = mean + std * z, scale * np.exp(-(z**2) / 2) / (std * math.sqrt(2 * math.pi) if std else 1.0)
     line = curve(ax, x, y, SERIES["independent"], "-")
     ax.set_xlabel(measure.label("test error of a run"))
     how = "independent errors" if result.groups is None else "independent groups"
     how = how if exact else f"{how} (normal)"
-    return [(bars[0], f"{result.runs:,} runs"), (line, how)]
+    return [(counted[0], f"{result.runs:,} runs"), (line, how)]
 
 
 def _spreads(ax: Axes, result: VarianceDecomposition, measure: Measure) -> None:
@@ -102,7 +172,18 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: Measure) -> None:
         for reach, width, alpha in ((high, 5.0, 0.3), (value, 3.0, 1.0)):
             if math.isfinite(reach):
                 widest = max(widest, reach)
-                _bar(ax, mean, reach, height, color=SERIES[name], linewidth=width, alpha=alpha)
+                ax.plot(
+                    [mean - reach, mean + reach],
+                    [height, height],
+                    transform=ax.get_xaxis_transform(),
+                    solid_capstyle="butt",
+                    marker="|" if reach == 0 else "",
+                    gid=SPREAD,
+                    label="_std",
+                    color=SERIES[name],
+                    linewidth=width,
+                    alpha=alpha,
+                )
         told = measure.said(std.estimate) if narrow or math.isnan(high) else measure.told(std)
         for x, text, side in ((0.012, words.get(name, name), "left"), (0.988, told, "right")):
             note(
@@ -121,29 +202,8 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: Measure) -> None:
     ax.set_xlim(mean - half, mean + half)
 
 
-def _bar(ax: Axes, mean: float, reach: float, height: float, **look: Any) -> None:
-    ax.plot(
-        [mean - reach, mean + reach],
-        [height, height],
-        transform=ax.get_xaxis_transform(),
-        solid_capstyle="butt",
-        marker="|" if reach == 0 else "",
-        gid=SPREAD,
-        label="_std",
-        **look,
-    )
-
-
-def _runs_caption(result: VarianceDecomposition) -> str:
-    share = result.distribution_share
-    real = "" if math.isnan(share) else f" {min(1.0, max(0.0, share)):.0%} of the variance is real."
-    return (
-        f"Bars on top: one standard deviation to each side, upper limits paler.{real} As much"
-        f" variance by independent errors: {format_pvalue(result.independence_pvalue)}."
-    )
-
-
-def _examples(ax: Axes, result: VarianceDecomposition, measure: Measure) -> None:
+def _examples(ax: Axes, result: VarianceDecomposition, measure: Measure) -> str:
+    """Draw the errors of examples over runs; return the caption."""
     errors = measure.of(result.example_errors)
     many = min(50, result.runs * result.repeats)
     edges = np.linspace(0, 100, many + 1) if measure.bounded else np.histogram_bin_edges(errors, 50)
@@ -155,20 +215,14 @@ def _examples(ax: Axes, result: VarianceDecomposition, measure: Measure) -> None
         ax.set_xlim(-1.5, 101.5)
     ax.set_xlabel(measure.label("error of an example, over runs"))
     ax.set_ylabel("examples")
-
-
-def _examples_caption(result: VarianceDecomposition) -> list[str]:
     if result.unit == "loss":
-        return [f"{result.examples:,} examples, mean loss over {result.runs:,} runs."]
+        return f"{result.examples:,} examples, mean loss over {result.runs:,} runs."
     rates = result.example_errors
     never, always = int((rates == 0).sum()), int((rates == 1).sum())
-    return [
+    return (
         f"Of {result.examples:,} examples, {never:,} are right in all {result.runs:,} runs,"
         f" {always:,} wrong in all, {result.examples - never - always:,} in between."
-    ]
-
-
-# Picture of the accuracy of runs beside independent errors and coins.
+    )
 
 
 def plot_accuracy_distribution(
@@ -184,9 +238,9 @@ def plot_accuracy_distribution(
     Parameters
     ----------
     result : AccuracyDistribution
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     binomial : bool
         Draw the binomial distribution, too.
     legend : bool
@@ -201,19 +255,25 @@ def plot_accuracy_distribution(
         ax.set_xlabel("test accuracy of a run (%)")
         room = len(key) * (0.11 if is_narrow(ax) else 0.07) if legend and not own else 0.0
         cut = count_axis(ax, 0.05 + room, result.runs)
-        lines = [_accuracy_caption(result), *cut, *warned(result)]
+        measure, ratio = Measure("fraction"), format_interval(result.variance_ratio, write=decimals(2))
+        text = (
+            f"The luckiest run is {measure.said(result.run_range)} above the unluckiest; so many with independent"
+            f" errors would span {measure.told(result.independent_range)}. Their variance is {ratio} times that of"
+            f" independent errors (distance of the distributions: {format_pvalue(result.distance_pvalue)})."
+        )
+        lines = [text, *cut, *warned(result)]
         finish(ax, own, key, lines, legend=legend, caption=caption, loc="upper left")
     return ax
 
 
 def _distributions(ax: Axes, result: AccuracyDistribution, binomial: bool) -> list[tuple[Any, str]]:
-    """The histogram and the curves; what the legend says of them, in short if narrow."""
+    """Draw the histogram and the curves; return their key, short if narrow."""
     step, measure, std = 100 / result.examples, Measure("fraction"), result.measured_std
     accuracy = measure.of(1 - result.run_errors)
     edges = edges_of(accuracy, step)
-    bars, narrow = histogram(ax, accuracy, edges), is_narrow(ax)
+    counted, narrow = histogram(ax, accuracy, edges), is_narrow(ax)
     told = measure.said(std.estimate) if narrow else measure.told(std)
-    key: list[tuple[Any, str]] = [(bars[0], f"{result.runs:,} runs, std {told}")]
+    key: list[tuple[Any, str]] = [(counted[0], f"{result.runs:,} runs, std {told}")]
     first = "independent" if narrow else "independent errors"
     shown = [(first, result.independent_pmf, result.independent_std, SERIES["independent"], "-")]
     if binomial:
@@ -226,36 +286,8 @@ def _distributions(ax: Axes, result: AccuracyDistribution, binomial: bool) -> li
     return key
 
 
-def _accuracy_caption(result: AccuracyDistribution) -> str:
-    measure, ratio = Measure("fraction"), result.variance_ratio
-    return (
-        f"The luckiest run is {measure.said(result.run_range)} above the unluckiest; so many with"
-        f" independent errors would span {measure.told(result.independent_range)}. Their variance"
-        f" is {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times that of independent"
-        f" errors (distance of the distributions: {format_pvalue(result.distance_pvalue)})."
-    )
-
-
-# Histograms of runs, and curves of what was predicted for them.
-
-HISTOGRAM = "curvewise-histogram"
-PREDICTED = "curvewise-predicted"
-"""Group ids of the artists."""
-
-LIKELY = 3e-4
-"""Share of the highest probability below which a curve is not drawn."""
-
-FEW_POINTS = 25
-"""Up to here each number of errors is marked on the curve."""
-
-TALLEST = 2.0
-"""Curves more than so many times as high as the highest bar are cut off, to keep bars readable."""
-
-CUT_OFF = "A curve that is too high for the picture is cut off."
-
-
 def edges_of(values: FloatArray, step: float) -> FloatArray:
-    """Edges of bins, by Freedman and Diaconis; whole numbers of errors where values come in steps.
+    """Return edges of bins, by Freedman and Diaconis; whole numbers of errors if values come in steps.
 
     At least eight bins over the spread of the runs, where the steps allow it.
     """
@@ -273,16 +305,8 @@ def edges_of(values: FloatArray, step: float) -> FloatArray:
     return np.asarray(start + width * np.arange(bins + 1), dtype=np.float64)
 
 
-def normal(mean: float, std: float, scale: float) -> tuple[FloatArray, FloatArray]:
-    """A normal density, four standard deviations to each side."""
-    if std == 0:
-        return np.array([mean]), np.array([scale])
-    z = np.linspace(-4, 4, 161)
-    return mean + std * z, scale * np.exp(-(z**2) / 2) / (std * math.sqrt(2 * math.pi))
-
-
 def curve(ax: Axes, x: FloatArray, y: FloatArray, shade: str, ls: str) -> Any:
-    """A predicted distribution, in runs per bin."""
+    """Draw a predicted distribution, in runs per bin."""
     (line,) = ax.plot(
         x,
         y,
@@ -299,18 +323,18 @@ def curve(ax: Axes, x: FloatArray, y: FloatArray, shade: str, ls: str) -> Any:
 
 def histogram(ax: Axes, values: FloatArray, edges: FloatArray, shade: str = NEUTRAL, alpha: float = 0.45) -> Any:
     """Count values between edges."""
-    bars = ax.hist(values, bins=edges.tolist(), color=shade, alpha=alpha, label="_values")[2]
-    for bar in cast("Any", bars):
-        bar.set_gid(HISTOGRAM)
-    return bars
+    patches = ax.hist(values, bins=edges.tolist(), color=shade, alpha=alpha, label="_values")[2]
+    for patch in cast("Any", patches):
+        patch.set_gid(HISTOGRAM)
+    return patches
 
 
 def count_axis(ax: Axes, room: float, runs: int) -> list[str]:
-    """Counts of runs, with a share of the axis left free on top; says so if a curve is cut off."""
+    """Label counts of runs, with a share of the axis left free on top; return a remark if a curve is cut off."""
     curves = [line for line in ax.lines if line.get_gid() == PREDICTED]
     peak = max(float(np.max(np.asarray(line.get_ydata()))) for line in curves)
-    bars = max(float(b.get_height()) for b in ax.patches if isinstance(b, Rectangle))
-    top = max(bars, min(peak, TALLEST * bars), 1.0)
+    tallest = max(float(b.get_height()) for b in ax.patches if isinstance(b, Rectangle))
+    top = max(tallest, min(peak, TALLEST * tallest), 1.0)
     ax.set_ylim(0.0, top / (1 - room))
     ax.set_ylabel(f"runs (of {runs:,})")
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -318,18 +342,7 @@ def count_axis(ax: Axes, room: float, runs: int) -> list[str]:
         return []
     for line in curves:
         line.set_clip_path(Rectangle((0.0, 0.0), 1.0, 1 - room, transform=ax.transAxes))
-    return [CUT_OFF]
-
-
-# Pictures of the same runs on two test sets or more: is a lucky run lucky elsewhere, too.
-
-RUNS = "curvewise-runs"
-PICKED = "curvewise-picked"
-CELL = "curvewise-cell"
-
-_MANY = 2000
-_PALE = 0.55
-"""Correlation from which numbers are white."""
+    return ["A curve that is too high for the picture is cut off."]
 
 
 def plot_seed_luck(
@@ -340,9 +353,9 @@ def plot_seed_luck(
     Parameters
     ----------
     result : SeedLuck
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     legend : bool
         Say what is what.
     caption : bool, optional
@@ -367,15 +380,29 @@ def plot_seed_luck(
             draw(mean - float(measure.of(gain.estimate)), color=colour(0), **look)
         ax.set_xlabel(measure.label(f"error on {names[0]}"))
         ax.set_ylabel(measure.label(f"error on {names[1]}"))
-        key = _luck_key(result)[:: 2 if is_narrow(ax) else 1]
+        dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.5}
+        key = [
+            (Line2D([], [], color=colour(0), **dot), f"best {result.top:.0%}"),
+            (Line2D([], [], color=colour(0), linewidth=1.4), "their mean"),
+            (Line2D([], [], color=NEUTRAL, **dot), "the others"),
+            (Line2D([], [], color="#4D4D4D", linewidth=1.4, linestyle="--"), "mean of all runs"),
+        ][:: 2 if is_narrow(ax) else 1]
+        correlation = format_interval(result.correlation, write=decimals(2))
+        lines = [
+            f"{result.runs:,} runs; correlation {correlation}, where {result.expected.estimate:.2f} would follow from"
+            " the variance that is real.",
+            f"The best {result.top:.0%} on the first are better than the mean by {measure.told(result.gain_first)}"
+            f" there, and by {measure.told(result.gain_second)} on the second.",
+            *warned(result),
+        ]
         if legend and not own:
             raise_top(ax, 1 if is_narrow(ax) else 2)
-        finish(ax, own, key, _luck_caption(result), legend=legend, caption=caption, columns=2, loc="upper left")
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, loc="upper left")
     return ax
 
 
 def _cloud(ax: Axes, x: FloatArray, y: FloatArray, shade: str, gid: str, many: int) -> None:
-    """A dot per run, smaller and paler where there are many; pixels where there are very many."""
+    """Draw a dot per run, smaller and paler if there are many; pixels if there are very many."""
     dots = ax.scatter(
         x,
         y,
@@ -384,32 +411,10 @@ def _cloud(ax: Axes, x: FloatArray, y: FloatArray, shade: str, gid: str, many: i
         alpha=float(np.clip(150 / many**0.8, 0.1, 0.75)),
         linewidths=0.0,
         zorder=2.5,
-        rasterized=many > _MANY,
+        rasterized=many > MANY,
         label="_runs",
     )
     dots.set_gid(gid)
-
-
-def _luck_key(result: SeedLuck) -> list[tuple[Any, str]]:
-    dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.5}
-    return [
-        (Line2D([], [], color=colour(0), **dot), f"best {result.top:.0%}"),
-        (Line2D([], [], color=colour(0), linewidth=1.4), "their mean"),
-        (Line2D([], [], color=NEUTRAL, **dot), "the others"),
-        (Line2D([], [], color="#4D4D4D", linewidth=1.4, linestyle="--"), "mean of all runs"),
-    ]
-
-
-def _luck_caption(result: SeedLuck) -> list[str]:
-    measure, r, e = Measure(result.unit), result.correlation, result.expected
-    return [
-        f"{result.runs:,} runs; correlation {r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}], where"
-        f" {e.estimate:.2f} would follow from the variance that is real.",
-        f"The best {result.top:.0%} on the first are better than the mean by"
-        f" {measure.told(result.gain_first)} there, and by {measure.told(result.gain_second)} on"
-        " the second.",
-        *warned(result),
-    ]
 
 
 def plot_test_sets(
@@ -425,9 +430,9 @@ def plot_test_sets(
     Parameters
     ----------
     result : TestSetComparison
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     pair : tuple of str, optional
         Draw the runs on these two test sets instead of the matrix.
     true : bool
@@ -439,9 +444,7 @@ def plot_test_sets(
         own = ax is None
         if pair is not None:
             ax = ax or new_axes(height=4.6)
-            found = _pair(result, pair)
-            _scatter(ax, result, pair)
-            finish(ax, own, [], _pair_caption(result, found), caption=caption)
+            finish(ax, own, [], [_pair(ax, result, pair)], caption=caption)
             return ax
         size = len(result.names)
         ax = ax or new_axes(width=3.4 + 0.6 * size, height=2.4 + 0.5 * size)
@@ -457,7 +460,13 @@ def plot_test_sets(
         ax.spines[:].set_visible(False)
         what = "true error" if true else "test error"
         ax.set_xlabel(f"correlation of the {what} of runs")
-        finish(ax, own, [], _matrix_caption(result, true), caption=caption, indent=1.2)
+        star = (
+            "Brackets, question mark: a true variance is not told from 0"
+            if true
+            else f"Star: not 0 (Holm over the {len(result.pairs)} pairs)"
+        )
+        lines = [f"{star}. {result.runs:,} runs, the same on each test set.", *warned(result)]
+        finish(ax, own, [], lines, caption=caption, indent=1.2)
     return ax
 
 
@@ -479,7 +488,7 @@ def _matrix(ax: Axes, result: TestSetComparison, true: bool) -> None:
     small = is_narrow(ax) or len(place) > 8
     for i, row in enumerate(told):
         for j, text in enumerate(row):
-            dark = abs(values[i, j]) > _PALE
+            dark = abs(values[i, j]) > PALE
             ax.text(
                 j,
                 i,
@@ -492,82 +501,38 @@ def _matrix(ax: Axes, result: TestSetComparison, true: bool) -> None:
             )
 
 
-def _matrix_caption(result: TestSetComparison, true: bool) -> list[str]:
-    star = (
-        "Brackets, question mark: a true variance is not told from 0"
-        if true
-        else f"Star: not 0 (Holm over the {len(result.pairs)} pairs)"
-    )
-    return [f"{star}. {result.runs:,} runs, the same on each test set.", *warned(result)]
-
-
-def _pair(result: TestSetComparison, names: tuple[str, str]) -> TestSetPair:
-    for p in result.pairs:
-        if {p.first, p.second} == set(names):
-            return p
-    raise InputError(f"pair={names!r} is not a pair of test sets: use two of {', '.join(map(repr, result.names))}.")
-
-
-def _scatter(ax: Axes, result: TestSetComparison, names: tuple[str, str]) -> None:
-    units = [Measure(result.decompositions[name].unit) for name in names]
+def _pair(ax: Axes, result: TestSetComparison, names: tuple[str, str]) -> str:
+    """Draw the runs on two test sets; return the caption."""
+    found = [p for p in result.pairs if {p.first, p.second} == set(names)]
+    if not found:
+        sets = ", ".join(map(repr, result.names))
+        raise InputError(f"is not a pair of test sets: use two of {sets}.", argument="pair", value=names)
+    pair, units = found[0], [Measure(result.decompositions[name].unit) for name in names]
     x, y = (m.of(result.run_errors[name]) for m, name in zip(units, names, strict=True))
     _cloud(ax, x, y, colour(0), RUNS, len(x))
     short = safe_names(names, 30)
     ax.set_xlabel(units[0].label(f"error on {short[0]}"))
     ax.set_ylabel(units[1].label(f"error on {short[1]}"))
+    correlation, true = (format_interval(r, write=decimals(2)) for r in (pair.correlation, pair.true_correlation))
+    return (
+        f"{result.runs:,} runs on {shorten(clean(pair.first), 40)} and {shorten(clean(pair.second), 40)}: correlation"
+        f" {correlation}, R² = {pair.r_squared:.3f} ({format_pvalue(pair.adjusted)} after Holm)"
+        f"{f'; of true errors {true}' if pair.stable else ''}."
+    )
 
 
-def _pair_caption(result: TestSetComparison, pair: TestSetPair) -> list[str]:
-    r, t = pair.correlation, pair.true_correlation
-    real = f"; of true errors {t.estimate:.2f} [{t.low:.2f}, {t.high:.2f}]" if pair.stable else ""
-    names = f"{shorten(clean(pair.first), 40)} and {shorten(clean(pair.second), 40)}"
-    return [
-        f"{result.runs:,} runs on {names}: correlation {r.estimate:.2f} [{r.low:.2f},"
-        f" {r.high:.2f}], R² = {pair.r_squared:.3f} ({format_pvalue(pair.adjusted)} after"
-        f" Holm){real}."
-    ]
-
-
-# The unit in which pictures of the variance draw, and the colours of its three parts.
-
-
-@dataclass(frozen=True)
-class Measure:
-    """Errors as percentages; losses and scores as they are."""
-
-    unit: str
-
-    @property
-    def bounded(self) -> bool:
-        """Whether values are errors."""
-        return self.unit in ("fraction", "percent")
-
-    def of(self, values: ArrayLike) -> FloatArray:
-        """Values as they are drawn."""
-        return np.asarray(values, dtype=np.float64) * (100.0 if self.unit == "fraction" else 1.0)
-
-    def interval(self, interval: Interval) -> tuple[float, float, float]:
-        """Estimate, low and high as they are drawn."""
-        estimate, low, high = self.of([interval.estimate, interval.low, interval.high]).tolist()
-        return estimate, low, high
-
-    def label(self, text: str) -> str:
-        """Axis label: "test error" becomes "test error (%)", "test loss", "negative score"."""
-        if self.bounded:
-            return f"{text} (%)"
-        if self.unit == "score":
-            return text.replace("test error", "error").replace("error", "negative score")
-        return text.replace("error", "loss")
-
-    def said(self, value: float) -> str:
-        """A value with its unit, in three digits."""
-        return f"{digits(float(self.of(value)))}{'%' if self.bounded else ''}"
-
-    def told(self, interval: Interval) -> str:
-        """An estimate with its limits in brackets."""
-        low, high = self.said(interval.low), self.said(interval.high)
-        return f"{self.said(interval.estimate)} [{low}, {high}]"
-
-
-SERIES = {"test set": colour(0), "independent": colour(1), "distribution": colour(2)}
-"""The three standard deviations have the same colours in every picture."""
+def forest(
+    ax: Axes,
+    ends: tuple[FloatArray, FloatArray, FloatArray],
+    shades: Sequence[str],
+    limits: tuple[float, float],
+    gid: str,
+    size: float = 5.5,
+) -> None:
+    """Draw rows of intervals, one colour at a time."""
+    for shade in dict.fromkeys(shades):
+        row = np.flatnonzero(np.array(shades) == shade)
+        estimate, low, high = (values[row] for values in ends)
+        bars(ax, row, low, high, shade, limits=limits, horizontal=True)
+        ax.plot(estimate, row, "o", color=shade, ms=size, gid=gid, label="_estimate")
+    ax.set_xlim(*limits)

@@ -1,4 +1,4 @@
-"""Pictures of what makes runs differ: sources of randomness, and pokes of twins."""
+"""Pictures of the origin of differences between runs: sources of randomness, twins, hyperparameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from curvewise.drawing.axes import (
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import CUT, bars, choose, ends_of, finish, mark_value, note, warned
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
-from curvewise.text import format_number
+from curvewise.text import format_interval, format_number
 from curvewise.types.units import FloatArray
 from curvewise.variance.plot.runs import SERIES, Measure
 from curvewise.variance.sources import SourceShares, TwinDisagreement
@@ -33,6 +33,8 @@ from curvewise.variance.variances import VarianceSweep
 
 LINE = "curvewise-line"
 LEVEL = "curvewise-level"
+EXCESS = "curvewise-excess"
+"""Group ids of the artists."""
 
 _VERDICTS = {"suffices": "suffices", "less": "gives less", "more": "gives more", "unclear": "remains unclear"}
 
@@ -45,9 +47,9 @@ def plot_sources(
     Parameters
     ----------
     result : SourceShares
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     legend : bool
         Say what is what.
     caption : bool, optional
@@ -63,13 +65,21 @@ def plot_sources(
         ax.axhspan(-0.6, 0.5, color=NEUTRAL, alpha=0.12, lw=0.0, zorder=0.2)
         ax.set_xlabel(Measure(result.unit).label("std between runs"))
         place: dict[str, Any] = {"loc": "lower left", "indent": max(map(len, texts)) / 14}
-        lines = [_sources_caption(result), *warned(result)]
+        words = [
+            f"{shorten(clean(name), 30)} {_VERDICTS[verdict]}"
+            for name, verdict in zip(result.sources, result.verdicts, strict=True)
+        ]
+        text = (
+            f"Bars: {100 * result.level:.4g}% intervals; dotted: {shorten(clean(result.baseline), 30)}."
+            f" Alone, on this test set: {'; '.join(words)}."
+        )
+        lines = [text, *warned(result)]
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, **place)
     return ax
 
 
 def _deviations(ax: Axes, result: SourceShares) -> list[tuple[Any, str]]:
-    """Two rows of points, the baseline's continued as dotted lines."""
+    """Draw two rows of points, the baseline's continued as dotted lines; return their key."""
     measure = Measure(result.unit)
     seen = [result.baseline_test_set_std, *result.test_set_std]
     true = [result.baseline_distribution_std, *result.distribution_std]
@@ -90,26 +100,15 @@ def _deviations(ax: Axes, result: SourceShares) -> list[tuple[Any, str]]:
     return key
 
 
-def _sources_caption(result: SourceShares) -> str:
-    words = [
-        f"{shorten(clean(name), 30)} {_VERDICTS[verdict]}"
-        for name, verdict in zip(result.sources, result.verdicts, strict=True)
-    ]
-    return (
-        f"Bars: {100 * result.level:.4g}% intervals; dotted: {shorten(clean(result.baseline), 30)}."
-        f" Alone, on this test set: {'; '.join(words)}."
-    )
-
-
 def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
     """Draw how often runs and their twins disagree, by when the twins were poked.
 
     Parameters
     ----------
     result : TwinDisagreement
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
@@ -126,61 +125,31 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
         bars(ax, x[order], low, high, colour(0), limits=limits)
         joined = "-" if numbers else "none"
         ax.plot(x[order], estimate, color=colour(0), marker="o", ls=joined, gid=LINE, label="_twins")
-        _seeds(ax, level, below, above)
+        ax.axhspan(below, above, color=NEUTRAL, alpha=0.3, lw=0.0, zorder=0.4, gid=LEVEL)
+        ax.axhline(level, color="#4D4D4D", ls="--", lw=1.1, zorder=0.5, gid=LEVEL, label="_seeds")
+        look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
+        note(ax, "different seeds", (0.99, above), xytext=(0, 2), color="#4D4D4D", **look)
         ax.set_ylim(*limits)
         if numbers:
             ax.set_xlabel("when the twin was poked")
         else:
-            _categories(ax, result.when)
+            texts, room = list(map(str, result.when)), int(width_of(ax) / len(x) / 0.085)
+            if room >= 14 or max(map(len, texts)) <= room:
+                ax.set_xticks(range(len(x)), labels=safe_names(texts, room))
+            else:  # aslant, as they would touch
+                slant: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"}
+                ax.set_xticks(range(len(x)), labels=safe_names(texts, 22), **slant)
             ax.set_xlim(-0.6, len(x) - 0.4)
             ax.set_xlabel("what was done to the twin")
         ax.set_ylabel("disagreement (%)" if result.measured == "predictions" else "one right, one wrong (%)")
-        finish(ax, own, [], [_twins_caption(result), *warned(result)], caption=caption)
+        most, what = max(zip(result.fraction, result.when, strict=True), key=lambda pair: pair[0].estimate)
+        text = (
+            f"Bars: {100 * result.level:.4g}% intervals. {result.runs:,} runs with their twins on {result.examples:,}"
+            f" examples; those that differ most ({shorten(clean(str(what)), 40)}) show"
+            f" {format_interval(most, write='{:.0%}'.format)} of the disagreement of different seeds."
+        )
+        finish(ax, own, [], [text, *warned(result)], caption=caption)
     return ax
-
-
-def _seeds(ax: Axes, level: float, low: float, high: float) -> None:
-    """The level of different seeds."""
-    ax.axhspan(low, high, color=NEUTRAL, alpha=0.3, lw=0.0, zorder=0.4, gid=LEVEL)
-    ax.axhline(level, color="#4D4D4D", ls="--", lw=1.1, zorder=0.5, gid=LEVEL, label="_seeds")
-    note(
-        ax,
-        "different seeds",
-        (0.99, high),
-        xycoords=ax.get_yaxis_transform(),
-        xytext=(0, 2),
-        textcoords="offset points",
-        ha="right",
-        color="#4D4D4D",
-    )
-
-
-def _categories(ax: Axes, names: Sequence[Any]) -> None:
-    """Names under the axis, aslant where they would touch."""
-    room = int(width_of(ax) / len(names) / 0.085)
-    if room >= 14 or max(len(str(n)) for n in names) <= room:
-        ax.set_xticks(range(len(names)), labels=safe_names(map(str, names), room))
-        return
-    texts = safe_names(map(str, names), 22)
-    ax.set_xticks(range(len(names)), labels=texts, rotation=25, ha="right", rotation_mode="anchor")
-
-
-def _twins_caption(result: TwinDisagreement) -> str:
-    most = max(zip(result.fraction, result.when, strict=True), key=lambda pair: pair[0].estimate)
-    part, low, high = (f"{100 * x:.0f}%" for x in (most[0].estimate, most[0].low, most[0].high))
-    return (
-        f"Bars: {100 * result.level:.4g}% intervals. {result.runs:,} runs with their twins on"
-        f" {result.examples:,} examples; those that differ most"
-        f" ({shorten(clean(str(most[1])), 40)}) show {part} [{low}, {high}] of the disagreement of"
-        " different seeds."
-    )
-
-
-# Pictures of the variance between runs along a hyperparameter.
-
-EXCESS = "curvewise-excess"
-
-_CALM = "largest without excess"
 
 
 def plot_sweep(
@@ -196,9 +165,9 @@ def plot_sweep(
     Parameters
     ----------
     result : VarianceSweep
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     what : {"std", "error"}
         Standard deviations, with the excess over independent errors shaded; or the mean error.
     legend : bool
@@ -212,7 +181,7 @@ def plot_sweep(
         own = ax is None
         ax = ax or new_axes(height=4.6)
         if what == "std":
-            key = _deviations_variance_sweep(ax, result, measure, x)
+            key = _sweep_deviations(ax, result, measure, x)
             ax.set_ylabel(measure.label("std between runs"))
         else:
             estimate, low, high = map(measure.of, ends_of(result.error))
@@ -226,22 +195,38 @@ def plot_sweep(
         else:
             ax.set_xticks(thinned(ax, x.tolist()))
         ax.set_xlabel(safe_text(result.name, 24 if is_narrow(ax) else 50))
-        _marks(ax, result)
-        lines = [_sweep_caption(result), *warned(result)]
-        narrow = is_narrow(ax)
+        narrow, largest = is_narrow(ax), result.largest_without_excess
+        best, calm = ("best", "no excess") if narrow else ("lowest error", "largest without excess")
+        mark_value(ax, result.best, f"{best}, {calm}" if largest == result.best else best)
+        if largest is not None and largest != result.best:
+            mark_value(ax, largest, calm, "-.")
+        found = [format_number(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
+        others = [format_number(v) for v in result.tied if v != result.best]
+        tied = f" Its error is not told from that at {', '.join(others[:8])}." if others else ""
+        text = (
+            f"Bars: {100 * result.level:.4g}% intervals. Excess over independent errors is shown at"
+            f" {', '.join(found) or 'no value'} (Holm over the values). The mean error is lowest at"
+            f" {format_number(result.best)}.{tied}"
+        )
+        lines = [text, *warned(result)]
         columns = 1 if narrow else 2
         key = key[:3] if narrow else key
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=columns)
     return ax
 
 
-def _deviations_variance_sweep(
-    ax: Axes, result: VarianceSweep, measure: Measure, x: FloatArray
-) -> list[tuple[Any, str]]:
+def _sweep_deviations(ax: Axes, result: VarianceSweep, measure: Measure, x: FloatArray) -> list[tuple[Any, str]]:
     seen = measure.of([i.estimate for i in result.test_set_std])
     alone = measure.of(result.independent_std)
     true = ends_of(result.distribution_std)
-    limits = _std_limits(ax, seen, alone, measure.of([i.high for i in result.test_set_std]))
+    both, high = np.concatenate([seen, alone]), measure.of([i.high for i in result.test_set_std])
+    if spans_decades(both, 12.0):
+        ax.set_yscale("log")
+        limits = float(both.min()) / 6, 1.3 * float(seen.max())
+        ax.set_ylim(*limits)
+        tick_log_values(ax)
+    else:  # an interval far above the others must not press them down
+        limits = 0.0, 1.06 * float(np.clip(high, None, 1.6 * seen.max()).max())
     ax.fill_between(
         x,
         alone,
@@ -269,18 +254,6 @@ def _deviations_variance_sweep(
     return list(zip([*handles, Patch(color=SERIES["test set"], alpha=0.15)], labels, strict=True))
 
 
-def _std_limits(ax: Axes, seen: FloatArray, alone: FloatArray, high: FloatArray) -> tuple[float, float]:
-    """From 0, unless the values span decades."""
-    both = np.concatenate([seen, alone])
-    if not spans_decades(both, 12.0):
-        return 0.0, 1.06 * float(np.clip(high, None, 1.6 * seen.max()).max())
-    ax.set_yscale("log")
-    limits = float(both.min()) / 6, 1.3 * float(seen.max())
-    ax.set_ylim(*limits)
-    tick_log_values(ax)
-    return limits
-
-
 def _series(
     ax: Axes,
     x: FloatArray,
@@ -294,26 +267,3 @@ def _series(
     bars(ax, x, low, high, shade, limits=limits, width=1.1)
     estimate = np.where(estimate < limits[0], np.nan, estimate)
     ax.plot(x, estimate, color=shade, linewidth=1.5, marker=marker, ms=4.5, gid=LINE, label="_std")
-
-
-def _marks(ax: Axes, result: VarianceSweep) -> None:
-    """Vertical lines at the best value and at the largest without excess; in short, if narrow."""
-    largest = result.largest_without_excess
-    best, calm = ("best", "no excess") if is_narrow(ax) else ("lowest error", _CALM)
-    if largest == result.best:
-        mark_value(ax, result.best, f"{best}, {calm}")
-        return
-    mark_value(ax, result.best, best)
-    if largest is not None:
-        mark_value(ax, largest, calm, "-.")
-
-
-def _sweep_caption(result: VarianceSweep) -> str:
-    found = [format_number(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
-    said = f"shown at {', '.join(found)}" if found else "shown at no value"
-    others = [format_number(v) for v in result.tied if v != result.best]
-    tied = f" Its error is not told from that at {', '.join(others[:8])}." if others else ""
-    return (
-        f"Bars: {100 * result.level:.4g}% intervals. Excess over independent errors is {said}"
-        f" (Holm over the values). The mean error is lowest at {format_number(result.best)}.{tied}"
-    )

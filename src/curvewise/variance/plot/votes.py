@@ -1,26 +1,25 @@
-"""Pictures of agreement: two runs against one, ensembles, and examples that err together."""
+"""Pictures of votes: disagreement, ensembles, calibration, and examples that err together."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
 
 from curvewise.drawing.axes import is_narrow, log_sizes, rows_of, view, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import bars, choose, diagonal, ends_of, finish, note, warned, zero_line
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
-from curvewise.text import format_pvalue
+from curvewise.text import format_interval, format_pvalue
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
+from curvewise.variance.anova import decimals
 from curvewise.variance.calibration import Bipartitions, Calibration
 from curvewise.variance.pairs import DependentPairs
-from curvewise.variance.plot.runs import SERIES, Measure
+from curvewise.variance.plot.runs import SERIES, Measure, forest
 from curvewise.variance.votes import Disagreement, Ensemble
 
 POINT = "curvewise-point"
@@ -29,9 +28,19 @@ LINE = "curvewise-line"
 BAND = "curvewise-band"
 PAIRS = "curvewise-pairs"
 LABEL = "curvewise-label"
+TASKS = "curvewise-tasks"
+POINTS = "curvewise-points"
+"""Group ids of the artists."""
 
 _LABELLED = 5
 _MANY_BARS = 60
+_SHOWN = 30
+_VERDICTS = {
+    "holds": "The formulas of class-wise calibration may be used here.",
+    "close": "Not quite calibrated, but the formulas of calibration may be used here.",
+    "fails": "Not class-wise calibrated: its formulas must not be used here.",
+    "undecided": "Too few runs and examples to tell whether the formulas may be used.",
+}
 
 
 def plot_disagreement(
@@ -49,9 +58,9 @@ def plot_disagreement(
     Parameters
     ----------
     result : Disagreement
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     what : {"mean", "examples"}
         The means over all examples with their intervals; or means over examples on which runs
         disagree alike.
@@ -90,7 +99,10 @@ def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
     bars(ax, [x], [low], [high], shade, limits=(0.0, 100.0))
     bars(ax, [y], [left], [right], shade, limits=(0.0, 100.0), horizontal=True)
     ax.plot([x], [y], "o", color=shade, ms=6.5, gid=POINT, label="_training")
-    ends = np.array([low, high, left, right, *_drawn_ends(ax)])
+    # Points of earlier calls must stay in view.
+    points = [line for line in ax.lines if line.get_gid() == POINT]
+    drawn = [float(v[0]) for p in points for v in (np.asarray(p.get_xdata()), np.asarray(p.get_ydata()))]
+    ends = np.array([low, high, left, right, *drawn])
     start = 0.0 if ends.min() < 0.5 * ends.max() else float(ends.min())
     pad = 0.08 * max(float(ends.max()) - start, 1.0)
     limits = max(0.0, start - pad), min(100.0, float(ends.max()) + pad)
@@ -107,12 +119,6 @@ def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
             va="top",
             color=shade,
         )
-
-
-def _drawn_ends(ax: Axes) -> list[float]:
-    """What of earlier calls must stay in view."""
-    points = [line for line in ax.lines if line.get_gid() == POINT]
-    return [float(v[0]) for p in points for v in (np.asarray(p.get_xdata()), np.asarray(p.get_ydata()))]
 
 
 def _square(ax: Axes, low: float, high: float) -> None:
@@ -142,9 +148,9 @@ def plot_ensemble(result: Ensemble, ax: Axes | None = None, *, caption: bool | N
     Parameters
     ----------
     result : Ensemble
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
@@ -187,9 +193,9 @@ def plot_dependent_pairs(result: DependentPairs, ax: Axes | None = None, *, capt
     Parameters
     ----------
     result : DependentPairs
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
@@ -204,20 +210,23 @@ def plot_dependent_pairs(result: DependentPairs, ax: Axes | None = None, *, capt
         if 0 < len(x) <= _MANY_BARS:
             _, low, high = ends_of(result.differences)
             bars(ax, x, x + 100 * low, x + 100 * high, colour(0), limits=(0.0, 100.0), width=1.0)
-        dots = _dots(ax, x, y)
+        look: dict[str, Any] = {"s": 22 if len(x) <= _MANY_BARS else 10, "linewidths": 0.0}
+        dots = ax.scatter(x, y, color=colour(0), zorder=2.6, rasterized=len(x) > 2000, **look)
         dots.set_gid(PAIRS)
         ax.set_xlim(0.0, 100.0)
         ax.set_ylim(0.0, 100.0)
         _label_pairs(ax, result, x, y)
         ax.set_xlabel("both right if independent (%)")
         ax.set_ylabel("both right (%)")
-        finish(ax, own, [], [_pairs_caption(result), *warned(result)], caption=caption)
+        listed = len(result.first)
+        text = (
+            f"{result.dependent:,} of {result.pairs:,} pairs lie {Measure('fraction').said(result.min_effect)} or more"
+            f" off the diagonal (outside the grey band) over {result.runs:,} runs, and not by chance"
+            f"{f'; the {listed:,} largest are drawn' if listed < result.dependent else ''}."
+            f"{' Numbers: the two examples.' if listed else ''}"
+        )
+        finish(ax, own, [], [text, *warned(result)], caption=caption)
     return ax
-
-
-def _dots(ax: Axes, x: FloatArray, y: FloatArray) -> PathCollection:
-    look: dict[str, Any] = {"s": 22 if len(x) <= _MANY_BARS else 10, "linewidths": 0.0}
-    return ax.scatter(x, y, color=colour(0), zorder=2.6, rasterized=len(x) > 2000, **look)
 
 
 def _label_pairs(ax: Axes, result: DependentPairs, x: FloatArray, y: FloatArray) -> None:
@@ -248,33 +257,6 @@ def _label_pairs(ax: Axes, result: DependentPairs, x: FloatArray, y: FloatArray)
         )
 
 
-def _pairs_caption(result: DependentPairs) -> str:
-    measure = Measure("fraction")
-    listed = len(result.first)
-    shown = f"; the {listed:,} largest are drawn" if listed < result.dependent else ""
-    named = " Numbers: the two examples." if listed else ""
-    return (
-        f"{result.dependent:,} of {result.pairs:,} pairs lie {measure.said(result.min_effect)} or"
-        f" more off the diagonal (outside the grey band) over {result.runs:,} runs, and not by"
-        f" chance{shown}.{named}"
-    )
-
-
-# Pictures of calibration: votes of an ensemble, predicted variance, disagreement, pairs.
-
-TASKS = "curvewise-tasks"
-POINTS = "curvewise-points"
-
-_VIEWS = ("reliability", "std", "classes")
-_SHOWN = 30
-_VERDICTS = {
-    "holds": "The formulas of class-wise calibration may be used here.",
-    "close": "Not quite calibrated, but the formulas of calibration may be used here.",
-    "fails": "Not class-wise calibrated: its formulas must not be used here.",
-    "undecided": "Too few runs and examples to tell whether the formulas may be used.",
-}
-
-
 def plot_calibration(
     result: Calibration, ax: Axes | None = None, *, what: str = "reliability", caption: bool | None = None
 ) -> Axes:
@@ -283,30 +265,24 @@ def plot_calibration(
     Parameters
     ----------
     result : Calibration
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     what : {"reliability", "std", "classes"}
         How often a class is true, by the share of runs that vote for it; the measured standard
         deviation beside those predicted; or what each class adds to error minus disagreement.
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    choose("what", what, _VIEWS)
+    choose("what", what, tuple(_DRAWN))
     with style():
         own = ax is None
-        ax = ax or new_axes(height=_height(result, what))
+        rows = len(result.predicted) + 2 if what == "std" else min(_SHOWN, len(result.class_checks))
+        ax = ax or new_axes(height=5.0 if what == "reliability" else 2.0 + 0.28 * rows)
         lines, indent = _DRAWN[what](ax, result)
         said = [*lines, _VERDICTS[result.verdict], *warned(result)]
         finish(ax, own, [], said, caption=caption, indent=indent)
     return ax
-
-
-def _height(result: Calibration, what: str) -> float:
-    if what == "reliability":
-        return 5.0
-    rows = len(result.predicted) + 2 if what == "std" else min(_SHOWN, len(result.class_checks))
-    return 2.0 + 0.28 * rows
 
 
 def _reliability(ax: Axes, result: Calibration) -> tuple[list[str], float]:
@@ -338,11 +314,10 @@ def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     estimate, low, high = map(measure.of, ends_of(rows.values()))
     limits = view(estimate, low, high)
     ax.axvspan(low[0], high[0], color=shades[0], alpha=0.12, lw=0.0, zorder=0.3, gid=POINTS)
-    _forest(ax, estimate, low, high, shades, limits)
-    words = {"two classes": "two classes, err/2n", "lower bound": "at least err/nk"}
+    forest(ax, (estimate, low, high), shades, limits, POINTS)
+    words = {"two_classes": "two classes, err/2n", "lower_bound": "at least err/nk"}
     names = [words.get(name, name) for name in rows]
     rows_of(ax, names)
-    ax.set_xlim(*limits)
     ax.set_xlabel("std between runs (%)")
     return ["Predictions have the variance of true error added; independent errors have not."], 1.3
 
@@ -355,10 +330,9 @@ def _classes(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     shades = [colour(1) if c.adjusted < 1 - result.level else colour(0) for c in checks]
     limits = view(estimate, low, high, 0.0)
     zero_line(ax)
-    _forest(ax, estimate, low, high, shades, limits)
+    forest(ax, (estimate, low, high), shades, limits, POINTS)
     names = safe_names((str(c.name) for c in checks), 12 if is_narrow(ax) else 28)
     rows_of(ax, names)
-    ax.set_xlim(*limits)
     ax.set_xlabel("part of error − disagreement (%)")
     said = "Orange-red: differs from 0 (Holm over the classes)."
     if len(checks) < len(result.class_checks):
@@ -369,20 +343,6 @@ def _classes(ax: Axes, result: Calibration) -> tuple[list[str], float]:
 _DRAWN = {"reliability": _reliability, "std": _stds, "classes": _classes}
 
 
-def _forest(
-    ax: Axes,
-    estimate: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    shades: Sequence[str],
-    limits: tuple[float, float],
-) -> None:
-    for i, shade in enumerate(shades):
-        part = slice(i, i + 1)
-        bars(ax, [i], low[part], high[part], shade, limits=limits, horizontal=True)
-        ax.plot(estimate[part], [i], "o", color=shade, ms=5.5, gid=POINTS, label="_estimate")
-
-
 def plot_bipartitions(
     result: Bipartitions, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
 ) -> Axes:
@@ -391,9 +351,9 @@ def plot_bipartitions(
     Parameters
     ----------
     result : Bipartitions
-        What to draw.
+        The result to draw.
     ax : Axes, optional
-        Where; a new figure by default.
+        Axes to draw on; a new figure by default.
     legend : bool
         Say what is what.
     caption : bool, optional
@@ -424,18 +384,13 @@ def plot_bipartitions(
         ax.set_ylim(*limits)
         ax.set_xlabel("predicted std (%)")
         ax.set_ylabel("measured std (%)")
-        lines = [_tasks_caption(result), *warned(result)]
+        which = f"All {result.tasks:,}" if result.tasks == result.possible else f"{result.tasks:,} of the possible"
+        ours, theirs = (format_interval(r, write=decimals(2)) for r in (result.r_squared, result.binomial_r_squared))
+        text = (
+            f"{which} two-class tasks from {result.classes} classes, {result.runs:,} runs. R² = 1 − SSE/SST: {ours},"
+            f" binomial {theirs}. Error and disagreement differ on {result.rejected:,} tasks."
+        )
+        lines = [text, *warned(result)]
         columns = 1 if not own else 3
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=columns, loc="upper left")
     return ax
-
-
-def _tasks_caption(result: Bipartitions) -> str:
-    which = f"All {result.tasks:,}" if result.tasks == result.possible else f"{result.tasks:,} of the possible"
-    r, b = result.r_squared, result.binomial_r_squared
-    return (
-        f"{which} two-class tasks from {result.classes} classes, {result.runs:,} runs."
-        f" R² = 1 − SSE/SST: {r.estimate:.2f} [{r.low:.2f}, {r.high:.2f}], binomial"
-        f" {b.estimate:.2f} [{b.low:.2f}, {b.high:.2f}]. Error and disagreement differ on"
-        f" {result.rejected:,} tasks."
-    )
