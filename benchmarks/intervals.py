@@ -30,7 +30,7 @@ import pandas as pd
 from extrapolation import HORIZONS, short_designs
 from numpy.typing import NDArray
 
-from curvewise.learning.calibration import LEVELS, Table, calibrate, describe, log_ratio, prediction_interval
+from curvewise.learning.calibration import LEVELS, IntervalTable, calibrate, describe, log_ratio, prediction_interval
 from curvewise.learning.extrapolation import fit_ensemble, fit_member
 from curvewise.learning.power import Replicates, fit_means, group_runs
 from curvewise.types import FloatArray
@@ -139,7 +139,7 @@ def forecast(data: Replicates, n: FloatArray, known: Cases) -> list[Cases]:
     return [{**known, **{key: c[i] for key, c in columns.items()}} for i in range(len(n))]
 
 
-def calibrate_on(cases: Cases, rows: NDArray[np.bool_]) -> Table:
+def calibrate_on(cases: Cases, rows: NDArray[np.bool_]) -> IntervalTable:
     """Fit the constants to some of the forecasts."""
     parts = (cases[key][rows] for key in ("x", "reach", "c_auto", "y", "g"))
     return calibrate(*parts, bounds=BOUNDS)
@@ -258,11 +258,11 @@ def print_table(result: Cases) -> None:
     print("\n".join([*lines, f"CPU {result['cpu_seconds']} s"]), file=sys.stderr)
 
 
-def as_source(table: Table) -> str:
+def as_source(table: IntervalTable) -> str:
     """Write the constants as Python source, laid out as ruff format does."""
-    lines = ["TABLE = Table("]
+    lines = ["TABLE = IntervalTable("]
     for field, side in (("lower", table.lower), ("upper", table.upper)):
-        lines.append(f"    {field}=Side(")
+        lines.append(f"    {field}=IntervalSide(")
         for key, values in asdict(side).items():
             numbers = [f"{v:.3f}" for v in values]
             line = f"        {key}=({', '.join(numbers)}),"

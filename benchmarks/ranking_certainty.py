@@ -2,7 +2,7 @@
 
     python benchmarks/ranking_certainty.py [folder of the data]
 
-Prints the table ``RELIABILITY`` of ``curvewise.ranking.certainty``, and the stated certainty beside
+Prints the table ``RELIABILITY`` of ``curvewise.ranking.rank``, and the stated certainty beside
 the observed share, leaving one target out at a time (its reliability comes from the others):
 
 - ``architectures``: 19 architectures × 9 targets, fine-tuned by others; the constants come from
@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
-from curvewise.ranking.certainty import Reliability, best_certainty
+from curvewise.ranking.rank import Reliability, best_certainty
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("CURVEWISE_DATA", ROOT.parent / "shared" / "data"))

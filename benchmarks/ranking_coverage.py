@@ -29,14 +29,14 @@ import warnings
 
 import numpy as np
 
-from curvewise.ranking.certainty import likely_scores, rank_limits, score_limits, top_certainty
 from curvewise.ranking.measure import RankingMeasure, as_targets
+from curvewise.ranking.rank import highest_shares, likely_scores, rank_limits, score_limits
 from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.ranking.scoring import (
     MEASURES,
     Candidate,
-    Replicates,
     Scorer,
+    ScoreReplicates,
     draw_parts,
     find_measures,
     reused,
@@ -104,7 +104,7 @@ def simulate(measure: RankingMeasure, pool: str, share: float | None, draws: int
             score_all(scorer, kept, *again_rows(scorer, train, test, share, rng), i * 1000 + j)
             for j in range(RESAMPLES)
         ]
-        replicates = Replicates(np.array(again), share or 0.5)
+        replicates = ScoreReplicates(np.array(again), share or 0.5)
         low, high = score_limits(scores, replicates, LEVEL)
         held["score"].append(float(np.mean((low <= truth) & (truth <= high))))
         held["wider"].append(float(np.mean(replicates.errors() / error)) / 100)
@@ -129,8 +129,8 @@ def certainty(count: int, tau: float, draws: int) -> dict[str, float]:
     for _ in range(draws):
         truth = tau * rng.standard_normal(count)
         noise = rng.standard_normal((RESAMPLES + 1, count)) + 3 * rng.standard_normal((RESAMPLES + 1, 1))
-        scores, replicates = truth + noise[0], Replicates(noise[1:])
-        chance = top_certainty(likely_scores(scores, replicates, rng), rng)
+        scores, replicates = truth + noise[0], ScoreReplicates(noise[1:])
+        chance = highest_shares(likely_scores(scores, replicates, rng), rng)
         order = np.argsort(-scores)
         for k in stated:
             stated[k].append(float(chance[order[:k]].sum()))
@@ -142,7 +142,7 @@ def certainty(count: int, tau: float, draws: int) -> dict[str, float]:
     return found
 
 
-def plain(scores: np.ndarray, replicates: Replicates, places: np.ndarray) -> np.ndarray:
+def plain(scores: np.ndarray, replicates: ScoreReplicates, places: np.ndarray) -> np.ndarray:
     """Whether quantiles of resampled ranks hold the true ones."""
     drawn = scores + replicates.deviations
     ranks = 1 + (drawn[:, None, :] > drawn[:, :, None]).sum(axis=2)

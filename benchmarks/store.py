@@ -27,8 +27,9 @@ import pandas as pd
 
 from curvewise.store import record as record_module
 from curvewise.store.export import export_store
+from curvewise.store.read import list_runs
 from curvewise.store.verify import verify_store
-from curvewise.store.write import list_runs, write_run
+from curvewise.store.write import write_run
 
 RUNS, EXAMPLES = 60_000, 1_000
 PART = 2_000  # runs whose checksums are verified, and CSV files read by pandas

@@ -44,10 +44,10 @@ from curvewise.store.verify import verify_store as verify_store
 from curvewise.store.write import write_run as write_run
 from curvewise.study.data.load import load_dataset as load_dataset
 from curvewise.study.spec.design import Design as Design
-from curvewise.study.spec.document import load_study as load_study
 from curvewise.study.spec.learner import Learner as Learner
-from curvewise.study.spec.recipes import study_recipe as study_recipe
-from curvewise.study.spec.study import Study as Study
+from curvewise.study.study import Study as Study
+from curvewise.study.study import load_study as load_study
+from curvewise.study.study import study_recipe as study_recipe
 from curvewise.transfer.blind import blind_guess as blind_guess
 from curvewise.transfer.calibration import calibrated_risk as calibrated_risk
 from curvewise.transfer.calibration import cci as cci

@@ -221,6 +221,15 @@ def as_count(n: float) -> int | float:
     return int(n) if float(n).is_integer() else float(n)
 
 
+def format_count(count: int, noun: str) -> str:
+    """Write a number of things.
+
+    >>> format_count(1, "task"), format_count(1200, "run")
+    ('1 task', '1,200 runs')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 _BREAKS = re.compile(r"[\r\n\t\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.store.write import list_runs, read_run
+from curvewise.store.read import list_runs, read_run
 
 CALLBACKS = Path(__file__).parents[2] / "examples" / "callbacks"
 NEEDS = {

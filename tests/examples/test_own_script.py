@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from curvewise.study.run.programs import write_data
-from curvewise.study.spec.document import load_study
+from curvewise.study.study import load_study
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_script"
 

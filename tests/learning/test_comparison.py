@@ -22,7 +22,7 @@ def learner(rng, alpha, eta, name="a", gamma=-0.5, slope=20.0):
 def test_difference_covers_and_undecided_means_undecided():
     rng = np.random.default_rng(0)
     hits, verdicts = [], []
-    for _ in range(150):
+    for _ in range(70):
         a, b = learner(rng, 8, 150, "a"), learner(rng, 8, 150, "b")
         c = cw.compare_learning_curves(a, b, at=400)
         hits.append(0.0 in c.error_difference)
@@ -35,7 +35,7 @@ def test_data_equivalence_recovers_a_multiplier():
     """b sees data worth 1/1.8 of a's: e_b(1.8 n) = e_a(n), as the paper found for augmentation."""
     rng = np.random.default_rng(1)
     factors, hits = [], []
-    for _ in range(60):
+    for _ in range(40):
         a = learner(rng, 8, 150, "with")
         b = learner(rng, 8, 150 * 1.8**0.5, "without")
         k = cw.compare_learning_curves(a, b, at=400).data_equivalence
@@ -121,7 +121,7 @@ def test_ranking_chances_are_calibrated():
     """The learner ranked first with chance p should be the best one in a share p of cases."""
     rng = np.random.default_rng(6)
     said, was = [], []
-    for _ in range(150):
+    for _ in range(80):
         alphas = rng.normal(10, 0.5, size=3)
         curves = [learner(rng, a, 120, str(i)) for i, a in enumerate(alphas)]
         r = cw.rank_learners(curves, at=400)
@@ -135,7 +135,7 @@ def test_chances_are_calibrated_where_the_prior_pulls_the_predictions():
     """At four times the data and with any γ: what has chance p is the best in a share p."""
     rng = np.random.default_rng(11)
     said, was = [], []
-    for _ in range(120):
+    for _ in range(70):
         curves, truth = [], []
         for name in "abc":
             gamma, alpha, beta = -rng.uniform(0.25, 0.95), *rng.normal(8, 1.5, size=2)

@@ -27,24 +27,27 @@ def test_samples_to_reach_inverts_the_curve(simulated):
     assert "14%" in answer.summary()
 
 
-def test_samples_to_reach_covers_the_truth():
-    """8 + 150 n^-½ is 12 at n = 1406; the interval should hold that 95% of the time."""
+@pytest.fixture(scope="module")
+def drawn():
+    """Curves fitted to draws of 8 + 150 n^-½, on which coverage is counted."""
     rng = np.random.default_rng(5)
+    return [build_curve(group_runs(*draw(rng)), cw.types.Unit("percent")) for _ in range(120)]
+
+
+def test_samples_to_reach_covers_the_truth(drawn):
+    """8 + 150 n^-½ is 12 at n = 1406; the interval should hold that 95% of the time."""
     truth = (150 / 4) ** 2
     hits = []
-    for _ in range(150):
-        curve = build_curve(group_runs(*draw(rng)), cw.types.Unit("percent"))
+    for curve in drawn:
         answer = curve.samples_to_reach(12.0)
         hits.append(answer.low <= truth <= answer.high)
     assert np.mean(hits) > 0.9
 
 
-def test_probability_of_never_is_calibrated():
+def test_probability_of_never_is_calibrated(drawn):
     """With the target at the true asymptote it is uniform; far below it is 1, far above 0."""
-    rng = np.random.default_rng(6)
     chance = []
-    for _ in range(200):
-        curve = build_curve(group_runs(*draw(rng)), cw.types.Unit("percent"))
+    for curve in drawn:
         chance.append(curve.samples_to_reach(8.0).probability_never)
     assert abs(np.mean(chance) - 0.5) < 0.08
     assert 0.02 < np.mean(np.array(chance) < 0.1) < 0.2
@@ -185,13 +188,11 @@ def test_plans_need_something_to_narrow(simulated):
             cw.plan_sizes(curve, **bad)
 
 
-def test_gains_are_covered():
+def test_gains_are_covered(drawn):
     """From 400 to 1600 samples, 8 + 150 n^-½ falls by 3.75 points."""
     pytest.importorskip("pandas")
-    rng = np.random.default_rng(9)
     hits = []
-    for _ in range(120):
-        curve = build_curve(group_runs(*draw(rng)), cw.types.Unit("percent"))
+    for curve in drawn:
         row = curve.budget([1600]).iloc[0]
         hits.append(row["gain_low"] <= 3.75 <= row["gain_high"])
     assert np.mean(hits) > 0.9

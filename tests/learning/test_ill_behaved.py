@@ -281,7 +281,7 @@ def test_learners_that_could_not_be_fitted_are_named_in_the_ranking():
         warnings.simplefilter("ignore", CurvewiseWarning)
         curves = cw.fit_learning_curves({"net": (n, 0.1 + n**-0.5 + 0.001 * np.arange(10)), "svm": ([100.0], [0.2])})
     assert any(w.startswith("svm could not be fitted") for w in cw.rank_learners(curves).warnings)
-    with pytest.raises(cw.InputError, match="'svm': could not be fitted. n holds one training size"):
+    with pytest.raises(cw.InputError, match=r"'svm': could not be fitted. n holds one training size"):
         curves["svm"]
 
 

@@ -12,6 +12,7 @@ import curvewise as cw
 from curvewise.learning.power import (
     FORMS,
     GAMMA_GRID,
+    fit_means,
     fit_power,
     group_runs,
     size_variance,
@@ -185,3 +186,13 @@ def test_gamma_can_be_held(simulated):
     curve = cw.fit_learning_curve(n, error, unit="percent", constants=held)
     assert curve.gamma == -0.55
     assert curve.gamma_interval().low == curve.gamma_interval().high == -0.55
+
+
+@pytest.mark.parametrize("form", ["power", "sqrt", "power2", "sqrt2"])
+def test_many_fits_are_read_off_as_one_curve_is(simulated, form):
+    """Refits and stability read e_N and β_N off all fits at once."""
+    data = group_runs(*simulated)
+    fits = fit_means(data.n, data.runs, np.stack([data.mean] * 2), np.stack([data.variance] * 2), form=form)
+    curve = cw.fit_learning_curve(*simulated, unit="percent", form=form)
+    assert fits.errors_at([200.0, 400.0])[1] == pytest.approx(curve.errors_at([200.0, 400.0]))
+    assert fits.reliance_at(400.0)[0] == pytest.approx(curve.data_reliance_at(400))

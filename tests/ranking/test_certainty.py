@@ -12,7 +12,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from curvewise.errors import InputError
-from curvewise.ranking.certainty import (
+from curvewise.ranking.rank import (
     RELIABILITY,
     UNKNOWN,
     Reliability,
@@ -22,7 +22,7 @@ from curvewise.ranking.certainty import (
     highest_shares,
     likely_scores,
 )
-from curvewise.ranking.scoring import Replicates
+from curvewise.ranking.scoring import ScoreReplicates
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "ranking_certainty.py"
 
@@ -139,7 +139,7 @@ def test_stated_certainty_holds_for_segmentation(benchmark, data_dir):
 def test_population_scores_of_two_have_a_closed_form():
     """With differences far beyond the error of sampling nothing is drawn back: Φ(d / error)."""
     rng = np.random.default_rng(0)
-    replicates = Replicates(rng.normal(size=(2000, 2)) + 5 * rng.normal(size=(2000, 1)))
+    replicates = ScoreReplicates(rng.normal(size=(2000, 2)) + 5 * rng.normal(size=(2000, 1)))
     likely = likely_scores(np.array([0.0, 6.0]), replicates, rng)
     assert np.mean(likely[:, 1] - likely[:, 0]) == pytest.approx(6, abs=0.8)
     assert highest_shares(likely, rng)[1] > 0.995
@@ -149,7 +149,7 @@ def test_population_scores_of_two_have_a_closed_form():
 
 def test_population_scores_are_known_where_examples_add_no_error():
     rng = np.random.default_rng(0)
-    same = Replicates(np.repeat(rng.normal(size=(50, 1)), 3, axis=1))
+    same = ScoreReplicates(np.repeat(rng.normal(size=(50, 1)), 3, axis=1))
     scores = np.array([1.0, 2.0, 4.0])
     likely = likely_scores(scores, same, rng)
     np.testing.assert_allclose(likely, np.tile(scores - scores.mean(), (len(likely), 1)), atol=1e-6)
@@ -164,7 +164,7 @@ def test_the_highest_of_the_population_is_found_as_often_as_stated(tau):
         truth = tau * rng.normal(size=8)
         noise = rng.normal(size=(51, 8)) + 3 * rng.normal(size=(51, 1))
         scores = truth + noise[0]
-        likely = likely_scores(scores, Replicates(noise[1:]), rng, 1000)
+        likely = likely_scores(scores, ScoreReplicates(noise[1:]), rng, 1000)
         order = np.argsort(-scores)[:3]
         stated.append(highest_shares(likely, rng)[order].sum())
         seen.append(truth.argmax() in order)

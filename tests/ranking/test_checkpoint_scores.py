@@ -58,7 +58,7 @@ def test_select_by_mask_and_by_position() -> None:
     table = made()
     assert table.select(table.groups == "y").checkpoints.tolist() == ["c", "scratch"]
     assert table.select([3, 0]).checkpoints.tolist() == ["c", "a"]
-    with pytest.raises(InputError, match="mask selects no row"):
+    with pytest.raises(InputError, match="mask selects none of the rows"):
         table.select(np.zeros(5, dtype=bool))
     with pytest.raises(InputError, match="mask has shape"):
         table.select(np.zeros(4, dtype=bool))

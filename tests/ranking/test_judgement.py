@@ -326,7 +326,7 @@ def test_bad_input(table: CheckpointScores) -> None:
         judge_rankings(table, ["m7"])
     with pytest.raises(InputError, match="Did you mean 'm0'"):
         judge_rankings(table, ["m00"])
-    with pytest.raises(InputError, match="is one text"):
+    with pytest.raises(InputError, match="give a list of names"):
         judge_rankings(table, "m0")
     with pytest.raises(InputError, match="table has no scores"):
         judge_rankings(CheckpointScores(["a"], [0.5]))

@@ -105,7 +105,7 @@ def test_an_empty_name_is_no_name(column: str) -> None:
     given = rows() | {"group": ["g"] * 6}
     given[column] = [*given[column][:3], "", *given[column][4:]]
     role = {"model": "checkpoint", "dataset": "task"}.get(column, column)
-    with pytest.raises(InputError, match=f"Row 4 of .* names no {role}"):
+    with pytest.raises(InputError, match=f"names no {role} in row 4"):
         load_checkpoint_scores(given)
 
 

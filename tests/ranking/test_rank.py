@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, norm
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.certainty import rank_limits, score_limits
 from curvewise.ranking.measure import RankingMeasure, as_targets
 from curvewise.ranking.prediction import nleep
-from curvewise.ranking.rank import rank_candidates, rank_features
+from curvewise.ranking.rank import rank_candidates, rank_features, rank_limits, score_limits
 from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.ranking.scoring import (
     MEASURES,
     Candidate,
-    Replicates,
     Scorer,
+    ScoreReplicates,
     draw_part,
     draw_parts,
     find_measures,
@@ -267,7 +266,7 @@ def test_parts_have_the_spread_of_the_whole(share):
     rows = np.arange(100)
     x = rng.normal(size=(100, 2)) + 2 * rng.normal(size=(100, 1))
     drawn = np.array([x[draw_part(rows, None, share, rng)].mean(axis=0) for _ in range(5000)])
-    replicates = Replicates(drawn, share)
+    replicates = ScoreReplicates(drawn, share)
     np.testing.assert_allclose(replicates.errors(), x.std(axis=0, ddof=1) / 10, rtol=0.04)
     found = np.corrcoef(drawn.T)[0, 1]
     assert found == pytest.approx(np.corrcoef(x.T)[0, 1], abs=0.03)
@@ -294,7 +293,7 @@ def test_in_sample_fits_keep_more_examples():
             x = sample()
             parts = [draw_part(np.arange(60), labels, share, rng) for _ in range(40)]
             drawn = np.array([[fit(x[rows], labels[rows] - 0.5)] for rows in parts])
-            errors.append(Replicates(drawn, share).errors()[0])
+            errors.append(ScoreReplicates(drawn, share).errors()[0])
         ratio[share] = np.mean(errors) / truth
     assert abs(np.log(ratio[0.8])) < abs(np.log(ratio[0.5]))
 
@@ -325,7 +324,7 @@ def simulate(means, draws, count, resamples=40, seed=0):
         x = means + rng.normal(size=(count, 1)) + 0.5 * rng.normal(size=(count, len(means)))
         s = x.mean(axis=0)
         parts = [draw_part(np.arange(count), None, 0.5, rng) for _ in range(resamples)]
-        replicates = Replicates(np.array([x[rows].mean(axis=0) for rows in parts]))
+        replicates = ScoreReplicates(np.array([x[rows].mean(axis=0) for rows in parts]))
         low, high = rank_limits(s, replicates, 0.95, rng)
         ours.append((low <= places) & (places <= high))
         again = s + replicates.deviations
@@ -363,7 +362,7 @@ def test_rank_limits_against_all_pairs_by_hand():
     """Independent scores of equal error: the limit is the quantile of a maximum, had by force."""
     rng = np.random.default_rng(0)
     scores = np.array([0.0, 2.2, 2.7, 6.0])
-    replicates = Replicates(rng.normal(size=(5000, 4)))
+    replicates = ScoreReplicates(rng.normal(size=(5000, 4)))
     draws = rng.normal(size=(200_000, 4))
     first = (draws - draws[:, [0]])[:, 1:] / np.sqrt(2) * [1, -1, 1]
     limit = np.quantile(first.max(axis=1), 0.95)
@@ -380,11 +379,11 @@ def test_replicates_that_fail_are_dropped_or_leave_ranks_open():
     drawn = 0.01 * rng.normal(size=(50, 3))
     drawn[3, 0] = np.nan
     scores = np.array([1.0, 2.0, 3.0])
-    assert Replicates(drawn).freedom == 48
-    low, high = rank_limits(scores, Replicates(drawn), 0.95, rng)
+    assert ScoreReplicates(drawn).freedom == 48
+    low, high = rank_limits(scores, ScoreReplicates(drawn), 0.95, rng)
     np.testing.assert_array_equal([low, high], [[3, 2, 1], [3, 2, 1]])
     drawn[:30, 1] = np.nan
-    replicates = Replicates(drawn)
+    replicates = ScoreReplicates(drawn)
     np.testing.assert_array_equal(replicates.known, [True, False, True])
     low, high = rank_limits(scores, replicates, 0.95, rng)
     np.testing.assert_array_equal([low, high], [[2, 1, 1], [3, 3, 2]])
@@ -478,9 +477,9 @@ def test_agreement_has_an_interval():
     ("change", "message"),
     [
         ({"measures": ("nlep",)}, "Did you mean 'nleep'"),
-        ({"measures": ()}, "measures is empty"),
+        ({"measures": ()}, "give at least one"),
         ({"measures": ("right", "right")}, "2 times"),
-        ({"by": "right"}, "by='right' is none of"),
+        ({"by": "right"}, "by='right': none of"),
         ({"resamples": -1}, "resamples=-1"),
         ({"resamples": 3}, "at least 10, or 0"),
         ({"k": 0}, "k=0"),
@@ -557,7 +556,7 @@ def test_a_measure_without_a_reference_warns_and_takes_that_of_another() -> None
     assert lent.best_certainty == own.best_certainty
     np.testing.assert_array_equal(lent.chance_best, own.chance_best)
     assert alone.chance_best[0] < own.chance_best[0]
-    with pytest.raises(InputError, match=r"reliability='mine' has no reference: .* nleep"):
+    with pytest.raises(InputError, match=r"reliability='mine': it has no reference. .* nleep"):
         rank_by(wrapped, reliability="mine")
 
 

@@ -272,8 +272,8 @@ def test_compressed_files_are_read_up_to_a_limit(tmp_path):
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(rows.encode(), mtime=0))
     np.savez_compressed(tmp_path / "x.npz", errors=np.zeros((20, 100_000), dtype=np.int8))
     pytest.importorskip("pyarrow")
-    many = pd.DataFrame({"n": np.full(10**6, 10), "error": np.full(10**6, 0.5)})
-    many.to_parquet(tmp_path / "x.parquet", row_group_size=10**6)
+    many = pd.DataFrame({"n": np.full(10**5, 10), "error": np.full(10**5, 0.5)})
+    many.to_parquet(tmp_path / "x.parquet", row_group_size=10**5)
     cases: list[tuple[Callable[..., Any], str]] = [
         (load_measurements, "x.csv.gz"),
         (load_scores, "x.csv.gz"),

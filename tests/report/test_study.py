@@ -15,7 +15,7 @@ import curvewise as cw
 from curvewise.report.page import write_report
 from curvewise.report.study import BEST, study_report
 from curvewise.study import Design, Learner, Study, load_study
-from curvewise.study import standing as standings
+from curvewise.study import status as standings
 from curvewise.text import format_number
 
 

@@ -85,7 +85,7 @@ def test_bad_columns_are_named_with_a_remedy(changes: dict, message: str) -> Non
 
 
 def test_selecting_nothing_or_with_a_mask_of_other_length_is_an_error() -> None:
-    with pytest.raises(InputError, match="selects no model"):
+    with pytest.raises(InputError, match="selects none of the models"):
         make().select(np.zeros(4, dtype=bool))
     with pytest.raises(InputError, match=r"mask has shape \(2,\)"):
         make().select([True, False])

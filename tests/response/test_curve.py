@@ -7,9 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.response.curve import ResponseCurve
+from curvewise.response.curve import ResponseCurve, ResponseSensitivity, answers_variance, score_error, score_slope
 from curvewise.response.scores import gi_score, pal_score
 
 GRID = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
@@ -119,3 +120,171 @@ def test_accuracies_of_pairs_hold_the_truth() -> None:
         low, high = curve.accuracy_interval()
         held.append(low[0] <= 0.81 <= high[0])
     assert 0.925 < np.mean(held) < 0.985
+
+
+PLACES = np.linspace(0, 0.5, 6)
+
+
+def rings(labels: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """A partner of the same class for each example, for each magnitude."""
+    partners = np.empty((count, len(labels)), dtype=np.int64)
+    for row in partners:
+        for label in np.unique(labels):
+            members = rng.permutation(np.flatnonzero(labels == label))
+            row[members] = np.roll(members, 1)
+    return partners
+
+
+def measured(rng: np.random.Generator, examples: int, pairs: bool, easier: float = 0.0) -> ResponseCurve:
+    """Answers that depend on the example, on its partner, and on chance."""
+    labels = np.arange(examples) % 4
+    own, other = rng.normal(size=(2, examples))
+    partners = rings(labels, len(PLACES), rng) if pairs else None
+    margin = 2 + easier + own - 4 * PLACES[:, None]
+    if partners is not None:
+        margin = margin + 4 * PLACES[:, None] * other[partners]
+    hits = margin + 0.5 * rng.normal(size=margin.shape) > 0
+    total = np.full(len(PLACES), examples)
+    return ResponseCurve(PLACES, hits.sum(axis=1), total, hits=hits, partners=partners)
+
+
+def test_every_pair_of_answers_that_share_an_example_counts_once() -> None:
+    rng = np.random.default_rng(1)
+    labels = np.array([0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 2])
+    partners = rings(labels, 3, rng)
+    answers = rng.random((3, 12))
+    weights = np.array([0.5, 0.3, 0.2])
+    parts = weights[:, None] * (answers - answers.mean(axis=1, keepdims=True))
+    members = [(part, {i, int(partners[m, i])}) for (m, i), part in np.ndenumerate(parts)]
+    shared = sum(a * b for a, own in members for b, other in members if own & other)
+    alone = np.sum(parts.sum(axis=0) ** 2) / (12 * 11)
+    found = answers_variance(weights, answers, partners)
+    assert found == pytest.approx(max(shared / (12 * 8), alone))
+
+
+def test_without_partners_it_is_the_cluster_variance_of_statsmodels() -> None:
+    rng = np.random.default_rng(2)
+    answers = (rng.random((4, 30)) < 0.7).astype(float)
+    weights = np.array([0.4, 0.3, 0.2, 0.1])
+    # A mean over examples of what each brings in all magnitudes.
+    oracle = pytest.importorskip("statsmodels.api")
+    fit = oracle.OLS(weights @ answers, np.ones(30)).fit()
+    assert answers_variance(weights, answers, None) == pytest.approx(fit.bse[0] ** 2)
+
+
+@pytest.mark.parametrize("pairs", [False, True], ids=["single", "pairs"])
+def test_intervals_cover_the_truth(pairs: bool) -> None:
+    """95% nominal; 600 samples leave a standard error of 0.9%."""
+    truth = np.mean([measured(np.random.default_rng([9, i]), 20_000, pairs).gi for i in range(20)])
+    found = [measured(np.random.default_rng([7, i]), 120, pairs) for i in range(600)]
+    covered = np.mean([truth in curve.gi_interval() for curve in found])
+    assert 0.915 < covered < 0.975
+    scores = np.array([curve.gi for curve in found])
+    errors = np.array([score_error(curve, "gi") for curve in found])
+    assert scores.std() / np.sqrt((errors**2).mean()) == pytest.approx(1, abs=0.12)
+
+
+def test_partners_matter() -> None:
+    """What partners do to answers makes scores vary more than examples alone would."""
+    curve = measured(np.random.default_rng(3), 4000, True)
+    assert curve.hits is not None
+    weights = score_slope(curve, "gi")
+    hits = curve.hits.astype(float)
+    alone = answers_variance(weights, hits, None)
+    assert answers_variance(weights, hits, curve.partners) > 1.1 * alone
+
+
+def test_slopes_are_derivatives() -> None:
+    rng = np.random.default_rng(4)
+    counts = np.array([990, 950, 900, 800, 700, 500])
+    curve = ResponseCurve.from_counts(PLACES, counts, 1000)
+    for score in ("gi", "pal", "mean_accuracy"):
+        step = rng.choice([-1, 1], size=6)
+        moved = ResponseCurve.from_counts(PLACES, counts + step, 1000)
+        change = getattr(moved, score) - getattr(curve, score)
+        assert change == pytest.approx(score_slope(curve, score) @ step / 1000, rel=1e-2, abs=1e-6)
+
+
+def test_counts_alone_are_binomial() -> None:
+    curve = ResponseCurve.from_counts([0, 1], [80, 60], 100)
+    p = np.array([80.5, 60.5]) / 101
+    expected = np.sqrt((0.25 * p * (1 - p) / 100).sum())
+    assert score_error(curve, "mean_accuracy") == pytest.approx(expected)
+
+
+def test_all_right_is_not_known_to_be_without_error() -> None:
+    hits = np.ones((3, 50), dtype=bool)
+    curve = ResponseCurve(np.arange(3.0), hits.sum(axis=1), np.full(3, 50), hits=hits)
+    interval = curve.gi_interval()
+    assert interval.estimate == pytest.approx(0, abs=1e-12)
+    exact = stats.binomtest(0, 50).proportion_ci().high
+    for found in (interval.high, curve.gi_relative_interval().high, 1 - curve.mean_interval().low):
+        assert found == pytest.approx(exact, rel=0.12)
+    assert 1 - curve.pal_interval().low / curve.pal == pytest.approx(exact, rel=0.12)
+
+
+@pytest.mark.parametrize("failures", [2, 3, 4])
+def test_few_failures_are_covered_as_wilsons_interval_does(failures: int) -> None:
+    """Examples that fail at every magnitude: exact, a sum over how many a sample has."""
+    share, covered = failures / 1000, {"gi": 0.0, "mean": 0.0, "gi_relative": 0.0, "pal": 0.0}
+    for count in range(25):
+        hits = np.tile(np.arange(1000) >= count, (6, 1))
+        curve = ResponseCurve(PLACES, hits.sum(axis=1), np.full(6, 1000), hits=hits)
+        chance = stats.binom.pmf(count, 1000, share)
+        covered["gi"] += chance * (share in curve.gi_interval())
+        covered["mean"] += chance * (1 - share in curve.mean_interval())
+        covered["gi_relative"] += chance * (0 in curve.gi_relative_interval())
+        covered["pal"] += chance * (84 in curve.pal_interval())
+    assert min(covered.values()) > 0.92, covered
+    assert max(covered["gi"], covered["mean"]) < 0.98
+
+
+@pytest.mark.parametrize("pairs", [False, True], ids=["single", "pairs"])
+def test_intervals_cover_the_truth_with_few_examples(pairs: bool) -> None:
+    """95% nominal; with few failures rather more than that, and never much less."""
+    rngs = [np.random.default_rng([9, i]) for i in range(20)]
+    truth = np.mean([measured(rng, 20_000, pairs, easier=1.0).gi for rng in rngs])
+    found = [measured(np.random.default_rng([8, i]), 24, pairs, easier=1.0) for i in range(600)]
+    assert 0.925 < np.mean([truth in curve.gi_interval() for curve in found]) < 0.995
+
+
+def test_unknown_score() -> None:
+    with pytest.raises(InputError, match="score='gini'"):
+        score_error(ResponseCurve.from_counts([0, 1], [1, 1], 1), "gini")
+
+
+LEVELS = np.array([0.0, 0.25, 0.5])
+
+
+def repeated(examples: int, rng: np.random.Generator, repeats: int = 200) -> list[ResponseCurve]:
+    found = []
+    for _ in range(repeats):
+        hits = rng.random((3, examples)) < np.array([0.95, 0.9, 0.7])[:, None]
+        total = np.full(3, examples)
+        found.append(ResponseCurve(LEVELS, hits.sum(axis=1), total, hits=hits, settings={"seconds": examples}))
+    return found
+
+
+def test_spread_falls_with_the_root_of_the_batches_and_is_what_curves_expect() -> None:
+    rng = np.random.default_rng(0)
+    curves = {count: repeated(count * 64, rng) for count in (1, 4, 16)}
+    found = ResponseSensitivity.from_curves(64, curves)
+    table = found.columns()
+    assert table["examples"].tolist() == [64, 256, 1024]
+    for score in ("gi", "pal", "mean_accuracy"):
+        values = np.array([[getattr(c, score) for c in curves[count]] for count in (1, 4, 16)])
+        assert table[score] == pytest.approx(values.mean(axis=1))
+        assert table[f"{score}_sd"] == pytest.approx(values.std(axis=1, ddof=1))
+    assert found.spread() / found.spread()[0] == pytest.approx([1, 1 / 2, 1 / 4], rel=0.25)
+    assert table["gi_expected_sd"] == pytest.approx(table["gi_sd"], rel=0.2)
+    assert table["seconds"].tolist() == [64, 256, 1024]
+    assert "over 200 repeats" in found.summary()
+
+
+def test_bad_repeats() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="same number of repeats"):
+        ResponseSensitivity.from_curves(8, {1: repeated(8, rng, 2), 2: repeated(16, rng, 3)})
+    found = ResponseSensitivity.from_curves(8, {1: repeated(8, rng, 2)})
+    with pytest.raises(InputError, match="score='gini'"):
+        found.spread("gini")

@@ -288,3 +288,11 @@ def test_the_published_cases_score_as_recorded(data_dir: Path) -> None:
         corpus = load_corpus({"model_specs": case["model_specs"], "prediction": case["prediction"]})
         found = cmi_score(corpus.measures["prediction"], corpus.gap, corpus.hyperparameters, mode="pgdl")
         assert found == pytest.approx(case["kit_score"], abs=1e-12)
+
+
+def test_of_several_names_of_models_the_first_counts() -> None:
+    named = {"name": [f"net {i}" for i in range(12)], "run_id": [f"r{i}" for i in range(12)]}
+    corpus = load_corpus(named | rows(), hyperparameters=["depth"])
+    assert corpus.models[0] == "net 0"
+    with pytest.raises(InputError, match=r"2 columns .* could be the gap: .*\{'gap': 'gap'\}"):
+        load_corpus(rows() | {"gap": [0.1] * 12, "gen_gap": [0.1] * 12}, hyperparameters=["depth"])

@@ -97,7 +97,7 @@ def test_probability_below_of_pairs(rho, gap):
     assert apart > 0.99 if rho > 0 else apart < 0.92
     a, b = draw(np.random.default_rng(0))
     assert probability_below(a, b, paired=True).estimate == probability_below(a, b).estimate
-    with pytest.raises(InputError, match="paired=True, but a has 29"):
+    with pytest.raises(InputError, match="paired=True: a has 29"):
         probability_below(a[1:], b, paired=True)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from curvewise.store.write import list_runs, write_run
+from curvewise.store.read import list_runs
+from curvewise.store.write import write_run
 
 
 @pytest.fixture

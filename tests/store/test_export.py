@@ -13,7 +13,8 @@ import pytest
 import curvewise as cw
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.store.export import export_store
-from curvewise.store.write import list_runs, write_run
+from curvewise.store.read import list_runs
+from curvewise.store.write import write_run
 
 HOSTILE = ["a,b", 'say "hi"', "two\nlines", "\r", "=cmd|' /C calc'!A0", "é∞", "", " x ", "'", ";\t"]
 

@@ -21,9 +21,10 @@ from curvewise.cli import main
 from curvewise.errors import CurvewiseError, CurvewiseWarning, StoreError
 from curvewise.store.claims import Claims
 from curvewise.store.export import export_store
-from curvewise.store.read import record_checksum, record_text
+from curvewise.store.read import list_runs, read_run
+from curvewise.store.record import record_checksum, record_text
 from curvewise.store.verify import verify_store
-from curvewise.store.write import list_runs, read_run, write_labels, write_run
+from curvewise.store.write import write_labels, write_run
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="needs links and pipes")
 

@@ -19,10 +19,10 @@ import pytest
 
 from curvewise.errors import InputError, StoreError
 from curvewise.store.export import export_store
-from curvewise.store.read import record_checksum, record_text
-from curvewise.store.record import record_bytes
+from curvewise.store.read import list_runs, read_run
+from curvewise.store.record import record_bytes, record_checksum, record_text
 from curvewise.store.verify import verify_store
-from curvewise.store.write import list_runs, read_run, write_labels, write_run
+from curvewise.store.write import write_labels, write_run
 
 
 def make_store(folder: Path, runs: int = 3, weights: bool = True) -> Path:

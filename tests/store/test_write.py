@@ -25,10 +25,10 @@ from curvewise.store import record as environment
 from curvewise.store import write as _files
 from curvewise.store.claims import Claims
 from curvewise.store.export import export_store
-from curvewise.store.read import is_guarded, read_record
-from curvewise.store.record import record_bytes, run_id
+from curvewise.store.read import list_runs, read_record, read_run
+from curvewise.store.record import is_guarded, record_bytes, run_id
 from curvewise.store.verify import StoreCheck, verify_store
-from curvewise.store.write import list_runs, read_run, write_labels, write_run
+from curvewise.store.write import write_labels, write_run
 
 COORDINATES = {"learner": "mine", "n": 100, "fold": 0, "seed": 7}
 
@@ -287,7 +287,7 @@ def test_listing_reads_no_arrays_and_ignores_leftovers(tmp_path):
 
 WRITER = """
 import sys
-from curvewise.store.write import read_run, write_run
+from curvewise.store import read_run, write_run
 for i in range(60):
     path = write_run(sys.argv[1], {"n": 1}, [int(sys.argv[2])] * 500, overwrite=True)
 """
@@ -667,7 +667,7 @@ def test_a_run_being_replaced_is_never_lost(tmp_path, monkeypatch, when, reader)
 
 KILLED_AGAIN_AND_AGAIN = """
 import os, random, signal, sys, time
-from curvewise.store.write import read_run, write_run
+from curvewise.store import read_run, write_run
 path = write_run(sys.argv[1], {"n": 1}, [0] * 300, labels=[0] * 300)
 rng = random.Random(0)
 for round in range(1, 31):

@@ -29,7 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError
 from curvewise.learning.load import load_measurements
 from curvewise.learning.partition import partition_training_set
-from curvewise.store.write import list_runs, read_run
+from curvewise.store.read import list_runs, read_run
 from curvewise.study import measure_learning_curve
 
 DIGITS, CLASSES = load_digits(return_X_y=True)

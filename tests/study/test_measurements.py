@@ -33,8 +33,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def by_run(m: cw.Measurements) -> dict[tuple[str, float, int, int], float]:
     seeds = (m.labels["fold"].tolist(), m.labels["init_seed"].tolist())
     keys = zip(m.learner.tolist(), m.n.tolist(), *seeds, strict=True)
-    found = dict(zip(keys, m.error.tolist(), strict=True))
-    return {key: value for key, value in found.items() if not np.isnan(value)}
+    return dict(zip(keys, m.error.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("metric", [None, "error", "loss", "train_error", "gap"])
@@ -42,11 +41,13 @@ def test_a_study_and_its_store_agree(study, metric):
     with pytest.warns(CurvewiseWarning, match="runs failed"):
         ours = study.measurements(metric)
     theirs = cw.load_measurements(study.runs_folder, metric=metric)
-    assert by_run(theirs) == by_run(ours)
-    assert len(by_run(theirs)) == 18
+    assert len(ours) == len(theirs) == 20
+    np.testing.assert_equal(by_run(theirs), by_run(ours))
+    assert theirs.labels["status"].tolist().count("failed") == 2
+    assert sorted(theirs.labels["run"].tolist()) == sorted(ours.labels["run"].tolist())
     assert ours.unit == theirs.unit
     assert "tree, max_depth=1, min_samples_leaf=5" in theirs.learners
-    assert "2 run(s) failed or have no" in " ".join(theirs.notes)
+    assert "2 of 20 runs failed (knn): " in " ".join(theirs.notes)
 
 
 def test_a_metric_that_no_run_has_is_an_error(study):

@@ -11,13 +11,13 @@ from sklearn.datasets import load_digits
 from curvewise.errors import InputError, StoreError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
-from curvewise.store.write import read_run
+from curvewise.store.read import read_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.results import load_model
 from curvewise.study.spec.design import Design
-from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.spec.study import Evaluation
+from curvewise.study.study import Study
 
 torch = pytest.importorskip("torch")
 

@@ -151,7 +151,7 @@ def test_measuring_ends_in_time(tmp_path, monkeypatch):
     from curvewise.nn import engine
 
     monkeypatch.setattr(engine, "measure_seconds", lambda *_, **__: 1.0)
-    monkeypatch.setattr(estimate, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr("curvewise.study.status.MOST_SECONDS", -1.0)
     found = make(tmp_path).plan(device="cpu")
     assert set(found.source) == {"unknown"}
     assert any("not all was measured" in w for w in found.warnings)
@@ -303,12 +303,11 @@ def test_a_wrong_device_is_refused(tmp_path):
 
 
 def test_without_a_gpu_the_cores_are_taken(tmp_path, monkeypatch):
-    from curvewise.study.run import options
 
     def missing():
         raise MissingDependencyError("no torch")
 
-    monkeypatch.setattr(options, "_gpus", missing)
+    monkeypatch.setattr("curvewise.nn.devices.list_gpus", missing)
     assert set(estimate.usual_devices(make(tmp_path))) == {"cpu"}
 
 

@@ -16,13 +16,12 @@ from curvewise.nn.training import Training
 from curvewise.ranking.judgement import judge_rankings
 from curvewise.ranking.moments import MEASURES as SPECTRAL
 from curvewise.ranking.rank import add_rankings, rank_features
-from curvewise.store.write import list_runs
+from curvewise.store.read import list_runs
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.ranking import checkpoint_files, ranking_table
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.recipes import study_recipe
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study, study_recipe
 
 torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")

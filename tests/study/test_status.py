@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from curvewise.errors import InputError
 from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
+from curvewise.store.tables import reason_of
 from curvewise.store.write import write_run
 from curvewise.study import Dataset, Design, Learner, Study
-from curvewise.study.status import reason_of
 
 DATA = Dataset(np.arange(80.0).reshape(40, 2), np.arange(40) % 2)
 TRACE = "Traceback (most recent call last):\n  File 'x.py', line 3\nValueError: {} is too much"

@@ -16,7 +16,7 @@ from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study
 from curvewise.study.transfer import blind_control, study_win_rates, transfer_risks
 from curvewise.transfer.load import load_risks
 from curvewise.transfer.measure import measure_transfer

@@ -73,7 +73,7 @@ class TestResult:
         assert (row.gain_low < row.gain).all()
         assert (row.gain < row.gain_high).all()
         assert row.gain_ends is not None
-        assert row.gain_ends.n_last_sure == 10000
+        assert row.gain_ends.n_last_significant == 10000
         assert row.cci.low < row.cci.estimate < row.cci.high
         assert row.pvalue < 0.001
 
@@ -152,7 +152,7 @@ class TestResult:
             own = [r for r in found.improvements if r.task == task]
             expected = multitest.multipletests([r.pvalue for r in own], method="holm")[1]
             np.testing.assert_allclose([r.adjusted for r in own], expected)
-            assert [r.sure for r in own] == [p <= 0.05 for p in expected]
+            assert [r.significant for r in own] == [p <= 0.05 for p in expected]
         assert any(r.adjusted > r.pvalue for r in found.improvements)
 
     @QUIET
@@ -197,11 +197,13 @@ class TestResult:
     def test_sizes_at_which_the_gain_is_sure_are_listed(self) -> None:
         found = measure(rows({**CURVES, "gap": (0.5, 0.54, 0.2)}))
         columns = found.columns()
-        for row, text, until in zip(found.improvements, columns["gain_sure_at"], columns["gain_until"], strict=True):
+        for row, text, until in zip(
+            found.improvements, columns["gain_significant_at"], columns["gain_until"], strict=True
+        ):
             sure = row.n[row.gain_low > 0]
             assert [float(n) for n in text.split()] == sure.tolist()
             assert not len(sure) or until == sure[-1]
-        assert columns["gain_sure_at"] == ["100 1000 10000", "", "100 10000"]
+        assert columns["gain_significant_at"] == ["100 1000 10000", "", "100 10000"]
 
     def test_a_table_without_tasks_does_not_name_one(self) -> None:
         bare = table([{k: v for k, v in r.items() if k != "task"} for r in rows()])

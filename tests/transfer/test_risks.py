@@ -136,7 +136,7 @@ def test_what_is_given_as_a_control() -> None:
     "value", [True, None, np.nan, np.inf, [0.1], "x" * 500], ids=["flag", "none", "nan", "infinite", "list", "long"]
 )
 def test_what_is_no_control(value: object) -> None:
-    with pytest.raises(InputError, match=r"^blind=.{1,60} is no control: give a finite number"):
+    with pytest.raises(InputError, match=r"^blind=.{1,200} is no control: give a finite number"):
         as_control(value, "blind")
 
 

@@ -88,7 +88,7 @@ def test_all_pairs_that_are_not_told_apart_are_said():
     curves = dict.fromkeys(("rte", "boolq", "mnli"), slow) | {"easy": np.linspace(0.6, 0.1, 5)}
     found = rank_tasks(_risks(curves, noise=0.02))
     assert found.order[0] == "easy"
-    assert len(found.unsure) == 3
+    assert len(found.tied) == 3
     first, second, third = found.order[1:]
     assert f"Not told apart at 95%: {first}, {second} and {third}." in found.summary()
 
@@ -105,11 +105,11 @@ def test_order_from_least_to_most_data():
     found = rank_tasks(_risks(curves, noise=0.002))
     assert found.order == ("fast", "slow", "never")
     assert found.ordered_by == 0.5
-    assert found.unsure == ()
+    assert found.tied == ()
     assert [c.task for c in found.curves] == list(found.order)
     assert found.summary().startswith("From least to most data for a calibrated risk of 0.5")
     noisy = rank_tasks(_risks({"a": curves["slow"], "b": curves["slow"]}, noise=0.05))
-    assert len(noisy.unsure) == 1
+    assert len(noisy.tied) == 1
     assert "Not told apart" in noisy.summary()
 
 
@@ -117,7 +117,7 @@ def test_table_and_columns():
     found = rank_tasks(_risks({"a": np.linspace(0.9, 0.2, 5)}, noise=0.01), levels=[0.5])
     columns = found.columns()
     assert columns["task"] == ["a"]
-    assert columns["n_0.5_low"][0] < columns["n_0.5"][0] < columns["n_0.5_high"][0]
+    assert columns["n_at_0_5_low"][0] < columns["n_at_0_5"][0] < columns["n_at_0_5_high"][0]
     assert "n at 0.5" in found.table("latex")
     assert found.table().count("\n") == 2
     json.dumps(found.to_dict())
@@ -133,15 +133,15 @@ def test_columns_hold_bounds_and_no_number_that_was_not_found():
     curves = {"easy": np.linspace(0.4, 0.05, 5), "hard": (SIZES / 100) ** -0.1}
     found = rank_tasks(_risks(curves, noise=1e-4))
     columns = found.columns()
-    assert _cells(columns, "n_0.75", "easy") == pytest.approx([np.nan, 0, 100], nan_ok=True)
-    assert _cells(columns, "n_0.5", "hard") == pytest.approx([np.nan, 10000, np.inf], nan_ok=True)
+    assert _cells(columns, "n_at_0_75", "easy") == pytest.approx([np.nan, 0, 100], nan_ok=True)
+    assert _cells(columns, "n_at_0_5", "hard") == pytest.approx([np.nan, 10000, np.inf], nan_ok=True)
     assert _cells(columns, "halving", "hard") == pytest.approx([np.nan, 100, np.inf], nan_ok=True)
     inside = found.row("hard").at(0.75).n
-    assert _cells(columns, "n_0.75", "hard") == [inside.estimate, inside.low, inside.high]
+    assert _cells(columns, "n_at_0_75", "hard") == [inside.estimate, inside.low, inside.high]
     with pytest.warns(CurvewiseWarning):
         bare = rank_tasks(_risks(curves, runs=1)).columns()
-    assert _cells(bare, "n_0.75", "easy") == pytest.approx([np.nan, 0, 100], nan_ok=True)
-    assert _cells(bare, "n_0.5", "hard") == pytest.approx([np.nan, 10000, np.inf], nan_ok=True)
+    assert _cells(bare, "n_at_0_75", "easy") == pytest.approx([np.nan, 0, 100], nan_ok=True)
+    assert _cells(bare, "n_at_0_5", "hard") == pytest.approx([np.nan, 10000, np.inf], nan_ok=True)
     assert _cells(bare, "halving", "hard") == pytest.approx([np.nan, 100, np.inf], nan_ok=True)
 
 
@@ -151,7 +151,7 @@ def test_bounds_reach_as_far_as_the_interval():
     at = found.row("a").at(0.5)
     assert at.beyond == "above"
     assert "(or from" in str(at)
-    estimate, low, high = _cells(found.columns(), "n_0.5", "a")
+    estimate, low, high = _cells(found.columns(), "n_at_0_5", "a")
     assert np.isnan(estimate)
     assert (low, high) == (at.n.low, np.inf)
     assert low < 10000
@@ -267,6 +267,6 @@ def test_figure_four_of_the_paper(data_dir):
     # A line in log n between the means, worked out from the file by hand.
     halves = {"normal": 836.2138, "depth": 1965.1755, "imgnet_cls": 84762.251}
     assert found.order == tuple(halves)
-    assert found.unsure == ()
+    assert found.tied == ()
     for task, n in halves.items():
         assert found.row(task).at(0.5).n.estimate == pytest.approx(n)

@@ -304,7 +304,7 @@ def test_a_curve_of_win_rates() -> None:
     }
     found = win_rates(given)
     assert found.n.tolist() == [10, 100, 1000]
-    assert (found.end.n_last_sure, found.end.n_from) == (100, 1000)
+    assert (found.end.n_last_significant, found.end.n_from) == (100, 1000)
     assert found.at(100).rate.estimate == win_rate(*given[100]).rate.estimate
     table = found.columns()
     assert table["low"].tolist() == [r.rate.low for r in found.rates]

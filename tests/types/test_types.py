@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 import curvewise as cw
 from curvewise.tables import format_table
 from curvewise.text import format_number
-from curvewise.types import plain
+from curvewise.types import Interval, Result, plain
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))
@@ -93,3 +96,32 @@ def test_accuracies_become_errors():
     assert unit.errors([0.9, 0.7]) == pytest.approx([0.1, 0.3])
     score = cw.types.Unit("score", higher_is_better=True)
     assert np.array_equal(score.errors([30.0]), [30.0])
+
+
+def test_a_result_is_one_line_unless_it_says_otherwise():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.CurvewiseWarning)
+        curve = cw.fit_learning_curve([25, 50, 100, 200], [0.4, 0.3, 0.24, 0.2], unit="fraction")
+    assert re.fullmatch(r"LearningCurve\(.*alpha=.*\)", repr(curve))
+    assert len(repr(curve)) < 120
+
+    @dataclass(frozen=True)
+    class Own(Result):
+        level: float
+        low: Interval
+        rows: tuple[int, ...]
+        warnings: tuple[str, ...] = ()
+
+        def summary(self) -> str:
+            return ""
+
+        def columns(self) -> dict[str, list[int]]:
+            return {"rows": list(self.rows)}
+
+    class Named(Own):
+        def __repr__(self) -> str:
+            return "my own"
+
+    found = Own(0.95, Interval(1.0, 0.5, 2.0), (1, 2, 3))
+    assert repr(found) == "Own(level=0.95, low=1 [0.5, 2], 3 rows)"
+    assert repr(Named(0.95, Interval(1.0, 0.5, 2.0), ())) == "my own"

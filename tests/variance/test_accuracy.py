@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
+from curvewise.variance import accuracy
 from curvewise.variance.accuracy import (
     binomial_pmf,
     expected_range,
@@ -48,8 +49,9 @@ def test_pmfs_and_distance_are_scipys():
     assert a.binomial_std == pytest.approx(coins.std() / 150)
 
 
-def test_variance_is_corrected_for_rates_from_few_runs():
+def test_variance_is_corrected_for_rates_from_few_runs(monkeypatch):
     """Σ p(1 − p) with estimated rates is (R − 1)/R of the truth; neither std nor pmf may be."""
+    monkeypatch.setattr(accuracy, "SIMULATIONS", 9)  # of no concern here
     rng = np.random.default_rng(1)
     p = rng.beta(0.4, 1.6, 300)
     found = []
@@ -85,7 +87,7 @@ def test_binomial_pmf_at_the_ends():
 
 def test_false_alarms_and_power_of_the_distance():
     rng = np.random.default_rng(2)
-    p = [measure_accuracy_distribution(independent(rng), kind="errors").distance_pvalue for _ in range(200)]
+    p = [measure_accuracy_distribution(independent(rng), kind="errors").distance_pvalue for _ in range(120)]
     assert 0.005 <= np.mean(np.array(p) < 0.05) <= 0.1
     logit = rng.standard_normal(400) * 2 - 1 + rng.standard_normal((100, 1))
     shared = rng.random((100, 400)) < 1 / (1 + np.exp(-logit))

@@ -153,13 +153,13 @@ def test_chance_to_beat_covers():
 
 
 def test_equivalence_is_two_one_sided_tests():
-    sm = pytest.importorskip("statsmodels.stats.weightstats")
     rng = np.random.default_rng(8)
     a, b = 0.2 + 0.01 * rng.standard_normal(12), 0.2 + 0.01 * rng.standard_normal(9)
     with pytest.warns(CurvewiseWarning, match="only this test set"):
         c = compare_runs(a, b, margin=0.02, higher_is_better=False)
-    oracle = sm.ttost_ind(a, b, -0.02, 0.02, usevar="unequal")[0]
-    assert c.equivalence_pvalue == pytest.approx(oracle, rel=1e-6)
+    above = stats.ttest_ind(a + 0.02, b, equal_var=False, alternative="greater").pvalue
+    below = stats.ttest_ind(a - 0.02, b, equal_var=False, alternative="less").pvalue
+    assert c.equivalence_pvalue == pytest.approx(max(above, below), rel=1e-6)
     assert c.verdict == "equivalent"
     assert (c.worse, c.better, c.maybe_worse) == (False, False, False)
 
@@ -331,11 +331,11 @@ def test_groups_of_either_side_count():
     rng = np.random.default_rng(20)
     groups = np.arange(400) // 20
     wrong = 0
-    for _ in range(200):
+    for _ in range(120):
         a, b = (rng.normal(size=(6, 400)) < rng.normal(size=20)[groups] - 1 for _ in range(2))
         one, two = Predictions(a, "errors"), Predictions(b, "errors", groups=groups)
         wrong += compare_runs(one, two, permutations=1).verdict != "undecided"
-    assert wrong / 200 < 0.12
+    assert wrong / 120 < 0.12
 
 
 @quiet

@@ -293,7 +293,7 @@ def test_same_seed_same_interval_whatever_the_global_generator():
 
 
 def test_error_of_the_mean_is_statsmodels_cluster_covariance():
-    sm = pytest.importorskip("statsmodels.api")
+    linear = pytest.importorskip("statsmodels.regression.linear_model")
     rng = np.random.default_rng(6)
     groups = np.repeat(np.arange(40), 6)
     passage = rng.normal(0, 1, 40)[groups]
@@ -302,7 +302,7 @@ def test_error_of_the_mean_is_statsmodels_cluster_covariance():
     totals = measure_totals(p)
     variance, degrees = example_variance(totals.example, totals.groups)
     mean = errors.mean(axis=0)
-    fit = sm.OLS(mean, np.ones(len(mean))).fit(cov_type="cluster", cov_kwds={"groups": groups})
+    fit = linear.OLS(mean, np.ones(len(mean))).fit(cov_type="cluster", cov_kwds={"groups": groups})
     assert variance**0.5 == pytest.approx(float(fit.bse[0]), rel=1e-10)
     assert degrees == pytest.approx(39)
 
@@ -656,12 +656,12 @@ def test_failed_runs_widen_the_other_intervals_too():
     hits = {"test set": 0, "share": 0}
     spread = 0.4 * np.sqrt(0.09)
     noise = (0.9 * 0.09 + 0.1 * 0.25) / 300
-    for _ in range(100):
+    for _ in range(60):
         errors = rng.random((60, 300)) < np.where(rng.random((60, 1)) < 0.1, 0.5, 0.1)
         v = decompose_variance(errors, resamples=300)
         hits["test set"] += np.sqrt(spread**2 + noise) in v.test_set_interval
         hits["share"] += spread**2 / (spread**2 + noise) in v.share_interval
-    assert min(hits.values()) >= 85
+    assert min(hits.values()) >= 51
 
 
 def test_a_tie_of_two_runs_is_not_certainty():

@@ -260,11 +260,14 @@ def test_measurements_of_a_store(tmp_path):
     write_run(store, {"recipe": "rate-search/1", "learner": "a", "n": 20}, metrics={"error": 9})
     write_run(store, {"learner": "a", "n": 80}, status="failed", error="no")
     m = load_measurements(store)
-    assert sorted(m.n.tolist()) == [10, 10, 20, 20, 40, 40]
+    assert sorted(m.n.tolist()) == [10, 10, 20, 20, 40, 40, 80]
+    assert m.labels["status"][m.n == 80].tolist() == ["failed"]
+    assert np.isnan(m.error[m.n == 80]).all()
+    assert "1 of 7 runs failed (a): no" in m.notes
+    m = load_measurements(store, drop_failed=True)
     assert m.error.tolist() == pytest.approx((1 / m.n).tolist())
     assert set(m.learner) == {"a"}
     assert sorted(m.labels["init_seed"].tolist()) in ([0, 0, 0, 1, 1, 1], ["0"] * 3 + ["1"] * 3)
-    assert "1 run(s) failed or have no error, and are left out" in m.notes
     write_run(tmp_path / "b", {"n": 1})
     with pytest.raises(InputError, match=r"None of the 1 run.* has a metric 'error'"):
         load_measurements(tmp_path / "b")

@@ -34,14 +34,14 @@ def test_power_is_statsmodels(effect, runs):
     assert paired.power_at(runs) == pytest.approx(power.TTestPower().power(effect, runs, 0.05), abs=1e-6)
 
 
-@pytest.mark.parametrize("runs", [3, 4, 6])
+@pytest.mark.parametrize("runs", [3, 6])
 def test_power_of_few_runs_is_that_of_the_comparison(runs):
     """Fewer than five runs are compared more cautiously than by Welch."""
     rng = np.random.default_rng(runs)
     plan = plan_runs(difference=3.0, test_set_std=1.0, target="test set")
     found = [
         score_difference(rng.normal(3, 1, runs), rng.normal(0, 1, runs), False).test_set.pvalue < 0.05
-        for _ in range(2000)
+        for _ in range(1200)
     ]
     assert plan.power_at(runs) == pytest.approx(np.mean(found), abs=0.05)
 

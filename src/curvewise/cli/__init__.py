@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from typing import Any
 
 if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
     # Python looks in the current folder, where a study may lie beside files json.py or torch.py.
@@ -13,14 +13,10 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
         sys.path.append(_here)  # curvewise itself is there, not installed
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status.
+def __getattr__(name: str) -> Any:
+    # Not imported above: the lines there must run before anything else is looked up.
+    if name != "main":
+        raise AttributeError(f"module 'curvewise.cli' has no attribute {name!r}")
+    from curvewise.cli.app import main
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Instead of ``sys.argv[1:]``.
-    """
-    from curvewise.cli.app import run
-
-    return run(arguments)
+    return main

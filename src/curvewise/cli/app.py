@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -26,16 +27,8 @@ from curvewise.cli.console import (
     text_of,
     use_options,
 )
-from curvewise.cli.demo import demo
 from curvewise.cli.options import STDIN
 from curvewise.errors import CurvewiseError, Terminated, os_reason
-from curvewise.learning.commands import learning
-from curvewise.ranking.commands import ranking
-from curvewise.response.commands import response
-from curvewise.store.commands import store
-from curvewise.study.commands import study
-from curvewise.transfer.commands import transfer
-from curvewise.variance.commands import variance
 
 app = App(
     name="curvewise",
@@ -49,14 +42,11 @@ app = App(
     version_format="plaintext",
     suppress_keyboard_interrupt=False,
 )
-app.command(learning)
-app.command(variance)
-app.command(response)
-app.command(transfer)
-app.command(ranking)
-app.command(study)
-app.command(store)
-app.command(demo)
+# By name, so that a command loads its own lens only.
+GROUPS = ("learning", "variance", "response", "transfer", "ranking", "study", "store")
+for _group in GROUPS:
+    app.command(f"curvewise.{_group}.commands:{_group}", name=_group)
+app.command("curvewise.cli.demo:demo", name="demo")
 
 
 def register_completion(app: App) -> None:
@@ -126,7 +116,7 @@ def _install(app: App, shell: Shell) -> None:
 register_completion(app)
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
     Parameters
@@ -150,8 +140,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    group = sys.modules.get(f"curvewise.{arguments[0] if arguments else ''}.commands")
-    use_options(getattr(group, "OPTIONS", {}))
+    group = arguments[0] if arguments else ""
+    use_options({})
+    if group in GROUPS:
+        use_options(getattr(import_module(f"curvewise.{group}.commands"), "OPTIONS", {}))
+    elif group != "demo":
+        app.resolved_commands()  # the help and the completion of all commands need all of them
     # cyclopts would take a lone hyphen for an option.
     arguments = [STDIN if word == "-" else word for word in arguments]
     try:

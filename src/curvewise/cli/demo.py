@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from curvewise.report.content import Report, Section
     from curvewise.response.comparison import ResponseComparison
     from curvewise.response.curve import ResponseCurve
-    from curvewise.study.spec.study import Study
     from curvewise.study.status import Status
+    from curvewise.study.study import Study
     from curvewise.transfer.result import TransferResult
     from curvewise.types.measurements import Measurements
     from curvewise.types.predictions import Predictions
@@ -91,7 +91,7 @@ def demo(
 
 def _say_plan(page: Page, text: str, out: Path) -> int:
     """Print what would be trained; needs neither torch nor the data."""
-    from curvewise.study.spec.document import study_from_document
+    from curvewise.study.study import study_from_document
 
     study = study_from_document(tomllib.loads(text), out)
     design, names = study.design, list(study.learners)
@@ -133,7 +133,7 @@ def _has(module: str) -> bool:
 
 def _write_study(path: Path, text: str) -> Study:
     """Write the study file, unless it was edited since."""
-    from curvewise.study.spec.document import load_study
+    from curvewise.study.study import load_study
 
     if path.exists() and not is_demo_text(path.read_text(encoding="utf-8")):
         raise UsageError(
@@ -157,7 +157,7 @@ def _report(tour: Tour, study: Study, status: Status) -> Report:
     """Make the report: the first answers, then all in short, then each in full."""
     from curvewise.report.content import Report, Section
     from curvewise.report.study import reproduction, runs_of
-    from curvewise.study.standing import planned_runs
+    from curvewise.study.status import planned_runs
 
     in_short, planned = tour.page.document["in_short"], planned_runs(study)
     sections = (Section("In short", text=tuple(in_short)), *tour.sections)
@@ -420,7 +420,7 @@ def _turned_study(tour: Tour, study: Study) -> Study:
     import numpy as np
 
     from curvewise.study.ranking import checkpoint_files
-    from curvewise.study.spec.document import load_study
+    from curvewise.study.study import load_study
 
     held_out = study.test_examples()
     turned = np.rot90(held_out.x, axes=(-2, -1)).copy()

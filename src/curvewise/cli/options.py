@@ -61,8 +61,8 @@ def read_where(pairs: Sequence[str]) -> dict[str, Any] | None:
     return {name: v[0] if len(v) == 1 else v for name, v in found.items()} or None
 
 
-def told(error: CycloptsError) -> Any:
-    """What to print of words that were not understood; of a value too many, how to pass it."""
+def usage_panel(error: CycloptsError) -> Any:
+    """Show words that were not understood; for one value too many, how to pass it."""
     from cyclopts import CycloptsPanel
 
     again = _repeated(error) if isinstance(error, UnusedCliTokensError) else ""
@@ -70,7 +70,7 @@ def told(error: CycloptsError) -> Any:
 
 
 def _repeated(error: UnusedCliTokensError) -> str:
-    """The option before values too many, once for each of them; nothing if it may not be."""
+    """Write the option before surplus values once for each of them; nothing if it may not be repeated."""
     words, lost = error.root_input_tokens or [], error.unused_tokens or []
     place = words.index(lost[0]) if lost and lost[0] in words else 0
     before = words[max(place - 2, 0) : place]
@@ -86,7 +86,7 @@ def _repeated(error: UnusedCliTokensError) -> str:
 @Parameter(name="*", group=SHOWING)
 @dataclass
 class Showing:
-    """How to show the result.
+    """Form of the output.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class Showing:
 @Parameter(name="*", group=SHOWING)
 @dataclass
 class Drawing:
-    """Whether to draw.
+    """Picture of the result.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Axes of pictures of the variance: limits, rows, ticks, and how much room there is."""
+"""Axes: limits, rows, ticks, the room there is, and scales of training sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from curvewise.drawing.labels import safe_text
 from curvewise.errors import InputError
-from curvewise.text import format_number
+from curvewise.text import arg, format_number, list_names
 from curvewise.types.units import FloatArray
 
 NARROW = 4.0
@@ -29,7 +29,7 @@ def width_of(ax: Axes) -> float:
 
 
 def is_narrow(ax: Axes) -> bool:
-    """Whether the Axes are one of several, or in a column of a paper."""
+    """Return True for Axes that are one of several, or in a column of a paper."""
     return width_of(ax) < NARROW
 
 
@@ -43,6 +43,7 @@ def view(
         return 0.0, 1.0
     with np.errstate(invalid="ignore"):
         widths = np.abs(np.concatenate([highs - middle, middle - lows]))
+    # One interval without end, or one hopeless run, must not shrink all others to a point.
     usual = float(np.median(widths[np.isfinite(widths)])) if np.isfinite(widths).any() else 0.0
     span = max(float(np.ptp(known)), 3.0 * usual, 1e-9 + 0.02 * float(np.abs(known).max()))
     ends = np.concatenate([lows, highs])
@@ -77,7 +78,7 @@ def raise_top(ax: Axes, rows: int) -> None:
 
 
 def spans_decades(values: ArrayLike, ratio: float = 10.0) -> bool:
-    """Whether a log scale shows these better."""
+    """Return True if a log scale shows these values better."""
     array = np.asarray(values, dtype=np.float64)
     return bool(len(array) and (array > 0).all() and array.max() >= ratio * array.min())
 
@@ -105,6 +106,7 @@ def thinned(ax: Axes, ticks: Sequence[float]) -> list[float]:
     places = ax.transScale.transform([(t, 1.0) for t in ticks])[:, 0]
     left, right = (float(ax.transScale.transform((x, 1.0))[0]) for x in (min(ticks), max(ticks)))
     inch = width_of(ax) / max(right - left, 1e-12)
+    # Both ends tell the range; large values are further apart on most data than on the axis.
     kept: list[int] = []
     order = np.argsort(-places, kind="stable").tolist()
     for i in [*order[:1], *order[-1:], *order[1:-1]]:
@@ -121,8 +123,6 @@ def _room(x: float) -> float:
     """Inches that the label of a tick takes up, with some space beside it."""
     return 0.085 * len(_tick(x)) + 0.12
 
-
-# Where training sizes stand on the x axis: by n^−½ as in the paper, by log n, or by n.
 
 X_SCALES = ("sqrt", "log", "linear")
 
@@ -141,7 +141,7 @@ class SizeAxis:
 
     def __post_init__(self) -> None:
         if self.name not in X_SCALES:
-            raise InputError(f"x={self.name!r} is not known: use one of {', '.join(map(repr, X_SCALES))}.")
+            raise InputError(f"{arg('x', self.name)} is not known: use one of {list_names(X_SCALES)}.")
 
     @property
     def label(self) -> str:
@@ -151,7 +151,7 @@ class SizeAxis:
         return "training size $n$"
 
     def place(self, n: ArrayLike) -> FloatArray:
-        """Where size n stands; infinite n is 0 on the n^−½ scale."""
+        """Return where size n stands; infinite n is 0 on the n^−½ scale."""
         sizes = np.asarray(n, dtype=np.float64)
         return sizes**-0.5 if self.name == "sqrt" else sizes
 
@@ -195,13 +195,14 @@ class SizeAxis:
         if self.name != "linear":
             ticks = self._thinned(sizes, ax.get_xlim(), _gap(ax, self.name))
             ax.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
-            digits = _digits_apart(ticks)
+            # The fewest significant digits, from 2, in which all ticks differ.
+            digits = next((d for d in range(2, 8) if len({f"{x:.{d}g}" for x in ticks}) == len(ticks)), 8)
         ax.xaxis.set_minor_locator(NullLocator())
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: self.tick_text(x, digits)))
         ax.set_xlabel(self.label)
 
     def tick_text(self, x: float, digits: int = 2) -> str:
-        """What a tick says: "0.05 (400)" on two lines, or "400"."""
+        """Label a tick: "0.05 (400)" on two lines, or "400"."""
         if self.name != "sqrt":
             return format_number(x)
         return f"{x:.{digits}g}\n({format_number(float(np.round(self.size(x), 6)))})"
@@ -222,11 +223,6 @@ class SizeAxis:
             if all(abs(along(x) - along(k)) >= gap for k in kept) and -0.01 <= along(x) <= 1.01:
                 kept.append(float(x))
         return np.sort(kept)
-
-
-def _digits_apart(ticks: FloatArray) -> int:
-    """The fewest significant digits, from 2, in which all ticks differ."""
-    return next((d for d in range(2, 8) if len({f"{x:.{d}g}" for x in ticks}) == len(ticks)), 8)
 
 
 def _gap(ax: Axes, scale: str) -> float:

@@ -35,6 +35,7 @@ def safe_names(names: Iterable[str], longest: int = LONGEST) -> list[str]:
     ['a', 'b', 'a (2)']
     """
     wanted = list(names)
+    # Names often differ only at one end (a prefix of the project, a suffix with the seed): cut where most stay apart.
     tries = [[safe_text(name, longest, tail) for name in wanted] for tail in (0.5, 0.85, 0.15)]
     seen: dict[str, int] = {}
     out = []

@@ -1,4 +1,4 @@
-"""What pictures of the variance between runs share: units, intervals, legends, captions."""
+"""Marks that pictures share: interval bars, reference lines, notes among the data, legends and captions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from curvewise.drawing.axes import is_narrow
 from curvewise.drawing.labels import clean, safe_text, shorten
 from curvewise.drawing.style import NEUTRAL, make_legend, write_caption
 from curvewise.errors import InputError
-from curvewise.text import format_number
+from curvewise.text import arg, format_number, list_names
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 
@@ -45,14 +45,14 @@ def digits(value: float) -> str:
 
 
 def choose(name: str, value: str, known: Sequence[str]) -> str:
-    """An option that must be one of a few words."""
+    """Return an option, or raise unless it is one of a few words."""
     if value not in known:
-        raise InputError(f"{name}={value!r} is not known: use one of {', '.join(map(repr, known))}.")
+        raise InputError(f"{arg(name, value)} is not known: use one of {list_names(known)}.")
     return value
 
 
 def ends_of(intervals: Iterable[Interval]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Estimates, lows and highs."""
+    """Return estimates, lows and highs as arrays."""
     rows = [(i.estimate, i.low, i.high) for i in intervals]
     table = np.array(rows, dtype=np.float64).reshape(len(rows), 3)
     return table[:, 0], table[:, 1], table[:, 2]
@@ -131,7 +131,7 @@ def warned(result: Any, most: int = 1) -> list[str]:
 
 
 def diagonal(ax: Axes, low: float, high: float) -> Any:
-    """Where both axes say the same."""
+    """Draw the line on which both axes have the same value."""
     (line,) = ax.plot(
         [low, high], [low, high], color=NEUTRAL, linewidth=1.0, linestyle="--", zorder=1.2, gid=DIAGONAL, label="_equal"
     )
@@ -144,14 +144,11 @@ def zero_line(ax: Axes, at: float = 0.0, horizontal: bool = False) -> None:
     draw(at, color=NEUTRAL, linewidth=0.9, zorder=0.8, gid=ZERO, label="_zero")
 
 
-def halo() -> list[Any]:
-    """What keeps text among data legible."""
-    return [withStroke(linewidth=3.0, foreground=rcParams["axes.facecolor"])]
-
-
 def note(ax: Axes, text: str, xy: tuple[float, float], **options: Any) -> Annotation:
-    """Small text among the data."""
-    given: dict[str, Any] = {"fontsize": 8.0, "zorder": 5.0, "path_effects": halo(), "gid": MARK} | options
+    """Write small text among the data."""
+    # An outline in the colour of the background keeps it legible.
+    outline = [withStroke(linewidth=3.0, foreground=rcParams["axes.facecolor"])]
+    given: dict[str, Any] = {"fontsize": 8.0, "zorder": 5.0, "path_effects": outline, "gid": MARK} | options
     return ax.annotate(plain(text), xy, **given)
 
 
@@ -188,6 +185,7 @@ def bars(
 ) -> None:
     """Interval bars within limits, with arrowheads where an end lies outside; unknown ones not."""
     at, lows, highs = (np.asarray(v, dtype=np.float64) for v in (place, low, high))
+    # An unknown interval is not drawn at all: a bar to the edge would say that it has no end.
     known = ~(np.isnan(lows) | np.isnan(highs))
     at, lows, highs = at[known], lows[known], highs[known]
     draw = ax.hlines if horizontal else ax.vlines

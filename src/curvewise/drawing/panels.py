@@ -13,23 +13,23 @@ from matplotlib.axes import Axes
 from curvewise.drawing.labels import clean, wrap_lines
 from curvewise.drawing.marks import digits
 from curvewise.drawing.style import CAPTION
+from curvewise.text import format_interval
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 
 
 def told(interval: Interval) -> str:
-    """An estimate with its limits in brackets, to the decimals that its width bears."""
+    """Write an estimate with its limits in brackets, to the decimals that its width supports."""
     if not math.isfinite(interval.width):
         return digits(interval.estimate)
     rank = 0 if interval.width <= 0 else math.floor(math.log10(interval.width))
     kept = int(np.clip(1 - rank, 1, 4)) if interval.width > 0 else 3
-    parts = (interval.estimate, interval.low, interval.high)
-    estimate, low, high = (f"{abs(v) if abs(v) < 0.5e-4 else v:.{kept}f}" for v in parts)
-    return f"{estimate} [{low}, {high}]"
+    # What rounds to nothing has no sign.
+    return format_interval(interval, write=lambda v: f"{abs(v) if abs(v) < 0.5e-4 else v:.{kept}f}")
 
 
 def signed(value: float, kept: int = 3) -> str:
-    """A number with a true minus sign."""
+    """Write a number with a true minus sign."""
     return "unknown" if math.isnan(value) else f"{value:.{kept}f}".replace("-", "−")
 
 

@@ -57,7 +57,7 @@ PICTURES = {
     "RankingAgreement": "curvewise.ranking.plot.comparison:plot_ranking_agreement",
     "NleepGrid": "curvewise.ranking.plot.grid:plot_nleep_grid",
     "TransferResult": "curvewise.transfer.plot.result:plot_transfer",
-    "TransferRanks": "curvewise.transfer.plot.result:plot_transfer_ranks",
+    "TransferRanks": "curvewise.transfer.plot.comparison:plot_transfer_ranks",
     "TransferComparison": "curvewise.transfer.plot.comparison:plot_transfer_comparison",
     "BlindGuess": "curvewise.transfer.plot.tasks:plot_blind_guess",
     "TaskRanking": "curvewise.transfer.plot.tasks:plot_tasks",
@@ -105,11 +105,8 @@ def picture_of(kind: type) -> Callable[..., Axes] | None:
     return None
 
 
-# Pictures into files.
-
-
 def save_picture(draw: Callable[[], Axes], path: Path) -> None:
-    """Let ``draw`` make Axes, save their figure and close it.
+    """Call ``draw`` to make Axes, save their figure and close it.
 
     Switches matplotlib to a backend that needs no display, so it is for commands, not notebooks.
     """
@@ -131,7 +128,7 @@ def use_no_display() -> None:
 
 
 def save_figure(draw: Callable[[], Axes], path: Path) -> None:
-    """Let ``draw`` make Axes, save their figure and close it.
+    """Call ``draw`` to make Axes, save their figure and close it.
 
     Texts stay texts, so that they can be found and changed in SVG and PDF.
     """
@@ -139,7 +136,7 @@ def save_figure(draw: Callable[[], Axes], path: Path) -> None:
 
 
 def svg_text(draw: Callable[[], Axes]) -> str:
-    """Let ``draw`` make Axes, and give their figure as the text of an SVG file."""
+    """Call ``draw`` to make Axes, and return their figure as the text of an SVG file."""
     stream = io.StringIO()
     _save(draw, stream, format="svg", metadata={"Date": None, "Creator": None})
     return stream.getvalue()

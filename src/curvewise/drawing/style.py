@@ -1,4 +1,4 @@
-"""How pictures look: colours, sizes of type, new figures, captions. Applied locally only."""
+"""Style of pictures: colours, sizes of type, new figures, captions. Applied locally only."""
 
 from __future__ import annotations
 

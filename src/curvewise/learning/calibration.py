@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, ndtri
 
-from curvewise.learning.extrapolation import Ensemble, fit_ensemble
+from curvewise.learning.extrapolation import LawEnsemble, fit_ensemble
 from curvewise.learning.power import Replicates
 from curvewise.types.units import FloatArray
 
@@ -66,7 +66,7 @@ Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Side:
+class IntervalSide:
     """Constants of one side: a (P,), b (P,), and q at each of `LEVELS`."""
 
     size: tuple[float, ...]
@@ -75,16 +75,16 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Table:
+class IntervalTable:
     """Constants of both sides."""
 
-    lower: Side
-    upper: Side
+    lower: IntervalSide
+    upper: IntervalSide
 
 
 # Fitted to the LCDB 1.0 datasets of even id: `python benchmarks/intervals.py --regenerate`.
-TABLE = Table(
-    lower=Side(
+TABLE = IntervalTable(
+    lower=IntervalSide(
         size=(2.822, 0.388, -0.410, 0.227, -0.202, 0.085, 0.147, 0.186, -0.151, 0.160, 1.034, 0.113, -0.241, 0.445),
         growth=(
             -0.177,
@@ -104,7 +104,7 @@ TABLE = Table(
         ),
         quantiles=(0.281, 0.550, 0.739, 0.954, 1.548),
     ),
-    upper=Side(
+    upper=IntervalSide(
         size=(2.466, -0.046, 0.021, 0.613, -0.166, 0.324, 0.029, 0.177, -0.265, 0.014, 1.292, -0.637, 0.049, 0.133),
         growth=(-4.830, 0.504, 0.435, -0.538, -0.030, 0.677, 0.007, 0.166, 0.278, -0.430, -0.267, 0.011, 0.106, 0.379),
         quantiles=(0.136, 0.446, 0.686, 1.004, 2.347),
@@ -114,7 +114,7 @@ TABLE = Table(
 
 
 def ensemble_interval(
-    data: Replicates, ensemble: Ensemble, n: FloatArray, level: float, noise: FloatArray | float
+    data: Replicates, ensemble: LawEnsemble, n: FloatArray, level: float, noise: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """Interval of the mean error at sizes n (T,) around an ensemble or a single member of one.
 
@@ -122,7 +122,7 @@ def ensemble_interval(
     ----------
     data : Replicates
         What it was fitted to, in points.
-    ensemble : Ensemble
+    ensemble : LawEnsemble
         The fit; one with a single member is compared with the whole ensemble.
     n : ndarray, shape (T,)
         Sizes.
@@ -181,7 +181,7 @@ def prediction_interval(
     centre: FloatArray,
     x: FloatArray,
     reach: FloatArray,
-    table: Table = TABLE,
+    table: IntervalTable = TABLE,
     *,
     level: float = 0.95,
     bounds: Bounds = (-np.inf, np.inf),
@@ -196,7 +196,7 @@ def prediction_interval(
         Features, see `describe`.
     reach : ndarray, shape (T,)
         log(n / n_last), see `log_ratio`.
-    table : Table
+    table : IntervalTable
         Constants; the frozen ones, or the result of `calibrate`.
     level : float
         Coverage, between 0 and 1.
@@ -207,14 +207,14 @@ def prediction_interval(
     return np.clip(centre - down, *bounds), np.clip(centre + up, *bounds)
 
 
-def scale(x: FloatArray, reach: FloatArray, side: Side) -> FloatArray:
+def scale(x: FloatArray, reach: FloatArray, side: IntervalSide) -> FloatArray:
     """Return s (T,) of features (T, P) and log ratios (T,)."""
     growth = np.logaddexp(0.0, x @ np.array(side.growth))
     logs = x @ np.array(side.size) + growth * _distance(reach)
     return np.asarray(np.exp(np.clip(logs, -20.0, 20.0)))
 
 
-def quantile(side: Side, level: float) -> float:
+def quantile(side: IntervalSide, level: float) -> float:
     """Return q at any level: log q is piecewise linear in log z, z the level's normal quantile."""
     knots = np.log(ndtri(0.5 + np.array(LEVELS) / 2.0))
     values = np.log(side.quantiles)
@@ -224,7 +224,7 @@ def quantile(side: Side, level: float) -> float:
     return float(np.exp(values[k] + slope * (at - knots[k])))
 
 
-def describe(data: Replicates, ensemble: Ensemble, n: FloatArray) -> FloatArray:
+def describe(data: Replicates, ensemble: LawEnsemble, n: FloatArray) -> FloatArray:
     """Features (T, 14) of an ensemble at sizes n (T,), in the order of `FEATURES`."""
     fitted, predicted = ensemble.predict(data.n), ensemble.predict(n)
     misfit, rising = _nearby(data.n, data.mean, data.mean - fitted, n)
@@ -274,7 +274,7 @@ def calibrate(
     *,
     bounds: Bounds = (0.0, 100.0),
     folds: int = 4,
-) -> Table:
+) -> IntervalTable:
     """Fit the constants to C forecasts whose outcome is known.
 
     Parameters
@@ -300,12 +300,12 @@ def calibrate(
         relative = np.empty_like(miss)
         for k in range(folds):
             rest, held = part != k, part == k
-            fitted = Side(*_fit_side(x[rest], reach[rest], miss[rest], room[rest]), ())
+            fitted = IntervalSide(*_fit_side(x[rest], reach[rest], miss[rest], room[rest]), ())
             relative[held] = miss[held] / scale(x[held], reach[held], fitted)
         tails = np.quantile(relative, 0.5 + np.array(LEVELS) / 2.0)
         increasing = np.maximum.accumulate(np.maximum(tails, 1e-3))
-        sides.append(Side(size, growth, tuple(increasing.tolist())))
-    return Table(*sides)
+        sides.append(IntervalSide(size, growth, tuple(increasing.tolist())))
+    return IntervalTable(*sides)
 
 
 def _distance(reach: FloatArray) -> FloatArray:
@@ -336,7 +336,10 @@ def _fit_side(
     """Return a and b: smoothed pinball loss at 97.5%, a little ridge on all but the ones."""
     p, tau, ridge = x.shape[1], 0.975, 1e-3
     distance = _distance(reach)
-    pilot = _pilot_scale(x, distance, miss)
+    # First guess of the size of the misses: least squares on their logarithm.
+    design = np.column_stack([x, x * distance[:, None]])
+    normal = design.T @ design + 1e-3 * len(miss) * np.eye(2 * p)
+    pilot = np.exp(design @ np.linalg.solve(normal, design.T @ np.log(np.abs(miss) + EPSILON)))
     # Between errors in points (only wide curves would count) and relative ones (none more than
     # another): the first decides the mean interval score, the second the typical width.
     weight = pilot**-0.75 / np.mean(pilot**0.25)
@@ -361,11 +364,3 @@ def _fit_side(
     start[0] = 1.0
     best = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 400}).x
     return tuple(best[:p].tolist()), tuple(best[p:].tolist())
-
-
-def _pilot_scale(x: FloatArray, distance: FloatArray, miss: FloatArray) -> FloatArray:
-    """First guess of the size of the misses (C,): least squares on their logarithm."""
-    design = np.column_stack([x, x * distance[:, None]])
-    normal = design.T @ design + 1e-3 * len(miss) * np.eye(design.shape[1])
-    fitted = np.linalg.solve(normal, design.T @ np.log(np.abs(miss) + EPSILON))
-    return np.asarray(np.exp(design @ fitted))

@@ -75,8 +75,8 @@ Sizes = Annotated[Numbers, Parameter(validator=_check_sizes)]
 
 @Parameter(name="*", group=READING)
 @dataclass
-class Reading:
-    """How to read measurements.
+class ReadingOptions:
+    """Options for reading measurements.
 
     Parameters
     ----------
@@ -135,11 +135,11 @@ class Reading:
     allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
     def rows(self) -> dict[str, Any] | None:
-        """Which rows to take, for ``load_measurements``."""
+        """Rows to take, for ``load_measurements``."""
         return read_where(self.where)
 
     def columns(self) -> dict[str, Any] | None:
-        """Which column plays which role, for ``load_measurements``."""
+        """Map each role to its column, for ``load_measurements``."""
         named: dict[str, list[str]] = {
             role: [name]
             for role, name in (
@@ -164,7 +164,7 @@ class Reading:
 @Parameter(name="*", group=FITTING)
 @dataclass
 class Fitting:
-    """How to fit the curves.
+    """Options for fitting curves.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class Fitting:
 @Parameter(name="*", group=SHOWING)
 @dataclass
 class CurveDrawing(Drawing):
-    """Whether and how to draw curves.
+    """Options for drawing curves.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class CurveDrawing(Drawing):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What to pass to a function that draws."""
+        """Keyword arguments for a function that draws."""
         return {} if self.x is None else {"x": self.x}
 
 
@@ -222,7 +222,7 @@ def fit(
     cost_per_sample: Annotated[float | None, Parameter(group=SHOWING)] = None,
     interval: Annotated[Literal["confidence", "prediction", "conditional"] | None, Parameter(group=FITTING)] = None,
     learner: Annotated[list[str], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     fitting: Fitting | None = None,
     drawing: CurveDrawing | None = None,
     showing: Showing | None = None,
@@ -261,6 +261,7 @@ def fit(
         what = f"an error from 0 to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
         raise UsageError(f"--reach {reach:g} must be {what}, in the unit of the file.")
     curves = fit_files(measurements, fitting, files)
+    # Before anything is printed, so that --json has what later steps add to.
     page.document = {**curves.to_dict(), "notes": measurements.notes}
     show_curves(page, curves, fitting, interval)
     if predict:
@@ -289,7 +290,7 @@ def compare(
     a: str | None = None,
     b: str | None = None,
     fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     fitting: Fitting | None = None,
     drawing: CurveDrawing | None = None,
     showing: Showing | None = None,
@@ -316,8 +317,10 @@ def compare(
     reading, fitting, showing = given(reading, fitting, showing)
     drawing = drawing or CurveDrawing()
     page = showing.page()
+    # Two files with one learner each often give it the same name.
     measurements = read_files(files, reading, same_name="separate")
     names = measurements.learners
+    # With two learners there is nothing to choose; with more, guessing would compare the wrong ones.
     if a is None and b is None and len(names) == 2:
         a, b = names
     one, two = choose("--a", a, names), choose("--b", b, names)
@@ -336,6 +339,7 @@ def compare(
     page.table(title, rows, None)
     warn_each(result.warnings)
     save_plot(drawing.plot, lambda: result.plot(**drawing.options))
+    # The gate is decided by the interval of the difference at N, not by its sign.
     met = {"a better": "better", "b better": "worse"}.get(result.verdict, "undecided")
     if met in fail_if:
         warn(f"--fail-if {met} holds at n = {as_count(result.at):,}: exit status {GATE}.")
@@ -350,7 +354,7 @@ def plan(
     learner: str | None = None,
     factor: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.5,
     sizes: Sizes = [],  # noqa: B006
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     fitting: Fitting | None = None,
     drawing: Drawing | None = None,
     showing: Showing | None = None,
@@ -400,7 +404,7 @@ def rank(
     files: Files,
     /,
     *,
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     fitting: Fitting | None = None,
     drawing: Drawing | None = None,
     showing: Showing | None = None,
@@ -440,7 +444,7 @@ def validate(
     /,
     *,
     form: Annotated[list[Form], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    reading: Reading | None = None,
+    reading: ReadingOptions | None = None,
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
@@ -534,6 +538,8 @@ def _show_predictions(
 ) -> None:
     import numpy as np
 
+    from curvewise.learning.curve import EXTRAPOLATION_LIMIT
+
     n = np.asarray(sizes, dtype=np.float64)
     bands = {c.learner: c.band(n, interval, level=level) for c in curves}
     first = next(iter(curves))
@@ -546,7 +552,8 @@ def _show_predictions(
     kind = interval or first.default_interval
     what = f"{kind} intervals{' for one new run' if kind == 'prediction' else ''}"
     page.table(f"Predicted ({level:.0%} {what})", _columns(records), digits_of(first.unit))
-    limit = min(4 * c.largest_n for c in curves)
+    # Where the paper stops trusting its curves (§4.2).
+    limit = min(EXTRAPOLATION_LIMIT * c.largest_n for c in curves)
     if max(sizes) > limit:
         warn(f"n = {max(sizes):g} is beyond four times the largest size measured.")
 
@@ -597,20 +604,20 @@ def _word(curve: Curve) -> str:
 
 
 def given(
-    reading: Reading | None, fitting: Fitting | None, showing: Showing | None
-) -> tuple[Reading, Fitting, Showing]:
-    """Give the defaults in place of groups of options of which none was set."""
-    return reading or Reading(), fitting or Fitting(), showing or Showing()
+    reading: ReadingOptions | None, fitting: Fitting | None, showing: Showing | None
+) -> tuple[ReadingOptions, Fitting, Showing]:
+    """Fill in groups of options of which none was set."""
+    return reading or ReadingOptions(), fitting or Fitting(), showing or Showing()
 
 
-def read_files(files: Sequence[str], reading: Reading, same_name: str | None = None) -> Measurements:
+def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | None = None) -> Measurements:
     """Read measurements from all files, telling on stderr what was taken for what.
 
     Parameters
     ----------
     files : sequence of str
         Paths; :data:`STDIN` is CSV on stdin.
-    reading : Reading
+    reading : ReadingOptions
         The options.
     same_name : {"pool", "separate"}, optional
         What to do with a learner that is in several files if the options do not say.
@@ -625,7 +632,7 @@ def read_files(files: Sequence[str], reading: Reading, same_name: str | None = N
     return _joined(parts, reading.same_name or same_name, reading.columns())
 
 
-def _read(file: str, reading: Reading) -> Measurements:
+def _read(file: str, reading: ReadingOptions) -> Measurements:
     from curvewise.learning.load import load_measurements
 
     def load(path: str | Path) -> Measurements:
@@ -645,6 +652,7 @@ def _read(file: str, reading: Reading) -> Measurements:
 
     if file != STDIN:
         return load(file)
+    # The readers look at a file more than once, which a pipe does not allow.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.csv"
         path.write_bytes(sys.stdin.buffer.read())
@@ -675,10 +683,12 @@ def _joined(parts: dict[str, Measurements], same_name: str | None, columns: Colu
         alone = len(part.learners) == 1
         return [names[file] if alone else f"{names[file]} / {k}" for k in part.learner.tolist()]
 
+    # Percentages beside fractions would be fitted as one curve.
     if len({p.unit for _, p in every}) > 1:
         raise UsageError("The files are in different units: read them with the same --unit.")
     means = any(p.runs is not None for _, p in every)
     spread = any(p.variance is not None for _, p in every)
+    # Labels that only some files have cannot tell all rows apart.
     shared = [k for k in every[0][1].labels if all(k in p.labels for _, p in every)]
     found = Measurements(
         learner=np.concatenate([np.asarray(named(f, p), dtype=np.str_) for f, p in every]),

@@ -1,4 +1,4 @@
-"""Two learners, or many: which is better where, and how sure that is."""
+"""Comparison of two fitted curves, and ranking of many."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SEARCH = 1e3
 
 @dataclass(frozen=True)
 class CurveComparison(Result):
-    """How learner a compares with learner b.
+    """A comparison of learner a with learner b.
 
     Attributes
     ----------
@@ -147,9 +147,16 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         _, low, high = _difference(a, point, b, point, confidence)
         return float(low[0]), float(high[0])
 
+    ends = float(d_low[0]), float(d_high[0])
+    if a._scale.sign < 0:  # costs are turned scores
+        estimate, ends = -estimate, (-ends[1], -ends[0])
+    one, two = (c.interval_at(size, level=level).data_reliance for c in (a, b))
+    inside = [float(np.clip(*i)) for i in (one, two)]
+    low, high = difference_interval(inside[0], (one.low, one.high), inside[1], (two.low, two.high))
+    reliance = float(np.clip(one.estimate - two.estimate, low, high))
     quantities = {
-        "error_difference": _in_unit(a, estimate, float(d_low[0]), float(d_high[0]), level),
-        "data_reliance_difference": _reliance_difference(a, b, size, level),
+        "error_difference": Interval(estimate, *ends, level, a.default_interval),
+        "data_reliance_difference": Interval(reliance, float(low), float(high), level),
         "crossing": _crossing(a, b, level),
         "data_equivalence": _equivalence(a, b, size, level),
     }
@@ -188,22 +195,9 @@ def _difference(
     return one[0] - two[0], low, high
 
 
-def _in_unit(curve: Curve, estimate: float, low: float, high: float, level: float) -> Interval:
-    if curve._scale.sign < 0:
-        estimate, low, high = -estimate, -high, -low
-    return Interval(estimate, low, high, level, curve.default_interval)
-
-
-def _reliance_difference(a: Curve, b: Curve, n: float, level: float) -> Interval:
-    one, two = (c.interval_at(n, level=level).data_reliance for c in (a, b))
-    centre = [float(np.clip(i.estimate, i.low, i.high)) for i in (one, two)]
-    low, high = difference_interval(centre[0], (one.low, one.high), centre[1], (two.low, two.high))
-    estimate = float(np.clip(one.estimate - two.estimate, low, high))
-    return Interval(estimate, float(low), float(high), level)
-
-
 def _crossing(a: Curve, b: Curve, level: float) -> Interval:
-    """Where the better of the two changes; its interval is where neither is ruled out."""
+    """Find where the better of the two changes; its interval is where neither is ruled out."""
+    # From the smallest size measured: below it both curves are only their form.
     start = np.log(min(a.n[0], b.n[0]))
     stop = np.log(max(a.largest_n, b.largest_n) * SEARCH)
     grid = np.exp(np.linspace(start, stop, 400))
@@ -218,6 +212,7 @@ def _crossing(a: Curve, b: Curve, level: float) -> Interval:
 
 def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
     """The factor k with e_b(kN) = e_a(N); its interval holds the k at which they may be equal."""
+    # Symmetric in log k, as either learner may be the one that is worth more data.
     factors = np.exp(np.linspace(-np.log(SEARCH), np.log(SEARCH), 601))
     point = np.array([n])
     estimate = first_crossing(factors, cost(b, factors * n) - cost(a, point))
@@ -321,6 +316,7 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
         raise InputError("curves are in different units: fit all of them in the same unit.")
     size = min(c.largest_n for c in all_curves) if at is None else check_size(at, "at")
     point = np.array([size])
+    # Chances come from the quantiles of each curve, which need not be normal or symmetric.
     probabilities, quantiles = _quantiles(all_curves, point)
     chance = probability_lowest(quantiles, probabilities)
     bands = [c.band(point, level=level, runs=np.inf) for c in all_curves]

@@ -1,4 +1,4 @@
-"""What every fitted learning curve can be asked, whatever form was fitted."""
+"""Fitted learning curves: estimates with their intervals, predictions, samples to reach an error, budgets."""
 
 from __future__ import annotations
 
@@ -162,6 +162,7 @@ class Curve(Result):
         check_level(level)
         kind = interval or self.default_interval
         check_choice("interval", kind, INTERVALS)
+        # β_N and e_N − β_N are no measurements, so that there is nothing to predict.
         other = "conditional" if kind == "conditional" else "confidence"
         size = self._size(n)
         point = np.array([size])
@@ -254,7 +255,7 @@ class Curve(Result):
     def band(
         self, n: ArrayLike, interval: str | None = None, *, level: float = 0.95, runs: float = 1
     ) -> dict[str, FloatArray]:
-        """What :meth:`predict` tabulates, as arrays: error, low, high."""
+        """Return what :meth:`predict` tabulates, as arrays: error, low, high."""
         kind = interval or self.default_interval
         check_choice("interval", kind, INTERVALS)
         check_level(level)
@@ -299,6 +300,7 @@ class Curve(Result):
         if not (np.isfinite(cost_per_sample) and cost_per_sample >= 0):
             raise InputError("must be a price of 0 or more.", argument="cost_per_sample", value=cost_per_sample)
         sizes = check_sizes_to_predict(n)
+        # Data that there are already cost nothing more.
         added = np.maximum(sizes - self.largest_n, 0.0)
         band = self.band(sizes, level=level, runs=np.inf)
         low, high = self._gain_band(sizes, level)
@@ -615,7 +617,7 @@ FARTHEST = 1e6
 
 @dataclass(frozen=True)
 class SamplesToReach(Result):
-    """How many samples it takes to reach an error.
+    """Samples that it takes to reach an error.
 
     Attributes
     ----------
@@ -679,7 +681,9 @@ class SamplesToReach(Result):
 def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, float]:
     """Size at which the curve comes down to the target, and the sizes at which it may."""
     start = max(min(1.0, float(curve.n[0])), float(curve.n[0]) / 1e3)
+    # 401 sizes over nine decades: 45 for each, between which bisection finds the size itself.
     grid = np.geomspace(start, curve.largest_n * FARTHEST, 401)
+    # The most likely curve, without the prior on γ, decides whether error falls at all.
     first, last = curve._likely_points(np.array([curve.n[0], curve.largest_n]))
     if last > first:
         # A rising curve comes up to a target, not down; no size can be named.
@@ -692,6 +696,7 @@ def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, flo
         return curve._likely_points(n) - target, low - target, high - target
 
     low, high = crossing_interval(above, grid)
+    # The target may enter the band beyond the grid: then only a lower bound is known.
     if np.isinf(low) and above(np.array([1e3 * grid[-1]]))[1][0] <= 0:
         low = float(grid[-1])
     exact = _solve(curve._error_points, grid, target)
@@ -709,6 +714,7 @@ def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: flo
     if reached[0] == 0:
         return float(grid[0])
     low, high = np.log(grid[reached[0] - 1]), np.log(grid[reached[0]])
+    # Fifty halvings of a step of the grid reach the precision of a float.
     for _ in range(50):
         middle = 0.5 * (low + high)
         below = float(at(np.exp([middle]))[0]) <= target
@@ -757,9 +763,10 @@ def simulate(
         Variance is 0 where a size has one run.
     """
     mean = rng.standard_normal((draws, len(centre)))
-    mean *= np.sqrt(spread / runs)
+    mean *= np.sqrt(spread / runs)  # of a mean of F runs, σ²/F
     mean += centre
     variance = np.zeros((draws, len(centre)))
+    # The variance of F normal runs is σ² χ²/(F − 1), and a χ² on f degrees of freedom is twice a gamma of f/2.
     for i in np.flatnonzero(runs >= 2):
         free = runs[i] - 1.0
         variance[:, i] = rng.standard_gamma(free / 2.0, draws) * (2.0 * spread[i] / free)

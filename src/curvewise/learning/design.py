@@ -1,4 +1,4 @@
-"""Which sizes to train next, and how many runs, to narrow an interval."""
+"""Plans: sizes to train next, and how many runs, to narrow an interval."""
 
 from __future__ import annotations
 
@@ -164,12 +164,15 @@ def _greedy(
         half = float(stdtrit(freedom, 0.5 + level / 2.0)) * np.sqrt(max(goal @ direction, 0.0))
         return 2.0 * float(half)
 
+    # Greedy: the run that narrows the interval most per training sample it costs, in relative width.
     start = now = width(runs)
     add = np.zeros(len(candidates))
     while now > factor * start and add.sum() < max_runs:
         options = [width(runs + (np.arange(len(sizes)) == i)) for i in there]
         gain = (np.log(now) - np.log(options)) / candidates
         best = int(np.argmax(gain))
+        # A single run can widen the expected interval, as it moves the size at which the noise is known best: then
+        # take the least bad.
         if gain[best] <= 0:
             best = int(np.argmin(options))
         runs[there[best]] += 1
@@ -183,6 +186,7 @@ def _gradients(curve: LearningCurve, n: FloatArray) -> FloatArray:
     _, eta, delta = curve._points
     reference = curve.largest_n
     x = (n / reference) ** curve.gamma
+    # In units of the largest size, so that the columns are of one order of magnitude.
     h, d = eta * reference**curve.gamma, delta * reference ** (2 * curve.gamma)
     columns = [np.ones_like(n), x]
     if curve._terms == 3:

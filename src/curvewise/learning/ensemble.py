@@ -10,7 +10,7 @@ import numpy as np
 from curvewise.errors import InputError
 from curvewise.learning.calibration import ensemble_interval
 from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve
-from curvewise.learning.extrapolation import SHORTEST_PREFIX, Ensemble, fit_ensemble, fit_member
+from curvewise.learning.extrapolation import SHORTEST_PREFIX, LawEnsemble, fit_ensemble, fit_member
 from curvewise.learning.power import Replicates, bounds
 from curvewise.learning.profile import NoiseAverage, Profile, large_sample_of, profile_replicates, reliance_of
 from curvewise.stats.intervals import excluded_level
@@ -41,7 +41,7 @@ class EnsembleCurve(Curve):
 
     members: dict[str, float]
     rolling_error: dict[str, float]
-    _ensemble: Ensemble
+    _ensemble: LawEnsemble
 
     @property
     def default_interval(self) -> str:
@@ -118,7 +118,7 @@ class EnsembleCurve(Curve):
 
 def fit_points(
     points: Replicates, unit: Unit, form: str, sigma0_squared: float, chance: float | None = None
-) -> Ensemble:
+) -> LawEnsemble:
     """Fit the ensemble, or the one member that ``form`` names, in points."""
     floor, ceiling = bounds(unit, points.mean)
     ceiling = ceiling if chance is None else max(chance, float(points.mean.max()))

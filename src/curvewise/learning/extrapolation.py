@@ -22,269 +22,147 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+Array = NDArray[np.float64]
+
+
 HORIZONS = (1.4, 2.0, 2.8, 4.0, 8.0, 16.0)
 """Prefixes end where the last size is at least this many times larger."""
+
+
 SHORTEST_PREFIX = 3
 """Fewest sizes a rolling-origin fit may use."""
+
+
 WEIGHT_POWER = 2.0
 """Weights fall as the rolling error to the minus this power."""
+
+
 PSEUDO_ORIGINS = 0.5
 """Weight, in origins, of the shrinkage of each rolling error towards the members' median."""
+
+
 ORIGIN_DISCOUNT = 0.5
 """Each shorter prefix counts this much of the one before it."""
+
+
 DAMPING = 0.1
 """How much the squared ratio of rolling noise to predicted change damps that change."""
+
+
 TAIL_NOISE = 0.01
 """Relative standard error, per size beyond three, at which rolling errors count one half."""
+
+
 WHOLE_CURVE = 0.5
 """Members with at most this emphasis on late sizes stand for the curve as a whole."""
+
+
 USUAL_NOISE = 0.05
 """Relative noise of one run where nothing is known of it; counts as one observation of it."""
+
+
 SHORTEST_STEP = 0.1
 """Shorter log distances between an origin and what it forecasts count as this."""
+
+
 SMALLEST_ERROR = 1e-6
 """Relative errors below this are as good as none."""
+
+
 RELATIVE_NOISE = 0.03
 """Misfit, relative to the value, added to the standard errors."""
+
+
 SMALLEST_RELATIVE = 1e-2
 """Values below this share of the largest one count as that share in relative residuals."""
+
+
 MOST_POINTS = 96
 """Longer curves are averaged into this many bins, equal in log size."""
 
 
-@dataclass(frozen=True)
-class Member:
-    """A law with an emphasis on late sizes; calling it fits it.
-
-    Attributes
-    ----------
-    family : str or None
-        Key of `FAMILIES`; None is no law: the last `knots` means, joined and held beyond.
-    tail : float
-        Points weigh ``(n / n_last)^tail``.
-    relative : bool
-        Whether residuals are relative to the value (log-like) or plain.
-    prior : float
-        Weight before any rolling error is seen; 0 keeps it out of the ensemble.
-    knots : int
-        How many of the last means a member without a law keeps.
-    """
-
-    family: str | None
-    tail: float = 0.0
-    relative: bool = True
-    prior: float = 1.0
-    knots: int = 1
-
-    @property
-    def fits_whole_curve(self) -> bool:
-        """Whether this is a law that all sizes determine, not the last ones alone."""
-        return self.family is not None and self.tail <= WHOLE_CURVE
-
-    def __call__(self, n: Array, mean: Array, stderr: Array | None = None, floor: float | None = 0.0) -> Array:
-        """Return the parameter table fitted to sizes, means and errors (S,).
-
-        Rows (J, 3 + P) as in `ShapeFit.table`; without a law log sizes and means (knots, 2).
-        """
-        log_n = np.log(n / n[-1])
-        if self.family is None:
-            return np.column_stack([log_n, mean])[-self.knots :]
-        weights = self.weigh(log_n, mean, stderr, floor)[None, :]
-        fit = fit_shapes(FAMILIES[self.family], log_n, mean, weights / weights.sum(), floor)
-        return fit.table(0)
-
-    def weigh(self, log_n: Array, mean: Array, stderr: Array | None, floor: float | None) -> Array:
-        """Return unnormalised weights (S,) of the points."""
-        unit = float(np.abs(mean).max()) or 1.0
-        size = np.abs(mean) / unit
-        if self.relative and floor is not None:
-            scale = np.maximum(size, SMALLEST_RELATIVE)
-        else:
-            # Values that may cross zero have no meaningful relative residual.
-            scale = np.full_like(size, size.mean() or 1.0)
-        variance = scale**2
-        if stderr is not None:
-            variance = (RELATIVE_NOISE * scale) ** 2 + (stderr / unit) ** 2
-        return np.asarray(np.exp(self.tail * log_n) / variance)
-
-
-# Fits of single learning-curve laws by grids over shapes, for many weightings at once.
-#
-# Every law here is ``e(n) = a + b g(n; shape)`` with ``g`` decreasing and normalised to
-# ``g(n_last) = 1``.  Given the shape, ``a`` and ``b`` follow in closed form; the shape itself runs
-# over a fixed grid and is averaged out with posterior-like weights instead of being optimised, which
-# is quick, never fails to converge, and keeps short noisy curves from picking an extreme shape.
-
-Array = NDArray[np.float64]
-
-
-def fit_shapes(
-    family: Family, log_n: Array, values: Array, weights: Array, floor: float | None, noise: Array | None = None
-) -> ShapeFit:
-    """Fit one law under K weightings of the same S points.
+def fit_ensemble(
+    n: Array, mean: Array, stderr: Array | None = None, *, floor: float | None = 0.0, ceiling: float | None = None
+) -> LawEnsemble:
+    """Fit every member and weigh it by its rolling-origin error inside the training part.
 
     Parameters
     ----------
-    family : Family
-    log_n : ndarray, shape (S,)
-        Log sizes minus the last log size, so the last entry is 0.
-    values : ndarray, shape (S,)
-    weights : ndarray, shape (K, S)
-        Each row sums to one; zeros leave points out.
+    n : ndarray, shape (S,)
+        Strictly increasing positive sizes.
+    mean : ndarray, shape (S,)
+        Mean errors or losses, in any unit.
+    stderr : ndarray, shape (S,), optional
+        Standard errors of the means; non-finite entries count as the largest finite one.
     floor : float or None
-        Lower bound of the asymptote; None lifts it, and the sign constraint of `b` with it.
-    noise : ndarray, shape (S,), optional
-        Standard errors of the values. Shapes whose squared residuals differ by less than these
-        explain are averaged, whichever happens to pass nearest to the points.
+        Lower bound of the curve; None where values may be negative or rise.
+    ceiling : float, optional
+        Upper bound of the predictions, such as the error of guessing.
 
     Returns
     -------
-    ShapeFit
+    LawEnsemble
     """
-    shapes = family.shapes(-float(log_n[0]))
-    basis = evaluate_basis(family, shapes, log_n)
-    # In units of the largest value the squares below can neither overflow nor vanish.
-    unit = float(np.abs(values).max()) or 1.0
-    bound = None if floor is None else floor / unit
-    a, b, residual = solve_linear(basis, values / unit, weights, bound)
-    if noise is not None:
-        # By how much mean squared residuals of two shapes differ by chance.
-        spare = np.maximum(np.count_nonzero(weights, axis=1) - LAW_PARAMETERS, 1)
-        residual = residual + (weights @ (noise / unit) ** 2 / spare)[:, None]
-    return ShapeFit(shapes, basis, average_shapes(family, residual, weights), a * unit, b * unit)
+    n, mean, stderr = _thin(*_as_arrays(n, mean, stderr))
+    if len(n) < SHORTEST_PREFIX:
+        return fit_member("measured", n, mean, stderr, floor, ceiling)
+    log_n = np.log(n / n[-1])
+    names = tuple(name for name, member in MEMBERS.items() if member.prior > 0.0)
+    # Prefixes to fit, by their length: the whole curve first, then ever shorter ones.
+    lengths = {int(np.sum(log_n <= 1e-9 - np.log(horizon))) for horizon in HORIZONS}
+    ends = [len(log_n), *sorted((k for k in lengths if k >= SHORTEST_PREFIX), reverse=True)]
+    curves, tables = _fit_prefixes(names, ends, log_n, mean, stderr, floor)
+    errors = _rolling_errors(curves, ends, mean, floor)
+    relative = _relative_noise(log_n, mean, stderr, floor)
+    evidence = _tail_evidence(len(n), relative)
+    whole = np.array([MEMBERS[name].fits_whole_curve for name in names])
+    weights = evidence * _weigh_members(names, errors, len(ends) - 1)
+    weights += (1.0 - evidence) * whole / whole.sum()
+    return LawEnsemble(
+        members=names,
+        weights=weights,
+        parameters=tables,
+        rolling_error={name: float(error) for name, error in zip(names, errors, strict=True)},
+        n_last=float(n[-1]),
+        last=float(mean[-1]),
+        noise=evidence * _forecast_noise(weights, curves, ends, log_n, mean, floor),
+        stderr=relative,
+        floor=floor,
+        ceiling=ceiling,
+    )
+
+
+def fit_member(
+    name: str,
+    n: Array,
+    mean: Array,
+    stderr: Array | None = None,
+    floor: float | None = 0.0,
+    ceiling: float | None = None,
+) -> LawEnsemble:
+    """Fit the one member `name`; arguments and result as in `fit_ensemble`.
+
+    One or two sizes are not fitted, but joined and carried forward ("measured").
+    """
+    n, mean, stderr = _thin(*_as_arrays(n, mean, stderr))
+    if len(n) < SHORTEST_PREFIX and name != "last":
+        name = "measured"
+    table = MEMBERS[name](n, mean, stderr, floor)
+    return LawEnsemble(
+        members=(name,),
+        weights=np.ones(1),
+        parameters={name: table},
+        rolling_error={name: float("nan")},
+        n_last=float(n[-1]),
+        last=float(mean[-1]),
+        stderr=_relative_noise(np.log(n / n[-1]), mean, stderr, floor),
+        floor=floor,
+        ceiling=ceiling,
+    )
 
 
 @dataclass(frozen=True)
-class Family:
-    """One law: its shape function, its shape grid and how sharply the grid is weighed.
-
-    Attributes
-    ----------
-    log_basis : callable
-        Maps shapes (G, P) and log sizes relative to the last one (T,) to ``log g`` (G, T).
-    grid : ndarray, shape (G, P)
-        Shape parameters.  Those in `span_columns` are shares of the observed log span.
-    rate_columns : tuple of int
-        Columns that are exponents, and so fall under the weak prior.
-    sharpness : float
-        Exponent of the grid weights (see `average_shapes`).
-    per_point : bool
-        Whether that exponent grows with the number of points.
-    span_columns : tuple of int
-        Columns to be multiplied by the log span of the training sizes.
-    """
-
-    log_basis: Callable[[Array, Array], Array]
-    grid: Array
-    rate_columns: tuple[int, ...]
-    sharpness: float
-    per_point: bool = False
-    span_columns: tuple[int, ...] = ()
-
-    def shapes(self, span: float) -> Array:
-        """Return the grid (G, P) for training sizes spanning `span` natural-log units."""
-        shapes = self.grid.copy()
-        shapes[:, list(self.span_columns)] *= span
-        return shapes
-
-    def log_prior(self) -> Array:
-        """Return the weak log prior (G,) of the grid."""
-        rates = np.log(self.grid[:, list(self.rate_columns)] / TYPICAL_RATE)
-        return np.asarray(-0.5 * np.sum((rates / RATE_SPREAD) ** 2, axis=1))
-
-
-def _log_power(shapes: Array, log_n: Array) -> Array:
-    """``g = n^-c``; shapes (G, 1) hold ``c``."""
-    return -shapes[:, :1] * log_n
-
-
-def _log_mmf4(shapes: Array, log_n: Array) -> Array:
-    """Morgan-Mercer-Flodin ``g = 1 / (1 + n^d / b)``; shapes (G, 2) hold ``d, -log b``.
-
-    ``(a b + c n^d) / (b + n^d) = c + (a - c) / (1 + n^d / b)``, so it is linear in two of four.
-    """
-    return -np.logaddexp(0.0, shapes[:, 1:2] + shapes[:, :1] * log_n)
-
-
-def _log_m4(shapes: Array, log_n: Array) -> Array:
-    """M4 of Alabdulmohsin et al. (2022); shapes (G, 3) hold ``c, log b, alpha``.
-
-    With ``t = (e - e_inf) / (e_0 - e_inf)`` the law reads ``t / (1 - t)^alpha = b n^-c``; its
-    inverse is tabulated once per ``alpha`` on a logistic scale of ``t`` and interpolated.
-    """
-    log_u = shapes[:, 1:2] - shapes[:, :1] * log_n
-    log_t = np.empty_like(log_u)
-    for alpha in np.unique(shapes[:, 2]):
-        rows = shapes[:, 2] == alpha
-        log_t[rows] = np.interp(log_u[rows], _LOG_T - alpha * _LOG_ONE_MINUS_T, _LOG_T)
-    return log_t
-
-
-def _log_break(shapes: Array, log_n: Array) -> Array:
-    """One-break law ``g = n^-c0 (1 + (n / d)^(1/f))^(-(c1 - c0) f)``.
-
-    Shapes (G, 4) hold ``c0, c1, log d, f``: the slope before and after the break, where it is
-    and how wide.
-    """
-    before, after, place, width = (shapes[:, i : i + 1] for i in range(4))
-    return -before * log_n - (after - before) * width * np.logaddexp(0.0, (log_n - place) / width)
-
-
-def _cross(*axes: object) -> Array:
-    """Return the Cartesian product of the axes as rows (G, P)."""
-    return np.array(list(product(*axes)), dtype=np.float64)  # type: ignore[call-overload]
-
-
-TYPICAL_RATE = 0.5
-"""Centre of the weak log-normal prior on every exponent."""
-RATE_SPREAD = 1.0
-"""Standard deviation of that prior, in natural-log units."""
-
-
-FAMILIES: dict[str, Family] = {
-    "power": Family(_log_power, np.geomspace(0.02, 3.0, 200)[:, None], (0,), sharpness=4.0, per_point=True),
-    "mmf4": Family(_log_mmf4, _cross(np.geomspace(0.05, 3.0, 20), np.linspace(-3.0, 4.0, 15)), (0,), sharpness=2.5),
-    "m4": Family(
-        _log_m4, _cross(np.geomspace(0.05, 3.0, 18), np.linspace(-4.0, 3.0, 14), (0.5, 2.0, 4.0)), (0,), sharpness=2.5
-    ),
-    "break": Family(
-        _log_break,
-        _cross(
-            (0.02, 0.05, 0.1, 0.2, 0.4, 0.8),
-            (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
-            np.linspace(-0.85, -0.15, 5),
-            (0.15, 0.6),
-        ),
-        (0, 1),
-        sharpness=2.5,
-        span_columns=(2,),
-    ),
-}
-"""The laws that members are built from."""
-
-
-MEMBERS: dict[str, Member] = {
-    "last": Member(None),
-    "measured": Member(None, prior=0.0, knots=2),
-    "constrained": Member("power", 0.5, prior=0.0),
-    "power_0": Member("power", 0.0),
-    "power_0.5": Member("power", 0.5),
-    "power_1": Member("power", 1.0),
-    "power_2": Member("power", 2.0),
-    "power_3": Member("power", 3.0),
-    "mmf4_1": Member("mmf4", 1.0),
-    "mmf4_2": Member("mmf4", 2.0),
-    "m4_0.5": Member("m4", 0.5),
-    "m4_2": Member("m4", 2.0),
-    "break_0.5": Member("break", 0.5),
-    "break_1": Member("break", 1.0),
-    "break_2": Member("break", 2.0),
-}
-"""Members by name; calling one fits it alone."""
-
-
-@dataclass(frozen=True)
-class Ensemble:
+class LawEnsemble:
     """Fitted members and their weights.
 
     Attributes
@@ -361,82 +239,80 @@ class Ensemble:
         return np.asarray(np.clip(values, low, high))
 
 
-def fit_ensemble(
-    n: Array, mean: Array, stderr: Array | None = None, *, floor: float | None = 0.0, ceiling: float | None = None
-) -> Ensemble:
-    """Fit every member and weigh it by its rolling-origin error inside the training part.
+@dataclass(frozen=True)
+class Member:
+    """A law with an emphasis on late sizes; calling it fits it.
 
-    Parameters
+    Attributes
     ----------
-    n : ndarray, shape (S,)
-        Strictly increasing positive sizes.
-    mean : ndarray, shape (S,)
-        Mean errors or losses, in any unit.
-    stderr : ndarray, shape (S,), optional
-        Standard errors of the means; non-finite entries count as the largest finite one.
-    floor : float or None
-        Lower bound of the curve; None where values may be negative or rise.
-    ceiling : float, optional
-        Upper bound of the predictions, such as the error of guessing.
-
-    Returns
-    -------
-    Ensemble
+    family : str or None
+        Key of `FAMILIES`; None is no law: the last `knots` means, joined and held beyond.
+    tail : float
+        Points weigh ``(n / n_last)^tail``.
+    relative : bool
+        Whether residuals are relative to the value (log-like) or plain.
+    prior : float
+        Weight before any rolling error is seen; 0 keeps it out of the ensemble.
+    knots : int
+        How many of the last means a member without a law keeps.
     """
-    n, mean, stderr = _thin(*_as_arrays(n, mean, stderr))
-    if len(n) < SHORTEST_PREFIX:
-        return fit_member("measured", n, mean, stderr, floor, ceiling)
-    log_n = np.log(n / n[-1])
-    names = tuple(name for name, member in MEMBERS.items() if member.prior > 0.0)
-    ends = _prefix_ends(log_n)
-    curves, tables = _fit_prefixes(names, ends, log_n, mean, stderr, floor)
-    errors = _rolling_errors(curves, ends, mean, floor)
-    relative = _relative_noise(log_n, mean, stderr, floor)
-    evidence = _tail_evidence(len(n), relative)
-    whole = np.array([MEMBERS[name].fits_whole_curve for name in names])
-    weights = evidence * _weigh_members(names, errors, len(ends) - 1)
-    weights += (1.0 - evidence) * whole / whole.sum()
-    return Ensemble(
-        members=names,
-        weights=weights,
-        parameters=tables,
-        rolling_error={name: float(error) for name, error in zip(names, errors, strict=True)},
-        n_last=float(n[-1]),
-        last=float(mean[-1]),
-        noise=evidence * _forecast_noise(weights, curves, ends, log_n, mean, floor),
-        stderr=relative,
-        floor=floor,
-        ceiling=ceiling,
-    )
+
+    family: str | None
+    tail: float = 0.0
+    relative: bool = True
+    prior: float = 1.0
+    knots: int = 1
+
+    @property
+    def fits_whole_curve(self) -> bool:
+        """True for a law that all sizes determine, not the last ones alone."""
+        return self.family is not None and self.tail <= WHOLE_CURVE
+
+    def __call__(self, n: Array, mean: Array, stderr: Array | None = None, floor: float | None = 0.0) -> Array:
+        """Return the parameter table fitted to sizes, means and errors (S,).
+
+        Rows (J, 3 + P) as in `ShapeFit.table`; without a law log sizes and means (knots, 2).
+        """
+        log_n = np.log(n / n[-1])
+        if self.family is None:
+            return np.column_stack([log_n, mean])[-self.knots :]
+        weights = self.weigh(log_n, mean, stderr, floor)[None, :]
+        fit = fit_shapes(FAMILIES[self.family], log_n, mean, weights / weights.sum(), floor)
+        return fit.table(0)
+
+    def weigh(self, log_n: Array, mean: Array, stderr: Array | None, floor: float | None) -> Array:
+        """Return unnormalised weights (S,) of the points."""
+        unit = float(np.abs(mean).max()) or 1.0
+        size = np.abs(mean) / unit
+        if self.relative and floor is not None:
+            scale = np.maximum(size, SMALLEST_RELATIVE)
+        else:
+            # Values that may cross zero have no meaningful relative residual.
+            scale = np.full_like(size, size.mean() or 1.0)
+        variance = scale**2
+        if stderr is not None:
+            variance = (RELATIVE_NOISE * scale) ** 2 + (stderr / unit) ** 2
+        return np.asarray(np.exp(self.tail * log_n) / variance)
 
 
-def fit_member(
-    name: str,
-    n: Array,
-    mean: Array,
-    stderr: Array | None = None,
-    floor: float | None = 0.0,
-    ceiling: float | None = None,
-) -> Ensemble:
-    """Fit the one member `name`; arguments and result as in `fit_ensemble`.
-
-    One or two sizes are not fitted, but joined and carried forward ("measured").
-    """
-    n, mean, stderr = _thin(*_as_arrays(n, mean, stderr))
-    if len(n) < SHORTEST_PREFIX and name != "last":
-        name = "measured"
-    table = MEMBERS[name](n, mean, stderr, floor)
-    return Ensemble(
-        members=(name,),
-        weights=np.ones(1),
-        parameters={name: table},
-        rolling_error={name: float("nan")},
-        n_last=float(n[-1]),
-        last=float(mean[-1]),
-        stderr=_relative_noise(np.log(n / n[-1]), mean, stderr, floor),
-        floor=floor,
-        ceiling=ceiling,
-    )
+MEMBERS: dict[str, Member] = {
+    "last": Member(None),
+    "measured": Member(None, prior=0.0, knots=2),
+    "constrained": Member("power", 0.5, prior=0.0),
+    "power_0": Member("power", 0.0),
+    "power_0.5": Member("power", 0.5),
+    "power_1": Member("power", 1.0),
+    "power_2": Member("power", 2.0),
+    "power_3": Member("power", 3.0),
+    "mmf4_1": Member("mmf4", 1.0),
+    "mmf4_2": Member("mmf4", 2.0),
+    "m4_0.5": Member("m4", 0.5),
+    "m4_2": Member("m4", 2.0),
+    "break_0.5": Member("break", 0.5),
+    "break_1": Member("break", 1.0),
+    "break_2": Member("break", 2.0),
+}
+"""Members by name; calling one fits it alone."""
 
 
 def _as_arrays(n: Array, mean: Array, stderr: Array | None) -> tuple[Array, Array, Array | None]:
@@ -466,12 +342,6 @@ def _thin(n: Array, mean: Array, stderr: Array | None) -> tuple[Array, Array, Ar
     if stderr is None:
         return sizes, values, None
     return sizes, values, np.sqrt(np.bincount(bins, stderr**2)) / count
-
-
-def _prefix_ends(log_n: Array) -> list[int]:
-    """Return lengths of the prefixes to fit: the whole curve first, then ever shorter ones."""
-    lengths = {int(np.sum(log_n <= 1e-9 - np.log(horizon))) for horizon in HORIZONS}
-    return [len(log_n), *sorted((k for k in lengths if k >= SHORTEST_PREFIX), reverse=True)]
 
 
 def _fit_prefixes(
@@ -606,17 +476,74 @@ def _predict(family: str | None, table: Array, log_n: Array) -> Array:
     """Return a member's curve (T,) at relative log sizes (T,)."""
     if family is None:
         return np.interp(log_n, table[:, 0], table[:, 1])
-    return predict_table(FAMILIES[family], table, log_n)
+    basis = evaluate_basis(FAMILIES[family], table[:, 3:], log_n)
+    share, a, b = table[:, 0], table[:, 1], table[:, 2]
+    return np.asarray(share @ a + (share * b) @ basis)
+
+
+# ---- Single laws e(n) = a + b g(n; shape), with g decreasing and g(n_last) = 1. Given the shape, a and b follow in
+# closed form; the shape runs over a fixed grid and is averaged out with posterior-like weights instead of being
+# optimised, which is quick, never fails to converge, and keeps short noisy curves from picking an extreme shape.
 
 
 SMALLEST_RESIDUAL = 1e-12
 """Squared residuals below this share of the signal count as a perfect fit."""
+
+
 SMALLEST_SHARE = 1e-4
 """Shapes with less than this share of the leading one are dropped from parameter tables."""
+
+
 LAW_PARAMETERS = 3
 """Parameters of a power law: sizes beyond these tell something of the shape."""
+
+
 LARGEST_LOG_BASIS = 300.0
 """Cap that keeps the exponentials of far extrapolations towards n = 0 finite."""
+
+
+TYPICAL_RATE = 0.5
+"""Centre of the weak log-normal prior on every exponent."""
+
+
+RATE_SPREAD = 1.0
+"""Standard deviation of that prior, in natural-log units."""
+
+
+def fit_shapes(
+    family: Family, log_n: Array, values: Array, weights: Array, floor: float | None, noise: Array | None = None
+) -> ShapeFit:
+    """Fit one law under K weightings of the same S points.
+
+    Parameters
+    ----------
+    family : Family
+    log_n : ndarray, shape (S,)
+        Log sizes minus the last log size, so the last entry is 0.
+    values : ndarray, shape (S,)
+    weights : ndarray, shape (K, S)
+        Each row sums to one; zeros leave points out.
+    floor : float or None
+        Lower bound of the asymptote; None lifts it, and the sign constraint of `b` with it.
+    noise : ndarray, shape (S,), optional
+        Standard errors of the values. Shapes whose squared residuals differ by less than these
+        explain are averaged, whichever happens to pass nearest to the points.
+
+    Returns
+    -------
+    ShapeFit
+    """
+    shapes = family.shapes(-float(log_n[0]))
+    basis = evaluate_basis(family, shapes, log_n)
+    # In units of the largest value the squares below can neither overflow nor vanish.
+    unit = float(np.abs(values).max()) or 1.0
+    bound = None if floor is None else floor / unit
+    a, b, residual = solve_linear(basis, values / unit, weights, bound)
+    if noise is not None:
+        # By how much mean squared residuals of two shapes differ by chance.
+        spare = np.maximum(np.count_nonzero(weights, axis=1) - LAW_PARAMETERS, 1)
+        residual = residual + (weights @ (noise / unit) ** 2 / spare)[:, None]
+    return ShapeFit(shapes, basis, average_shapes(family, residual, weights), a * unit, b * unit)
 
 
 @dataclass(frozen=True)
@@ -655,13 +582,6 @@ def evaluate_basis(family: Family, shapes: Array, log_n: Array) -> Array:
     """Return ``g`` (G, T) at relative log sizes (T,), with ``g = 1`` at the last training size."""
     log_basis = family.log_basis(shapes, np.append(log_n, 0.0))
     return np.exp(np.minimum(log_basis[:, :-1] - log_basis[:, -1:], LARGEST_LOG_BASIS))
-
-
-def predict_table(family: Family, table: Array, log_n: Array) -> Array:
-    """Return the shape-averaged curve (T,) of a table of `ShapeFit.table` at relative log sizes."""
-    basis = evaluate_basis(family, table[:, 3:], log_n)
-    share, a, b = table[:, 0], table[:, 1], table[:, 2]
-    return np.asarray(share @ a + (share * b) @ basis)
 
 
 def solve_linear(basis: Array, values: Array, weights: Array, floor: float | None) -> tuple[Array, Array, Array]:
@@ -717,6 +637,113 @@ def average_shapes(family: Family, residual: Array, weights: Array) -> Array:
     return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
+@dataclass(frozen=True)
+class Family:
+    """One law: its shape function, its shape grid and how sharply the grid is weighed.
+
+    Attributes
+    ----------
+    log_basis : callable
+        Maps shapes (G, P) and log sizes relative to the last one (T,) to ``log g`` (G, T).
+    grid : ndarray, shape (G, P)
+        Shape parameters.  Those in `span_columns` are shares of the observed log span.
+    rate_columns : tuple of int
+        Columns that are exponents, and so fall under the weak prior.
+    sharpness : float
+        Exponent of the grid weights (see `average_shapes`).
+    per_point : bool
+        Whether that exponent grows with the number of points.
+    span_columns : tuple of int
+        Columns to be multiplied by the log span of the training sizes.
+    """
+
+    log_basis: Callable[[Array, Array], Array]
+    grid: Array
+    rate_columns: tuple[int, ...]
+    sharpness: float
+    per_point: bool = False
+    span_columns: tuple[int, ...] = ()
+
+    def shapes(self, span: float) -> Array:
+        """Return the grid (G, P) for training sizes spanning `span` natural-log units."""
+        shapes = self.grid.copy()
+        shapes[:, list(self.span_columns)] *= span
+        return shapes
+
+    def log_prior(self) -> Array:
+        """Return the weak log prior (G,) of the grid."""
+        rates = np.log(self.grid[:, list(self.rate_columns)] / TYPICAL_RATE)
+        return np.asarray(-0.5 * np.sum((rates / RATE_SPREAD) ** 2, axis=1))
+
+
+def _log_power(shapes: Array, log_n: Array) -> Array:
+    """``g = n^-c``; shapes (G, 1) hold ``c``."""
+    return -shapes[:, :1] * log_n
+
+
+def _log_mmf4(shapes: Array, log_n: Array) -> Array:
+    """Morgan-Mercer-Flodin ``g = 1 / (1 + n^d / b)``; shapes (G, 2) hold ``d, -log b``.
+
+    ``(a b + c n^d) / (b + n^d) = c + (a - c) / (1 + n^d / b)``, so it is linear in two of four.
+    """
+    return -np.logaddexp(0.0, shapes[:, 1:2] + shapes[:, :1] * log_n)
+
+
+def _log_m4(shapes: Array, log_n: Array) -> Array:
+    """M4 of Alabdulmohsin et al. (2022); shapes (G, 3) hold ``c, log b, alpha``.
+
+    With ``t = (e - e_inf) / (e_0 - e_inf)`` the law reads ``t / (1 - t)^alpha = b n^-c``; its
+    inverse is tabulated once per ``alpha`` on a logistic scale of ``t`` and interpolated.
+    """
+    log_u = shapes[:, 1:2] - shapes[:, :1] * log_n
+    log_t = np.empty_like(log_u)
+    for alpha in np.unique(shapes[:, 2]):
+        rows = shapes[:, 2] == alpha
+        log_t[rows] = np.interp(log_u[rows], _LOG_T - alpha * _LOG_ONE_MINUS_T, _LOG_T)
+    return log_t
+
+
 _LOGIT = np.linspace(-60.0, 30.0, 3001)
+
+
 _LOG_T = -np.logaddexp(0.0, -_LOGIT)
+
+
 _LOG_ONE_MINUS_T = -np.logaddexp(0.0, _LOGIT)
+
+
+def _log_break(shapes: Array, log_n: Array) -> Array:
+    """One-break law ``g = n^-c0 (1 + (n / d)^(1/f))^(-(c1 - c0) f)``.
+
+    Shapes (G, 4) hold ``c0, c1, log d, f``: the slope before and after the break, where it is
+    and how wide.
+    """
+    before, after, place, width = (shapes[:, i : i + 1] for i in range(4))
+    return -before * log_n - (after - before) * width * np.logaddexp(0.0, (log_n - place) / width)
+
+
+def _cross(*axes: object) -> Array:
+    """Return the Cartesian product of the axes as rows (G, P)."""
+    return np.array(list(product(*axes)), dtype=np.float64)  # type: ignore[call-overload]
+
+
+FAMILIES: dict[str, Family] = {
+    "power": Family(_log_power, np.geomspace(0.02, 3.0, 200)[:, None], (0,), sharpness=4.0, per_point=True),
+    "mmf4": Family(_log_mmf4, _cross(np.geomspace(0.05, 3.0, 20), np.linspace(-3.0, 4.0, 15)), (0,), sharpness=2.5),
+    "m4": Family(
+        _log_m4, _cross(np.geomspace(0.05, 3.0, 18), np.linspace(-4.0, 3.0, 14), (0.5, 2.0, 4.0)), (0,), sharpness=2.5
+    ),
+    "break": Family(
+        _log_break,
+        _cross(
+            (0.02, 0.05, 0.1, 0.2, 0.4, 0.8),
+            (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6),
+            np.linspace(-0.85, -0.15, 5),
+            (0.15, 0.6),
+        ),
+        (0, 1),
+        sharpness=2.5,
+        span_columns=(2,),
+    ),
+}
+"""The laws that members are built from."""

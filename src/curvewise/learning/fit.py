@@ -20,7 +20,6 @@ from curvewise.learning.power import (
     FORMS,
     Constants,
     Replicates,
-    Scale,
     bounds,
     check_choice,
     fit_means,
@@ -100,7 +99,7 @@ def fit_learning_curve(
     if largest is not None:
         if largest < 1:
             raise InputError("must be at least 1: how many sizes to use.", argument="largest", value=largest)
-        data = data.only(slice(-largest, None))
+        data = data.only(slice(-largest, None))  # sizes are in increasing order
     notes = []
     if read_as.bounded and higher_is_better:
         notes.append(f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy.")
@@ -156,6 +155,7 @@ def fit_learning_curves(
         Seed of the refits; the refits of one curve do not depend on the other curves.
     """
     check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
+    # Checked first: a wrong form would otherwise fail for each learner separately.
     read_as, groups = _group_by_learner(frame, by, unit, higher_is_better)
     kind = read_as.once_read
     data: dict[str, Replicates] = {}
@@ -287,7 +287,7 @@ class LearningCurves(Result):
         return f"{text}: {said[0]}; then {', '.join(then)}."
 
     def _flagged(self) -> int:
-        """How many curves have warnings, counted as ``all_warnings`` does."""
+        """Count the curves that have warnings, as ``all_warnings`` does."""
         few = len(self.curves) <= 20
         return sum(bool(c.all_warnings if few else c.warnings) for c in self)
 
@@ -454,13 +454,19 @@ def build_curves(
         same_sizes.setdefault(d.n.tobytes(), []).append(name)
     for names in same_sizes.values():
         scales = [scale_for(unit, data[k].mean) for k in names]
-        points = [_to_points(data[k], s) for k, s in zip(names, scales, strict=True)]
+        points = [data[k].in_points(s) for k, s in zip(names, scales, strict=True)]
         fits = None
         if form in FORMS:
             runs, mean, variance = (np.stack([getattr(p, k) for p in points]) for k in ("runs", "mean", "variance"))
             fits = fit_means(points[0].n, runs, mean, variance, form, weights, constants)
         for i, (name, p, scale) in enumerate(zip(names, points, scales, strict=True)):
             guess = None if chance is None else float(scale.points(chance))
+            own = list(notes)
+            if not unit.bounded:
+                own.append(
+                    f"The paper's constants hold for percentages: the {unit.name} was multiplied by"
+                    f" {format_number(scale.factor)} so that its largest mean is 100 points."
+                )
             common: dict[str, Any] = {
                 "learner": name,
                 "form": form,
@@ -469,7 +475,7 @@ def build_curves(
                 "runs": p.runs,
                 "mean": scale.values(p.mean),
                 "variance": p.variance / scale.factor**2,
-                "notes": (*notes, *_scale_note(unit, scale)),
+                "notes": tuple(own),
                 "constants": constants,
                 "_data": p,
                 "_scale": scale,
@@ -481,20 +487,6 @@ def build_curves(
                 theta = (float(v[i]) for v in (fits.alpha, fits.eta, fits.delta, fits.gamma))
                 curves[name] = _power_curve(common, *theta, weights=weights, chance=guess)
     return {name: curves[name] for name in data}
-
-
-def _to_points(data: Replicates, scale: Scale) -> Replicates:
-    if scale == Scale(1.0):
-        return data  # keeps what the data have cached
-    return Replicates(data.n, data.runs, scale.points(data.mean), data.variance * scale.factor**2)
-
-
-def _scale_note(unit: Unit, scale: Scale) -> Iterator[str]:
-    if not unit.bounded:
-        yield (
-            f"The paper's constants hold for percentages: the {unit.name} was multiplied by"
-            f" {format_number(scale.factor)} so that its largest mean is 100 points."
-        )
 
 
 def _power_curve(
@@ -639,6 +631,7 @@ def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
 
 
 def _misshapen(data: Replicates, noise: FloatArray, flat: str) -> Iterator[str]:
+    # Three standard errors: over the usual five sizes noise alone flags about one curve in two hundred.
     rise = data.mean[1:] - data.mean[:-1]
     limit = 3.0 * np.hypot(noise[1:], noise[:-1])
     total = float(data.mean[0] - data.mean[-1])
@@ -695,6 +688,7 @@ def near_chance(data: Replicates, chance: float, *, extrapolator: bool = False) 
 
 def is_near_chance(mean: FloatArray, chance: float) -> NDArray[np.bool_]:
     """Return where errors (S,) are within a tenth of a blind guess, both in points."""
+    # Near chance curves are flat, whatever law they follow later.
     return np.asarray(mean > chance - 0.1 * abs(chance))
 
 
@@ -708,7 +702,9 @@ def _ill_fitting(
             " hyperparameters, or of sizes so small that error is near chance."
         )
     p = lack_of_fit(data, fitted, variance, parameters)
+    # The grid ends at −0.99 and −0.01: there γ is not an estimate but a bound.
     at_end = gamma <= -0.985 or gamma >= -0.015
+    # Strict, because a study fits many curves and each is tested.
     if p < 1e-3:
         yield (
             f"The fitted form misses the means by more than the spread of the runs allows"

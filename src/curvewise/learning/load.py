@@ -26,8 +26,8 @@ from curvewise.reading.roles import (
     SIZE,
     STATUS,
     ColumnMap,
+    ColumnRoles,
     Role,
-    Roles,
     ask,
     ask_percent,
     decide_unit,
@@ -48,18 +48,18 @@ from curvewise.reading.table import (
     check_grouping,
     decimal_note,
     first_row,
+    full_names,
     is_measured,
     is_missing,
     label_array,
     list_columns,
-    names_in,
     numbers,
     parse,
     unfold,
 )
 from curvewise.reading.trackers import plain_names
 from curvewise.store.tables import holds_losses, store_folder, store_table
-from curvewise.text import Message, arg, brief, list_names
+from curvewise.text import Message, arg, brief, format_count, list_names
 from curvewise.types.measurements import Measurements
 from curvewise.types.units import FloatArray, Unit, same_names
 
@@ -117,8 +117,8 @@ def load_measurements(
         values of several runs: ``{"num_train_samples": 25, "test_errors": [42.9, 40.5]}``. A dict
         may also have learners as keys, with records or columns each. A folder of runs stored by
         :func:`curvewise.write_run` gives the metric "error" of each, or the one that ``metric``
-        names; its "loss", in the unit loss, where runs predict numbers. Runs that failed are left
-        out and counted in ``notes``.
+        names; its "loss", in the unit loss, where runs predict numbers. Runs that failed have NaN, and
+        are counted in ``notes``; ``drop_failed`` leaves them out.
     unit : {"fraction", "percent", "loss", "score"}, optional
         What the values mean. By default percent if the name of the value column or of the metric
         says so (``error (%)``, ``acc_pct``), else fractions.
@@ -129,7 +129,7 @@ def load_measurements(
         Which column has a role: ``{"n": "size_train", "value": "err_valid_mean"}``. Roles are n,
         value, learner, fold, seed, split, metric, runs, variance, std (squared into the variance),
         status, and ignore for columns that are not read. A list of columns for the learner is
-        joined with ``" / "``, a list for the value is a wide table; None leaves a role out. Roles
+        joined with ``" / "``, a list for the value is a wide table; None leaves a role out. ColumnRoles
         not named here are found by name: see Notes.
     wide : {"runs", "learners", "sizes"}, optional
         Each column of numbers is a run, or a learner, or a size (the name is the number). Columns
@@ -215,13 +215,17 @@ def load_measurements(
     table, metric = select_one(table, "metric", roles.get("metric"), metric)
     hint = f". If it numbers folds, pass {ask('fold', 'split')}"
     table, _ = select_one(table, "split", roles.get("split"), split, hint)
-    readings = _drop_failed(_read_values(table, roles, wide), drop_failed)
+    readings = _read_values(table, roles, wide)
+    if drop_failed or not folder:  # failed runs of a store stay, as NaN: their status says so
+        readings = _drop_failed(readings, drop_failed)
     # Only in these forms the name of a column speaks of the values: in the others it is a learner or a size.
     value_names = readings.measured if readings.form in ("long", "runs") else ()
     if not value_names:
         ask_percent(unit, readings.measured, readings.form, table.source)
     chosen = decide_unit(unit, higher_is_better, value_names, metric)
-    errors = chosen.errors(readings.value, f"{list_names(readings.measured, 3)} in {table.source}")
+    known = np.isfinite(readings.value) if folder else np.ones(len(readings.value), dtype=np.bool_)
+    errors = np.full(len(known), np.nan)
+    errors[known] = chosen.errors(readings.value[known], f"{list_names(readings.measured, 3)} in {table.source}")
     n, size_note = _total_sizes(readings.n, per_class)
     runs, variance, spread_notes = _summaries(readings.table, roles, chosen)
     labels, label_notes = _labels_of(readings, roles)
@@ -249,13 +253,15 @@ def _of_store(
                 f"{arg('unit')} out, or pass {arg('unit', 'loss')}."
             )
         unit = "loss"
-    own = {"learner": "learner"} if "learner" in table.columns else {}
+    # Columns of a store have their meaning by contract. Failed runs stay, as NaN, since a study counts them as well.
+    own: dict[str, str | None] = {"status": None}
+    own |= {"learner": "learner"} if "learner" in table.columns else {}
     if metric is not None and metric in table.columns:
         own, metric = {**own, "value": metric}, None
     return unit, {**own, **(columns or {})}, metric
 
 
-def _find_columns(table: Table, columns: ColumnMap | None, wide: str | None) -> Roles:
+def _find_columns(table: Table, columns: ColumnMap | None, wide: str | None) -> ColumnRoles:
     """Find the column of each role; in the wide form values are not looked for."""
     roles = [Role("value", several=True) if wide and role is _VALUE else role for role in ROLES]
     found = find_roles(table.columns, table.source, roles, columns)
@@ -268,6 +274,7 @@ def _find_columns(table: Table, columns: ColumnMap | None, wide: str | None) -> 
 
 
 def _drop_failed(readings: Readings, drop: bool) -> Readings:
+    # Dropping diverged runs in silence makes a learner look better than it is.
     failed = ~np.isfinite(readings.value)
     if not failed.any():
         return readings
@@ -300,7 +307,7 @@ def _total_sizes(n: FloatArray, per_class: int | None) -> tuple[FloatArray, str]
     return n * per_class, f"sizes multiplied by {per_class} classes, so that n is the total"
 
 
-def _summaries(table: Table, roles: Roles, unit: Unit) -> tuple[FloatArray | None, FloatArray | None, list[str]]:
+def _summaries(table: Table, roles: ColumnRoles, unit: Unit) -> tuple[FloatArray | None, FloatArray | None, list[str]]:
     """Read the number of runs and their variance where rows are means, and make notes."""
     runs = variance = None
     notes = []
@@ -337,14 +344,14 @@ def _at_least(table: Table, name: str, role: str, low: float) -> FloatArray:
     return values
 
 
-def _describe(readings: Readings, roles: Roles, unit: str, n: FloatArray) -> str:
+def _describe(readings: Readings, roles: ColumnRoles, unit: str, n: FloatArray) -> str:
     """Say which column was taken for which role, and how much was read."""
     held: dict[str, tuple[str, ...]] = {k: roles.of(k) for k in ("n", "learner") if k in roles}
-    said = [Roles(held).note()] if held else []
+    said = [ColumnRoles(held).note()] if held else []
     if readings.form in ("learners", "sizes"):
         said.insert(0, f"{'learner' if readings.form == 'learners' else 'n'} from the column names")
     if readings.form == "long":
-        value = Roles({"value": readings.measured}).note(value=unit)
+        value = ColumnRoles({"value": readings.measured}).note(value=unit)
     else:
         many = f"{len(readings.measured)} column(s) taken as {readings.form}, {list_names(readings.measured, 5)}"
         value = f"value from {many} ({unit})"
@@ -352,7 +359,9 @@ def _describe(readings: Readings, roles: Roles, unit: str, n: FloatArray) -> str
         said.append(f"no column of learners: all rows are {readings.table.label!r}")
     sizes, learners = np.unique(n), len(set(readings.learner.tolist()))
     span = f" from {_size(sizes[0])} to {_size(sizes[-1])}" if len(sizes) > 1 else ""
-    counts = f"{_plural(len(n), 'row')}, {_plural(len(sizes), 'size')}{span}, {_plural(learners, 'learner')}"
+    counts = (
+        f"{format_count(len(n), 'row')}, {format_count(len(sizes), 'size')}{span}, {format_count(learners, 'learner')}"
+    )
     return "; ".join([*said, value, counts])
 
 
@@ -373,10 +382,6 @@ def _unit_note(unit: Unit, columns: Sequence[str]) -> str:
 
 def _size(n: float) -> str:
     return f"{int(n):,}" if n == int(n) else f"{n:g}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,7 +413,7 @@ class Readings:
         )
 
 
-def _read_values(table: Table, roles: Roles, wide: str | None) -> Readings:
+def _read_values(table: Table, roles: ColumnRoles, wide: str | None) -> Readings:
     """Find the form of a table and read sizes, values and learners out of it."""
     if wide is not None and wide not in WIDE:
         raise InputError(f"{arg('wide', wide)} is not known: use one of {', '.join(map(repr, WIDE))}.")
@@ -433,7 +438,7 @@ def _size_columns(table: Table) -> list[str]:
     return [k for k, n in sizes.items() if n and math.isfinite(n) and n >= 1 and n == int(n)]
 
 
-def _form(table: Table, roles: Roles) -> str:
+def _form(table: Table, roles: ColumnRoles) -> str:
     if "n" not in roles:
         sizes = _size_columns(table)
         if len(sizes) < 2 or "value" in roles:
@@ -468,7 +473,7 @@ def _no_size(table: Table) -> InputError:
     )
 
 
-def _check_no_summary(table: Table, roles: Roles) -> None:
+def _check_no_summary(table: Table, roles: ColumnRoles) -> None:
     for role in ("runs", "variance", "std"):
         if role in roles:
             raise InputError(
@@ -477,7 +482,7 @@ def _check_no_summary(table: Table, roles: Roles) -> None:
             )
 
 
-def _melt(table: Table, roles: Roles, form: str) -> Readings:
+def _melt(table: Table, roles: ColumnRoles, form: str) -> Readings:
     measured = roles.of("value") or tuple(_measured(table, roles, form))
     _check_wide(table, roles, form, measured)
     cells = np.column_stack([numbers(table, name) for name in measured]).ravel()
@@ -502,7 +507,7 @@ def _melt(table: Table, roles: Roles, form: str) -> Readings:
     )
 
 
-def _measured(table: Table, roles: Roles, form: str) -> list[str]:
+def _measured(table: Table, roles: ColumnRoles, form: str) -> list[str]:
     """Find the columns of numbers that have no other role."""
     if form == "sizes":
         return _size_columns(table)
@@ -511,7 +516,7 @@ def _measured(table: Table, roles: Roles, form: str) -> list[str]:
     return [name for name in free if _RUN_NAME.fullmatch(normal(name)) or is_measured(table.columns[name])]
 
 
-def _check_wide(table: Table, roles: Roles, form: str, names: Sequence[str]) -> None:
+def _check_wide(table: Table, roles: ColumnRoles, form: str, names: Sequence[str]) -> None:
     if not names:
         what = "whose name is a size" if form == "sizes" else "of numbers beside the size"
         raise InputError(f"{arg('wide', form)}: {table.source} has no column {what}.")
@@ -540,22 +545,16 @@ def _check_wide(table: Table, roles: Roles, form: str, names: Sequence[str]) -> 
         )
 
 
-def _learners(table: Table, roles: Roles) -> NDArray[np.str_]:
+def _learners(table: Table, roles: ColumnRoles) -> NDArray[np.str_]:
     columns = roles.of("learner")
     if not columns:
         return np.repeat(np.array([table.label], dtype=np.str_), len(table))
-    parts = [names_in(table, name) for name in columns]
-    for name, words in zip(columns, parts, strict=True):
-        empty = np.array([word == "" for word in words])
-        if empty.any():
-            raise InputError(
-                f"{table.where(name)} names no learner in {first_row(table.rows, empty)}: fill it in, or pass "
-                f"{arg('columns', {'learner': None})} if all rows are one learner."
-            )
+    remedy = f"fill it in, or pass {ask('learner', None)} if all rows are one learner"
+    parts = [full_names(table, name, "learner", remedy) for name in columns]
     return np.array([" / ".join(words) for words in zip(*parts, strict=True)], dtype=np.str_)
 
 
-def _sizes(table: Table, roles: Roles) -> FloatArray:
+def _sizes(table: Table, roles: ColumnRoles) -> FloatArray:
     name = roles["n"]
     n = numbers(table, name, thousands=True)
     for bad, what in ((np.isnan(n), "empty"), (np.isinf(n), "infinite"), (n <= 0, "not positive")):
@@ -568,7 +567,7 @@ def _sizes(table: Table, roles: Roles) -> FloatArray:
     return n
 
 
-def _thousands_note(table: Table, roles: Roles) -> list[str]:
+def _thousands_note(table: Table, roles: ColumnRoles) -> list[str]:
     cells = table.columns[roles["n"]] if "n" in roles else []
     there = [cell for cell in cells if isinstance(cell, str) and THOUSANDS.fullmatch(cell.strip())]
     return [f"commas in sizes read as thousands: {there[0]!r}"] if there else []
@@ -579,7 +578,7 @@ _RESERVED = ("learner", "n", "error", "runs", "variance")
 _COORDINATES = ("fold", "seed", "split", "metric")
 
 
-def _labels_of(readings: Readings, roles: Roles) -> tuple[dict[str, NDArray[Any]], list[str]]:
+def _labels_of(readings: Readings, roles: ColumnRoles) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Keep the columns that are neither size nor value under safe names, with notes on unexpected ones."""
     cells, learner = readings.table.columns, roles.of("learner")
     notes: list[str] = []
@@ -591,6 +590,7 @@ def _labels_of(readings: Readings, roles: Roles) -> tuple[dict[str, NDArray[Any]
     claimed = {name for held in roles.held.values() for name in held} - set(parts)
     for name in (k for k in cells if k not in claimed):
         key = name
+        # A frame of measurements has its own columns of these names.
         while key in _RESERVED or key in labels:
             key += "_column"
         if key != name:
@@ -780,6 +780,7 @@ def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], sourc
     say = f", or pass {arg('columns', {'seed': None})}," if can_say else ""
     remedy = f"Remove the copies, or add a column seed or fold that tells runs apart{say} if these are different runs."
     for learner, counts in by_learner.items():
+        # A file that was appended to itself has every row an equal number of times.
         times = int(np.gcd.reduce(list(counts.values())))
         sizes, errors = {key[1] for key in counts}, {key[2] for key in counts}
         if times == 1 or len(sizes) < 3 or len(errors) < 3:
@@ -788,6 +789,7 @@ def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], sourc
             raise InputError(
                 f"Every row of {brief(learner)} in {source} is there {times} times, with the same values. {remedy}"
             )
+    # Four digits recur by chance on test sets of a few thousand examples, five or more hardly.
     fine = [len(f"{abs(key[2]):.15g}".rstrip("0").replace(".", "").lstrip("0")) > 4 for key in keys]
     seen: dict[tuple[Any, ...], int] = {}
     for start in range(len(keys) - _BLOCK + 1):

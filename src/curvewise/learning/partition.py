@@ -74,11 +74,11 @@ class Partition:
 
     @property
     def folds(self) -> tuple[int, ...]:
-        """How many subsets there are of each size."""
+        """Number of subsets of each size."""
         return tuple(len(self.at(n)) for n in self.sizes)
 
     def at(self, n: int) -> tuple[Subset, ...]:
-        """Give the subsets of one size."""
+        """Return the subsets of one size."""
         return tuple(s for s in self.subsets if s.n == n)
 
     def __iter__(self) -> Iterator[Subset]:
@@ -226,7 +226,7 @@ def geometric_sizes(total: int, count: int = 5, ratio: float = 2.0, *, minimum: 
 
 
 def _notes(subsets: list[IntArray], codes: IntArray) -> Iterator[str]:
-    """Say what a reader should know about the subsets of one size."""
+    """Warn of subsets of one size that share examples or lack classes."""
     n, classes = len(subsets[0]), int(codes.max()) + 1
     uses = np.bincount(np.concatenate(subsets), minlength=len(codes))
     if uses.max() > 1:
@@ -270,7 +270,8 @@ def class_codes(labels_or_count: ArrayLike | int, stratify: bool, per_class: boo
 
 
 def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
-    missing = np.array([_is_missing(v) for v in labels.tolist()] if labels.dtype.kind in "fOM" else [])
+    values = labels.tolist() if labels.dtype.kind in "fOM" else []
+    missing = np.array([v is None or (not isinstance(v, str) and str(v) in {"nan", "NaT", "<NA>"}) for v in values])
     if missing.any():
         raise InputError(
             f"labels_or_count holds {int(missing.sum())} missing label(s), the first at position "
@@ -289,10 +290,6 @@ def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
             "labels_or_count mixes labels that cannot be compared, such as numbers and strings: use one type."
         ) from error
     return codes.astype(np.int64), names.tolist()
-
-
-def _is_missing(label: object) -> bool:
-    return label is None or (not isinstance(label, str) and str(label) in {"nan", "NaT", "<NA>"})
 
 
 def example_counts(sizes: Sequence[float] | NDArray[Any], available: int, there_are: str) -> list[int]:
@@ -321,7 +318,7 @@ def example_counts(sizes: Sequence[float] | NDArray[Any], available: int, there_
 
 
 def fold_counts(folds: Sequence[int] | int | None, counts: list[int], available: int) -> list[int]:
-    """Say how many subsets there are of each size: by default as many as fit."""
+    """Return the number of subsets of each size: by default as many as fit."""
     if folds is None:
         return [min(MOST_FOLDS, available // n) for n in counts]
     given = list(np.atleast_1d(np.asarray(folds, dtype=object)))
@@ -355,7 +352,9 @@ def draw_subsets(
         children = range(i, folds, len(parents))
         if not children:
             continue
-        pools = _by_class(codes, parent, len(weights))
+        of_class = codes[parent]
+        ends = np.cumsum(np.bincount(of_class, minlength=len(weights)))[:-1]
+        pools = np.split(parent[np.argsort(of_class, kind="stable")], ends)
         if per_class:
             counts = np.full((len(children), len(pools)), n, dtype=np.int64)
         else:
@@ -374,14 +373,8 @@ def put_smaller_first(indices: dict[int, list[IntArray]]) -> None:
             indices[large][fold] = np.concatenate([first, rest[~np.isin(rest, first)]])
 
 
-def _by_class(codes: IntArray, indices: IntArray, classes: int) -> list[IntArray]:
-    of_class = codes[indices]
-    ends = np.cumsum(np.bincount(of_class, minlength=classes))[:-1]
-    return np.split(indices[np.argsort(of_class, kind="stable")], ends)
-
-
 def _allocate(weights: IntArray, members: IntArray, n: int, folds: int, rng: np.random.Generator) -> IntArray:
-    """Say how many examples each subset takes from each class, shape (folds, classes).
+    """Decide how many examples each subset takes from each class, shape (folds, classes).
 
     Each entry is its class's target rounded down or up. The roundings up of a class go to different
     subsets, and no class is used up before its last subset unless examples must be shared anyway.

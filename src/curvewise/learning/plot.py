@@ -38,6 +38,7 @@ from curvewise.learning.comparison import CurveComparison, LearnerRanking
 from curvewise.learning.curve import EXTRAPOLATION_LIMIT, INTERVALS, Curve, LearningCurve, SamplesToReach
 from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves
+from curvewise.learning.power import Replicates, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
 from curvewise.text import format_number
 from curvewise.types.results import Interval, check_level
@@ -121,7 +122,7 @@ def plot_learning_curves(
             draw_line(picture, curve, look, label, low)
             draw_measurements(picture, curve, look)
             if i in outside:
-                draw_held_out(picture, curve, look, *outside[i])
+                draw_measurements(picture, group_runs(*outside[i]), look, HELD_OUT)
         if limit:
             draw_limits(picture, chosen)
         if at is not None and math.isfinite(at):
@@ -629,7 +630,7 @@ VERY_MUCH = 1e30
 
 @dataclass(frozen=True)
 class Look:
-    """How one curve is drawn: its colour, whether it is flagged, whether it is one of a crowd."""
+    """Look of one curve: its colour, whether it is flagged, whether it is one of a crowd."""
 
     colour: str
     flagged: bool = False
@@ -663,9 +664,10 @@ class Picture:
 
 
 def draw_line(at: Picture, curve: Curve, look: Look, label: str, low: float) -> None:
-    """The fitted curve: solid (dotted if flagged) where data support it, dashed outside."""
+    """Draw the fitted curve: solid (dotted if flagged) where data support it, dashed outside."""
     smallest, limit = float(curve.n[0]), min(EXTRAPOLATION_LIMIT * curve.largest_n, at.high)
     for start, stop, supported in ((low, smallest, False), (smallest, limit, True), (limit, at.high, False)):
+        # A single size has no stretch, but its point is drawn and gives the legend its line.
         if start >= stop and not supported:
             continue
         n = at.axis.grid(start, stop)
@@ -683,7 +685,7 @@ def draw_line(at: Picture, curve: Curve, look: Look, label: str, low: float) -> 
 
 
 def draw_band(at: Picture, curve: Curve, look: Look, interval: str | None, level: float, low: float) -> None:
-    """The interval of the curve, shaded wherever it is finite."""
+    """Draw the interval of the curve, shaded wherever it is finite."""
     n = at.axis.grid(low, at.high)
     # Only a power law knows a limit of infinite data; the others are asked for very much of it.
     sizes = n if isinstance(curve, LearningCurve) else np.minimum(n, VERY_MUCH)
@@ -704,23 +706,13 @@ def draw_band(at: Picture, curve: Curve, look: Look, interval: str | None, level
     )
 
 
-def draw_measurements(at: Picture, curve: Curve, look: Look) -> None:
-    """Size means as circles, larger for more runs, with ±1 standard deviation of one run."""
-    if not look.crowd:
-        known = (curve.runs > 1) & np.isfinite(curve.variance)
-        _bars(at, curve.n[known], curve.mean[known], np.sqrt(curve.variance[known]), look)
-    _circles(at, curve.n, curve.mean, curve.runs, look, MEASURED)
-
-
-def draw_held_out(at: Picture, curve: Curve, look: Look, n: FloatArray, values: FloatArray) -> None:
-    """What the fit did not see: hollow circles at the means by size."""
-    sizes, index, runs = np.unique(n, return_inverse=True, return_counts=True)
-    mean = np.bincount(index, values) / runs
-    many = runs > 1
-    squares = np.bincount(index, (values - mean[index]) ** 2)
-    std = np.sqrt(squares[many] / (runs[many] - 1))
-    _bars(at, sizes[many], mean[many], std, look)
-    _circles(at, sizes, mean, runs.astype(np.float64), look, HELD_OUT)
+def draw_measurements(at: Picture, data: Curve | Replicates, look: Look, gid: str = MEASURED) -> None:
+    """Draw size means as circles, larger for more runs, with ±1 standard deviation of one run; hollow if held out."""
+    # In a crowd the bars would hide the curves.
+    if not look.crowd or gid == HELD_OUT:
+        known = (data.runs > 1) & np.isfinite(data.variance)
+        _bars(at, data.n[known], data.mean[known], np.sqrt(data.variance[known]), look)
+    _circles(at, data.n, data.mean, data.runs, look, gid)
 
 
 def _bars(at: Picture, n: FloatArray, mean: FloatArray, std: FloatArray, look: Look) -> None:
@@ -731,6 +723,7 @@ def _bars(at: Picture, n: FloatArray, mean: FloatArray, std: FloatArray, look: L
 
 
 def _circles(at: Picture, n: FloatArray, mean: FloatArray, runs: FloatArray, look: Look, gid: str) -> None:
+    # Areas grow with the root of the runs, as precision does; beyond 50 runs they would only hide each other.
     area = np.full_like(n, 4.0) if look.crowd else 16.0 + 3.0 * np.sqrt(np.minimum(runs, 50.0))
     hollow = gid == HELD_OUT
     circles = at.ax.scatter(
@@ -748,23 +741,26 @@ def _circles(at: Picture, n: FloatArray, mean: FloatArray, runs: FloatArray, loo
 
 
 def draw_limits(at: Picture, curves: Iterable[Curve]) -> None:
-    """A line at four times the largest size; none where curves differ in it by much."""
+    """Draw a line at four times the largest size; none where curves differ in it by much."""
+    # More than three lines say nothing about any one curve; the dashes of each still do.
     limits = sorted({EXTRAPOLATION_LIMIT * c.largest_n for c in curves})
     for limit in limits if len(limits) <= 3 else ():
         mark_size(at, limit, f"4 × largest size ({format_number(limit)})", gid=LIMIT)
 
 
 def mark_size(at: Picture, n: float, text: str, *, gid: str, ls: str = "-") -> None:
-    """A thin vertical line at a size, with its text along it, at the end where curves are low."""
+    """Draw a thin vertical line at a size, with its text along it, at the end where curves are low."""
     x = float(at.axis.place(n))
+    # Curves are low at the right of a log axis, and at the left of n^−½: the text stands where they are not.
     right = at.axis.name == "sqrt"
+    # A second picture on the same Axes marks the same size again.
     if x in [float(np.asarray(line.get_xdata())[0]) for line in lines_of(at.ax, gid)]:
         return
     mark_value(at.ax, x, text, ls, gid=gid, right=right)
 
 
 def draw_reach(at: Picture, curve: Curve, look: Look, found: SamplesToReach) -> None:
-    """A diamond where the curve reaches a target, with the interval of that size."""
+    """Draw a diamond where the curve reaches a target, with the interval of that size."""
     target = found.error
     low, high = (float(np.clip(n, at.low, at.high)) for n in (found.low, found.high))
     if high > low and not look.crowd:
@@ -836,7 +832,7 @@ def warnings_of(curves: Sequence[Curve]) -> Warnings:
 
 
 def labels_of(curves: Sequence[Curve], at: float | None, found: Warnings) -> list[str]:
-    """What the legend says of each curve: name, γ, e_N, β_N, N, and a mark if it is flagged."""
+    """Write the legend's line on each curve: name, γ, e_N, β_N, N, and a mark if it is flagged."""
     names = safe_names(c.learner for c in curves)
     return [
         f"{name}   {_numbers(c, at)}" + (f"   {safe_text('⚠')}" if flags else "")
@@ -859,7 +855,7 @@ def _numbers(curve: Curve, at: float | None) -> str:
 def caption_of(
     curves: Sequence[Curve], interval: str | None, level: float, *, held: bool = False, dotted: bool = False
 ) -> str:
-    """What is shaded, what circles, bars, dashes and dots mean."""
+    """Explain what is shaded, and what circles, bars, dashes and dots mean."""
     parts = []
     crowd = len(curves) > CROWD
     kinds = dict.fromkeys(interval or c.default_interval for c in curves)

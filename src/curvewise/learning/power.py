@@ -273,7 +273,7 @@ def size_variance(
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """What a fit needs to know of the runs at each size.
+    """Runs grouped by training size.
 
     Attributes
     ----------
@@ -310,12 +310,18 @@ class Replicates:
 
     @property
     def replicated(self) -> bool:
-        """Whether any size has a variance to go by."""
+        """True if any size has a known variance."""
         return bool(self.freedom.any())
 
     def only(self, keep: slice | NDArray[Any]) -> Replicates:
         """Keep some of the sizes, by mask or index."""
         return Replicates(self.n[keep], self.runs[keep], self.mean[keep], self.variance[keep])
+
+    def in_points(self, scale: Scale) -> Replicates:
+        """Return the same runs in points, from the user's unit."""
+        if scale == Scale(1.0):
+            return self  # with what it has cached
+        return Replicates(self.n, self.runs, scale.points(self.mean), self.variance * scale.factor**2)
 
     def slope_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> float:
         """σ̂², see :func:`slope_variance`; computed once."""

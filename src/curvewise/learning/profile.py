@@ -65,7 +65,7 @@ Coefficients: TypeAlias = Callable[[Basis, FloatArray], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What the replicates of B curves say about how variance depends on n.
+    """Dependence of the variance on n, estimated from the replicates of B curves.
 
     Attributes
     ----------
@@ -301,7 +301,12 @@ def profile(
     x = basis.error(n, gammas).transpose(1, 0, 2)  # (G, S, terms)
     moment = np.einsum("gsi,gsj,bs->bgij", x, x, weight)
     usable = len(n) >= terms
-    covariance = _inverse(moment) if usable else np.zeros_like(moment)
+    covariance = np.zeros_like(moment)
+    if usable:
+        # Columns are scaled first, because n^γ spans many orders of magnitude over wide sizes.
+        size = np.sqrt(np.maximum(np.einsum("...ii->...i", moment), 1e-300))
+        outer = size[..., :, None] * size[..., None, :]
+        covariance = np.linalg.inv(moment / outer + 1e-15 * np.eye(terms)) / outer
     level = (weight * mean).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
     moved = weight * (mean - level)
     cross = np.einsum("gsi,bs->bgi", x, moved)
@@ -396,14 +401,6 @@ def profile_replicates(
         near = grid[max(low - 1, 0)], grid[min(high + 1, len(grid) - 1)]
         found = along(np.union1d(gammas, np.linspace(*near, 401)))
     return found
-
-
-def _inverse(moment: FloatArray) -> FloatArray:
-    # Columns are scaled first, because n^γ spans many orders of magnitude over wide sizes.
-    size = np.sqrt(np.maximum(np.einsum("...ii->...i", moment), 1e-300))
-    outer = size[..., :, None] * size[..., None, :]
-    ridge = 1e-15 * np.eye(moment.shape[-1])
-    return np.asarray(np.linalg.inv(moment / outer + ridge) / outer, dtype=np.float64)
 
 
 def error_of(n: FloatArray | float) -> Coefficients:

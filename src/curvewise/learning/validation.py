@@ -1,4 +1,4 @@
-"""How well a form predicts the sizes it has not seen: the table in the paper's Fig. 2."""
+"""Checks of the method: leave one size out (the paper's Fig. 2), stability (Fig. 9), the variance model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PAPER_ROWS = (
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneSizeOut(Result):
-    """How well each form and weighting predicts the mean error at a size left out.
+    """Errors of each form and weighting in predicting the mean at a size left out.
 
     Attributes
     ----------
@@ -146,6 +146,7 @@ def leave_one_size_out(
     if len(sizes) == 0:
         raise InputError("the curves share no size, so no size can be scored for all.", argument="learner")
     misses = np.array([[_misses(d, sizes, f, w, kind, constants) for d in curves] for f, w in rows])
+    # Every curve at every size is one pair of the t-test.
     flat = np.abs(misses).reshape(len(rows), -1)
     p = [np.nan, *(paired_t_test(row, flat[0]) for row in flat[1:])]
     rmse = np.sqrt((misses**2).mean(axis=1))
@@ -181,6 +182,7 @@ def _misses(
     for size in sizes:
         held = data.n == size
         rest = data.only(~held)
+        # Nearest in log n, the scale on which curves are smooth.
         if form == "last":
             nearest = int(np.abs(np.log(rest.n / size)).argmin())
             predicted = float(rest.mean[nearest])
@@ -286,7 +288,7 @@ def measure_stability(
     unknown = [f for f in forms if f not in FORMS]
     if unknown or draws < 2:
         raise InputError(f"forms must be among {', '.join(FORMS)} and draws at least 2.")
-    points = Replicates(data.n, data.runs, scale.points(data.mean), data.variance * scale.factor**2)
+    points = data.in_points(scale)
     # The variance of one run, modelled where there is only one.
     spread = np.where(data.runs > 1, points.variance, points.run_variance(constants.sigma0_squared))
     keep = np.isin(data.n, used)
@@ -385,11 +387,16 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
         curves = [curves]
     if not curves or len({c.unit for c in curves}) > 1:
         raise InputError("must be a list of fitted curves in one unit.", argument="curves")
-    parts = [_part(c) for c in curves]
+    parts = []
+    for c in curves:
+        known = (c.runs > 1) & np.isfinite(c.variance)
+        floor = c.constants.sigma0_squared / c._scale.factor**2
+        parts.append(_Replicated(c.n[known], c.variance[known], c.runs[known] - 1.0, floor))
     if not any(len(p.n) for p in parts):
         raise InputError("curves hold no replicated size: there is no spread to check.")
     measured = [p.variance[None] for p in parts]
     sizes, freedom, pooled, expected = _pool(parts, measured)
+    # The null is simulated, because σ̂² is estimated anew from each draw and χ² would not hold.
     generator = np.random.default_rng(rng)
     null = [p.modelled(p.variance[None]) * generator.chisquare(p.freedom, (draws, len(p.n))) / p.freedom for p in parts]
     _, _, null_pooled, null_expected = _pool(parts, null)
@@ -407,7 +414,7 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Replicated:
     """Replicated sizes of one curve, in its unit."""
 
     n: FloatArray
@@ -421,14 +428,8 @@ class _Part:
         return size_variance(self.n, slope[:, None], self.floor)
 
 
-def _part(curve: Curve) -> _Part:
-    known = (curve.runs > 1) & np.isfinite(curve.variance)
-    floor = curve.constants.sigma0_squared / curve._scale.factor**2
-    return _Part(curve.n[known], curve.variance[known], curve.runs[known] - 1.0, floor)
-
-
 def _pool(
-    parts: Sequence[_Part], variances: Sequence[FloatArray]
+    parts: Sequence[_Replicated], variances: Sequence[FloatArray]
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Sizes, degrees of freedom, and measured and modelled variance (draws, S) over all curves."""
     sizes = np.unique(np.concatenate([p.n for p in parts]))

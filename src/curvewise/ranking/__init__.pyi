@@ -1,6 +1,5 @@
 from curvewise.ranking.agreement import RankingAgreement as RankingAgreement
 from curvewise.ranking.agreement import ranking_agreement as ranking_agreement
-from curvewise.ranking.certainty import Reliability as Reliability
 from curvewise.ranking.comparison import RankingComparisons as RankingComparisons
 from curvewise.ranking.distances import knn as knn
 from curvewise.ranking.distances import parc as parc
@@ -15,6 +14,7 @@ from curvewise.ranking.moments import h_score as h_score
 from curvewise.ranking.moments import logme as logme
 from curvewise.ranking.moments import transrate as transrate
 from curvewise.ranking.networks.checkpoints import Checkpoint as Checkpoint
+from curvewise.ranking.networks.features import Extraction as Extraction
 from curvewise.ranking.networks.features import extract_features as extract_features
 from curvewise.ranking.networks.features import extract_many as extract_many
 from curvewise.ranking.networks.finetuning import finetuning_score as finetuning_score
@@ -31,8 +31,8 @@ from curvewise.ranking.prediction import leep as leep
 from curvewise.ranking.prediction import nce as nce
 from curvewise.ranking.prediction import nleep as nleep
 from curvewise.ranking.rank import CheckpointRanking as CheckpointRanking
+from curvewise.ranking.rank import Reliability as Reliability
 from curvewise.ranking.rank import add_rankings as add_rankings
 from curvewise.ranking.rank import rank_features as rank_features
 from curvewise.ranking.scores import CheckpointFeatures as CheckpointFeatures
 from curvewise.ranking.scores import CheckpointScores as CheckpointScores
-from curvewise.ranking.scores import as_matrix as as_matrix

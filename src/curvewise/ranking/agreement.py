@@ -21,9 +21,12 @@ from curvewise.types.units import FloatArray, as_floats
 CORRELATIONS = ("pearson", "kendall", "weighted_kendall")
 _WHOLE = {"pearson": pearson, "kendall": kendall, "weighted_kendall": weighted_kendall}
 _TITLES = {"kendall": "Kendall", "pearson": "Pearson", "weighted_kendall": "weighted Kendall"}
-FEWEST = 4  # with fewer checkpoints nothing can be said of a correlation
-DRAWS = 500  # of the bootstrap over tasks and checkpoints
-PART = 2**20  # pairs of checkpoints that are held at a time
+# Checkpoints below which nothing can be said of a correlation.
+FEWEST = 4
+# Draws of the bootstrap over tasks and checkpoints.
+DRAWS = 500
+# Pairs of checkpoints that are held at a time.
+PART = 2**20
 Places: TypeAlias = NDArray[np.intp]
 
 
@@ -66,7 +69,7 @@ class RankingAgreement(Result):
         """Return a row for each number: its estimate, low and high."""
         return interval_columns(self.intervals)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Return one sentence with all numbers."""
         tasks = "" if len(self.n) == 1 else f" on average over {len(self.n)} tasks"
         said = ", ".join(f"{metric_title(k)} {v}" for k, v in self.intervals.items())
@@ -169,6 +172,7 @@ def agree(
     whole = ~np.isnan(scores) & ~np.isnan(accuracy)
     known = [a[both] for a, both in zip(accuracy, whole, strict=True)]
     told = np.array([a.size > 1 and a.min() < a.max() for a in known])
+    # A task whose accuracies are all equal says nothing of a measure, and is in no average.
     without = {
         name: np.array([left_out(scores[t], accuracy[t], name) for t in np.flatnonzero(told)]) for name in CORRELATIONS
     }
@@ -309,6 +313,7 @@ def two_way(values: FloatArray, without: FloatArray) -> MeanError:
     """
     tasks, size = without.shape
     mean = without.mean(axis=0)
+    # Variance of the jackknife (Efron and Stein 1981).
     over_checkpoints = (size - 1) / size * float(np.sum((mean - mean.mean()) ** 2))
     over_tasks = float(np.var(values, ddof=1)) / tasks if tasks > 1 else 0.0
     total = over_tasks + over_checkpoints
@@ -364,6 +369,7 @@ def selection_intervals(
     drawn = resampled(scores, accuracy, k, rng) if several else {}
     found = {}
     for name, value in estimates.items():
+        # Recall@k of several tasks is a share of tasks, for which a bootstrap will do; Rel@k and one task need more.
         recalled = several and name.startswith("recall")
         ends = [value] if recalled else [value, *normal[name]]
         if several:
@@ -590,6 +596,7 @@ def drawn_selections(
     scores, accuracy : ndarray, shape (draws, checkpoints)
         NaN where unknown.
     """
+    # One random order of ties in each draw, instead of the mean over all orders.
     jitter = rng.random(scores.shape)
     order = np.lexsort((jitter, np.where(np.isnan(scores), -np.inf, scores)), axis=-1)[:, ::-1]
     known = np.where(np.isnan(scores), np.nan, accuracy)

@@ -25,7 +25,6 @@ from curvewise.cli.console import (
     check_folder,
     in_options,
     note,
-    sentences,
     table_in_parts,
     warn_each,
 )
@@ -69,7 +68,8 @@ ranking = App(
 # Options for arguments of another name.
 OPTIONS = {
     "accuracies": "accuracy",
-    "accuracy": "accuracy-column",
+    "columns.accuracy": "accuracy-column",
+    **{f"columns.{role}": role for role in ("checkpoint", "task", "group", "measure", "score")},
     "architecture": "factory",
     "baselines": "baseline",
     "options": "factory-option",
@@ -78,7 +78,8 @@ OPTIONS = {
     "table": "",
     "source": "",
 }
-ARRAYS = (".npy", ".npz")  # endings of files that hold features
+# Endings of files of features.
+ARRAYS = (".npy", ".npz")
 # Endings of the files that a folder of checkpoints is searched for.
 ENDINGS = (".pt2", ".pt", ".pth", ".th", ".onnx", ".tflite", ".safetensors", *ARRAYS)
 # Keys that a .toml file may have for a checkpoint.
@@ -88,9 +89,12 @@ KEYS = (
 )
 _LABELS = ("labels", "label", "y", "targets", "target", "classes")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-SCATTERED = 6  # measures that are drawn against accuracies, the best ones
-MOST_PAIRS = 20  # comparisons that are shown; --json has all of them
-MOST_PANELS = 6  # groups that are drawn in one picture
+# Measures that are drawn against accuracies, the best ones.
+SCATTERED = 6
+# Comparisons that are shown; --json has all of them.
+MOST_PAIRS = 20
+# Groups that are drawn in one picture.
+MOST_PANELS = 6
 Checkpoints = Annotated[list[str], Parameter(name="CHECKPOINT...", negative="")]
 Share = Annotated[float, Parameter(validator=Number(gte=0, lt=1))]
 Seed = Annotated[int, Parameter(validator=Number(gte=0))]
@@ -99,7 +103,7 @@ Seed = Annotated[int, Parameter(validator=Number(gte=0))]
 @Parameter(name="*", group=DATA)
 @dataclass
 class TargetReading:
-    """What to rank for.
+    """Examples and labels of the task to rank for.
 
     Parameters
     ----------
@@ -692,7 +696,7 @@ def find_wanted(names: Sequence[str]) -> list[RankingMeasure]:
 
 def _as_reliability(reliability: str | None) -> float | str | None:
     """Return a correlation, or the name of the measure whose reference is meant."""
-    from curvewise.ranking.certainty import as_reliability
+    from curvewise.ranking.rank import as_reliability
 
     if reliability is None:
         return None
@@ -822,7 +826,7 @@ def show_ranking(page: Page, result: CheckpointRanking) -> None:
     """Print the ranked table, agreement among measures, cost, certainty and failures."""
     page.document = result.to_dict()
     page.document["top"] = list(result.top)
-    page.say(sentences(result))
+    page.say(result.sentences())
     title = f"Checkpoints by {result.by}, {result.examples:,} examples"
     if result.resamples:
         title += f" ({result.level:.0%} intervals)"
@@ -956,7 +960,7 @@ def drawn_groups(result: RankingJudgement) -> list[str]:
 def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bool) -> None:
     """Print the columns of the paper's tables for each group, comparisons and references."""
     page.document = result.to_dict()
-    page.say(sentences(result))
+    page.say(result.sentences())
     for group in result.groups:
         _show_group(page, result, group)
         if by_task and page.markup is None and len(result.tasks) > 1:

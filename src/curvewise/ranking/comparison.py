@@ -19,7 +19,8 @@ from curvewise.text import arg, format_number
 from curvewise.types.results import Interval, Result
 from curvewise.types.units import FloatArray
 
-ENOUGH_TASKS = 6  # with fewer, no arrangement of signs is rarer than 5%
+# Tasks below which no arrangement of signs is rarer than 5%.
+ENOUGH_TASKS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class RankingComparisons(Result):
         ends = zip(("difference", "low", "high"), ("estimate", "low", "high"), strict=True)
         return found | {name: [getattr(r.difference, end) for r in self.rows] for name, end in ends}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Return a sentence for each pair."""
         return "\n".join(
             f"{r.group}: {r.value} of {r.one} less that of {r.two}: {r.difference}, "
@@ -118,6 +119,7 @@ def compare_pairs(
 def _pair(
     pool: Pool, one: str, two: str, value: str, level: float, permutations: int, rng: np.random.Generator
 ) -> ComparisonRow:
+    # Only checkpoints that have both scores: otherwise the pools would differ, not the measures.
     both = ~np.isnan(pool.scores[one]) & ~np.isnan(pool.scores[two])
     scores = [np.where(both, pool.scores[m], np.nan) for m in (one, two)]
     (first, first_without), (second, second_without) = (metric_of_tasks(s, pool.accuracy, value) for s in scores)

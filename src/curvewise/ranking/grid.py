@@ -81,7 +81,7 @@ class NleepGrid(Result):
             **{f"components_{c}": self.mean[:, i].tolist() for i, c in enumerate(self.components)},
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Return the range of agreement over the grid in a sentence."""
         best = np.unravel_index(np.nanargmax(self.mean), self.mean.shape)
         worst = np.unravel_index(np.nanargmin(self.mean), self.mean.shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,19 +16,12 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.ranking.agreement import accuracy_alarms, agree, as_counts, metric_title, score_alarms
 from curvewise.ranking.comparison import ComparisonRow, Pool, RankingComparisons, compare_pairs, pools_of
 from curvewise.ranking.scores import UNION, CheckpointScores
-from curvewise.tables import format_table
+from curvewise.tables import format_table, mark_best
 from curvewise.text import arg, format_number
 from curvewise.types.results import Interval, Result, check_level
 
-AVERAGE = "average"  # stands for the task in rows that are means over tasks
-_MARKS = {
-    "markdown": (("**", "**"), ("<u>", "</u>")),
-    "latex": ((r"\textbf{", "}"), (r"\underline{", "}")),
-    "text": (("", "*"), ("", "+")),
-}
-# Private-use characters stand for markup, as many as it is wide: the writer of tables would escape the markup itself.
-_STANDS = (("\ue000", "\ue001"), ("\ue002", "\ue003"))
-_MARKDOWN = re.compile(r"([\\`*_<>\[\]])")
+# Stands for the task in rows that are means over tasks.
+AVERAGE = "average"
 
 
 def judge_rankings(
@@ -389,27 +381,27 @@ class RankingJudgement(Result):
             One task; the average over them by default.
         """
         rows = [self.row(name, task, group=group) for name in self.measures]
-        columns = {"Measure": [_name(f"{r.measure} (baseline)" if r.baseline else r.measure, format) for r in rows]}
+        columns: dict[str, Sequence[Any]] = {
+            "Measure": [f"{r.measure} (baseline)" if r.baseline else r.measure for r in rows]
+        }
         for value in self.values:
             head = "Weighted" if value == "weighted_kendall" else metric_title(value)
-            columns[head] = _marked([100 * r.value(value) for r in rows], digits, format)
+            columns[head] = mark_best([100 * r.value(value) for r in rows], digits, second=True)
         costs = [r.gflops for r in rows]
         columns["GFLOPs"] = [
             "–" if math.isnan(v) else f"{v:.2E}" if v >= 1e4 or 0 < v < 0.01 else f"{v:.2f}" for v in costs
         ]
-        return _written(columns, 1, format)
+        return format_table(columns, format, digits, names=1)
 
     def reference_table(self, format: str = "markdown", digits: int = 2) -> str:
         """Write references beside the best checkpoint of each group and task, in per cent."""
         rows = self.references
-        columns = {
-            name.capitalize(): [_name(getattr(r, name), format) for r in rows]
-            for name in ("group", "task", "reference")
-        }
+        columns = {name.capitalize(): [getattr(r, name) for r in rows] for name in ("group", "task", "reference")}
         for head, name in (("Accuracy", "accuracy"), ("Best checkpoint", "best")):
             values = [getattr(r, name) for r in rows]
             columns[head] = ["–" if math.isnan(v) else f"{100 * v:.{digits}f}" for v in values]
-        return _written({**columns, "Below": [f"{r.below} of {r.n}" for r in rows]}, 3, format)
+        columns["Below"] = [f"{r.below} of {r.n}" for r in rows]
+        return format_table(columns, format, digits, names=3)
 
     def comparisons(
         self, measures: Sequence[str] | None = None, *, group: str | None = None, value: str = "kendall"
@@ -445,7 +437,7 @@ class RankingJudgement(Result):
         pool, pairs = self._pools[self._group(group)], list(combinations(chosen, 2))
         return compare_pairs(pool, pairs, value, self.level, self._permutations, 0)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Return a few sentences on the best measure of each group."""
         many = f"{len(self.measures)} measure{'' if len(self.measures) == 1 else 's'}"
         tasks = f"{len(self.tasks)} task{'' if len(self.tasks) == 1 else 's'}"
@@ -485,40 +477,3 @@ class RankingJudgement(Result):
             if r.group == group and r.below
         ]
         return "".join(parts)
-
-
-def _marked(values: Sequence[float], digits: int, format: str) -> list[str]:
-    """Return numbers as text; those that read like the best are bold, like the second best underlined."""
-    texts = ["–" if math.isnan(v) else f"{round(v, digits) + 0.0:.{digits}f}" for v in values]
-    order = sorted({t for t in texts if t != "–"}, key=float, reverse=True)
-    marks = dict(zip(order, _stands(format), strict=False)) if len(order) > 1 else {}
-    return [t.join(marks.get(t, ("", ""))) for t in texts]
-
-
-def _stands(format: str) -> list[tuple[str, str]]:
-    """Return the characters that stand for the markup of bold and of underlined text."""
-    if format not in _MARKS:
-        raise InputError(f"use one of {', '.join(_MARKS)}.", argument="format", value=format)
-    both = zip(_STANDS, _MARKS[format], strict=True)
-    return [(a * len(x), b * len(y)) for (a, b), (x, y) in both]
-
-
-def _name(text: str, format: str) -> str:
-    """Return a name without characters that a page or a terminal would interpret."""
-    plain = "".join(c if c.isprintable() and not "\ue000" <= c <= "\ue0ff" else "�" for c in text)
-    return _MARKDOWN.sub(r"\\\1", plain) if format == "markdown" else plain
-
-
-def _written(columns: dict[str, list[str]], names: int, format: str) -> str:
-    """Write the table, with all but the first columns of names aligned to the right."""
-    lines = format_table(columns, format).split("\n")
-    if format == "markdown":
-        parts = lines[1].strip("|").split("|")
-        lines[1] = "|".join(["", *parts[:names], *(p[1:] + ":" for p in parts[names:]), ""])
-    elif format == "latex":
-        lines[0] = rf"\begin{{tabular}}{{{'l' * names}{'r' * (len(columns) - names)}}}"
-    text = "\n".join(lines)
-    for stands, written in zip(_stands(format), _MARKS[format], strict=True):
-        for mark, markup in zip(stands, written, strict=True):
-            text = text.replace(mark, markup) if mark else text
-    return text

@@ -15,8 +15,8 @@ from curvewise.reading.files import large_files, read_table
 from curvewise.reading.roles import (
     TOPS,
     ColumnMap,
+    ColumnRoles,
     Role,
-    Roles,
     ask,
     ask_percent,
     check_column,
@@ -28,7 +28,7 @@ from curvewise.reading.roles import (
     select_rows,
     synonyms,
 )
-from curvewise.reading.table import Table, is_measured, is_missing, names_in, numbers, texts, unfold
+from curvewise.reading.table import Table, full_names, is_measured, is_missing, names_in, numbers, texts, unfold
 from curvewise.text import arg, brief, list_names, suggest
 from curvewise.types.units import FloatArray, same_names
 
@@ -177,6 +177,7 @@ def load_checkpoint_scores(
                 truth = _from_rows(other, _find_columns(other, told, None, ()), unit, repeats, separate=False)
                 truth = replace(truth, notes=(*truth.notes, *other.notes))
             found = _joined(found, truth, table.source)
+    # Fractions read as percentages are all below 1%, which no fine-tuned checkpoint is.
     if unit == "percent" and 0 < np.nanmax(found.accuracy, initial=0.0) <= 0.01:
         raise InputError(
             f"{arg('unit', 'percent')}, and no accuracy is above 1: pass {arg('unit', 'fraction')} if that is what "
@@ -193,14 +194,14 @@ class ScoreColumns:
     ``gflops`` columns of costs by measure (by ``""`` in a long one).
     """
 
-    of: Roles
+    of: ColumnRoles
     measures: tuple[str, ...] = ()
     gflops: dict[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
 
     @property
     def is_long(self) -> bool:
-        """Whether a row is one score of one checkpoint."""
+        """True where a row is one score of one checkpoint."""
         return "measure" in self.of
 
     @property
@@ -262,7 +263,7 @@ def _check_measure(table: Table, named: Mapping[str, Any], name: str) -> None:
     check_column(table.columns, table.source, arg("measures", [name]), name)
 
 
-def _check_long(table: Table, one: Roles) -> None:
+def _check_long(table: Table, one: ColumnRoles) -> None:
     """Check that a table which names measures has scores, and the other way round."""
     numeric = [k for k in one.rest if _is_score(k, table)]
     if "measure" in one and "score" not in one:
@@ -335,7 +336,7 @@ def _from_rows(
     found = _gather(table, roles, truth, repeats)
     shown = [role for role in ("checkpoint", "task", "group", "accuracy") if not (separate and role == "accuracy")]
     notes = [
-        Roles({role: one.of(role) for role in shown}, roles.left_out).note(),
+        ColumnRoles({role: one.of(role) for role in shown}, roles.left_out).note(),
         f"scores: {list_names(found.scores) or 'none'}",
     ]
     references: list[str] = []
@@ -417,18 +418,12 @@ def _gather(table: Table, roles: ScoreColumns, accuracy: FloatArray, repeats: st
 
 
 def _keys(table: Table, roles: ScoreColumns) -> list[Key]:
-    def words(role: str) -> list[str]:
-        column = roles.of.get(role)
-        if column is None:
-            return [""] * len(table)
-        found = names_in(table, column)
-        if "" in found:
-            raise InputError(
-                f"Row {table.rows[found.index('')]} of {table.source} names no {role}: fill the cell or remove the row."
-            )
-        return found
-
-    return list(zip(words("group"), words("task"), words("checkpoint"), strict=True))
+    """Return group, task and checkpoint of each row."""
+    words = [
+        full_names(table, roles.of[role], role) if role in roles.of else [""] * len(table)
+        for role in ("group", "task", "checkpoint")
+    ]
+    return list(zip(*words, strict=True))
 
 
 def _check_repeats(
@@ -497,6 +492,7 @@ def _mean(values: FloatArray, where: Places, count: int, rows: NDArray[np.bool_]
 
 def _joined(scores: CheckpointScores, truth: CheckpointScores, source: str) -> CheckpointScores:
     """Put scores of the same checkpoint and task (and group) beside the accuracies of another table."""
+    # Sizes and source accuracies are the same for every task, and often stand in a table without tasks.
     any_task = scores.task_names == (ONE_TASK,) and truth.task_names != (ONE_TASK,)
     any_group = len(scores.group_names) == 1
 

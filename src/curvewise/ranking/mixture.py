@@ -14,18 +14,30 @@ from typing import Any
 import numpy as np
 
 COVARIANCES = ("diagonal", "shrunk", "tied", "full")
-FLOOR = 1e-4  # of the mean variance, added to every variance: single precision resolves it
-LOOK = 5  # steps between two looks at the likelihood
-EMPTY = 1e-10  # examples below which a component is dead
-NEVER = -1e30  # logarithm of the weight of a dead component
-LEAST = -60.0  # logarithm of the least share: products with smaller ones are slow subnormals
-SLIGHT = 1e-10  # share in a component below which an example does not enter its covariance
-ROUNDS = 10  # of Lloyd's algorithm, which only gives EM a start
-ROWS = 2048  # of the features that are centred at a time
-SMALL = 512  # dimensions up to which all eigenvectors are computed at once
-WIDTH = 128  # of the first block of the subspace iteration
-LOOKS = 5  # at one width, before giving up and computing all eigenvectors
-PRECISION = 1e-3  # of an eigenvector: its residual relative to its eigenvalue
+# Share of the mean variance that is added to every variance: single precision resolves it.
+FLOOR = 1e-4
+# Steps between two looks at the likelihood.
+LOOK = 5
+# Examples below which a component is dead.
+EMPTY = 1e-10
+# Logarithm of the weight of a dead component.
+NEVER = -1e30
+# Logarithm of the least share: products with smaller ones are slow subnormals.
+LEAST = -60.0
+# Share in a component below which an example does not enter its covariance.
+SLIGHT = 1e-10
+# Rounds of Lloyd's algorithm, which only gives EM a start.
+ROUNDS = 10
+# Rows of the features that are centred at a time.
+ROWS = 2048
+# Dimensions up to which all eigenvectors are computed at once.
+SMALL = 512
+# Width of the first block of the subspace iteration.
+WIDTH = 128
+# Looks at one width, before giving up and computing all eigenvectors.
+LOOKS = 5
+# Precision of an eigenvector: its residual relative to its eigenvalue.
+PRECISION = 1e-3
 Respond = Callable[[Any], tuple[Any, Any]]
 
 
@@ -173,6 +185,7 @@ def responder(model: Mixture, dtype: Any, xp: Any = np) -> Respond:
     score = _FORMS[model.covariance].score(model, weights, dtype, xp)
 
     def respond(z: Any) -> tuple[Any, Any]:
+        # Softmax over components, in place: these are the largest arrays of a step.
         shares = score(z)
         top = xp.amax(shares, axis=0)
         shares -= top
@@ -488,6 +501,7 @@ def project(features: Any, energy: float = 0.8, xp: Any = np) -> tuple[Any, Proj
     mean = xp.asarray(features.mean(axis=0, dtype=xp.float64), dtype=features.dtype)
     scale = _scale(features, mean, xp)
     if features.shape[0] < features.shape[1]:
+        # Fewer examples than dimensions: the products of examples are the smaller matrix.
         centred = (features - mean) / scale
         values, vectors, total = leading(centred @ centred.T, energy, xp)
         axes = centred.T @ (vectors / xp.sqrt(values))
@@ -515,6 +529,7 @@ def leading(matrix: Any, share: float, xp: Any = np) -> tuple[Any, Any, float]:
     """
     size = len(matrix)
     total = float(xp.trace(matrix))
+    # Of many dimensions a few axes usually hold the share: subspace iteration finds them several times faster.
     if size > SMALL and share < 1 and total > 0:
         found = _iterated(matrix, share * total, xp)
         if found is not None:
@@ -572,6 +587,7 @@ def _orthonormal(block: Any, xp: Any, passes: int) -> Any:
     wide = xp.asarray(block, dtype=xp.float64)
     for _ in range(passes):
         gram = wide.T @ wide
+        # A ridge of rounding, without which the factor of a block of lower rank fails.
         gram = gram + (1e-14 * xp.trace(gram)) * xp.eye(len(gram), dtype=gram.dtype)
         wide = wide @ xp.linalg.inv(xp.linalg.cholesky(gram)).T
     return xp.asarray(wide, dtype=block.dtype)

@@ -253,7 +253,7 @@ def signed_h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | No
     """
     examples = read_rows(features, labels, "the H-score")
     n, d = examples.features.shape
-    warn_of_lone_classes(examples.lone, "which is its own mean and so seems well told apart")
+    warn_of_lone_classes(examples.lone, "which is its own mean and so seems well separated")
     if shrinkage == 0 and n <= d:
         warn(
             f"the plain H-score of {n} examples with {d} features is the number of classes less "
@@ -267,6 +267,7 @@ def signed_h_score(features: ArrayLike, labels: ArrayLike, shrinkage: float | No
     if shrinkage is None:
         shrinkage = _ledoit_wolf(examples, centre, products)
     if shrinkage >= 1:
+        # Σ_a is a multiple of the identity, and H would be 0: its continuation around a = 1.
         means = class_means(examples.features, examples.codes, examples.counts, centre)
         between = float((examples.counts[:, None] * means**2).sum())
         return float((1 / shrinkage - 1) * between * d / np.trace(products))

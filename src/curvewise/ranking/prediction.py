@@ -29,9 +29,11 @@ from curvewise.ranking.scores import as_matrix
 from curvewise.types.units import FloatArray
 
 TAKES = ("classes", "multilabel")
-RARE = 0.05  # share of test labels at the floor above which a warning is due
+# Share of test labels at the floor above which a warning is due.
+RARE = 0.05
 VARIANTS = ("paper", "in-sample", "no-log", "capped")
-FEW = 5  # examples per component below which a warning is due
+# Examples per component below which a warning is due.
+FEW = 5
 
 
 def leep(

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.types.results import data_frame
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import format_count
+from curvewise.types.results import RowTable, distinct
+from curvewise.types.units import FloatArray, as_column, as_floats
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 ONE_GROUP = "all checkpoints"
@@ -25,7 +26,7 @@ RESERVED = ("group", "task", "checkpoint", "accuracy", "reference")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CheckpointScores:
+class CheckpointScores(RowTable):
     """A table on which ranking measures are judged: a row for each checkpoint and task.
 
     Attributes
@@ -46,13 +47,15 @@ class CheckpointScores:
     baselines : tuple of str
         Which of the scores are plain baselines (size, source accuracy).
     notes : tuple of str
-        What was taken for what.
+        How each column was interpreted.
 
     Examples
     --------
     >>> CheckpointScores(["a", "b"], [0.8, 0.9], {"nleep": [-1.2, -0.7]})
     CheckpointScores(2 checkpoints, 1 task, 1 group, 1 measure)
     """
+
+    by_row = ("checkpoints", "accuracy", "scores", "tasks", "groups", "gflops")
 
     checkpoints: NDArray[np.str_]
     accuracy: FloatArray
@@ -83,15 +86,10 @@ class CheckpointScores:
     def _names(self, given: ArrayLike | None, argument: str, one: str) -> NDArray[np.str_]:
         if given is None:
             return np.full(len(self), one)
-        found = np.asarray(given, dtype=np.str_)
-        if found.shape != (len(self),):
-            raise InputError(f"{argument} has shape {found.shape} for {len(self)} rows: give one for each.")
-        return found
+        return as_column(np.asarray(given, dtype=np.str_), argument, len(self), "rows")
 
     def _numbers(self, given: ArrayLike, argument: str) -> FloatArray:
-        found = as_floats(given, argument)
-        if found.shape != (len(self),):
-            raise InputError(f"{argument} has shape {found.shape} for {len(self)} rows: give one for each.")
+        found: FloatArray = as_column(as_floats(given, argument), argument, len(self), "rows")
         if np.isinf(found).any():
             raise InputError(f"{argument} holds an infinite value: use NaN where there is none.")
         return found
@@ -123,8 +121,7 @@ class CheckpointScores:
             "group": len(self.group_names),
             "measure": len(self.scores),
         }
-        said = ", ".join(f"{k} {name}" + ("" if k == 1 else "s") for name, k in parts.items())
-        return f"CheckpointScores({said})"
+        return f"CheckpointScores({', '.join(format_count(k, noun) for noun, k in parts.items())})"
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -135,49 +132,29 @@ class CheckpointScores:
     def task_names(self) -> tuple[str, ...]:
         """The tasks in order of first appearance."""
         assert self.tasks is not None
-        return tuple(dict.fromkeys(self.tasks.tolist()))
+        return distinct(self.tasks)
 
     @property
     def group_names(self) -> tuple[str, ...]:
         """The groups in order of first appearance."""
         assert self.groups is not None
-        return tuple(dict.fromkeys(self.groups.tolist()))
+        return distinct(self.groups)
 
     @property
     def ranked(self) -> NDArray[np.bool_]:
-        """Which rows are ranked: all but those of a reference."""
+        """True for rows that are ranked: all but those of a reference."""
         return ~np.isin(self.checkpoints, self.reference)
 
-    def select(self, mask: ArrayLike) -> CheckpointScores:
-        """Some of the rows: a mask with an entry for each, or their positions."""
-        chosen = np.asarray(mask)
-        if chosen.dtype == np.bool_ and chosen.shape != (len(self),):
-            raise InputError(f"mask has shape {chosen.shape}: give one entry for each of {len(self)} rows.")
-        where = np.arange(len(self))[chosen]
-        if where.ndim != 1 or not len(where):
-            raise InputError("mask selects no row: at least one must be left.")
-        assert self.tasks is not None
-        assert self.groups is not None
-        return replace(
-            self,
-            checkpoints=self.checkpoints[where],
-            accuracy=self.accuracy[where],
-            scores={k: v[where] for k, v in self.scores.items()},
-            tasks=self.tasks[where],
-            groups=self.groups[where],
-            gflops={k: v[where] for k, v in self.gflops.items()},
-        )
-
     def by_group(self) -> dict[str, CheckpointScores]:
-        """A table for each group."""
+        """Return a table for each group."""
         return {name: self.select(self.groups == name) for name in self.group_names}
 
     def by_task(self) -> dict[str, CheckpointScores]:
-        """A table for each task."""
+        """Return a table for each task."""
         return {name: self.select(self.tasks == name) for name in self.task_names}
 
     def union(self) -> CheckpointScores:
-        """All groups as one; what several groups share (a reference, say) is kept once."""
+        """Join all groups; a row that several groups share (a reference, say) is kept once."""
         assert self.tasks is not None
         keys = list(zip(self.tasks.tolist(), self.checkpoints.tolist(), strict=True))
         first = sorted({key: i for i, key in reversed(list(enumerate(keys)))}.values())
@@ -187,7 +164,7 @@ class CheckpointScores:
     def with_scores(
         self, scores: Mapping[str, ArrayLike], gflops: Mapping[str, ArrayLike] | None = None
     ) -> CheckpointScores:
-        """The same rows with further measures, or others in the place of those of a name."""
+        """Return the same rows with further measures, or others in the place of those of a name."""
         return replace(
             self,
             scores={**self.scores, **scores},  # type: ignore[dict-item]
@@ -195,7 +172,7 @@ class CheckpointScores:
         )
 
     def columns(self) -> dict[str, Any]:
-        """A row for each checkpoint and task."""
+        """Return columns with a row for each checkpoint and task."""
         return {
             "group": self.groups,
             "task": self.tasks,
@@ -204,13 +181,6 @@ class CheckpointScores:
             "accuracy": self.accuracy,
             **self.scores,
         }
-
-    def frame(self) -> pd.DataFrame:
-        """The table as a pandas DataFrame."""
-        return data_frame(self.columns())
-
-
-# What a checkpoint says about labelled examples: its features, and its own classes.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -235,7 +205,7 @@ class CheckpointFeatures:
         Cost of the forward pass over all examples; 10⁹ operations, a multiplication and an
         addition counted as two.
     notes : tuple of str
-        What was taken for what.
+        How each column was interpreted.
 
     Examples
     --------
@@ -273,13 +243,13 @@ class CheckpointFeatures:
         return f"CheckpointFeatures({self.name!r}, {rows:,} examples × {dimensions:,})"
 
     def take(self, rows: NDArray[Any]) -> CheckpointFeatures:
-        """Some of the examples: their positions, or a mask with an entry for each."""
+        """Select some of the examples: their positions, or a mask with an entry for each."""
         own = None if self.probabilities is None else self.probabilities[rows]
         return replace(self, features=self.features[rows], probabilities=own)
 
 
 def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
-    """A finite matrix with a row for each example, in float32 or float64; raise otherwise."""
+    """Return a finite matrix with a row for each example, in float32 or float64; raise otherwise."""
     found = np.asanyarray(values)
     if found.ndim != 2:
         raise InputError(
@@ -290,6 +260,7 @@ def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
         raise InputError(f"{argument} has shape {found.shape}: it is empty.")
     if found.dtype.kind not in "fiub":
         raise InputError(f"{argument} holds {found.dtype}: give numbers.")
+    # float16 overflows in sums of squares; BLAS has no routines for whole numbers.
     if found.dtype not in (np.float32, np.float64):
         found = found.astype(np.float32 if found.dtype.itemsize < 4 else np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # a look at each only where the sum is odd

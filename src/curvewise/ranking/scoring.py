@@ -27,9 +27,12 @@ from curvewise.types.units import FloatArray
 MEASURES: Mapping[str, RankingMeasure] = {
     measure.name: measure for family in (prediction, moments, distances) for measure in family.MEASURES
 }
-ENERGY = 0.8  # share of the variance that nleep keeps by default
-FAILED_SHARE = 0.2  # of replicates that may fail before a checkpoint's spread is called unknown
-LEAST = 10  # replicates for a spread to be known
+# Share of the variance that nleep keeps by default.
+ENERGY = 0.8
+# Share of replicates that may fail before a checkpoint's spread is called unknown.
+FAILED_SHARE = 0.2
+# ScoreReplicates for a spread to be known.
+LEAST = 10
 Rows = NDArray[np.int64]
 Named = str | RankingMeasure | Callable[..., float]
 MISSING = {
@@ -198,7 +201,7 @@ class Scorer:
         if test is not None and measure.splits:
             name = "test_probabilities" if measure.takes == "probabilities" else "test_features"
             options |= {name: inputs[test], "test_labels": self.labels[test]}
-        elif test is not None:
+        elif test is not None:  # a measure that does not split gets all examples, in their order
             train = np.sort(np.concatenate([train, test]))
         if measure.name in self.hits and test is not None:
             found.hits = np.asarray(self.hits[measure.name](inputs[train], self.labels[train], **options), dtype=float)
@@ -287,11 +290,11 @@ def hit_replicates(hits: FloatArray, resamples: int, rng: np.random.Generator) -
     return found
 
 
-class Replicates:
+class ScoreReplicates:
     """Joint spread of the scores of all checkpoints, from replicates.
 
     A share f of the examples without replacement has, around the whole, √((1 − f) / f) of the
-    spread that the whole has around the population. Replicates are centred on their own mean,
+    spread that the whole has around the population. ScoreReplicates are centred on their own mean,
     because fewer examples shift scores. Those that fail for a checkpoint are dropped; a checkpoint
     for which many fail has an unknown spread.
 

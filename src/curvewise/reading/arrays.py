@@ -16,10 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.reading.files import LARGEST_ARRAYS, as_path, check_unpacked, kind_of, parse_json, read_text, split_rows
+from curvewise.reading.files import (
+    LARGEST_ARRAYS,
+    as_path,
+    check_file,
+    check_unpacked,
+    kind_of,
+    parse_json,
+    read_text,
+    split_rows,
+)
 from curvewise.reading.roles import LEARNER, SEED, Role, normal, synonyms
 from curvewise.reading.table import Column, check_names, label_array, parse
-from curvewise.text import arg, brief, format_path, list_names
+from curvewise.text import brief, format_path, list_names
 
 Opener: TypeAlias = "Callable[[Path], IO[bytes]]"
 ARRAY_FILES = (".npy", ".npz", ".safetensors")
@@ -51,7 +60,7 @@ def map_npy(path: Path) -> np.memmap[Any, Any]:
 def named_arrays(path: Path, kind: str = "") -> tuple[list[str], Callable[[str], Any]]:
     """Return the names of the arrays in a file and a function that reads one; ``kind`` overrules the ending."""
     if (kind or path.suffix.lower().removeprefix(".")) == "npz":
-        return npz_arrays(path, _open_checked)
+        return npz_arrays(path, open_file)
     with _safe_open(path) as file:
         return list(file.keys()), partial(_tensor, path)
 
@@ -61,8 +70,15 @@ def npz_arrays(path: Path, opened: Opener) -> tuple[list[str], Callable[[str], N
     return [name.removesuffix(".npy") for name in _members(path, opened)], partial(_npz_array, path, opened)
 
 
+def open_file(path: Path) -> IO[bytes]:
+    """Open a file of bytes that must be there and not empty."""
+    check_file(path)
+    return open(path, "rb")
+
+
 def _check_header(stream: IO[bytes], size: int, where: str) -> None:
     """Refuse an array that cannot be in a file of this size, before memory is allocated for it."""
+    # A header of a few bytes may claim terabytes, which numpy would try to allocate.
     form = np.lib.format
     try:
         first = form.read_magic(stream) == (1, 0)
@@ -81,26 +97,6 @@ def _check_header(stream: IO[bytes], size: int, where: str) -> None:
         raise InputError(
             f"{where} says that it holds {dtype} of shape {held}, and has {there:,} bytes: the file is damaged."
         )
-
-
-def check_file(path: Path) -> None:
-    """Refuse what is not there, not a file or empty."""
-    try:
-        if not path.exists():
-            raise InputError(f"{arg('source', str(path))}: there is no such file.")
-        if not path.is_file():
-            raise InputError(f"{format_path(path)} is not a plain file.")
-        if path.stat().st_size == 0:
-            raise InputError(f"{format_path(path)} is empty.")
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{arg('source', str(path))} cannot be read: {error}.") from error
-
-
-def _open_checked(path: Path) -> IO[bytes]:
-    check_file(path)
-    return open(path, "rb")
 
 
 def _members(path: Path, opened: Opener) -> dict[str, zipfile.ZipInfo]:
@@ -211,6 +207,7 @@ class RunFiles:
         block = np.empty((len(paths), *self.shape[1:]), dtype=self.dtype)
         for run, path in zip(block, paths, strict=True):
             values = self._read(path)
+            # A training that still writes its files would mix epochs within one matrix.
             if values.shape != run.shape or not np.can_cast(values.dtype, self.dtype):
                 raise InputError(f"{format_path(path)} has changed since it was first looked at.")
             run[...] = values
@@ -331,6 +328,7 @@ def read_vector(source: str | PathLike[str], part: str) -> NDArray[Any]:
 
 def read_named(path: Path) -> tuple[Sequence[str], Callable[[str], Any]]:
     """Return the names of the arrays in any file of :data:`VECTOR_FILES`, ``""`` for one without, and their reader."""
+    # labels.csv.gz is read as labels.csv is.
     suffix = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
     suffix = suffix.lower()
     if suffix not in VECTOR_FILES:
@@ -353,6 +351,7 @@ def _check_sorted(there: Sequence[str], get: Callable[[str], Any], path: Path, p
     numbers = [name for name in there if role_of(name) == "example"]
     if part == "example" or len(there) == 1 or len(numbers) != 1:
         return
+    # Labels go by position: a file sorted in another way than the predictions would shuffle them unnoticed.
     ids = np.asarray(get(numbers[0]))
     if ids.ndim == 1 and counts_up(np.sort(ids)) and not counts_up(ids):
         raise InputError(
@@ -434,6 +433,7 @@ def _column(cells: list[str], path: Path) -> dict[str, NDArray[Any]]:
     """Read one column, with or without a name above it."""
     first = cells[0]
     word = parse(first) is None and len(cells) > 1
+    # A first line is a name if it is a known one, or the only line that is no number: "cat" above "dog" is a class.
     named = word and (role_of(first) is not None or all(parse(c) is not None for c in cells[1:]))
     values = cells[1:] if named else cells
     blank = [i for i, cell in enumerate(values) if cell == ""]
@@ -451,6 +451,7 @@ def compact(cells: Column) -> NDArray[Any]:
     array = np.asarray(cells) if is_text else label_array(cells)
     if array.dtype.kind not in "iu" or not array.size:
         return array
+    # Predicted classes of thousands of runs as int64 take eight times the memory of bytes.
     low, high = int(array.min()), int(array.max())
     return array.astype(np.result_type(np.min_scalar_type(low), np.min_scalar_type(high)))
 

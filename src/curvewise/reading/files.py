@@ -31,6 +31,7 @@ from curvewise.reading.table import (
 from curvewise.tables import is_formula
 from curvewise.text import arg, brief, format_path, list_names
 
+# The ending decides: content that disagrees with it is an error, because a damaged Parquet file may pass for text.
 _KINDS = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -54,6 +55,7 @@ _MAGIC = {
 }
 
 
+# A cell of text takes some fifty bytes as a Python string: 256 MiB of CSV are several GiB in memory.
 LARGEST_TEXT = 1 << 28
 """Bytes that a compressed text may unpack to; in memory its cells take many times as much."""
 LARGEST_ARRAYS = 1 << 30
@@ -118,6 +120,7 @@ def read_file(source: str | PathLike[str], *, single: bool = False) -> Table:
 
 def as_path(source: str | PathLike[str]) -> Path:
     """Make a path of what the user gave, which may not be an address."""
+    # As a path it would only be reported as missing, which sends people looking for a file.
     if "://" in str(source):
         raise InputError(f"{arg('source', str(source))} is an address: download it and pass the path.")
     if not str(source):
@@ -143,7 +146,7 @@ def kind_of(path: Path) -> tuple[str, bool]:
     kind = _KINDS.get(suffixes[-1] if suffixes else "")
     if kind and not (packed and kind == "parquet"):
         return kind, packed
-    _check_exists(path)
+    check_file(path)
     never = " Pickles are never read: they can run code." if ".pkl" in path.suffixes else ""
     raise InputError(
         f"{arg('source', str(path))} has an ending that is not known. Known are {', '.join(_KINDS)}, and text "
@@ -151,23 +154,26 @@ def kind_of(path: Path) -> tuple[str, bool]:
     )
 
 
-def _check_exists(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Refuse a path to nothing, to a folder or to an empty file."""
     try:
         is_there, is_folder = path.exists(), path.is_dir()
+        is_empty = is_there and not is_folder and path.is_file() and path.stat().st_size == 0
     except OSError as error:
         raise InputError(f"{arg('source', str(path))}: {error.strerror or error}.") from error
     except ValueError:  # a NUL in the name
-        is_there = is_folder = False
+        is_there = is_folder = is_empty = False
     if is_folder:
         raise InputError(f"{arg('source', str(path))} is a directory: pass one file in it.")
-    if is_there:
-        return
-    near = "" if str(path.parent) == "." else f" in {str(path.parent)!r}"
-    raise InputError(f"{arg('source', str(path))}: there is no such file{near}.")
+    if not is_there:
+        near = "" if str(path.parent) == "." else f" in {str(path.parent)!r}"
+        raise InputError(f"{arg('source', str(path))}: there is no such file{near}.")
+    if is_empty:
+        raise InputError(f"{format_path(path)} is empty.")
 
 
 def _read_bytes(path: Path, packed: bool) -> bytes:
-    _check_exists(path)
+    check_file(path)
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -219,6 +225,7 @@ def _decode(data: bytes, path: Path) -> str:
     if b"\0" in data:
         raise InputError(f"{format_path(path)} holds NUL bytes: it is a binary file, not text.")
     try:
+        # Excel writes a byte-order mark, which would become part of the first column's name.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -300,6 +307,7 @@ def _without_quoting(text: str) -> list[list[str]] | None:
 
 def _delimiter(text: str) -> str:
     """Find the separator that cuts the header into most fields; a comma if none does."""
+    # Only the header is looked at: cells may hold commas as text or as decimal marks, names hardly ever do.
     header = text.lstrip("\r\n").split("\n", 1)[0].rstrip("\r").replace("\r", " ")
     try:
         return max(_DELIMITERS, key=lambda d: len(next(csv.reader([header], delimiter=d), [])))
@@ -321,6 +329,7 @@ def _ragged(path: Path, line: int, row: list[str], header: list[str], delimiter:
 def parse_json(text: str, path: Path, lines: bool = False) -> Any:
     """Parse JSON or JSON lines, refusing a name that is there twice."""
 
+    # json.loads keeps the last of two equal names, and the other column would be lost in silence.
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         check_names([name for name, _ in pairs], f"An object in {format_path(path)}")
         return dict(pairs)

@@ -21,7 +21,7 @@ from curvewise.text import arg, brief, list_names, suggest
 from curvewise.types.units import FloatArray, Unit, same_names
 
 ColumnMap: TypeAlias = Mapping[str, str | Sequence[str] | None]
-"""What the user says: the column of each role, several where a role may have them, None to leave it out."""
+"""The user's choice: the column of each role, several where a role may have them, None to leave it out."""
 
 
 def synonyms(text: str) -> frozenset[str]:
@@ -74,7 +74,7 @@ class Role:
     if_several: str = ""
 
     def is_called(self, column: str) -> bool:
-        """Whether a column has one of the names."""
+        """Return whether a column has one of the names."""
         return any(rule(column) for rule in self._rules())
 
     def _rules(self) -> list[Callable[[str], bool]]:
@@ -85,6 +85,7 @@ class Role:
         """Columns that could have the role: those that the first rule to find any finds."""
         free = [k for k in free if self.holds is None or self.holds(columns[k])]
         tiers = [found for rule in self._rules() if (found := [k for k in free if rule(k)])]
+        # Exports often hold a constant column, such as dataset, beside the one that varies.
         if self.telling:
             tiers = [t for tier in tiers if (t := _telling(columns, tier))] or [tier[:1] for tier in tiers]
         found = tiers[0] if tiers else []
@@ -92,7 +93,7 @@ class Role:
 
 
 @dataclass(frozen=True)
-class Roles:
+class ColumnRoles:
     """The columns of each role, and those that have none."""
 
     held: Mapping[str, tuple[str, ...]]
@@ -102,21 +103,21 @@ class Roles:
         return bool(self.held.get(str(role)))
 
     def __getitem__(self, role: str) -> str:
-        """The column of a role that is there."""
+        """Return the column of a role that is there."""
         return self.held[role][0]
 
     def get(self, role: str) -> str | None:
-        """The column of a role, or None."""
+        """Return the column of a role, or None."""
         return next(iter(self.held.get(role, ())), None)
 
     def of(self, role: str) -> tuple[str, ...]:
-        """All columns of a role."""
+        """Return all columns of a role."""
         return self.held.get(role, ())
 
     def note(self, *, left_out: bool = True, **details: str) -> str:
         """Say which column has which role; ``details`` stand behind a role, in brackets.
 
-        >>> Roles({"n": ("size",), "learner": ("model", "width")}, ("lr",)).note(n="examples")
+        >>> ColumnRoles({"n": ("size",), "learner": ("model", "width")}, ("lr",)).note(n="examples")
         "n from 'size' (examples); learner from 'model' / 'width'; left out: 'lr'"
         """
         said = [
@@ -135,7 +136,7 @@ def find_roles(
     *,
     used: Collection[str] = (),
     noun: str = "column",
-) -> Roles:
+) -> ColumnRoles:
     """Give each role its column: the one the user names, else the one that is called so.
 
     Parameters
@@ -153,6 +154,7 @@ def find_roles(
     noun : str
         "column" or "array".
     """
+    # The user's choice comes first, so that a column it names is not given away by its name.
     by_name = {role.name: role for role in roles}
     held = {name: _told(columns, source, by_name, name, given, noun) for name, given in (told or {}).items()}
     count = Counter(k for given in held.values() for k in given)
@@ -173,7 +175,7 @@ def find_roles(
                 f"which with {ask(role.name)}{role.if_none}."
             )
     ordered = {role.name: held[role.name] for role in roles}
-    return Roles(ordered, tuple(k for k in columns if k not in taken and k not in used))
+    return ColumnRoles(ordered, tuple(k for k in columns if k not in taken and k not in used))
 
 
 def ask(role: str, column: str | Sequence[str] | None = "COLUMN") -> str:
@@ -254,12 +256,13 @@ def bare(name: str) -> str:
     >>> bare("Test Acc [%]"), bare("gap_pct"), bare("Error rate in %")
     ('test_acc', 'gap', 'error_rate')
     """
+    # "Error in %" is the error, "in_dim" is something else.
     unit = _PERCENT | {"in"} if says_percent(name) else _PERCENT
     return "_".join(word for word in normal(name).split("_") if word not in unit)
 
 
 def says_percent(name: str) -> bool:
-    """Whether a name says that values are percentages.
+    """Return whether a name says that values are percentages.
 
     >>> says_percent("error (%)"), says_percent("acc_pct"), says_percent("error")
     (True, True, False)
@@ -307,7 +310,7 @@ _CHANCE = (
 
 
 def is_value(name: str) -> bool:
-    """Whether a column holds errors, accuracies, losses or scores by its name.
+    """Return whether a column holds errors, accuracies, losses or scores by its name.
 
     >>> is_value("err_valid_mean"), is_value("error_std"), is_value("value")
     (True, False, True)
@@ -317,7 +320,7 @@ def is_value(name: str) -> bool:
 
 
 def is_spread(name: str, kind: frozenset[str]) -> bool:
-    """Whether a column holds the spread of a value, by one of the words in ``kind``.
+    """Return whether a column holds the spread of a value, by one of the words in ``kind``.
 
     >>> is_spread("val_acc_std", synonyms("std sd")), is_spread("test_std_err", synonyms("std sd"))
     (True, False)
@@ -328,11 +331,12 @@ def is_spread(name: str, kind: frozenset[str]) -> bool:
     return bool(words & kind) and words <= kind | _VALUE | MEASURED_ON
 
 
+# Spread of runs or of their mean: the name does not say, and the two differ by the square root of the runs.
 _STANDARD_ERROR = synonyms("std_err std_error stderr test_std_err test_std_error")
 
 
 def tells_runs(name: str) -> bool:
-    """Whether a column is called as one that tells runs of one training apart.
+    """Return whether a column is called as one that tells runs of one training apart.
 
     >>> tells_runs("fold"), tells_runs("init_seed"), tells_runs("depth")
     (True, True, False)
@@ -341,11 +345,12 @@ def tells_runs(name: str) -> bool:
 
 
 def direction(name: str) -> bool | None:
-    """Whether higher is better, by the name; None if it does not say.
+    """Return whether higher is better, by the name; None if it does not say.
 
     >>> direction("val_acc"), direction("error rate"), direction("value")
     (True, False, None)
     """
+    # scikit-learn's neg_log_loss is a loss with the sign of a score.
     words = words_of(name)
     if "neg" in words or "negative" in words:
         return None
@@ -354,7 +359,7 @@ def direction(name: str) -> bool | None:
 
 
 def is_score(name: str) -> bool:
-    """Whether the name says only "score", which can be meant either way."""
+    """Return whether the name says only "score", which can be meant either way."""
     words = words_of(name)
     return bool(words & SCORES) and not words & HIGHER_IS_BETTER
 
@@ -379,7 +384,7 @@ def status_word(cell: Any) -> str:
 
 
 def is_status(name: str, cells: Column) -> bool:
-    """Whether a column is called a status and holds nothing else: a state may be Ohio.
+    """Return whether a column is called a status and holds nothing else: a state may be Ohio.
 
     >>> is_status("State", ["finished", "crashed"]), is_status("State", ["Ohio", "Utah"])
     (True, False)
@@ -535,11 +540,12 @@ def ask_percent(unit: str | None, columns: Sequence[str], what: str, source: str
 
 
 TOPS = {"fraction": 1.0, "percent": 100.0, "score": 1.0}
-"""What a value is divided by to be a fraction; a score has no bounds and stays as it is."""
+"""Divisors that make a fraction of a value; a score has no bounds and stays as it is."""
 
 
 def fractions(table: Table, name: str, unit: str, low: float = 0.0) -> FloatArray:
     """Read a column of accuracies, errors or gaps as fractions from ``low`` to 1; NaN where a cell is empty."""
+    # NaN passes all comparisons: a missing accuracy stays missing.
     top = TOPS[unit]
     values = numbers(table, name) / top
     bad = np.isinf(values) | ((values < low) | (values > 1) if unit != "score" else False)

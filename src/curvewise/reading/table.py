@@ -350,6 +350,15 @@ def names_in(table: Table, column: str) -> list[str]:
     return same_names(texts(table.columns[column]), table.where(column))
 
 
+def full_names(table: Table, column: str, role: str, remedy: str = "fill the cell or remove the row") -> list[str]:
+    """Read names as :func:`names_in` does, of which none may be empty."""
+    words = names_in(table, column)
+    empty = np.array([word == "" for word in words])
+    if empty.any():
+        raise InputError(f"{table.where(column)} names no {role} in {first_row(table.rows, empty)}: {remedy}.")
+    return words
+
+
 def label_array(cells: Column) -> NDArray[Any]:
     """Make an array of a further coordinate: whole numbers, numbers or text, whichever holds all."""
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":

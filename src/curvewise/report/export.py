@@ -15,6 +15,7 @@ from curvewise.errors import InputError
 from curvewise.report.content import Figure, Report, ReportTable, Runs, Section
 from curvewise.report.page import report_of
 from curvewise.tables import csv_cell, format_table, markdown_text
+from curvewise.text import list_names
 
 FORMATS = {"markdown": "md", "latex": "tex"}
 FIGURES = ("svg", "pdf", "png")
@@ -63,12 +64,15 @@ def export_report(
     >>> path.name, [p.name for p in sorted(path.parent.glob("*.tex"))]
     ('index.md', ['LearningCurve.tex'])
     """
+    from curvewise.drawing.picture import save_figure
+
     _check("formats", formats, tuple(FORMATS))
     _check("figures", figures, FIGURES)
     report = _distinct(report_of(source, title=title, question=question))
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     for name in exported_files(report, formats, figures, index):
+        # Writing through a link would change a file outside the folder.
         if (place / name).is_symlink():  # replaced, and what it leads to stays as it is
             (place / name).unlink()
     for table in _all(report, "tables"):
@@ -77,9 +81,13 @@ def export_report(
             _write(place / f"{table.name}.{FORMATS[kind]}", text + "\n")
     for figure in _all(report, "figures"):
         for ending in figures:
-            _draw(figure, place / f"{figure.name}.{ending}")
+            save_figure(figure.draw, place / f"{figure.name}.{ending}")
     if report.runs is not None and report.runs.columns:
-        _write_runs(place / "runs.csv", report.runs)
+        with (place / "runs.csv").open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(map(csv_cell, report.runs.columns))
+            rows = zip(*report.runs.columns.values(), strict=True)
+            writer.writerows(map(csv_cell, row) for row in rows)
     _write(place / index, markdown_of(report, figures))
     return place / index
 
@@ -102,6 +110,7 @@ def markdown_of(report: Report, figures: Sequence[str] = ()) -> str:
     shown = [warning for s in report.sections for warning in s.warnings]
     lines = [f"# {_safe(report.title)}", "", f"**{_safe(report.question)}**", ""]
     lines += _paragraphs(report.answer)
+    # Warnings of a section stand there, those of the whole report here.
     lines += _beware([w for w in report.warnings if w not in shown])
     told: set[str] = set()
     if report.figure is not None and all(report.figure not in s.figures for s in report.sections):
@@ -161,19 +170,6 @@ def _linked(figure: Figure, endings: Sequence[str]) -> list[str]:
     return [f"[{title}]({figure.name}.{endings[0]})", ""] if endings else []
 
 
-def _draw(figure: Figure, path: Path) -> None:
-    from curvewise.drawing.picture import save_figure
-
-    save_figure(figure.draw, path)
-
-
-def _write_runs(path: Path, runs: Runs) -> None:
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(map(csv_cell, runs.columns))
-        writer.writerows(map(csv_cell, row) for row in zip(*runs.columns.values(), strict=True))
-
-
 def _all(report: Report, kind: str) -> list[Any]:
     first = [report.figure] if kind == "figures" and report.figure is not None else []
     every = chain(first, (part for s in report.sections for part in getattr(s, kind)))
@@ -194,12 +190,13 @@ def _distinct(report: Report) -> Report:
 
 
 def _renaming() -> Callable[[Any], Any]:
-    """Give each part a name that none before it has; the same part keeps its own."""
+    """Return a function that gives each part a name that none before it has; the same part keeps its own."""
     known: dict[int, Any] = {}
     taken: set[str] = set()
 
     def rename(part: Part) -> Part:
         if id(part) not in known:
+            # Compared in lower case, because some file systems do not tell cases apart.
             tried = chain([part.name], (f"{part.name}-{i}" for i in count(2)))
             name = next(n for n in tried if n.lower() not in taken)
             taken.add(name.lower())
@@ -227,4 +224,4 @@ def _write(path: Path, text: str) -> None:
 
 def _check(argument: str, given: Sequence[str], known: Sequence[str]) -> None:
     if isinstance(given, str) or any(one not in known for one in given):
-        raise InputError(f"{argument}={given!r}: give a list of {', '.join(map(repr, known))}.")
+        raise InputError(f"give a list of {list_names(known)}.", argument=argument, value=given)

@@ -16,8 +16,9 @@ from curvewise.text import format_number, prefix
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve
-    from curvewise.study.spec.study import Job, Study
-    from curvewise.study.standing import Planned
+    from curvewise.study.spec.study import Job
+    from curvewise.study.status import Planned
+    from curvewise.study.study import Study
     from curvewise.types.measurements import Measurements
     from curvewise.types.predictions import Predictions
     from curvewise.types.results import Result
@@ -81,7 +82,7 @@ def error_columns(m: Measurements) -> dict[str, list[Any]]:
 
 def show_rates(findings: StudyFindings) -> None:
     """Learning rates that were searched for, of each learner and its settings."""
-    from curvewise.store.tables import said
+    from curvewise.store.tables import setting_text
 
     searches = [run for run in findings.planned if run.job.is_search]
     if not searches:
@@ -89,7 +90,7 @@ def show_rates(findings: StudyFindings) -> None:
     findings.found["rates"], text = {}, []
     for run in searches:
         job, rate = run.job, run.standing.metrics.get("rate")
-        label = ", ".join([job.name, *(f"{k}={said(v)}" for k, v in job.settings.items())])
+        label = ", ".join([job.name, *(f"{k}={setting_text(v)}" for k, v in job.settings.items())])
         tried = ", ".join(f"{r:g}" for r in job.learner.training.rates)  # type: ignore[union-attr]
         if run.state == "done" and rate is not None:
             findings.found["rates"][label] = rate
@@ -104,6 +105,7 @@ def show_transfer(findings: StudyFindings) -> None:
     from curvewise.study.transfer import transfer_risks
     from curvewise.transfer.measure import measure_transfer
 
+    # Transfer is a question only where weights stand beside training from scratch.
     learners = findings.study.learners.values()
     starts = [k.training is not None and k.training.weights is not None for k in learners]
     if all(starts) or not any(starts):
@@ -124,6 +126,7 @@ def show_curves(findings: StudyFindings) -> None:
     from curvewise.learning.fit import fit_learning_curves
 
     assert findings.runs is not None
+    # Runs on one training subset are not independent: their mean counts as one run.
     means = findings.runs.subset_means()
     kept = _chosen(means, np.isfinite(means.error))
     sizes: dict[str, set[float]] = {}
@@ -172,6 +175,7 @@ def compare_best(findings: StudyFindings) -> None:
     several = len(findings.study.design.variations) > 1
     if "curves" in findings.found or several or len({t.n for t in found}) != 1 or len(found) < 2:
         return
+    # The two best by their mean: a comparison of all pairs would need a correction that few runs cannot pay.
     a, b = sorted(found, key=lambda t: t.error)[:2]
     title = f"Which learner is better at n = {a.n:,}?"
     picked = f"{a.label} and {b.label} are the two best of {len(found)} by the same runs, which flatters them a little."
@@ -219,6 +223,7 @@ def show_sources(findings: StudyFindings) -> None:
     if len(variations) < 2:
         return
     groups: dict[str, dict[str, Any]] = {}
+    # The variation with the most sources stands for all of them together.
     widest = max(variations, key=len)
     for training in _trainings(findings):
         varied = re.search(r", vary=([a-z+]+)", training.title)
@@ -287,6 +292,7 @@ def _ahead(findings: StudyFindings, left: Iterable[str]) -> list[str]:
     columns = findings.found["errors"]
     rows = zip(columns["n"], columns[findings.word], columns["learner"], strict=True)
     known = [row for row in rows if row[1] is not None]
+    # The largest size first, then the lowest mean.
     n, value, learner = min(known, key=lambda row: (-row[0], row[1]))
     if learner not in left:
         return []
@@ -301,6 +307,7 @@ def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
     if len(curves) < 2:
         return
     title = "Which learner is better?" if len(curves) == 2 else "Which learner is best?"
+    # A cross-entropy beside a squared error: neither is lower than the other.
     if mixed_losses(findings.study):
         text = "The curves are not compared: the learners are judged by different losses."
         findings.sections.append(Section(title, (text,)))
@@ -367,6 +374,7 @@ def _trainings(findings: StudyFindings) -> list[_Training]:
     for label, at in cells.items():
         enough = [key for key, runs in at.items() if len(runs) >= FEWEST_RUNS]
         if enough:
+            # The largest size with enough runs; of its folds the first, as the key holds the negative fold.
             runs = at[max(enough)]
             values = [run.standing.metrics.get(findings.word) for run in runs]
             mean = float(np.mean([np.nan if v is None else v for v in values]))

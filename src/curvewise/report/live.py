@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import hmac
 import html
 import json
@@ -23,14 +21,13 @@ import numpy as np
 
 from curvewise.errors import CurvewiseError, quietly
 from curvewise.report.lenses import error_columns
-from curvewise.report.page import read_asset
+from curvewise.report.page import read_asset, script_hash
 from curvewise.report.results import first_sentences
-from curvewise.types.measurements import Measurements
 from curvewise.types.results import plain
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
     from curvewise.study.status import Status
+    from curvewise.study.study import Study
 
 
 HOST = "127.0.0.1"
@@ -41,7 +38,7 @@ MOST_POINTS = 2_000
 
 
 class Watched:
-    """How far a study is, read again when it is asked for and what is known is old.
+    """Progress of a study, read again when it is asked for and what is known is old.
 
     Parameters
     ----------
@@ -57,19 +54,21 @@ class Watched:
 
     def text(self) -> bytes:
         """The state as JSON."""
+        # Several windows may ask at once; one of them reads, the others wait for what it found.
         with self._lock:
             begun = time.monotonic()
             if begun >= self._until:
                 found = json.dumps(plain(state_of(self.study)), allow_nan=False)
                 self._text = found.encode("utf-8")
                 now = time.monotonic()
+                # A large store on a slow disk is not read again and again while the page is open.
                 self._until = now + max(FRESH_SECONDS, 5 * (now - begun))
             return self._text
 
 
 def state_of(study: Study) -> dict[str, Any]:
-    """What the live page shows: counts, time left, means by learner and size, failures."""
-    from curvewise.study.standing import looked_up_once
+    """Collect what the live page shows: counts, time left, means by learner and size, failures."""
+    from curvewise.study.status import looked_up_once
 
     try:
         with looked_up_once(study), quietly():
@@ -97,8 +96,8 @@ def _progress(status: Status) -> dict[str, Any]:
 
 
 def _left(status: Status) -> str:
-    """The time left, if those who are at work now go on."""
-    from curvewise.study.plan import duration
+    """Estimate the time left if the processes at work now continue."""
+    from curvewise.study.status import duration
 
     if status.is_finished:
         return "nothing is left to do"
@@ -106,7 +105,7 @@ def _left(status: Status) -> str:
     if not math.isfinite(status.seconds_left):
         return "time left is not known yet"
     if not at_work:
-        return f"nobody is at work; about {duration(status.seconds_left)} for one process"
+        return f"no process is at work; about {duration(status.seconds_left)} for one process"
     of = "one process" if at_work == 1 else f"{at_work} processes"
     return f"about {duration(status.seconds_left / at_work)} left for {of} at work"
 
@@ -124,19 +123,13 @@ def _measured(study: Study) -> dict[str, Any]:
     for learner, n, count, mean in rows:
         if mean is not None:
             series[learner]["means"].append({"n": n, "value": mean, "runs": count})
-    for learner, n, value in _points(runs):
+    # Of many runs only the means are drawn: thousands of points would slow the browser and hide each other.
+    good = np.isfinite(runs.error) & (len(runs) <= MOST_POINTS)
+    for learner, n, value in zip(*(v[good].tolist() for v in (runs.learner, runs.n, runs.error)), strict=True):
         series[learner]["points"].append({"n": n, "value": value})
     for one in series.values():
         one["means"].sort(key=lambda mean: mean["n"])
     return {"word": word, "series": list(series.values())}
-
-
-def _points(runs: Measurements) -> list[tuple[str, float, float]]:
-    if len(runs) > MOST_POINTS:
-        return []
-    good = np.isfinite(runs.error)
-    columns = (runs.learner[good].tolist(), runs.n[good].tolist(), runs.error[good].tolist())
-    return list(zip(*columns, strict=True))
 
 
 class LivePage:
@@ -200,7 +193,7 @@ class _Server(ThreadingHTTPServer):
 
 @dataclass(frozen=True)
 class Answers:
-    """What the server has to say: the study, the page and its policy, and who may ask."""
+    """Content of the server: the study, the page and its policy, and the token that grants access."""
 
     watched: Watched
     page: bytes
@@ -208,10 +201,11 @@ class Answers:
     token: str
 
     def place_of(self, path: str) -> str | None:
-        """What is asked for below the token; None without it."""
+        """Return what is asked for below the token; None without it."""
         parts = path.split("/", 2)
         if len(parts) < 3 or parts[0]:
             return None
+        # In constant time, so that the token cannot be found letter by letter.
         known = hmac.compare_digest(parts[1].encode(errors="replace"), self.token.encode())
         return parts[2] if known else None
 
@@ -226,6 +220,7 @@ def _handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             port = self.server.server_address[1]  # type: ignore[index]
             place = answers.place_of(self.path)
+            # Another site cannot reach this page by a name that it resolves to this machine (DNS rebinding).
             if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
                 self._answer(HTTPStatus.FORBIDDEN, b"This page is for this machine only.\n")
             elif place is None:
@@ -267,9 +262,8 @@ def _handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
 def live_page(name: str) -> tuple[bytes, str]:
     """The page, and the policy that lets it run its own script and ask its own server only."""
     script = read_asset("live.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
     policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src '{script_hash(script)}'; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'none'"
     )

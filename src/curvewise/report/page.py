@@ -1,4 +1,4 @@
-"""Write a report to a file."""
+"""A report as one HTML file that needs nothing else, and a result as HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -70,8 +70,11 @@ def write_report(
     """
     place = Path(path)
     if not place.parent.is_dir():
-        raise InputError(f"path={str(path)!r}: there is no folder {place.parent}. Make it first.")
+        raise InputError(
+            f"there is no folder {place.parent}.", argument="path", value=str(path), remedy="Make it first."
+        )
     text = page_of(report_of(source, title=title, question=question))
+    # Written aside and renamed, so that a page that is open is never half a page.
     aside = place.with_name(f".{uuid.uuid4().hex}.part")
     try:
         with aside.open("x", encoding="utf-8", newline="\n") as stream:
@@ -83,21 +86,19 @@ def write_report(
 
 
 def report_of(source: Any, *, title: str | None = None, question: str | None = None) -> Report:
-    """What a report of a source says; one that is a report already stays as it is."""
+    """Make the report of a source; one that is a report already stays as it is."""
     if isinstance(source, Report):
         return source
     if isinstance(source, Result | Mapping) or (isinstance(source, Sequence) and not isinstance(source, str | bytes)):
         return results_report(source, title=title, question=question)
-    from curvewise.study.spec.study import Study
+    from curvewise.study.study import Study
 
     if not isinstance(source, Study):
-        raise InputError(f"source={source!r:.60}: give a result, several of them, or a study (cw.load_study).")
+        raise InputError("give a result, several of them, or a study (cw.load_study).", argument="source", value=source)
     from curvewise.report.study import study_report
 
     return study_report(source, title=title, question=question)
 
-
-# A report as one HTML file that needs nothing else.
 
 SCRIPTS = ("base.js", "curves.js", "panel.js", "chart.js", "tables.js", "start.js")
 """Each uses what those before it name."""
@@ -120,7 +121,9 @@ def page_of(report: Report) -> str:
     from curvewise import __version__
 
     environment = _environment()
-    script = _script()
+    # In one function, so that none of the page's names get in the way of others.
+    parts = "\n".join(map(read_asset, SCRIPTS))
+    script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     charts: dict[str, Markup] = {}
     pictures = _Pictures(environment, charts)
     environment.globals |= {
@@ -137,7 +140,7 @@ def page_of(report: Report) -> str:
         "charts": charts,
         "css": _raw(read_asset("report.css")),
         "script": _raw(script),
-        "script_hash": _hash(script),
+        "script_hash": script_hash(script),
         "version": __version__,
     }
     return environment.get_template("report.html").render(body)  # type: ignore[no-any-return]
@@ -215,7 +218,9 @@ def svg_of(figure: Figure, prefix: str = "") -> str:
 
     svg = svg_text(figure.draw)
     svg = svg[svg.index("<svg") :]
+    # Metadata would differ between machines, and a style of one picture would apply to all on the page.
     svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
+    # Hundredths of a point are below what a screen or printer shows, and most of the size of a page.
     svg = re.sub(r"<path\b[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     return _prefixed(svg, prefix)
 
@@ -231,6 +236,7 @@ def embedded(data: Any) -> Markup:
     >>> print(embedded({"name": "</script>"}))
     {"name":"\u003c/script>"}
     """
+    # "</script>" in a name would end the element, and U+2028 ends a line in JavaScript but not in JSON.
     text = json.dumps(plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _raw(text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))
 
@@ -285,7 +291,8 @@ def _tabled(environment: Any, table: ReportTable, kind: str = "table", most: int
         for i in range(count)
     ]
     template = environment.get_template(kind)
-    brackets = ", with intervals in brackets" if has_intervals(columns) else ""
+    bracketed = any(cell.interval for column in columns for cell in column.cells)
+    brackets = ", with intervals in brackets" if bracketed else ""
     title = table.title if "interval" in table.title else f"{table.title}{brackets}"
     return _raw(template.render(title=title, columns=columns, rows=rows, left=total - count))
 
@@ -320,21 +327,11 @@ def _runs(runs: Runs | None) -> dict[str, Any] | None:
 def _packed(values: list[Any]) -> dict[str, Any]:
     """A column in few letters: words are said once."""
     if all(v is None or is_number(v) for v in values):
-        return {"values": [None if v is None else _short(v) for v in values]}
+        known = [plain(v) for v in values]
+        return {"values": [float(f"{v:.6g}") if isinstance(v, float) else v for v in known]}
     words = list(dict.fromkeys("" if v is None else str(v) for v in values))
     places = {word: i for i, word in enumerate(words)}
     return {"values": [places["" if v is None else str(v)] for v in values], "words": words}
-
-
-def _short(value: Any) -> Any:
-    found = plain(value)
-    return float(f"{found:.6g}") if isinstance(found, float) else found
-
-
-def _script() -> str:
-    """What a page does, in one function, so that none of its names get in the way of others."""
-    parts = "\n".join(map(read_asset, SCRIPTS))
-    return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
 def read_asset(name: str) -> str:
@@ -348,19 +345,18 @@ def _raw(text: str) -> Markup:
     return Markup(text)
 
 
-def _hash(script: str) -> str:
+def script_hash(script: str) -> str:
+    """Return the hash by which a page's policy lets its own script run, and no other."""
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
 
-
-# What a table of a report shows: headings for people, intervals beside what they are of.
 
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "eta": "η"}
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What stands in a cell, the interval behind it, and by what it is sorted."""
+class HtmlCell:
+    """A cell of a table: its text, the interval behind it, and the value by which it is sorted."""
 
     text: str
     value: Any = None
@@ -368,20 +364,20 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column:
+class HtmlColumn:
     """A column as it is shown; numbers stand to the right."""
 
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[HtmlCell, ...]
     is_number: bool
 
 
-def shown_columns(table: ReportTable, most: int) -> list[Column]:
+def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
     """The columns of a table, those with the ends of intervals put behind what they are of.
 
     Examples
     --------
-    >>> table = ReportTable("t", "Numbers", {"e_N": [0.2], "e_N low": [0.1], "e_N high": [0.35]})
+    >>> table = ReportTable("t", "Numbers", {"e_N": [0.2], "e_N_low": [0.1], "e_N_high": [0.35]})
     >>> [(c.name, c.cells[0].text, c.cells[0].interval) for c in shown_columns(table, 9)]
     [('e_N', '0.2', '[0.1, 0.35]')]
     """
@@ -395,38 +391,35 @@ def shown_columns(table: ReportTable, most: int) -> list[Column]:
         cells = [cell_of(v, table.digits) for v in values]
         if name in ends:
             low, high = (given[k] for k in ends[name])
-            brackets = [_brackets(a, b, table.digits) for a, b in zip(low, high, strict=True)]
-            cells = [Cell(c.text, c.value, b) for c, b in zip(cells, brackets, strict=True)]
-        found.append(Column(heading(name), tuple(cells), any(map(is_number, values))))
+            texts = zip(*([cell_of(v, table.digits).text for v in end] for end in (low, high)), strict=True)
+            brackets = ["" if (a, b) == ("–", "–") else f"[{a}, {b}]" for a, b in texts]
+            cells = [HtmlCell(c.text, c.value, b) for c, b in zip(cells, brackets, strict=True)]
+        found.append(HtmlColumn(heading(name), tuple(cells), any(map(is_number, values))))
     return found
-
-
-def has_intervals(columns: Sequence[Column]) -> bool:
-    """Whether some column has them."""
-    return any(cell.interval for column in columns for cell in column.cells)
 
 
 def heading(name: str) -> str:
     """The name of a column for people; indices stay.
 
-    >>> heading("probability_best"), heading("beta_N"), heading("n_0.5"), heading("e_N")
-    ('probability best', 'β_N', 'n_0.5', 'e_N')
+    >>> heading("probability_best"), heading("beta_N"), heading("n_at_0_5"), heading("e_N")
+    ('probability best', 'β_N', 'n at 0.5', 'e_N')
     """
     greek = re.sub(r"^[a-z]+(?=_N\b|$)", lambda found: GREEK.get(found[0], found[0]), name)
-    return re.sub(r"(?<=\w\w)_", " ", greek)
+    levels = re.sub(r"(?<=\d)_(?=\d)", ".", greek.replace("_at_", " at "))  # n_at_0_5 is the size that reaches 0.5
+    return re.sub(r"(?<=\w\w)_", " ", levels)
 
 
-def cell_of(value: Any, digits: int = 4) -> Cell:
+def cell_of(value: Any, digits: int = 4) -> HtmlCell:
     """A value for people, and as the browser sorts it."""
     if not is_number(value):
-        return Cell("–" if value is None else str(value))
+        return HtmlCell("–" if value is None else str(value))
     known = plain(float(value))  # infinities as JavaScript reads them
     text = "–" if known is None else format_number(float(value), digits)
-    return Cell(text, "" if known is None else known)
+    return HtmlCell(text, "" if known is None else known)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number and no answer of yes or no."""
+    """Return True for a number, and not for True and False."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
 
 
@@ -435,24 +428,12 @@ def _ends(columns: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, str]]:
     names = list(columns)
     found = {}
     for name, after in pairwise([*names, ""]):
-        pairs = [(f"{name} low", f"{name} high"), (f"{name}_low", f"{name}_high")]
+        pairs = [(f"{name}_low", f"{name}_high")]
         pairs += [("low", "high")] if after == "low" else []
         both = next((p for p in pairs if p[0] in columns and p[1] in columns), None)
-        if both and all(_numeric(columns[k]) for k in (name, *both)):
+        if both and all(v is None or is_number(v) for k in (name, *both) for v in columns[k]):
             found[name] = both
     return found
-
-
-def _numeric(values: Sequence[Any]) -> bool:
-    return all(v is None or is_number(v) for v in values)
-
-
-def _brackets(low: Any, high: Any, digits: int) -> str:
-    ends = [cell_of(v, digits).text for v in (low, high)]
-    return "" if ends == ["–", "–"] else f"[{ends[0]}, {ends[1]}]"
-
-
-# Results in a notebook: the same sentences, warnings, picture and tables as in a report.
 
 
 def html_of(result: Result) -> str:

@@ -219,6 +219,7 @@ def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) ->
     largest = max(c.largest_n for c in curves)
     smallest = min(float(np.min(c.n)) for c in curves)
     first = max(min(1.0, smallest), smallest / 1e3)
+    # The sizes at which people read values off are on the grid, so that they are not interpolated.
     ends = {c.largest_n for c in curves}
     exact = {k * n for n in ends for k in (1.0, EXTRAPOLATION_LIMIT)}
     grid = _grid(first, largest * FARTHEST, exact)
@@ -298,5 +299,5 @@ def _reliance(curve: Curve, sizes: FloatArray) -> dict[str, list[float]] | None:
 
 
 def _short(values: Iterable[float]) -> list[float]:
-    """Numbers of six digits."""
+    """Round to six digits, which halves the size of a page."""
     return [float(f"{v:.6g}") for v in values]

@@ -7,20 +7,23 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseError
 from curvewise.report.content import Figure, Report, Reproduce, Runs
 from curvewise.report.lenses import StudyFindings, find_all
 from curvewise.report.results import QUESTIONS, first_sentences
-from curvewise.text import format_number
+from curvewise.text import format_interval, format_number
+from curvewise.types.results import Interval
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
-    from curvewise.study.standing import Planned
-    from curvewise.study.status import Status
+    from curvewise.study.status import Planned, Status
+    from curvewise.study.study import Study
 
 
 BEST = "Which learner is best, and how sure is that?"
@@ -74,17 +77,20 @@ def study_report(
     >>> study_report(study).answer[0]
     'study: 0 of 6 runs done, 6 to do.'
     """
-    from curvewise.study.standing import looked_up_once
+    from curvewise.study.status import looked_up_once
 
     with looked_up_once(study) as planned:
         status = study.status()
         findings = find_all(study, planned, form)
         asked, answer, figure = _answered(findings)
         said = [*status.warnings, *_notes(findings, status)]
+        # A finished study with an answer need not state its progress.
+        finished = status.done == status.planned and answer
+        progress = () if finished else first_sentences(status.sentences(), 1)[:1]
         return StudyReport(
             title=title or study.name,
             question=question or asked,
-            answer=(*answer, *findings.left_out, *_so_far(status, answer)),
+            answer=(*answer, *findings.left_out, *progress),
             figure=figure,
             warnings=tuple(dict.fromkeys([*said, *(w for s in findings.sections for w in s.warnings)])),
             sections=tuple(findings.sections),
@@ -129,30 +135,22 @@ def _lowest(findings: StudyFindings) -> tuple[str, ...]:
         return ("Every run failed: there is nothing to compare.",)
     largest = max(row["n"] for row in known)
     at = sorted((row for row in known if row["n"] == largest), key=lambda row: row[word])
-    return tuple(_said(row, word) for row in at[:2])
-
-
-def _said(row: Mapping[str, Any], word: str) -> str:
-    where = f"{row['learner']}: {word} {format_number(row[word])}"
-    at = f"at n = {row['n']:,}"
-    if row["runs"] < 2 or row["std"] is None:
-        return f"{where} {at}, of one run: nothing tells how sure that is."
-    from scipy.stats import t
-
-    half = t.ppf(0.975, row["runs"] - 1) * row["std"] / math.sqrt(row["runs"])
-    low, high = format_number(row[word] - half), format_number(row[word] + half)
-    return f"{where} [{low}, {high}] {at}, the mean of {row['runs']} runs on these test examples."
-
-
-def _so_far(status: Status, answer: Sequence[str]) -> tuple[str, ...]:
-    """How far the study is, where that is not all of it."""
-    if status.done == status.planned and answer:
-        return ()
-    return (first_sentences(status.sentences(), 1)[0],)
+    said = []
+    for row in at[:2]:
+        mean, runs, where = row[word], row["runs"], f"at n = {row['n']:,}"
+        if runs < 2 or row["std"] is None:
+            text = f"{format_number(mean)} {where}, of one run: nothing tells how sure that is."
+        else:
+            # Student's t over the runs; the test examples are taken as given.
+            half = float(stdtrit(runs - 1, 0.975)) * row["std"] / math.sqrt(runs)
+            interval = format_interval(Interval(mean, mean - half, mean + half), write=format_number)
+            text = f"{interval} {where}, the mean of {runs} runs on these test examples."
+        said.append(f"{row['learner']}: {word} {text}")
+    return tuple(said)
 
 
 def _notes(findings: StudyFindings, status: Status) -> list[str]:
-    """What failed and what is missing; the measurements tell it, where there are some."""
+    """State what failed and what is missing, from the measurements where there are some."""
     if findings.runs is not None:
         failed = [
             f"{f.count:,} of {status.planned:,} runs failed ({', '.join(f.learners)}): {f.message}"
@@ -164,26 +162,84 @@ def _notes(findings: StudyFindings, status: Status) -> list[str]:
     return [f"{left} are not made yet.", *findings.study.partition.warnings]
 
 
-# The runs behind a study's report, and what it takes to make them again.
-
 FEW = 4
 """Kinds of machines or versions that are named one by one."""
 
 
 def runs_of(study: Study, planned: Sequence[Planned], status: Status) -> Runs:
-    """Every run of a study with its state, what it measured and how long it took."""
-    made = [run for run in planned if not run.job.is_search]
-    return Runs(_text(planned, status), _columns(study, made), status.failures)
+    """Tabulate every run of a study with its state, what it measured and how long it took."""
+    from curvewise.store.tables import reason_of
+    from curvewise.study.results import label_of
 
-
-def _text(planned: Sequence[Planned], status: Status) -> tuple[str, ...]:
-    text = [replace(status, failures=()).sentences()]  # which have a table
+    runs = [run for run in planned if not run.job.is_search]
+    word = "loss" if study.dataset.is_numbers else "error"
+    environments = [run.record.get("environment", {}) for run in runs]
+    seeds: dict[str, list[int]] = {}
+    apart = 1
+    for kind in runs[0].job.seeds if runs else ():
+        values = [run.job.seeds[kind] for run in runs]
+        # A seed that follows another tells no more runs apart, and is left out.
+        if (told := len(set(zip(*seeds.values(), values, strict=True)))) > apart:
+            seeds[f"{kind} seed"], apart = values, told
+    columns: dict[str, Sequence[Any]] = {
+        "learner": [label_of(study, run.job) for run in runs],
+        "n": [run.job.n for run in runs],
+        "fold": [run.job.fold for run in runs],
+        **seeds,
+        "status": [run.state for run in runs],
+        word: [run.standing.metrics.get(word) for run in runs],
+        "seconds": [run.seconds for run in runs],
+        "device": [e.get("device") for e in environments],
+        "path": [e.get("path") for e in environments],
+        "run": [run.job.id for run in runs],
+    }
+    columns = {k: v for k, v in columns.items() if k == "run" or any(x is not None for x in v)}
+    reasons = [reason_of(r.standing.text) if r.standing.text else None for r in runs]
+    if any(reasons):
+        columns["reason"] = reasons
+    text = [replace(status, failures=()).sentences()]  # the failures have a table
     made = [run.record["environment"] for run in planned if run.record]
     if made:
         words = {"devices": "device", "systems": "platform", "Python": "python"}
         named = [f"{word}: {_counted(made, key)}" for word, key in words.items()]
         text.append(f"Made with {'; '.join(named)}.")
-    return tuple(text)
+    return Runs(tuple(text), columns, status.failures)
+
+
+def reproduction(study: Study, planned: Sequence[Planned], file: Path | None) -> Reproduce:
+    """Collect what it takes to make the same runs and the same report again."""
+    from curvewise import __version__
+    from curvewise.study.spec.document import document_of, toml_text
+
+    made = [run.record["environment"] for run in planned if run.record]
+    packages: dict[str, dict[str, None]] = {}
+    commits: dict[str, None] = {}
+    for environment in made:
+        # Runs of older stores do not name curvewise among their packages.
+        for name, version in {"curvewise": __version__, **environment.get("packages", {})}.items():
+            packages.setdefault(str(name), {})[str(version)] = None
+        git = environment.get("git")
+        if isinstance(git, Mapping) and git.get("commit"):
+            commits[f"{git['commit']}{' with uncommitted changes' if git.get('dirty') else ''}"] = None
+    own = packages.pop("curvewise", {__version__: None})
+    facts = {
+        "Made by": f"curvewise {', '.join(sorted(own))}",
+        "Python": _counted(made, "python") if made else "",
+        "Packages": ", ".join(f"{k} {' or '.join(v)}" for k, v in packages.items()),
+        "Commit": ", ".join(list(commits)[:FEW]),
+        "Data": f"digest {study.data_digest}",
+        "Seed": str(study.seed),
+        "Store": str(study.runs_folder.resolve()),
+    }
+    command = text = ""
+    if file is not None:
+        name = shlex.quote(file.name)
+        command = f"curvewise study run {name}\ncurvewise study report {name}"
+        text = file.read_bytes().decode("utf-8-sig")
+    else:
+        with suppress(CurvewiseError):  # data in memory has no file that names it
+            text = toml_text(document_of(study, study.folder))
+    return Reproduce(command, text, {k: v for k, v in facts.items() if v})
 
 
 def _counted(environments: Sequence[Mapping[str, Any]], key: str) -> str:
@@ -193,96 +249,3 @@ def _counted(environments: Sequence[Mapping[str, Any]], key: str) -> str:
     said = [f"{name} ({count:,} runs)" for name, count in found[:FEW]]
     more = [f"and {len(found) - FEW} more"] if len(found) > FEW else []
     return ", ".join([*said, *more]) or "not known"
-
-
-def _columns(study: Study, runs: Sequence[Planned]) -> dict[str, Sequence[Any]]:
-    from curvewise.study.results import label_of
-    from curvewise.study.status import reason_of
-
-    word = "loss" if study.dataset.is_numbers else "error"
-    environments = [run.record.get("environment", {}) for run in runs]
-    columns: dict[str, Sequence[Any]] = {
-        "learner": [label_of(study, run.job) for run in runs],
-        "n": [run.job.n for run in runs],
-        "fold": [run.job.fold for run in runs],
-        **_seeds(runs),
-        "status": [run.state for run in runs],
-        word: [run.standing.metrics.get(word) for run in runs],
-        "seconds": [run.seconds for run in runs],
-        "device": [e.get("device") for e in environments],
-        "path": [e.get("path") for e in environments],
-        "run": [run.job.id for run in runs],
-    }
-    reasons = [reason_of(r.standing.text) if r.standing.text else None for r in runs]
-    return {
-        **{k: v for k, v in columns.items() if k == "run" or any(x is not None for x in v)},
-        **({"reason": reasons} if any(reasons) else {}),
-    }
-
-
-def _seeds(runs: Sequence[Planned]) -> dict[str, list[int]]:
-    """The seeds that tell runs apart; one that follows another is left out."""
-    found: dict[str, list[int]] = {}
-    apart = 1
-    for kind in runs[0].job.seeds if runs else ():
-        values = [run.job.seeds[kind] for run in runs]
-        told = len(set(zip(*found.values(), values, strict=True)))
-        if told > apart:
-            found[f"{kind} seed"], apart = values, told
-    return found
-
-
-def reproduction(study: Study, planned: Sequence[Planned], file: Path | None) -> Reproduce:
-    """How to make the same runs and the same report again."""
-    made = [run.record["environment"] for run in planned if run.record]
-    facts = {
-        "Made by": _made_by(made),
-        "Python": _counted(made, "python") if made else "",
-        "Packages": _packages(made),
-        "Commit": _commit(made),
-        "Data": f"digest {study.data_digest}",
-        "Seed": str(study.seed),
-        "Store": str(study.runs_folder.resolve()),
-    }
-    command = ""
-    if file is not None:
-        name = shlex.quote(file.name)
-        command = f"curvewise study run {name}\ncurvewise study report {name}"
-    return Reproduce(command, _study_text(study, file), {k: v for k, v in facts.items() if v})
-
-
-def _made_by(environments: Sequence[Mapping[str, Any]]) -> str:
-    from curvewise import __version__
-
-    versions = {str(e.get("packages", {}).get("curvewise", __version__)) for e in environments}
-    return f"curvewise {', '.join(sorted(versions) or [__version__])}"
-
-
-def _packages(environments: Sequence[Mapping[str, Any]]) -> str:
-    found: dict[str, dict[str, None]] = {}
-    for environment in environments:
-        for name, version in environment.get("packages", {}).items():
-            found.setdefault(str(name), {})[str(version)] = None
-    return ", ".join(f"{k} {' or '.join(v)}" for k, v in found.items() if k != "curvewise")
-
-
-def _commit(environments: Sequence[Mapping[str, Any]]) -> str:
-    found: dict[str, None] = {}
-    for environment in environments:
-        git = environment.get("git")
-        if isinstance(git, Mapping) and git.get("commit"):
-            changed = " with uncommitted changes" if git.get("dirty") else ""
-            found[f"{git['commit']}{changed}"] = None
-    return ", ".join(list(found)[:FEW])
-
-
-def _study_text(study: Study, file: Path | None) -> str:
-    """The study file as it is, or as it would be written."""
-    if file is not None:
-        return file.read_bytes().decode("utf-8-sig")
-    from curvewise.study.spec.document import document_of, toml_text
-
-    try:
-        return toml_text(document_of(study, study.folder))
-    except CurvewiseError:  # data in memory has no file that names it
-        return ""

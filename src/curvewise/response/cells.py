@@ -183,6 +183,7 @@ def pair_cells(codes: Mapping[str, Codes], count: int) -> PairCells:
         combined = combined * size + column
         levels *= size
     groups = np.unique(combined, return_inverse=True)[1].reshape(-1)
+    # Each unordered pair once, the model of the lower group first: the mirrored cell holds the same information.
     first, second = np.triu_indices(count, 1)
     swap = groups[first] > groups[second]
     first, second = np.where(swap, second, first), np.where(swap, first, second)
@@ -280,6 +281,7 @@ def information(cells: PairCells, measures: FloatArray, directed: NDArray[np.boo
         by_pair = cells.weight[part][:, None] / np.maximum(table.pairs[0, part], 1)
         top = top + (told * by_pair).sum(axis=1)
         bottom = bottom + (known * by_pair).sum(axis=1)
+    # Means over cells, not over pairs: a large cell counts as much as a small one.
     share: FloatArray = top / np.where(bottom > 1e-9, bottom, np.nan)
     return share
 

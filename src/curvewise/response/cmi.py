@@ -105,6 +105,7 @@ def cmi_score(
     -1.0
     """
     values, gaps, columns = _check(measure, gap, hyperparameters, mode, orientation)
+    # As a matrix of one measure: all computations take many measures at once.
     oriented = values[None] * (orientation or 1)
     if mode == "pgdl":
         return float(lowest_pgdl(pgdl_scores(oriented, gaps, columns), 1)[0])
@@ -157,6 +158,9 @@ class ConditionalInformation(Result):
     mode: str
     orientation: int | None
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"ConditionalInformation({self.value}, models={self.models}, sets={len(self.sets)})"
 
     @property
     def score(self) -> float:
@@ -331,6 +335,7 @@ class ConditioningSets:
         skipped: list[PairCells] = []
         wanted = min(given, len(codes))
         for size in range(wanted, -1, -1):
+            # The gap as a measure of itself has information 1, or NaN where a set leaves no entropy.
             useful: list[PairCells] = []
             for names in combinations(codes, size):
                 cells = pair_cells({k: codes[k] for k in names}, len(gap))
@@ -411,6 +416,7 @@ class InformationScores:
 
         whole = [information(s, measures, directed, GapOrder.of(s, gap[:, None])) for s in sets]
         values = np.concatenate(whole, axis=1).T
+        # The jackknife reuses the cells of the whole corpus: pairs of the model left out get weight 0.
         left_out = shuffled = None
         if len(gap) >= FEWEST:
             models = np.arange(len(gap))
@@ -442,6 +448,8 @@ class InformationScores:
         """Interval of the score of one measure in an infinitely large corpus."""
         free = math.nan if self.left_out is None else self.left_out.shape[1] - 1
         half = float(stdtrit(free, 0.5 + level / 2)) * self.error(which)
+        # The lower end starts from the score without its part of chance, which biases it upwards; the upper end from
+        # the score itself, so that the interval always holds it.
         score, floor = float(self.score[which]), -1.0 if self.directed[which] else 0.0
         return clipped_interval(score, self.centre(which) - half, score + half, level, floor)
 
@@ -499,6 +507,7 @@ def upper_tail(draws: FloatArray, seen: float) -> float:
     known = draws[~np.isnan(draws)]
     if math.isnan(seen) or not len(known):
         return math.nan
+    # Ties count as high as the observed value, up to rounding: the test is conservative.
     return (1 + int((known >= seen - 1e-9).sum())) / (1 + len(known))
 
 
@@ -563,6 +572,7 @@ def pgdl_scores(
     dict of tuple to ndarray
         An array with a value for each measure.
     """
+    # Halved until the differences of all pairs of models fit into memory.
     if len(measures) > 1 and measures.size * len(gap) > LARGEST:
         half = len(measures) // 2
         parts = [pgdl_scores(m, gap, hyperparameters) for m in (measures[:half], measures[half:])]
@@ -575,6 +585,7 @@ def pgdl_scores(
         a, b = ([v + w for v in set(words[k]) for w in set(words[k])] for k in (one, two))
         if len({x + y for x in a for y in b}) < len(a) * len(b):  # two cells get one name
             found[one, two] = np.full(len(measures), np.nan)
+        # The order of two hyperparameters changes nothing but the names of cells.
         elif (two, one) in found and not np.isnan(found[two, one]).all():
             found[one, two] = found[two, one]
         else:

@@ -86,6 +86,7 @@ def combine_measures(
         raise InputError(f"tasks has shape {where.shape} for {table.shape[1]} models: one for each.")
     combined = np.full(table.shape[1], np.nan)
     whole = np.isfinite(table).all(axis=0)
+    # Within each task: levels of measures are not comparable between data sets.
     for task in np.unique(where):
         mask = (where == task) & whole
         if mask.any():
@@ -98,6 +99,7 @@ def _component(table: FloatArray, signs: FloatArray) -> FloatArray:
     oriented = table * signs[:, None]
     centred = oriented - oriented.mean(axis=1, keepdims=True)
     loadings = np.linalg.svd(centred, full_matrices=False)[0][:, 0]
+    # A principal component has no sign of its own: that of the mean loading decides.
     lean = loadings.mean()
     if abs(lean) < 1e-12:  # opposite loadings: the first decides
         lean = loadings[np.argmax(np.abs(loadings) > 1e-12)]

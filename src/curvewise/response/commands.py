@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "architecture": "factory",
+    **{f"columns.{role}": role for role in ("gap", "task", "train_accuracy")},
     "data.name": "data",
     "data.path": "data",
     "hyperparameters": "hyperparameter",
@@ -327,6 +328,7 @@ def measure(
         raise UsageError(f"--fail-if compares two models: {len(models)} given.")
     if twice := [file for file in models if models.count(file) > 1]:
         raise UsageError(f"{twice[0]} is given twice: give each model once.")
+    # Everything that can be refused is refused before networks are loaded and measured.
     need_torch()
     change = find_change(perturbation, fill=fill, interpolation=interpolation, padding=padding, mask=mask)
     dataset, data = reading.load()
@@ -615,6 +617,7 @@ def _statistics(x: NDArray[Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
         values = x.astype(np.float64)
         mean, std = values.mean(axis=0), values.std(axis=0)
     else:
+        # From counts of bytes: images need not be copied as floating point.
         counts = [np.bincount(x[:, c].ravel(), minlength=256) for c in range(x.shape[1])]
         share = np.stack(counts) / counts[0].sum()
         levels = np.arange(256) / 255
@@ -667,6 +670,7 @@ def compute_measures(
     from curvewise.response.networks.trial import Execution
 
     loaded = network.load(files, data, layer)
+    # Exported programs and ONNX files show no modules.
     closed = next((f for f in loaded.values() if not f.kind.startswith("weights")), None)
     if closed is not None:
         raise UsageError(
@@ -777,6 +781,7 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
 def ordered(result: MeasureJudgement, value: str) -> list[str]:
     """Sort the names of the measures, the best first."""
     scores = {name: result.row(name).value(value) for name in result.measures}
+    # No score is above 1, so that 2 puts measures without one last.
     return sorted(scores, key=lambda name: -scores[name] if scores[name] == scores[name] else 2.0)
 
 
@@ -934,7 +939,8 @@ def show_shelf(page: Page) -> None:
         "cost": [m.cost for m in shelf],
         "what it is": [m.about for m in shelf],
     }
-    if page.markup is None:  # --table and --json have all of it
+    # A terminal has no room for costs and papers; --table and --json have all of it.
+    if page.markup is None:
         del columns["cost"]
         columns["what it is"] = [m.about.partition(" (")[0].rstrip(".") for m in shelf]
     page.table("Measures of a network that may go with its generalisation gap", columns, None)

@@ -50,6 +50,9 @@ class ResponseComparison(Result):
     level: float = 0.95
     warnings: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"ResponseComparison({self.a!r}, {self.b!r}, gi={self.differences['gi']}, {self.verdict!r})"
+
     @property
     def verdict(self) -> str:
         """``"a better"``, ``"b better"`` or ``"undecided"``, by the Gi-score."""
@@ -132,12 +135,14 @@ def compare_responses(
     for score, (left, right) in slopes.items():
         found = getattr(a, score) - getattr(b, score)
         spread = math.sqrt(difference_variance(a, b, left, right, together))
+        # No spread at all, up to rounding: a t test would divide by 0.
         if together and spread <= 1e-12 * (1 + abs(found)):
             reach = max(float(left[left > 0].sum()), float(-left[left < 0].sum()))
             interval, pvalues[score] = _alike(found, apart, reach, level)
         else:
             interval, pvalues[score] = _tested(found, spread, degrees, level)
         most = REACH.get(score, math.inf)
+        # An interval ends where differences do.
         low, high = (float(np.clip(end, -most, most)) for end in (interval.low, interval.high))
         differences[score] = replace(interval, low=low, high=high)
     correlation = 0.0

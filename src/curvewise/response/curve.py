@@ -102,6 +102,10 @@ class ResponseCurve(Result):
         check_magnitudes(places[order])
         return cls(places[order], right[order].astype(np.int64), tried[order].astype(np.int64), **about)
 
+    def __repr__(self) -> str:
+        about = f"{self.model!r}, {self.perturbation!r} at {self.where}"
+        return f"ResponseCurve({about}, {len(self.magnitude)} magnitudes, gi={self.gi:.4g})"
+
     @property
     def where(self) -> str:
         """Place of the perturbation, in words."""
@@ -161,6 +165,7 @@ class ResponseCurve(Result):
         Mixed pairs share examples: they count as fewer answers, as many as have their variance.
         """
         count: FloatArray = self.total.astype(np.float64)
+        # An example that fails alone may fail in each of its two pairs: fewer independent answers than pairs.
         if self.hits is not None and self.partners is not None:
             each = zip(np.eye(len(count)), self.accuracy, self.total, strict=True)
             alike = [effective_count(p, seen_variance(w, self), int(n)) for w, p, n in each]
@@ -288,6 +293,7 @@ def score_interval(curve: ResponseCurve, score: str, level: float) -> Interval:
     is far too narrow. A ratio may be better than ideal, so that its interval is that of the delta method.
     """
     estimate = float(getattr(curve, score))
+    # The score as a share of the way from the best to the worst possible, for which Wilson's interval is made.
     best, worst = _ends(curve, score)
     slope = score_slope(curve, score)
     variance = (seen_variance(slope, curve) + _clean_variance(curve, score)) / (worst - best) ** 2
@@ -462,6 +468,9 @@ class ResponseSensitivity(Result):
             one.layer,
             tuple(notes),
         )
+
+    def __repr__(self) -> str:
+        return f"ResponseSensitivity({self.model!r}, {self.perturbation!r}, batches={self.batches.tolist()})"
 
     @property
     def examples(self) -> NDArray[np.int64]:

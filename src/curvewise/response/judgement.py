@@ -217,6 +217,9 @@ class MeasureJudgement(Result):
     permutations: int
     warnings: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"MeasureJudgement(measures={len(self.measures)}, tasks={len(self.tasks)}, models={self.models})"
+
     def row(self, measure: str, task: str | None = None) -> MeasureScores:
         """Return one measure on one task, or on average over them."""
         wanted = task or (AVERAGE if len(self.tasks) > 1 else self.tasks[0])
@@ -295,6 +298,7 @@ class MeasureJudgement(Result):
             errors.append(jackknife_error(a._left_out - b._left_out))
         mean = math.fsum(scores) / len(scores)
         error = math.sqrt(math.fsum(e * e for e in errors)) / len(errors)
+        # Normal quantiles, as for the averages over tasks.
         z = float(ndtri(0.5 + self.level / 2))
         *parts, whole = (
             Interval(d, d - z * e, d + z * e, self.level)
@@ -346,6 +350,9 @@ class MeasureComparison(Result):
     difference: Interval
     pvalue: float
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"MeasureComparison({self.one!r}, {self.two!r}, {self.difference}, pvalue={self.pvalue:.2g})"
 
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each task, and one for their mean."""
@@ -515,6 +522,7 @@ class _TaskJudge:
         lost = ~np.isfinite(self.corpus.gap)
         if lost.any():
             self._warn(f"{self._models(lost)} have no gap and are left out.")
+        # Measures that failed for the same models share cells, shuffled gaps and most of the time.
         batches: dict[bytes, list[str]] = {}
         for name in names:
             whole = ~lost & np.isfinite(self.corpus.measures[name])
@@ -597,10 +605,12 @@ def _average(rows: list[MeasureScores], level: float) -> MeasureScores:
         return math.fsum(getattr(row, name) for row in rows) / count
 
     score = math.fsum(row.cmi.estimate for row in rows) / count
+    # Variances of independent tasks add up.
     error = math.sqrt(math.fsum(row._error**2 for row in rows)) / count
     half = float(ndtri(0.5 + level / 2)) * error
     floor = -1.0 if rows[0].directed else 0.0
     known = [row._shuffled for row in rows if row._shuffled is not None]
+    # Draw by draw, since the permutations of different tasks are independent as well.
     shuffled = np.mean(known, axis=0) if len(known) == count else None
     return replace(
         rows[0],

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,8 +20,8 @@ from curvewise.reading.roles import (
     SETTINGS,
     TOPS,
     ColumnMap,
+    ColumnRoles,
     Role,
-    Roles,
     ask,
     check_column,
     find_roles,
@@ -32,12 +32,9 @@ from curvewise.reading.roles import (
     synonyms,
 )
 from curvewise.reading.table import Column, Table, is_measured, is_missing, label_array, names_in, numbers, parse, texts
-from curvewise.text import arg, brief, format_path, list_names
-from curvewise.types.results import data_frame
-from curvewise.types.units import FloatArray, as_floats
-
-if TYPE_CHECKING:
-    import pandas as pd
+from curvewise.text import arg, brief, format_count, format_path, list_names
+from curvewise.types.results import RowTable, distinct
+from curvewise.types.units import FloatArray, as_column, as_floats
 
 ROLES = (
     Role(
@@ -170,7 +167,7 @@ def _read(source: Any) -> tuple[Any, str]:
 class CorpusColumns:
     """Columns by role, and those of hyperparameters and measures; ``guessed`` where names and values told them."""
 
-    of: Roles
+    of: ColumnRoles
     hyperparameters: tuple[str, ...]
     measures: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -266,7 +263,7 @@ def _from_table(
     )
 
 
-def _gap(table: Table, roles: Roles, unit: str | None) -> tuple[FloatArray, FloatArray | None, str]:
+def _gap(table: Table, roles: ColumnRoles, unit: str | None) -> tuple[FloatArray, FloatArray | None, str]:
     """Read the gap and the training accuracy as fractions, and tell where they are from."""
 
     def read(role: str) -> FloatArray | None:
@@ -289,7 +286,7 @@ def _gap(table: Table, roles: Roles, unit: str | None) -> tuple[FloatArray, Floa
     )
 
 
-def _models(table: Table, roles: Roles) -> tuple[tuple[str, ...], list[str]]:
+def _models(table: Table, roles: ColumnRoles) -> tuple[tuple[str, ...], list[str]]:
     """Name the models; those that are there twice are numbered."""
     column = roles.get("model")
     if column is None:
@@ -308,7 +305,7 @@ def _models(table: Table, roles: Roles) -> tuple[tuple[str, ...], list[str]]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ModelCorpus:
+class ModelCorpus(RowTable):
     """A table of trained models on which measures of generalization can be judged.
 
     Attributes
@@ -345,6 +342,9 @@ class ModelCorpus:
     ModelCorpus(3 models, 1 task, 1 hyperparameter, 1 measure)
     """
 
+    by_row = ("models", "hyperparameters", "gap", "measures", "tasks", "train_accuracy")
+    noun = "models"
+
     models: tuple[str, ...]
     hyperparameters: Mapping[str, NDArray[Any]]
     gap: FloatArray
@@ -362,7 +362,7 @@ class ModelCorpus:
         put(self, "hyperparameters", _settings(self.hyperparameters, len(self)))
         put(self, "orientation", _orientation(self.orientation, self.measures))
         if self.tasks is not None:
-            put(self, "tasks", _column(np.asarray(self.tasks, dtype=np.str_), "tasks", len(self)))
+            put(self, "tasks", as_column(np.asarray(self.tasks, dtype=np.str_), "tasks", len(self), "models"))
         if self.train_accuracy is not None:
             share = _fractions(self.train_accuracy, "train_accuracy", 0.0, len(self))
             put(self, "train_accuracy", share)
@@ -394,42 +394,18 @@ class ModelCorpus:
             "hyperparameter": len(self.hyperparameters),
             "measure": len(self.measures),
         }
-        said = ", ".join(f"{k} {name}" + ("" if k == 1 else "s") for name, k in parts.items())
-        return f"ModelCorpus({said})"
+        return f"ModelCorpus({', '.join(format_count(k, noun) for noun, k in parts.items())})"
 
     @property
     def task_names(self) -> tuple[str, ...]:
         """The tasks in order of first appearance; one called "all models" where none is named."""
-        return (ONE_TASK,) if self.tasks is None else tuple(dict.fromkeys(self.tasks.tolist()))
+        return (ONE_TASK,) if self.tasks is None else distinct(self.tasks)
 
     def by_task(self) -> dict[str, ModelCorpus]:
-        """A corpus for each task."""
+        """Return a corpus for each task."""
         if self.tasks is None:
             return {ONE_TASK: self}
         return {name: self.select(self.tasks == name) for name in self.task_names}
-
-    def select(self, mask: ArrayLike) -> ModelCorpus:
-        """Select some of the models: a mask with an entry for each, or their positions.
-
-        >>> corpus = ModelCorpus(("a", "b"), {"depth": [2, 4]}, [0.1, 0.2])
-        >>> corpus.select(corpus.hyperparameters["depth"] > 2).models
-        ('b',)
-        """
-        chosen = np.asarray(mask)
-        if chosen.dtype == np.bool_ and chosen.shape != (len(self),):
-            raise InputError(f"mask has shape {chosen.shape}: give one entry for each of {len(self)} models.")
-        where = np.arange(len(self))[chosen]
-        if where.ndim != 1 or not len(where):
-            raise InputError("mask selects no model of the corpus: at least one must be left.")
-        return replace(
-            self,
-            models=tuple(self.models[i] for i in where),
-            hyperparameters={k: v[where] for k, v in self.hyperparameters.items()},
-            gap=self.gap[where],
-            measures={k: v[where] for k, v in self.measures.items()},
-            tasks=None if self.tasks is None else self.tasks[where],
-            train_accuracy=None if self.train_accuracy is None else self.train_accuracy[where],
-        )
 
     def with_measures(
         self, measures: Mapping[str, ArrayLike], orientation: Mapping[str, int] | int | None = None
@@ -449,7 +425,7 @@ class ModelCorpus:
         return replace(self, measures={**self.measures, **added}, orientation={**kept, **(told or {})})
 
     def columns(self) -> dict[str, Any]:
-        """A row for each model."""
+        """Return columns with a row for each model."""
         task = {} if self.tasks is None else {"task": self.tasks}
         share = {} if self.train_accuracy is None else {"train_accuracy": self.train_accuracy}
         return {
@@ -461,19 +437,9 @@ class ModelCorpus:
             **self.measures,
         }
 
-    def frame(self) -> pd.DataFrame:
-        """The models as a pandas DataFrame."""
-        return data_frame(self.columns())
-
-
-def _column(values: NDArray[Any], name: str, count: int) -> NDArray[Any]:
-    if values.shape != (count,):
-        raise InputError(f"{name} has shape {values.shape} for {count} models: give one value for each.")
-    return values
-
 
 def _fractions(values: ArrayLike, name: str, low: float, count: int) -> FloatArray:
-    found = _column(as_floats(values, name), name, count)
+    found = as_column(as_floats(values, name), name, count, "models")
     bad = np.isinf(found) | (found < low) | (found > 1)
     if bad.any():
         raise InputError(
@@ -484,14 +450,17 @@ def _fractions(values: ArrayLike, name: str, low: float, count: int) -> FloatArr
 
 
 def _measures(measures: Mapping[str, ArrayLike], count: int) -> dict[str, FloatArray]:
-    return {str(k): _column(as_floats(v, f"measure {k!r}"), f"measure {k!r}", count) for k, v in measures.items()}
+    return {
+        str(k): as_column(as_floats(v, f"measure {k!r}"), f"measure {k!r}", count, "models")
+        for k, v in measures.items()
+    }
 
 
 def _settings(hyperparameters: Mapping[str, Any], count: int) -> dict[str, NDArray[Any]]:
     found = {}
     for name, values in hyperparameters.items():
         column = values if isinstance(values, np.ndarray) else mixed_array(values)
-        found[str(name)] = _column(column, f"hyperparameter {name!r}", count)
+        found[str(name)] = as_column(column, f"hyperparameter {name!r}", count, "models")
     return found
 
 
@@ -503,6 +472,7 @@ def mixed_array(values: Any) -> NDArray[Any]:
     """
     cells = list(values)
     kinds = {type(v) for v in cells}
+    # np.array([1, "a", None]) would turn all of them into text.
     if kinds <= {int} or kinds <= {float} or kinds <= {bool} or kinds <= {str}:
         return np.array(cells)
     column = np.empty(len(cells), dtype=object)

@@ -192,6 +192,7 @@ def check_magnitudes(places: FloatArray) -> None:
 
 def gi_weights(places: FloatArray, signs: str = "fold") -> FloatArray:
     """Weights w with Gi = 1 − w · accuracy, for magnitudes in rising order."""
+    # Algorithm 2 of the paper: the area under the PCD over that of an ideal network, which is u and has the area 1/2.
     return _weights(places, signs, lambda u, running: 2 * _running(u, running)[-1])
 
 
@@ -203,13 +204,14 @@ def pal_weights(
         raise InputError(f"use one of {', '.join(map(repr, VARIANTS))}.", argument="variant", value=variant)
     for name, share in (("top", top), ("bottom", bottom)):
         if not 0 < share <= 1:
-            raise InputError(f"{name}={share!r}: give a share above 0 and at most 1.")
+            raise InputError("give a share above 0 and at most 1.", argument=name, value=share)
     if variant == "algorithm4":
         return _trapezoid(places, top, "top", signs), _trapezoid(places, bottom, "bottom", signs)
 
     def area(low: float, high: float) -> FloatArray:
         return _weights(places, signs, lambda u, running: _between(u, running, low, high))
 
+    # For an ideal network (0.5 − 0.5 · 0.4²) / (0.5 · 0.1²) = 84.
     return area(1 - top, 1), area(0, bottom)
 
 
@@ -221,6 +223,7 @@ def folded(places: FloatArray, signs: str = "fold") -> tuple[FloatArray, FloatAr
     """
     if signs not in SIGNS:
         raise InputError(f"use one of {', '.join(map(repr, SIGNS))}.", argument="signs", value=signs)
+    # One direction only needs no folding; a negative one is mirrored, so that 0 comes first.
     if signs == "keep" or places[0] >= 0 or places[-1] <= 0:
         along = places if signs == "keep" or places[0] >= 0 else -places[::-1]
         matrix = np.eye(len(places))
@@ -249,6 +252,7 @@ def _both_sides(places: FloatArray, along: FloatArray) -> FloatArray:
             rows[inside, column] = np.interp(along[inside], distance, columns[:, column])
         sides.append(rows)
     both = np.stack(sides)
+    # NaN marks distances beyond the end of a direction: there the other counts alone.
     there = ~np.isnan(both[:, :, :1])
     mean: FloatArray = np.where(there, both, 0.0).sum(axis=0) / there.sum(axis=0)
     return mean
@@ -276,7 +280,8 @@ def _between(u: FloatArray, running: FloatArray, low: float, high: float) -> Flo
 
 
 def _trapezoid(places: FloatArray, share: float, name: str, signs: str) -> FloatArray:
-    """The one trapezoid under the accuracies that ends at a share of the positions."""
+    """Weights of the one trapezoid under the accuracies that ends at a share of the positions."""
+    # The paper's algorithm 4 differs from its text, which speaks of areas under the PCD: both are kept.
     u, fold = folded(places, signs)
     end = min(int(share * len(u)), len(u) - 1)
     if end == 0:

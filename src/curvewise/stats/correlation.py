@@ -25,6 +25,7 @@ def kendall(rows: FloatArray, target: FloatArray) -> FloatArray:
     found = np.empty(len(rows))
     for row, values in enumerate(rows):
         signs = np.sign(values[first] - values[second])
+        # τ-b: ties of either side are taken out of the denominator.
         untied = np.count_nonzero(signs) * np.count_nonzero(up)
         found[row] = signs @ up / np.sqrt(untied) if untied else np.nan
     return found
@@ -73,6 +74,7 @@ def average_ranks(values: FloatArray) -> FloatArray:
     >>> average_ranks(np.array([3.0, 1.0, 3.0, 7.0]))
     array([2.5, 1. , 2.5, 4. ])
     """
+    # By numpy: rankdata would load scipy.stats, which is slow to load.
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count)
     ranks: FloatArray = (last - (count - 1) / 2)[place.reshape(-1)]

@@ -1,21 +1,30 @@
-"""Intervals of differences, and what a family of nested intervals says about probabilities."""
+"""Intervals of differences, of crossings and of clustered means."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
+from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
+
+KNOWN = 1e9
+"""Degrees of freedom of a variance that is known."""
+
+FEW = 5
+"""With fewer values their variance may come out far too small by chance."""
 
 
 def difference_interval(
     a: ArrayLike, a_interval: tuple[ArrayLike, ArrayLike], b: ArrayLike, b_interval: tuple[ArrayLike, ArrayLike]
 ) -> tuple[FloatArray, FloatArray]:
-    """Interval of a − b from the intervals of two independent estimates (MOVER).
+    """Return the interval of a − b from the intervals of two independent estimates (MOVER).
 
     Zou and Donner 2008: each side of the difference recovers its variance from the matching sides
     of the two intervals, so that skewed intervals stay skewed. Estimates must lie inside theirs.
@@ -26,13 +35,14 @@ def difference_interval(
     """
     (a_low, a_high), (b_low, b_high) = a_interval, b_interval
     centre = np.subtract(a, b)
+    # The lower end of a − b comes from the lower side of a and the upper side of b.
     below = np.hypot(np.subtract(a, a_low), np.subtract(b_high, b))
     above = np.hypot(np.subtract(a_high, a), np.subtract(b, b_low))
     return centre - below, centre + above
 
 
 def excluded_level(interval: Callable[[float], tuple[float, float]], value: float, tolerance: float = 1e-4) -> float:
-    """The largest level at which the interval still leaves ``value`` out, by bisection.
+    """Return the largest level at which the interval still leaves ``value`` out, by bisection.
 
     One minus it is a two-sided p-value.
 
@@ -45,6 +55,7 @@ def excluded_level(interval: Callable[[float], tuple[float, float]], value: floa
     ends = interval(high)
     if not ends[0] <= value <= ends[1]:
         return high
+    # Relative to the p-value, so that small ones keep their digits.
     while high - low > tolerance * (1.0 - low):
         middle = 0.5 * (low + high)
         ends = interval(middle)
@@ -56,7 +67,7 @@ def excluded_level(interval: Callable[[float], tuple[float, float]], value: floa
 
 
 def probability_lowest(quantiles: FloatArray, probabilities: FloatArray) -> FloatArray:
-    """Chance that each of K independent quantities is the lowest.
+    """Return the chance that each of K independent quantities is the lowest.
 
     Parameters
     ----------
@@ -74,6 +85,7 @@ def probability_lowest(quantiles: FloatArray, probabilities: FloatArray) -> Floa
     >>> probability_lowest(q, np.array([0.0, 0.5, 1.0])).round(3)
     array([0.5, 0.5, 0. ])
     """
+    # Midpoints of 400 equal slices of each quantity's own distribution.
     slices = (np.arange(400) + 0.5) / 400
     draws = np.array([np.interp(slices, probabilities, q) for q in quantiles])
     chance = np.empty(len(quantiles))
@@ -87,7 +99,7 @@ def probability_lowest(quantiles: FloatArray, probabilities: FloatArray) -> Floa
 
 
 def paired_t_test(a: FloatArray, b: FloatArray) -> float:
-    """Two-sided p-value that a and b, paired, have the same mean; NaN with fewer than two pairs."""
+    """Return the two-sided p-value that a and b, paired, have the same mean; NaN with fewer than two pairs."""
     d = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
     if len(d) < 2:
         return float("nan")
@@ -97,9 +109,7 @@ def paired_t_test(a: FloatArray, b: FloatArray) -> float:
     return float(2.0 * stdtr(len(d) - 1, -abs(d.mean() / spread)))
 
 
-# Where an uncertain quantity comes down to zero, and between which points that may be.
-
-Evaluate: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+Evaluate = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 """From points x, shape (T,), to a quantity there: centre, low and high, shape (T,) each."""
 
 
@@ -144,7 +154,7 @@ def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, floa
         return float(np.maximum(a, -b))
 
     def end(along: NDArray[np.intp], start: Callable[[], float], without: float) -> float:
-        """Where the stretch ends that leads from a start along grid points, or ``without``."""
+        """Return where the stretch ends that leads from a start along grid points, or ``without``."""
         outside = np.flatnonzero(~inside[along])
         if len(outside) == 0:
             return without
@@ -165,7 +175,7 @@ def crossing_interval(evaluate: Evaluate, grid: FloatArray) -> tuple[float, floa
 
 
 def first_crossing(grid: FloatArray, values: FloatArray) -> float:
-    """Where values come down to zero first, by a line between grid points; inf if they never do.
+    """Return where values come down to zero first, by a line between grid points; inf if they never do.
 
     >>> first_crossing(np.array([1.0, 2.0, 4.0]), np.array([2.0, 1.0, -1.0]))
     3.0
@@ -181,7 +191,7 @@ def first_crossing(grid: FloatArray, values: FloatArray) -> float:
 
 
 def _zero(above_by: Callable[[float], float], below: float, above: float) -> float:
-    """Where a quantity is zero between a point where it is not above and one where it is.
+    """Find where a quantity is zero between a point where it is not above and one where it is.
 
     NaN counts as above.
     """
@@ -196,9 +206,6 @@ def _zero(above_by: Callable[[float], float], below: float, above: float) -> flo
     if value(above) <= 0:
         return above
     return float(brentq(value, below, above, xtol=1e-10, maxiter=1000))
-
-
-# The variance of a mean over examples that were sampled in clusters of unequal size.
 
 
 def cluster_variance(totals: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
@@ -223,5 +230,111 @@ def cluster_degrees(sizes: NDArray[Any]) -> float:
     [11.0, 2.2]
     """
     w = sizes / sizes.sum()
+    # Bell and McCaffrey (2002): the share of the variance that large clusters carry alone lowers the degrees.
     pull = w**2 / (1 - w)
     return 1 / float((w**2).sum() + pull.sum() ** 2 - (pull**2).sum())
+
+
+def satterthwaite(variance: float, parts: FloatArray, degrees: FloatArray) -> float:
+    """Return degrees of freedom of a variance that is a sum of parts."""
+    spread = float((parts**2 / degrees).sum())
+    return min(variance**2 / spread, KNOWN) if spread > 0 else KNOWN
+
+
+@dataclass(frozen=True)
+class SampledMean:
+    """Number with the variance of its error, made of parts that are known more or less well.
+
+    Attributes
+    ----------
+    value : float
+        The number.
+    variance : float
+        Variance of its error; NaN if it is not known.
+    parts : tuple of (float, float)
+        Variances that make it up, with their degrees of freedom.
+    """
+
+    value: float
+    variance: float
+    parts: tuple[tuple[float, float], ...] = ()
+
+    def quantile(self, p: float) -> float:
+        """Return how far out, in standard errors, the error lies with probability ``p``.
+
+        Student's t with Satterthwaite's degrees of freedom. That fails if a part from two to four runs
+        happens to come out small, and the others then pretend to know it: there, the mean of the parts' own
+        quantiles weighted by the parts (Cochran and Cox).
+        """
+        if self._few:
+            weights, degrees = self._arrays
+            return float(weights @ stdtrit(degrees, p) / weights.sum())
+        return float(stdtrit(self.degrees, p))
+
+    def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw values that the truth may have: each part with its own t."""
+        weights, degrees = self._arrays
+        errors = [math.sqrt(w) * rng.standard_t(min(df, 1e6), size) for w, df in zip(weights, degrees, strict=True)]
+        scale = math.sqrt(self.variance / weights.sum())
+        drawn: FloatArray = self.value + scale * np.sum(errors, axis=0)
+        return drawn
+
+    @property
+    def _arrays(self) -> tuple[FloatArray, FloatArray]:
+        # Parts that came out 0 have no say in the quantile; without any the error is taken as normal.
+        known = [(v, df) for v, df in self.parts if v > 0] or [(1.0, KNOWN)]
+        weights, degrees = (np.array(x, dtype=float) for x in zip(*known, strict=True))
+        return weights, degrees
+
+    @property
+    def _few(self) -> bool:
+        return min((df for _, df in self.parts), default=KNOWN) < FEW - 1
+
+    @property
+    def degrees(self) -> float:
+        """Satterthwaite's degrees of freedom of the variance."""
+        weights, degrees = self._arrays
+        return satterthwaite(float(weights.sum()), weights, degrees)
+
+    def interval(self, level: float, most: float = math.inf) -> Interval:
+        """Return the interval, within ±``most``; NaN limits if the variance is not known."""
+        if math.isnan(self.variance):
+            return Interval(self.value, math.nan, math.nan, level)
+        half = self.quantile((1 + level) / 2) * math.sqrt(self.variance)
+        return Interval(self.value, max(-most, self.value - half), min(most, self.value + half), level)
+
+    def tail(self, limit: float, above: bool = True) -> float:
+        """Return a one-sided p-value: how often so large a value, if the truth were ``limit`` or less.
+
+        With ``above=False``, how often so small a one if it were ``limit`` or more.
+        """
+        if math.isnan(self.variance):
+            return math.nan
+        gap = (self.value - limit) * (1 if above else -1)
+        # Without any error the sign of the gap decides; a tie is left to chance.
+        if self.variance == 0:
+            return 0.5 if gap == 0 else float(gap < 0)
+        # Always the lower tail: 1 − p of an upper one would lose the digits of small p-values.
+        far = gap / math.sqrt(self.variance)
+        return self._below(-far) if far > 0 else 1 - self._below(far)
+
+    def _below(self, z: float) -> float:
+        """Return the probability whose quantile is ``z``, which is below 0."""
+        if not self._few:
+            return float(stdtr(self.degrees, z))
+        # A mean of quantile functions: the probability lies between those of the parts alone.
+        ends = stdtr(self._arrays[1], z)
+        if ends.min() <= 1e-300:
+            return float(ends.min())
+        low, high = math.log(ends.min()), math.log(ends.max())
+        # Bisection on the logarithm, so that tiny probabilities keep their relative precision.
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.quantile(math.exp(middle)) < z else (low, middle)
+        return math.exp(high)
+
+    @property
+    def pvalue(self) -> float:
+        """Two-sided p-value against 0."""
+        one = self.tail(0.0, above=self.value > 0)
+        return one if math.isnan(one) else min(1.0, 2 * one)

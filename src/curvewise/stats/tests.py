@@ -1,16 +1,18 @@
-"""Permutation tests of a difference of means."""
+"""Tests of two samples by permutation and by placements, and adjustments of many p-values."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations
 from math import comb
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, stdtrit
+from scipy.special import expit, logit
 
 from curvewise.errors import InputError
+from curvewise.stats.intervals import SampledMean
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 
@@ -22,7 +24,7 @@ WORK = 2e8
 
 
 def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: int | np.random.Generator = 0) -> float:
-    """Two-sided: how often runs dealt at random to a and b differ as much, by Welch's t.
+    """Return the two-sided p-value of a permutation test: runs dealt at random to a and b, by Welch's t.
 
     All arrangements are tried where there are few; else ``draws`` of them, the observed one
     counted among them.
@@ -42,18 +44,15 @@ def permutation_pvalue(a: FloatArray, b: FloatArray, *, draws: int = 9999, rng: 
         order = np.argsort(~inside, axis=1, kind="stable")
         return float(np.mean(_as_large(_welch(values[order], size), seen)))
     generator = np.random.default_rng(rng)
-    draws = int(min(draws, max(999, WORK / total)))
-    hits, left = 0, draws
-    while left:
-        rows = min(left, max(1, 2**20 // total))
-        shuffled = generator.permuted(np.tile(values, (rows, 1)), axis=1)
-        hits += int(_as_large(_welch(shuffled, size), seen).sum())
-        left -= rows
-    return (hits + 1) / (draws + 1)
+
+    def deal(rows: int) -> FloatArray:
+        return _welch(generator.permuted(np.tile(values, (rows, 1)), axis=1), size)
+
+    return _drawn_pvalue(deal, total, seen, draws)
 
 
 def sign_flip_pvalue(differences: FloatArray, *, draws: int = 9999, rng: int | np.random.Generator = 0) -> float:
-    """Two-sided: how often paired differences with random signs have as large a t.
+    """Return the two-sided p-value of paired differences with random signs, by t.
 
     >>> sign_flip_pvalue(np.array([1.0, 2.0, 3.0]))
     0.25
@@ -66,12 +65,21 @@ def sign_flip_pvalue(differences: FloatArray, *, draws: int = 9999, rng: int | n
         signs = 1 - 2 * ((np.arange(2**size)[:, None] >> np.arange(size)) & 1)
         return float(np.mean(_as_large(_one_sample(signs * differences), seen)))
     generator = np.random.default_rng(rng)
+
+    def flip(rows: int) -> FloatArray:
+        return _one_sample((1 - 2 * generator.integers(0, 2, size=(rows, size))) * differences)
+
+    return _drawn_pvalue(flip, size, seen, draws)
+
+
+def _drawn_pvalue(draw: Callable[[int], FloatArray], size: int, seen: float, draws: int) -> float:
+    """Return the share of drawn statistics as large as the one seen, which counts among them."""
+    # Fewer draws with many runs, whose t statistic is nearly normal anyway.
     draws = int(min(draws, max(999, WORK / size)))
     hits, left = 0, draws
-    while left:
+    while left:  # in blocks, so that memory does not grow with the number of draws
         rows = min(left, max(1, 2**20 // size))
-        signs = 1 - 2 * generator.integers(0, 2, size=(rows, size))
-        hits += int(_as_large(_one_sample(signs * differences), seen).sum())
+        hits += int(_as_large(draw(rows), seen).sum())
         left -= rows
     return (hits + 1) / (draws + 1)
 
@@ -105,14 +113,8 @@ def _studentised(difference: FloatArray, variance: FloatArray) -> FloatArray:
     return np.where(difference == 0, 0.0, t)
 
 
-# The chance that a value drawn from one sample is below one drawn from another.
-
-FEW = 5
-"""With fewer values in a sample, their variance may come out far too small by chance."""
-
-
 def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, paired: bool = False) -> Interval:
-    """P(a < b) + P(a = b)/2 for a random value of each: the area under a ROC curve.
+    """Return P(a < b) + P(a = b)/2 for a random value of each: the area under a ROC curve.
 
     The interval is Student's on the scale of log odds with the variance of the placements, each
     of which is known to half a step at best. Where every value of one sample is below every one of
@@ -126,7 +128,7 @@ def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, pair
     level : float
         Coverage of the interval.
     paired : bool
-        Whether value i of a goes with value i of b (runs that share their seeds). The chance is
+        True if value i of a goes with value i of b (runs that share their seeds). The chance is
         still that of two values drawn apart; only its interval is that of pairs.
 
     Examples
@@ -142,44 +144,25 @@ def probability_below(a: FloatArray, b: FloatArray, level: float = 0.95, *, pair
     tail = (1 - level) / 2
     fewest = min(len(a), len(b))
     if p in (0.0, 1.0):
+        # Complete separation: the chance at which the smaller sample would still show it with probability tail.
         edge = tail ** (1 / fewest)
         return Interval(p, edge if p else 0.0, 1.0 if p else 1 - edge, level)
     if fewest < 2 or np.ptp(above) == np.ptp(below) == 0:
         return Interval(p, 0.0, 1.0, level)
-    variance, quantile = (_together if paired else _apart)(above, below, 1 - tail)
+    sizes = np.array([len(a), len(b)])
+    # A placement moves in steps of one value of the other sample, and is known to half a step at best.
+    least = 1 / (2 * sizes[::-1]) ** 2
+    if paired:  # placements of pairs vary together
+        variance = max(float(np.var(above + below, ddof=1)), float(least.sum())) / len(a)
+        parts = [(variance, len(a) - 1.0)]
+    else:
+        spreads = np.maximum([np.var(above, ddof=1), np.var(below, ddof=1)], least) / sizes
+        variance, parts = float(spreads.sum()), list(zip(spreads.tolist(), (sizes - 1.0).tolist(), strict=True))
+    quantile = SampledMean(p, variance, tuple(parts)).quantile(1 - tail)
+    # Delta method on the log odds, whose interval cannot leave (0, 1).
     half = quantile * math.sqrt(variance) / (p * (1 - p))
     low, high = expit(logit(p) - half), expit(logit(p) + half)
     return Interval(p, float(low), float(high), level)
-
-
-def _apart(above: FloatArray, below: FloatArray, chance: float) -> tuple[float, float]:
-    """Variance of the mean placement of two unrelated samples, and its quantile.
-
-    Student's t with Satterthwaite's degrees of freedom; with few values, the mean of the two
-    samples' own quantiles weighted by their variances (Cochran and Cox).
-    """
-    sizes = np.array([len(above), len(below)])
-    spreads = np.array([np.var(above, ddof=1), np.var(below, ddof=1)])
-    parts = np.maximum(spreads, _half_steps(sizes)) / sizes
-    variance = float(parts.sum())
-    if sizes.min() < FEW:
-        return variance, float(parts @ stdtrit(sizes - 1, chance)) / variance
-    degrees = variance**2 / float((parts**2 / (sizes - 1)).sum())
-    return variance, float(stdtrit(degrees, chance))
-
-
-def _together(above: FloatArray, below: FloatArray, chance: float) -> tuple[float, float]:
-    """The same for pairs, whose placements vary together."""
-    size = len(above)
-    least = float(_half_steps(np.array([size, size])).sum())
-    variance = max(float(np.var(above + below, ddof=1)), least) / size
-    return variance, float(stdtrit(size - 1, chance))
-
-
-def _half_steps(sizes: FloatArray) -> FloatArray:
-    """Squares of half the step of a placement, which is that of the other sample."""
-    steps: FloatArray = 1 / (2 * sizes[::-1]) ** 2
-    return steps
 
 
 def _placements(values: FloatArray, others: FloatArray) -> FloatArray:
@@ -189,22 +172,20 @@ def _placements(values: FloatArray, others: FloatArray) -> FloatArray:
     return 1 - (left + right) / (2 * len(others))
 
 
-# P-values of many tests at once.
-
-
 def holm(pvalues: ArrayLike, tests: int | None = None) -> FloatArray:
     """Holm's adjustment: keeps the chance of any false rejection.
 
     Parameters
     ----------
     pvalues : array_like
-        Of the tests, or of the smallest of them.
+        P-values of the tests, or the smallest of them.
     tests : int, optional
-        How many tests there were in all.
+        Number of tests in all.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
+    # ``tests`` beyond the p-values given: the others are taken to be larger than all of these.
     p = np.asarray(pvalues, dtype=np.float64).ravel()
     count = len(p) if tests is None else tests
     order = np.argsort(p, kind="stable")

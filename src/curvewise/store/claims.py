@@ -21,8 +21,10 @@ from curvewise.store.write import cannot_write, names_in, own_folder, remove, re
 
 FOLDER = ".claims"
 STALE_SECONDS = 600.0
+"""Twenty missed heartbeats: a network file system may hang for minutes."""
 HEARTBEAT_SECONDS = 30.0
 MOST_BYTES = 100_000
+"""Of a file that says who owns a claim; a store may hold anything."""
 # What file systems without hard links answer.
 _NO_LINKS = {errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV}
 _FOLLOWS = os.utime not in os.supports_follow_symlinks  # where it cannot be helped
@@ -36,7 +38,7 @@ class Claims:
 
     A claim is a file ``<store>/.claims/<id>.<turn>``, a hard link to one file that says who owns
     it, so that it appears with its content and one touch keeps all claims of a process fresh. A
-    claim is stale when its process ran on this machine and is gone, or when nobody touched it for
+    claim is stale when its process ran on this machine and is gone, or when it was not touched for
     ten minutes by the clock of the file system. Taking over a stale claim makes the file of the
     next turn: of several processes that try, the file system lets one succeed.
 
@@ -100,7 +102,7 @@ class Claims:
         return True
 
     def holds(self, identity: str) -> bool:
-        """Whether the claim is still ours; another may have taken it while we slept."""
+        """Return whether the claim is still ours; another may have taken it while we slept."""
         there = self._turns(identity)
         return bool(there) and _read(there[-1]).get("token") == self.token
 
@@ -139,7 +141,7 @@ class Claims:
         return sorted({path.name.rsplit(".", 1)[0] for path in self._files()})
 
     def owner(self, identity: str) -> str:
-        """Who is making a run, in words."""
+        """Name the process that is making a run."""
         there = self._turns(identity)
         about = _read(there[-1]) if there else {}
         if not isinstance(about.get("host"), str):
@@ -147,12 +149,12 @@ class Claims:
         return f"{about['host'][:100]}, process {about['pid']}"
 
     def is_held(self, identity: str) -> bool:
-        """Whether a living process, this one included, is making the run."""
+        """Return whether a living process, this one included, is making the run."""
         there = self._turns(identity)
         return bool(there) and not self._is_stale(there[-1])
 
     def is_stale(self, identity: str) -> bool:
-        """Whether a process that is gone was making the run."""
+        """Return whether a process that is gone was making the run."""
         there = self._turns(identity)
         return bool(there) and self._is_stale(there[-1])
 
@@ -177,7 +179,9 @@ class Claims:
         try:
             own_folder(self.store, FOLDER)
             with open(self._owner, "x") as file:
-                file.write(json.dumps({"token": self.token, **_whoami()}))
+                pid, host = os.getpid(), socket.gethostname()
+                owner = {"host": host, "where": _where(), "pid": pid, "started": _start_time(pid)}
+                file.write(json.dumps({"token": self.token, **owner}))
         except StoreError:
             raise
         except OSError as error:
@@ -229,7 +233,8 @@ class Claims:
         if owner.get("token") == self.token:
             return False
         if owner and owner["where"] is not None and owner["where"] == _where():
-            return not _is_running(owner["pid"], owner["started"])
+            # Another process may have the same number by now; when it began tells them apart.
+            return owner["started"] is not None and _start_time(owner["pid"]) != owner["started"]
         try:
             age = self._now() - path.lstat().st_mtime
         except FileNotFoundError:
@@ -242,7 +247,7 @@ class Claims:
             self._introduce()
             os.utime(self._owner)
             return self._owner.stat().st_mtime
-        except OSError:  # only readers come so far: a store that cannot be written, nobody claims
+        except OSError:  # only readers come here: in a store that cannot be written, there are no claims of ours
             return time.time()
 
 
@@ -261,14 +266,8 @@ def _read(path: Path) -> dict[str, Any]:
     return owner if known else {}
 
 
-def _whoami() -> dict[str, Any]:
-    pid = os.getpid()
-    host = socket.gethostname()
-    return {"host": host, "where": _where(), "pid": pid, "started": _start_time(pid)}
-
-
 def _where() -> str | None:
-    """Names the machine, since when it runs, and the space of its process numbers."""
+    """Name the machine, its boot, and the namespace of its process numbers."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{socket.gethostname()} {boot} {os.readlink('/proc/self/ns/pid')}"
@@ -276,12 +275,8 @@ def _where() -> str | None:
         return None
 
 
-def _is_running(pid: int, started: str | None) -> bool:
-    return started is None or _start_time(pid) == started
-
-
 def _start_time(pid: int) -> str | None:
-    """When a process began, in ticks; None when it is gone or a zombie, or this is not Linux."""
+    """Return when a process began, in ticks; None when it is gone or a zombie, or this is not Linux."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from curvewise.cli.console import DONE, FAILED, Page, UsageError, check_folder, note, warn_each
+from curvewise.cli.console import DONE, FAILED, UsageError, check_folder, note, warn_each
 from curvewise.cli.options import Showing
 from curvewise.errors import StoreError
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from curvewise.store.read import Run
-    from curvewise.store.verify import StoreCheck
 
 
 store = App(
@@ -29,7 +28,8 @@ store = App(
 
 Store = Annotated[Path, Parameter(name="STORE")]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-ENDINGS = (".parquet", ".csv", ".json")
+OPTIONS = {"store": "", "path": ""}
+"""Arguments that have no option of their name: both are positional."""
 
 
 @store.command(name="list")
@@ -44,7 +44,7 @@ def list_store(folder: Store, /, *, showing: Showing | None = None) -> int:
         Folder of the store.
     """
     page = (showing or Showing()).page()
-    from curvewise.store.write import list_runs
+    from curvewise.store.read import list_runs
 
     _check_store(folder)
     runs = list_runs(folder)
@@ -58,12 +58,14 @@ def list_store(folder: Store, /, *, showing: Showing | None = None) -> int:
 
 
 def _counted(runs: Iterable[Run]) -> dict[str, list[Any]]:
-    """How many runs of each learner at each size are done, and how many failed."""
+    """Count the runs of each learner at each size that are done and that failed."""
     counts: dict[tuple[str, Any], Counter[str]] = {}
     for run in runs:
-        at = _word(run.coordinates.get("learner")), run.coordinates.get("n")
-        whole = at[1] if isinstance(at[1], int | float) and not isinstance(at[1], bool) else None
-        counts.setdefault((at[0], whole), Counter())[run.status] += 1
+        learner, n = run.coordinates.get("learner"), run.coordinates.get("n")
+        # Coordinates of one's own may be anything.
+        name = "–" if learner is None else learner if isinstance(learner, str) else json.dumps(learner, sort_keys=True)
+        size = n if isinstance(n, int | float) and not isinstance(n, bool) else None
+        counts.setdefault((name, size), Counter())[run.status] += 1
     order = sorted(counts, key=lambda k: (k[0], k[1] is not None, k[1] or 0))
     return {
         "learner": [name for name, _ in order],
@@ -71,12 +73,6 @@ def _counted(runs: Iterable[Run]) -> dict[str, list[Any]]:
         "done": [counts[k]["done"] for k in order],
         "failed": [counts[k]["failed"] for k in order],
     }
-
-
-def _word(value: Any) -> str:
-    if value is None:
-        return "–"
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 @store.command
@@ -100,19 +96,15 @@ def verify(folder: Store, /, *, remove: Flag = False, showing: Showing | None = 
     found = verify_store(folder, remove=remove)
     page.document = found.to_dict() | {"sound": found.sound}
     page.say(found.summary())
-    _show_damage(page, found)
+    for number, damage in enumerate(found.damage):
+        page.say(f"✗ {damage.file}: {damage.problem}", "red", close=number > 0)
+    if found.damaged_runs and not found.removed:
+        page.say("With --remove, damaged runs are moved aside, so that the study makes them again.")
     for what, names in (("unfinished writes", found.leftovers), ("claims", found.claims)):
         if names:
             note(f"{len(names)} {what}: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}")
     warn_each(found.warnings)
     return page.close(DONE if found.sound else FAILED)
-
-
-def _show_damage(page: Page, found: StoreCheck) -> None:
-    for number, damage in enumerate(found.damage):
-        page.say(f"✗ {damage.file}: {damage.problem}", "red", close=number > 0)
-    if found.damaged_runs and not found.removed:
-        page.say("With --remove, damaged runs are moved aside, so that the study makes them again.")
 
 
 @store.command
@@ -131,7 +123,7 @@ def export(folder: Store, path: Path, /, *, overwrite: Flag = False, showing: Sh
         Replace the file if it is there.
     """
     page = (showing or Showing()).page()
-    from curvewise.store.export import export_store
+    from curvewise.store.export import ENDINGS, export_store
 
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"{path} must end in {', '.join(ENDINGS)}.")

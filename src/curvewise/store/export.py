@@ -8,15 +8,15 @@ import json
 import math
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from curvewise.errors import InputError, MissingDependencyError, StoreError, os_reason
-from curvewise.store.read import Run, without_collecting
-from curvewise.store.write import AnyPath, list_runs
+from curvewise.store.read import AnyPath, Run, list_runs, without_collecting
 from curvewise.tables import csv_cell
+from curvewise.text import arg
 
 ENDINGS = (".parquet", ".csv", ".json")
 PACKAGES = ("curvewise", "numpy", "torch")
@@ -72,24 +72,39 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
     ...,done,"a, b",100,0.1,0.2,,,...
     """
     target = Path(path)
-    _check_target(target, overwrite)
+    if target.suffix.lower() not in ENDINGS:
+        raise InputError(f"must end in {', '.join(ENDINGS)}.", argument="path", value=str(target))
+    if target.is_dir() or (os.path.lexists(target) and not overwrite):
+        raise InputError(
+            f"is there already: choose another name, or pass {arg('overwrite', True)}.",
+            argument="path",
+            value=str(target),
+        )
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {target.parent}. Make it first.", argument="path", value=str(target))
     with without_collecting():
         runs = list_runs(store)
         if not runs:
-            raise InputError(f"store={str(store)!r} holds no runs: nothing to export.")
+            raise InputError("holds no runs: nothing to export.", argument="store", value=str(store))
         columns = run_columns(runs)
+    rows = zip(*columns.values(), strict=True)
     if target.suffix.lower() == ".parquet":
         data = _as_parquet(columns)
     elif target.suffix.lower() == ".csv":
-        data = _as_csv(columns)
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\r\n")  # texts with either of the two are quoted
+        writer.writerow(map(csv_cell, columns))
+        writer.writerows(map(csv_cell, row) for row in rows)
+        data = buffer.getvalue().encode(errors="backslashreplace")
     else:
-        data = _as_json(columns)
+        lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
+        data = ("[\n" + ",\n".join(lines) + "\n]\n").encode()
     _replace(target, data)
     return target
 
 
 def run_columns(runs: Sequence[Run]) -> Columns:
-    """The table as columns of plain values; None where a run has no such entry."""
+    """Make the columns of the table, of plain values; None where a run has no such entry."""
     rows = [_cells(run) for run in runs]
     every: dict[tuple[str, ...], None] = {}
     for row in rows:
@@ -127,7 +142,7 @@ def _flat(head: tuple[str, ...], values: Mapping[str, Any]) -> Cells:
 
 
 def _names(keys: Mapping[tuple[str, ...], None]) -> dict[tuple[str, ...], str]:
-    """Name every column once; whoever comes later gives way by saying where it is from."""
+    """Name every column once; a later one of the same name is called by its group, too."""
     names: dict[tuple[str, ...], str] = {}
     taken: set[str] = {"failure", "notes"}
     for key in keys:
@@ -145,6 +160,7 @@ def _names(keys: Mapping[tuple[str, ...], None]) -> dict[tuple[str, ...], str]:
 
 
 def _of_one_type(values: list[Any]) -> list[Any]:
+    """Give a column one type, as Parquet needs; mixed values become JSON text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} and len(kinds) == 2:
         with suppress(OverflowError):  # whole numbers beyond all floats stay as they are, in text
@@ -152,15 +168,6 @@ def _of_one_type(values: list[Any]) -> list[Any]:
     if len(kinds) > 1:
         return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
     return values
-
-
-def _check_target(target: Path, overwrite: bool) -> None:
-    if target.suffix.lower() not in ENDINGS:
-        raise InputError(f"path={str(target)!r} must end in {', '.join(ENDINGS)}.")
-    if target.is_dir() or (os.path.lexists(target) and not overwrite):
-        raise InputError(f"path={str(target)!r} is there already: choose another name, or pass overwrite=True.")
-    if not target.parent.is_dir():
-        raise InputError(f"path={str(target)!r}: there is no folder {target.parent}. Make it first.")
 
 
 def _as_parquet(columns: Columns) -> bytes:
@@ -182,25 +189,8 @@ def _as_parquet(columns: Columns) -> bytes:
     return buffer.getvalue()
 
 
-def _as_csv(columns: Columns) -> bytes:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")  # texts with either of the two are quoted
-    writer.writerow(map(csv_cell, columns))
-    writer.writerows(map(csv_cell, row) for row in _rows(columns))
-    return buffer.getvalue().encode(errors="backslashreplace")
-
-
-def _as_json(columns: Columns) -> bytes:
-    lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in _rows(columns)]
-    return ("[\n" + ",\n".join(lines) + "\n]\n").encode()
-
-
-def _rows(columns: Columns) -> Iterator[tuple[Any, ...]]:
-    return zip(*columns.values(), strict=True)
-
-
 def _unicode(value: Any) -> Any:
-    """Write out what no encoding has: halves of characters."""
+    """Write out halves of characters, which have no encoding."""
     if not isinstance(value, str):
         return value
     return value.encode(errors="backslashreplace").decode()

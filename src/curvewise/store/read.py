@@ -1,8 +1,10 @@
-"""One stored run."""
+"""Read a store of runs: records, arrays, checkpoints and labels, each checked when it is read.
+
+All that reads a store goes through this module. It follows no link, opens no pipe or device, and unpickles nothing.
+"""
 
 from __future__ import annotations
 
-import ast
 import gc
 import hashlib
 import io
@@ -11,18 +13,59 @@ import math
 import os
 import re
 import stat
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError, StoreError, parse_reason
+from curvewise.errors import InputError, MissingDependencyError, StoreError, os_reason
+from curvewise.reading.arrays import npz_arrays
+from curvewise.store.record import (
+    MOST_RECORD,
+    PREDICTIONS,
+    RECORD,
+    REMEDY,
+    UnknownSchema,
+    data_digest,
+    is_id,
+    parse_record,
+    part_file,
+)
+
+AnyPath: TypeAlias = "str | os.PathLike[str]"
+
+LABELS = "labels"
+"""Folder of a store for the true classes, which many runs share."""
+DATA = "data"
+"""Folder of a store for copies of a study's examples."""
+ASIDE = ".partial"
+"""Folder of a store for runs being written; inside it, so that a rename crosses no disks."""
+REPLACED = ".replaced-"
+"""Marks a run that was moved aside, and goes back unless its successor comes."""
+COPY_ARRAYS = ("x", "y", "test_x", "test_y")
+COPY_FIELDS = ("classes", "name", "padding", "notes", "targets", "standardise")
+MOST_READS = 10
+"""Times that a run is read again which another process replaced while it was read."""
+_LOOKS = 5  # each must meet another replacement of the run for a look to fail
+# Opening a pipe would wait for a writer, and a link leads out of the store; not every system knows all of these.
+_OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_OPEN |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+_OPEN_FOLDER = _OPEN | getattr(os, "O_DIRECTORY", 0)
+OPENS_IN_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+"""True if the system opens a file relative to an open folder, so that no link can be put in the folder's place."""
+_is_replaced = re.compile(r"([0-9a-f]{20})" + re.escape(REPLACED) + r"[0-9a-f]{12}").fullmatch
+
+
+class MissingRun(StoreError):
+    """There is no such run."""
+
+
+class ReplacedRun(StoreError):
+    """Another process replaced a run between two reads of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,209 +176,90 @@ class Run:
         raise InputError(f"Run {self.id} has no {what} {name!r}; there is {known}.")
 
 
-# Stored runs as they lie on disk: records, arrays and labels, checked when read.
+def read_run(path: AnyPath) -> Run:
+    """Read one run and check it against its checksums.
 
-SCHEMA = 1
-RECORD = "record.json"
-LABELS = "labels"
-"""Folder of a store for the true classes, which many runs share."""
-DATA = "data"
-"""Folder of a store for copies of a study's examples."""
-ASIDE = ".partial"
-"""Folder of a store for what is being written; inside it, so that a rename crosses no disks."""
-REPLACED = ".replaced-"
-"""Marks a run that was moved aside, and goes back unless its successor comes."""
-MOST_RECORD = 16_000_000
-"""Bytes of a record; none that a study writes has a thousandth of it."""
-MOST_DEPTH = 64
-"""Levels of lists and dicts in a record."""
-CHECKSUM = "sha256"
-"""Field of a record that guards the others."""
-STATUSES = ("done", "failed")
-SEARCH = "rate-search/"
-"""How the recipe of a run begins that only searched for a learning rate."""
-_KINDS = {
-    "coordinates": dict,
-    "metrics": dict,
-    "environment": dict,
-    "arrays": dict,
-    "notes": list,
-    "files": dict,
-    "labels": dict,
-}
-_LATER = ("files", "labels")  # fields that the first records did not have
-_FIRST = {*_KINDS, "schema", "id", "status", "error"} - {*_LATER}
-# Opening a pipe would wait for a writer, and a link leads out of the store; not every system
-# knows all of these.
-_OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_OPEN |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-_OPEN_FOLDER = _OPEN | getattr(os, "O_DIRECTORY", 0)
-OPENS_IN_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-"""Whether the system opens a file in an opened folder, which no link can be put in place of."""
-_LOOKS = 5  # each must meet another replacement of the run for a look to fail
-_MOST = sys.float_info.max
-REMEDY = "Restore it, or delete the run's folder to have the run made again."
+    Parameters
+    ----------
+    path : path
+        The run's directory.
 
-_is_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}").fullmatch
-is_id = re.compile(r"[0-9a-f]{20}").fullmatch
-_is_replaced = re.compile(r"([0-9a-f]{20})" + re.escape(REPLACED) + r"[0-9a-f]{12}").fullmatch
-_is_digest = re.compile(r"[0-9a-f]{64}").fullmatch
-_decode = json.JSONDecoder(
-    parse_constant=lambda name: _refuse_constant(name), parse_float=lambda text: _number(text)
-).decode
-_write = json.JSONEncoder(sort_keys=True, indent=1, allow_nan=False).encode
-_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+    Returns
+    -------
+    Run
+        With its predictions for the test set; what else it has is read when asked for.
 
-
-class UnknownSchema(StoreError):
-    """A record is whole, and of a version that this curvewise does not know."""
-
-
-class MissingRun(StoreError):
-    """There is no such run."""
-
-
-class ReplacedRun(StoreError):
-    """Another process replaced a run between two reads of it."""
-
-
-def is_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a folder, and no link to one."""
-    try:
-        about = os.lstat(path)
-    except OSError:
-        return False
-    junction = getattr(about, "st_reparse_tag", 0) == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", 1)
-    return stat.S_ISDIR(about.st_mode) and not junction
-
-
-def is_file(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a file, and no link, pipe or device."""
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
-        return False
-
-
-def open_folder(path: str | os.PathLike[str]) -> int:
-    """Open a folder that is one, to open or delete what is in it."""
-    try:
-        return os.open(path, _OPEN_FOLDER)
-    except OSError as error:
-        if os.path.islink(path):
-            raise OSError("it is a link, and a store holds plain files and folders") from error
-        raise
-
-
-def run_folders(store: str | os.PathLike[str]) -> list[str]:
-    """Paths of all that is named like a run in a store, in the order of their ids."""
-    try:
-        # Twice, since a run that is being replaced is for a moment in neither place.
-        names = {*_run_names(store), *_names_aside(store), *_run_names(store)}
-    except OSError as error:
-        raise StoreError(f"{os.fspath(store)} cannot be listed: {error}.") from error
-    return [os.path.join(store, name) for name in sorted(names)]
-
-
-def _run_names(store: str | os.PathLike[str]) -> list[str]:
-    with os.scandir(store) as entries:
-        return [e.name for e in entries if is_id(e.name)]
-
-
-def _names_aside(store: str | os.PathLike[str]) -> list[str]:
-    """Ids of the runs that were moved aside to be replaced."""
-    return [identity for identity, _ in _runs_aside(store)]
-
-
-def _runs_aside(store: str | os.PathLike[str]) -> list[tuple[str, str]]:
-    """Id and path of each run that was moved aside to be replaced."""
-    aside = os.path.join(store, ASIDE)
-    found = []
-    if is_folder(aside):
-        with suppress(OSError), os.scandir(aside) as entries:
-            for entry in entries:
-                identity = replaced_id(entry.name)
-                if identity is not None and entry.is_dir(follow_symlinks=False):
-                    found.append((identity, entry.path))
-    return found
-
-
-def replaced_id(name: str) -> str | None:
-    """Id of the run that was moved aside under a name; None for names that no store makes.
-
-    >>> replaced_id("0123456789abcdef0123.replaced-0123456789ab")
-    '0123456789abcdef0123'
-    >>> replaced_id("0123456789abcdef0123.replaced-my notes")
+    Raises
+    ------
+    StoreError
+        If a file is missing or damaged; the message names it.
     """
-    match = _is_replaced(name)
-    return None if match is None else match[1]
-
-
-def _looks(folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Where to look for a run, for as long as other processes replace it.
-
-    A run that is replaced lies aside until its successor is in its place.
-    """
-    store, identity = os.path.split(folder)
-    for _ in range(_LOOKS):
-        there = _identity(folder)
-        if there is None:
-            yield from (path for name, path in _runs_aside(store) if name == identity)
+    folder = Path(path)
+    for left in reversed(range(MOST_READS)):
+        run = _as_run(folder, folder.name, read_record(folder))
+        try:
+            if PREDICTIONS in run.arrays:
+                object.__setattr__(run, "predictions", run.array(PREDICTIONS))
+        except ReplacedRun:  # since its record was read
+            if not left:
+                raise
         else:
-            yield os.fspath(folder)
-            if _identity(folder) == there:
-                return
+            break
+    return run
 
 
-def _identity(folder: str | os.PathLike[str]) -> tuple[int, int] | None:
-    """Number and age of what is in a place; another run there has others."""
-    try:
-        about = os.lstat(folder)
-    except OSError:
-        return None
-    return about.st_ino, about.st_ctime_ns
+def list_runs(store: AnyPath) -> list[Run]:
+    """Read the records of all runs in a store, without their arrays.
+
+    What an interrupted write left behind is ignored. Nothing in the store is changed.
+
+    Parameters
+    ----------
+    store : path
+        Folder of the store. One that does not exist yet has no runs.
+
+    Returns
+    -------
+    list of Run
+        Ordered by id; ``read_run(run.path)`` loads a run's predictions.
+
+    Raises
+    ------
+    StoreError
+        If a record is damaged; the message names it.
+    """
+    folder = Path(store)
+    if not folder.exists():
+        return []
+    check_folder(folder)
+    with without_collecting():
+        records = read_records(folder)
+        return [_as_run(Path(path), os.path.basename(path), r) for path, r in records.items()]
 
 
-def is_store(folder: Path) -> bool:
-    """Whether a folder holds runs as ``write_run`` stores them."""
-    with os.scandir(folder) as entries:
-        return any(is_id(e.name) and os.path.lexists(f"{e.path}/{RECORD}") for e in entries)
+def _as_run(folder: Path, identity: str, record: Mapping[str, Any]) -> Run:
+    return Run(
+        id=identity,
+        path=folder,
+        coordinates=record["coordinates"],
+        status=record["status"],
+        metrics={k: math.nan if v is None else v for k, v in record["metrics"].items()},
+        error=record.get("error"),
+        environment=record["environment"],
+        notes=tuple(record["notes"]),
+        arrays=record["arrays"],
+        files=record["files"],
+        label_digests=record["labels"],
+    )
 
 
-def is_search(record: Mapping[str, Any]) -> bool:
-    """Whether a run only searched for a learning rate."""
-    return str(record["coordinates"].get("recipe", "")).startswith(SEARCH)
+def check_folder(folder: Path) -> None:
+    """Refuse a store that is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"store={str(folder)!r} is not a folder.")
 
 
-def coordinates_id(coordinates: Mapping[str, Any]) -> str:
-    """Hash of coordinates that are plain JSON; the name of the run's folder."""
-    return hashlib.sha256(_encode(coordinates).encode()).hexdigest()[:20]
-
-
-def record_text(record: Mapping[str, Any]) -> bytes:
-    """A record as its file has it."""
-    return _write(record).encode() + b"\n"
-
-
-def record_checksum(record: Mapping[str, Any]) -> str:
-    """Hash of the file that all other fields would make."""
-    rest = {key: value for key, value in record.items() if key != CHECKSUM}
-    return hashlib.sha256(record_text(rest)).hexdigest()
-
-
-@contextmanager
-def without_collecting() -> Iterator[None]:
-    """Keep Python from looking for garbage, in vain and over and over, while much is made."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def read_records(store: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
+def read_records(store: AnyPath) -> dict[str, dict[str, Any]]:
     """Read the records of all runs in a store, by the paths of their folders."""
     found = {}
     with without_collecting():
@@ -345,7 +269,7 @@ def read_records(store: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def read_record(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def read_record(folder: AnyPath) -> dict[str, Any]:
     """Read the record in a run's folder and check that it is whole and belongs there.
 
     Raises
@@ -363,7 +287,12 @@ def read_record(folder: str | os.PathLike[str]) -> dict[str, Any]:
     problem: StoreError | None = None
     for place in _looks(folder):
         try:
-            return _read_record(place, home)
+            path = os.path.join(place, RECORD)
+            try:
+                data = read_file(path, MOST_RECORD)
+            except OSError as error:
+                raise StoreError(f"{path} cannot be read: {error}. {REMEDY}") from error
+            return parse_record(data, path, home)
         except UnknownSchema:
             raise
         except StoreError as error:
@@ -371,168 +300,156 @@ def read_record(folder: str | os.PathLike[str]) -> dict[str, Any]:
     raise problem or _missing(folder)
 
 
-def _missing(folder: str | os.PathLike[str]) -> MissingRun:
+def _missing(folder: AnyPath) -> MissingRun:
     return MissingRun(f"There is no run {os.fspath(folder)}: No such file or directory.")
 
 
-def _read_record(folder: str, home: str) -> dict[str, Any]:
-    path = os.path.join(folder, RECORD)
+def run_folders(store: AnyPath) -> list[str]:
+    """Paths of all that is named like a run in a store, in the order of their ids."""
     try:
-        data = read_file(path, MOST_RECORD)
-        record = _decode(data.decode())
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{path} cannot be read: {parse_reason(error)}. {REMEDY}") from error
-    if data.count(b"{") + data.count(b"[") > MOST_DEPTH and depth_of(record) > MOST_DEPTH:
-        raise StoreError(f"{path} is not the record of a run: it has more than {MOST_DEPTH} levels. {REMEDY}")
-    if not isinstance(record, dict) or not isinstance(record.get("schema"), int):
-        raise StoreError(f"{path} is not the record of a run. {REMEDY}")
-    whole = _is_whole(record, data)
-    if record["schema"] != SCHEMA and (whole or not is_guarded(record)):
-        raise UnknownSchema(
-            f"{path} has schema {record['schema']} and this curvewise reads {SCHEMA}: use the version that wrote it."
-        )
-    for name in _LATER:
-        record.setdefault(name, {})
-    _check_fields(record, path, home, whole)
-    return record
+        names: set[str] = set()
+        # Twice, since a run that is being replaced is for a moment in neither place.
+        for _ in range(2):
+            with os.scandir(store) as entries:
+                names |= {e.name for e in entries if is_id(e.name)}
+            names |= {identity for identity, _ in _runs_aside(store)}
+    except OSError as error:
+        raise StoreError(f"{os.fspath(store)} cannot be listed: {error}.") from error
+    return [os.path.join(store, name) for name in sorted(names)]
 
 
-def depth_of(value: object) -> int:
-    """Levels of lists and dicts, without calling itself, which deep ones would not survive.
+def is_store(folder: Path) -> bool:
+    """Return whether a folder holds runs as ``write_run`` stores them."""
+    with os.scandir(folder) as entries:
+        return any(is_id(e.name) and os.path.lexists(f"{e.path}/{RECORD}") for e in entries)
 
-    >>> depth_of({"a": [1, [2]]}), depth_of(1)
-    (3, 0)
+
+def replaced_id(name: str) -> str | None:
+    """Id of the run that was moved aside under a name; None for names that no store makes.
+
+    >>> replaced_id("0123456789abcdef0123.replaced-0123456789ab")
+    '0123456789abcdef0123'
+    >>> replaced_id("0123456789abcdef0123.replaced-my notes")
     """
-    depth, level = 0, [value]
-    while level := [v for v in level if isinstance(v, dict | list)]:
-        depth += 1
-        level = [w for v in level for w in (v.values() if isinstance(v, dict) else v)]
-    return depth
+    match = _is_replaced(name)
+    return None if match is None else match[1]
 
 
-def is_guarded(record: Mapping[str, Any]) -> bool:
-    """Whether a record has a checksum of its own, which the first ones had not."""
-    return CHECKSUM in record
+def _runs_aside(store: AnyPath) -> list[tuple[str, str]]:
+    """Id and path of each run that was moved aside to be replaced."""
+    aside = os.path.join(store, ASIDE)
+    found = []
+    if is_folder(aside):
+        with suppress(OSError), os.scandir(aside) as entries:
+            for entry in entries:
+                identity = replaced_id(entry.name)
+                if identity is not None and entry.is_dir(follow_symlinks=False):
+                    found.append((identity, entry.path))
+    return found
 
 
-def _is_whole(record: Mapping[str, Any], data: bytes) -> bool:
-    if not is_guarded(record):
-        return record.keys() <= _FIRST
-    checksum = str(record[CHECKSUM])
-    # Dropping a line is quicker than writing the record anew, which is only needed where somebody
-    # changed the white space.
-    rest = data.replace(f'\n "{CHECKSUM}": "{checksum}",\n'.encode(errors="replace"), b"\n", 1)
-    if hashlib.sha256(rest).hexdigest() == checksum:
-        return True
+def _looks(folder: AnyPath) -> Iterator[str]:
+    """Give the places to look for a run, for as long as other processes replace it.
+
+    A run that is replaced lies aside until its successor is in its place.
+    """
+    store, identity = os.path.split(folder)
+    for _ in range(_LOOKS):
+        there = _identity(folder)
+        if there is None:
+            yield from (path for name, path in _runs_aside(store) if name == identity)
+        else:
+            yield os.fspath(folder)
+            if _identity(folder) == there:
+                return
+
+
+def _identity(folder: AnyPath) -> tuple[int, int] | None:
+    """Number and age of what is in a place; another run there has others."""
     try:
-        return checksum == record_checksum(record)
-    except (ValueError, RecursionError):
-        return False
+        about = os.lstat(folder)
+    except OSError:
+        return None
+    return about.st_ino, about.st_ctime_ns
 
 
-def _check_fields(record: dict[str, Any], path: str, home: str, whole: bool) -> None:
-    wrong = [k for k, kind in _KINDS.items() if type(record.get(k)) is not kind]
-    if wrong or record.get("status") not in STATUSES:
-        raise StoreError(f"{path} lacks {', '.join(wrong) or 'a known status'}. {REMEDY}")
-    belongs = record.get("id") == home if whole and is_guarded(record) else has_id(record["coordinates"], home)
-    if not belongs:
+def array_of(folder: AnyPath, record: Mapping[str, Any], name: str) -> NDArray[Any]:
+    """Read one array of a run and check it against its recorded checksum; nothing is unpickled."""
+    data = read_part(folder, record, "arrays", name)
+    return _as_array(data, os.path.join(folder, part_file("arrays", name)), REMEDY)
+
+
+def read_labels(store: AnyPath, digest: str) -> NDArray[Any]:
+    """Read labels that runs of a store share; their name is their checksum."""
+    path = os.path.join(store, LABELS, f"{digest}.npy")
+    remedy = "Restore it, or store these labels again: run the study, or call write_labels."
+    return _as_array(read_checked(path, digest, remedy), path, remedy)
+
+
+def read_part(folder: AnyPath, record: Mapping[str, Any], kind: str, name: str) -> bytes:
+    """Read an array or checkpoint of a run (``kind`` is "arrays" or "files").
+
+    Raises
+    ------
+    MissingRun, ReplacedRun
+        If the run was deleted, or replaced by another, since its record was read.
+    StoreError
+        If the file is missing or damaged.
+    """
+    checksum = record[kind][name]["sha256"]
+    for _ in range(_LOOKS):
+        there = _identity(folder)
+        try:
+            return _read_part(folder, part_file(kind, name), checksum)
+        except MissingRun:
+            raise
+        except StoreError as error:
+            problem = error
+        try:
+            now = read_record(folder)[kind].get(name, {}).get("sha256")
+        except StoreError:
+            raise problem from None
+        if now != checksum:
+            break
+        if _identity(folder) == there:
+            raise problem  # else it was replaced, and by a run like the first: look again
+    raise ReplacedRun(f"{os.fspath(folder)} was replaced by another run while it was read: read the store again.")
+
+
+def _read_part(folder: AnyPath, file: str, checksum: str) -> bytes:
+    problem: StoreError | None = None
+    for place in _looks(folder):
+        try:
+            return read_checked(os.path.join(place, file), checksum)
+        except StoreError as error:
+            problem = error
+    raise problem or _missing(folder)
+
+
+def missing_file(folder: AnyPath, record: Mapping[str, Any]) -> str | None:
+    """Name of a file that a record says is there and is not; None if all are."""
+    files = [part_file(kind, name) for kind in ("arrays", "files") for name in record[kind]]
+    gone = None
+    for place in _looks(folder):
+        gone = next((file for file in files if not is_file(os.path.join(place, file))), None)
+        if gone is None:
+            break
+    return gone
+
+
+def _as_array(data: bytes, path: str, remedy: str) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    except MemoryError as error:  # a header may claim more than there is
         raise StoreError(
-            f"{path} does not belong in a folder of this name: its coordinates or the folder's "
-            f"name were changed. {REMEDY}"
-        )
-    if not whole:
-        raise StoreError(f"{path} is damaged: its checksum is not the recorded one. {REMEDY}")
-    described = [_is_name(k) and _is_array(k, v) for k, v in record["arrays"].items()]
-    described += [_is_name(k) and _is_part(k, v, "files") for k, v in record["files"].items()]
-    if not all(described):
-        raise StoreError(f"{path} describes no arrays or files that a run can have. {REMEDY}")
-    if not all(_is_name(k) and _is_hash(v) for k, v in record["labels"].items()):
-        raise StoreError(f"{path} names no labels that a store can have. {REMEDY}")
-    strange = _strange_result(record) or strange_environment(record["environment"])
-    if strange:
-        raise StoreError(f"{path} is damaged: it has {strange}. {REMEDY}")
+            f"{path} is not an array, or one that is too large for this machine: {error}. {remedy}"
+        ) from error
+    except Exception as error:  # numpy parses the header as Python, which can fail in many ways
+        raise StoreError(f"{path} is not an array: {error}. {remedy}") from error
+    return array
 
 
-def _strange_result(record: Mapping[str, Any]) -> str | None:
-    for value in record["metrics"].values():
-        if value is not None and not (type(value) in (int, float) and -_MOST <= value <= _MOST):
-            return "metrics that are no numbers"
-    if not isinstance(record.get("error"), str | None):
-        return "an error that is no text"
-    if not all(isinstance(note, str) for note in record["notes"]):
-        return "notes that are no texts"
-    return None
-
-
-def strange_environment(environment: Mapping[str, Any]) -> str | None:
-    """Say which of the entries that are read again is of no use; None if all are."""
-    if "attempts" in environment and not _is_count(environment["attempts"]):
-        return "attempts that are no whole number"
-    known = environment.get("evaluations", {})
-    if not isinstance(known, dict) or not all(isinstance(v, str) for v in known.values()):
-        return "evaluations that are no dict of texts"
-    return None
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_hash(value: object) -> bool:
-    return isinstance(value, str) and _is_digest(value) is not None
-
-
-def part_file(kind: str, name: str) -> str:
-    """Name of the file with an array or checkpoint; records repeat it, and may say no other.
-
-    >>> part_file("arrays", "predictions"), part_file("files", "end")
-    ('predictions.npy', 'end.safetensors')
-    """
-    return f"{name}.npy" if kind == "arrays" else f"{name}.safetensors"
-
-
-def _is_part(name: str, about: object, kind: str) -> bool:
-    if not isinstance(about, dict):
-        return False
-    return about.get("file") == part_file(kind, name) and _is_hash(about.get("sha256"))
-
-
-def _is_array(name: str, about: Any) -> bool:
-    if not _is_part(name, about, "arrays") or not isinstance(about.get("shape"), list):
-        return False
-    dtype = about.get("dtype")
-    return all(map(_is_count, about["shape"])) and isinstance(dtype, str) and _is_dtype(dtype)
-
-
-@lru_cache(maxsize=256)
-def _is_dtype(name: str) -> bool:
-    """Whether numpy has such a type, and arrays of it hold no Python objects."""
-    try:
-        return not np.dtype(ast.literal_eval(name) if name[:1] in ("[", "{") else name).hasobject
-    except (TypeError, ValueError, SyntaxError, OverflowError, MemoryError, RecursionError):
-        return False
-
-
-def has_id(coordinates: Mapping[str, Any], home: str) -> bool:
-    """Whether a folder's name is the hash of these coordinates."""
-    try:
-        return coordinates_id(coordinates) == home
-    except (ValueError, RecursionError):
-        return False
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"the number {text[:20]} is too large")
-    return number
-
-
-def read_checked(path: str | os.PathLike[str], checksum: object, remedy: str = REMEDY) -> bytes:
+def read_checked(path: AnyPath, checksum: object, remedy: str = REMEDY) -> bytes:
     """Read a file and check it against its recorded checksum."""
     path = os.fspath(path)
     try:
@@ -563,7 +480,7 @@ def read_file(path: str, most: int | None = None) -> bytes:
         os.close(handle)
 
 
-def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
+def open_file(path: AnyPath) -> IO[bytes]:
     """Open a file that is one, in a folder that is one, as :func:`read_file` does."""
     handle = _open(os.fspath(path))
     try:
@@ -596,77 +513,88 @@ def _open(path: str) -> int:
         os.close(at)
 
 
-def read_labels(store: str | os.PathLike[str], digest: str) -> NDArray[Any]:
-    """Read labels that runs of a store share; their name is their checksum."""
-    path = os.path.join(store, LABELS, f"{digest}.npy")
-    remedy = "Restore it, or store these labels again: run the study, or call write_labels."
-    return _as_array(read_checked(path, digest, remedy), path, remedy)
-
-
-def array_of(folder: str | os.PathLike[str], record: Mapping[str, Any], name: str) -> NDArray[Any]:
-    """Read one array of a run and check it against its recorded checksum; nothing is unpickled."""
-    data = read_part(folder, record, "arrays", name)
-    return _as_array(data, os.path.join(folder, part_file("arrays", name)), REMEDY)
-
-
-def read_part(folder: str | os.PathLike[str], record: Mapping[str, Any], kind: str, name: str) -> bytes:
-    """Read an array or checkpoint of a run (``kind`` is "arrays" or "files").
-
-    Raises
-    ------
-    MissingRun, ReplacedRun
-        If the run was deleted, or replaced by another, since its record was read.
-    StoreError
-        If the file is missing or damaged.
-    """
-    checksum = record[kind][name]["sha256"]
-    for _ in range(_LOOKS):
-        there = _identity(folder)
-        try:
-            return _read_part(folder, part_file(kind, name), checksum)
-        except MissingRun:
-            raise
-        except StoreError as error:
-            problem = error
-        try:
-            now = read_record(folder)[kind].get(name, {}).get("sha256")
-        except StoreError:
-            raise problem from None
-        if now != checksum:
-            break
-        if _identity(folder) == there:
-            raise problem  # else it was replaced, and by a run like the first: look again
-    raise ReplacedRun(f"{os.fspath(folder)} was replaced by another run while it was read: read the store again.")
-
-
-def _read_part(folder: str | os.PathLike[str], file: str, checksum: str) -> bytes:
-    problem: StoreError | None = None
-    for place in _looks(folder):
-        try:
-            return read_checked(os.path.join(place, file), checksum)
-        except StoreError as error:
-            problem = error
-    raise problem or _missing(folder)
-
-
-def missing_file(folder: str | os.PathLike[str], record: Mapping[str, Any]) -> str | None:
-    """Name of a file that a record says is there and is not; None if all are."""
-    files = [part_file(kind, name) for kind in ("arrays", "files") for name in record[kind]]
-    gone = None
-    for place in _looks(folder):
-        gone = next((file for file in files if not is_file(os.path.join(place, file))), None)
-        if gone is None:
-            break
-    return gone
-
-
-def _as_array(data: bytes, path: str, remedy: str) -> NDArray[Any]:
+def open_folder(path: AnyPath) -> int:
+    """Open a folder that is one, to open or delete what is in it."""
     try:
-        array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-    except MemoryError as error:  # a header may claim more than there is
+        return os.open(path, _OPEN_FOLDER)
+    except OSError as error:
+        if os.path.islink(path):
+            raise OSError("it is a link, and a store holds plain files and folders") from error
+        raise
+
+
+def is_folder(path: AnyPath) -> bool:
+    """Return whether there is a folder, and no link to one."""
+    try:
+        about = os.lstat(path)
+    except OSError:
+        return False
+    junction = getattr(about, "st_reparse_tag", 0) == getattr(stat, "IO_REPARSE_TAG_MOUNT_POINT", 1)
+    return stat.S_ISDIR(about.st_mode) and not junction
+
+
+def is_file(path: AnyPath) -> bool:
+    """Return whether there is a file, and no link, pipe or device."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+@contextmanager
+def without_collecting() -> Iterator[None]:
+    """Keep Python from looking for garbage, in vain and over and over, while much is made."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def read_copy(path: Path, what: str = "a study's data") -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Read a copy of the data that a function made, and check it against its recorded digest.
+
+    Returns
+    -------
+    arrays : dict of str to ndarray
+        Those of :data:`COPY_ARRAYS` that it has.
+    about : dict
+        The other fields of the data (:data:`COPY_FIELDS`), the function and when it was called.
+    """
+    about = read_about(path, what)
+    with unreadable_data(path, what):
+        names, get = npz_arrays(path, open_file)
+        arrays = {name: get(name) for name in COPY_ARRAYS if name in names}
+        for name in COPY_FIELDS:
+            about[name]  # raises a KeyError that names the field
+        if data_digest([data_digest(arrays["x"]), data_digest(arrays["y"])]) != about.get("digest"):
+            raise ValueError("its examples are not those recorded")
+    return arrays, about
+
+
+def read_about(path: Path, what: str = "a study's data") -> dict[str, Any]:
+    """Read the description that a copy of data has beside its arrays."""
+    with unreadable_data(path, what):
+        _, get = npz_arrays(path, open_file)
+        found = json.loads(str(get("about")))
+        if not isinstance(found, dict):
+            raise ValueError("it does not say what it holds")
+    return found
+
+
+@contextmanager
+def unreadable_data(path: Path, what: str = "a study's data") -> Iterator[None]:
+    """Turn any error of reading a copy of data into a StoreError with a remedy."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, OSError):
+            reason = os_reason(error, place=False)
+        # The store writes uncompressed files, so that allowing larger ones is no remedy here.
+        reason = reason.partition(": pass allow_large")[0].removesuffix(".")
         raise StoreError(
-            f"{path} is not an array, or one that is too large for this machine: {error}. {remedy}"
+            f"{path} cannot be read: {reason}. It is a copy of {what}: remove it, and run the study again."
         ) from error
-    except Exception as error:  # numpy parses the header as Python, which can fail in many ways
-        raise StoreError(f"{path} is not an array: {error}. {remedy}") from error
-    return array

@@ -7,7 +7,7 @@ import re
 import stat
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,25 +21,23 @@ from curvewise.store.read import (
     ASIDE,
     DATA,
     LABELS,
-    RECORD,
-    REMEDY,
+    MOST_READS,
+    AnyPath,
     MissingRun,
     ReplacedRun,
-    UnknownSchema,
     array_of,
-    has_id,
     is_file,
     is_folder,
-    is_guarded,
     open_file,
-    part_file,
+    read_copy,
     read_labels,
     read_part,
     read_record,
     run_folders,
+    unreadable_data,
 )
-from curvewise.store.write import MOST_READS, AnyPath, cannot_write, names_in, own_folder
-from curvewise.study.data.load import read_made, unreadable_data
+from curvewise.store.record import RECORD, REMEDY, UnknownSchema, has_id, is_guarded, part_file
+from curvewise.store.write import cannot_write, names_in, own_folder
 from curvewise.types.results import Result
 
 DAMAGED = ".damaged"
@@ -70,7 +68,7 @@ class Damage:
 
 @dataclass(frozen=True, eq=False)
 class StoreCheck(Result):
-    """What :func:`verify_store` found.
+    """The result of :func:`verify_store`.
 
     Attributes
     ----------
@@ -107,7 +105,7 @@ class StoreCheck(Result):
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is damaged."""
+        """True if nothing is damaged."""
         return not self.damage
 
     @property
@@ -116,7 +114,7 @@ class StoreCheck(Result):
         return tuple(dict.fromkeys(d.run for d in self.damage if d.run is not None))
 
     def summary(self) -> str:
-        """What was looked at and how it stands."""
+        """Summarise what was read and what is damaged."""
         many = f"{self.runs:,} run{'' if self.runs == 1 else 's'}"
         text = (
             f"{self.store} holds {many} ({self.done:,} done, {self.failed:,} failed); "
@@ -169,7 +167,7 @@ def verify_store(store: AnyPath, *, remove: bool = False, progress: bool | None 
     Examples
     --------
     >>> import tempfile
-    >>> from curvewise.store.write import write_run
+    >>> from curvewise.store import write_run
     >>> store = tempfile.mkdtemp()
     >>> path = write_run(store, {"learner": "mine", "seed": 1}, [0, 1, 1])
     >>> verify_store(store).sound
@@ -212,7 +210,7 @@ def verify_store(store: AnyPath, *, remove: bool = False, progress: bool | None 
 
 @dataclass(eq=False)
 class _Seen:
-    """What was seen so far in one store."""
+    """Findings so far in one store."""
 
     store: Path
     damage: list[Damage] = field(default_factory=list)
@@ -224,22 +222,30 @@ class _Seen:
     unguarded: int = 0
 
     def look_at_run(self, folder: Path) -> None:
-        """Check the files of one run; anew where another process replaces it meanwhile."""
+        """Check the files of one run; again where another process replaces it meanwhile."""
         try:
-            record, found = _check_run(folder)
+            for left in reversed(range(MOST_READS)):
+                try:
+                    record, found = _check_files(folder)
+                    break
+                except ReplacedRun:
+                    if not left:
+                        raise
         except MissingRun:  # it was deleted since the store was listed
             return
-        except UnknownSchema as error:  # none of ours to move aside
+        except UnknownSchema as error:  # another version may read it: it must not be moved aside
             self.count["unreadable"] += 1
             self.damage.append(Damage(None, f"{folder.name}/{RECORD}", str(error)))
             return
-        self.damage += [Damage(folder.name, _place(folder, f), text) for f, text in found]
+        # A link or file in the place of a run is itself the damaged file.
+        places = [f"{folder.name}/{file}" if is_folder(folder) else folder.name for file, _ in found]
+        self.damage += [Damage(folder.name, place, text) for place, (_, text) in zip(places, found, strict=True)]
         self.count["unreadable" if record is None else record["status"]] += 1
         if record is None:
             return
         self.unguarded += not is_guarded(record)
         self.digests.update(record["labels"].values())
-        known = _files_of(record)
+        known = [RECORD, *(part_file(k, name) for k in ("arrays", "files") for name in record[k])]
         self._measure(folder / name for name in known)
         with suppress(OSError):
             extra = sorted(set(os.listdir(folder)) - set(known))
@@ -259,7 +265,13 @@ class _Seen:
         for name in filter(_is_data, names_in(self.store / DATA)):
             path = self.store / DATA / name
             try:
-                _check_data(path)
+                if name.startswith("made-"):  # by a function: with a digest
+                    read_copy(path)
+                else:  # written for commands: whatever can be unpacked has the checksums of the zip file
+                    with unreadable_data(path):
+                        names, get = npz_arrays(path, open_file)
+                        for part in names:
+                            get(part)
             except StoreError as error:
                 self.damage.append(Damage(None, f"{DATA}/{name}", str(error)))
             self._measure([path])
@@ -282,7 +294,7 @@ class _Seen:
         return list(dict.fromkeys(d.run for d in self.damage if d.run is not None))
 
     def warnings(self) -> Iterator[str]:
-        """What is odd and no damage."""
+        """List oddities that are no damage."""
         yield from self.odd
         if self.unguarded:
             yield (
@@ -299,15 +311,8 @@ class _Seen:
                     self.files += 1
 
 
-def _check_run(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
-    """Read all files of a run: its record, and for each damaged file what is wrong with it."""
-    for _ in range(MOST_READS):
-        with suppress(ReplacedRun):
-            return _check_files(folder)
-    return _check_files(folder)
-
-
 def _check_files(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, str]]]:
+    """Read all files of a run: its record, and for each damaged file what is wrong with it."""
     try:
         record = read_record(folder)
     except (MissingRun, UnknownSchema):
@@ -315,44 +320,23 @@ def _check_files(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, s
     except StoreError as error:
         return None, [(RECORD, str(error))]
     found = []
-    if not has_id(record["coordinates"], folder.name):  # too slow for those who list many runs
+    if not has_id(record["coordinates"], folder.name):  # a hash for each run is too slow for listing a store
         found.append((RECORD, f"{folder / RECORD} has the coordinates of another run. {REMEDY}"))
-    for name, about in record["arrays"].items():
-        try:
-            array = array_of(folder, record, name)
-            if (list(array.shape), str(array.dtype)) != (about.get("shape"), about.get("dtype")):
-                raise StoreError(f"{folder / name}.npy is not the array recorded. {REMEDY}")
-        except (MissingRun, ReplacedRun):
-            raise
-        except StoreError as error:
-            found.append((part_file("arrays", name), str(error)))
-    for name in record["files"]:
-        try:
-            read_part(folder, record, "files", name)
-        except (MissingRun, ReplacedRun):
-            raise
-        except StoreError as error:
-            found.append((part_file("files", name), str(error)))
+    for kind in ("arrays", "files"):
+        for name, about in record[kind].items():
+            try:
+                if kind == "files":
+                    read_part(folder, record, kind, name)
+                    continue
+                array = array_of(folder, record, name)
+                # The header of the file may say otherwise than the record, although the checksum is right.
+                if (list(array.shape), str(array.dtype)) != (about.get("shape"), about.get("dtype")):
+                    raise StoreError(f"{folder / name}.npy is not the array recorded. {REMEDY}")
+            except (MissingRun, ReplacedRun):
+                raise
+            except StoreError as error:
+                found.append((part_file(kind, name), str(error)))
     return record, found
-
-
-def _check_data(path: Path) -> None:
-    if path.name.startswith("made-"):
-        read_made(path)
-        return
-    with unreadable_data(path):
-        names, get = npz_arrays(path, open_file)
-        for name in names:
-            get(name)
-
-
-def _place(folder: Path, file: str) -> str:
-    """A damaged file as seen from the store; a link or file in the place of a run is itself one."""
-    return f"{folder.name}/{file}" if is_folder(folder) else folder.name
-
-
-def _files_of(record: Mapping[str, Any]) -> list[str]:
-    return [RECORD, *(part_file(k, name) for k in ("arrays", "files") for name in record[k])]
 
 
 def _set_aside(store: Path, ids: list[str]) -> Iterator[str]:

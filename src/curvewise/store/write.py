@@ -1,9 +1,8 @@
-"""Runs on disk: one directory per run, written aside and renamed into place."""
+"""Write runs to a store: one directory per run, written aside and renamed into place; no link is ever followed."""
 
 from __future__ import annotations
 
 import errno
-import math
 import os
 import re
 import shutil
@@ -12,9 +11,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from os import PathLike
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 from numpy.typing import ArrayLike
 
@@ -22,27 +20,26 @@ from curvewise.errors import InputError, StoreError, os_reason
 from curvewise.store.read import (
     ASIDE,
     LABELS,
-    MOST_RECORD,
     OPENS_IN_FOLDERS,
-    RECORD,
     REPLACED,
-    SCHEMA,
+    AnyPath,
     MissingRun,
     ReplacedRun,
-    Run,
+    check_folder,
     is_folder,
     open_folder,
-    part_file,
     read_checked,
     read_part,
     read_record,
-    read_records,
     replaced_id,
-    without_collecting,
 )
 from curvewise.store.record import (
+    MOST_RECORD,
     PREDICTIONS,
+    RECORD,
+    SCHEMA,
     TEST,
+    Encoded,
     capture_environment,
     check_distinct,
     check_name,
@@ -51,14 +48,11 @@ from curvewise.store.record import (
     metric_values,
     named_arrays,
     npy_bytes,
+    part_file,
     record_bytes,
     run_id,
     weights_bytes,
 )
-
-AnyPath: TypeAlias = "str | PathLike[str]"
-MOST_READS = 10
-"""How often a run is read anew that another process replaced while it was read."""
 
 
 def write_run(
@@ -133,6 +127,7 @@ def write_run(
     Examples
     --------
     >>> import tempfile
+    >>> from curvewise.store import read_run
     >>> store = tempfile.mkdtemp()
     >>> path = write_run(store, {"learner": "mine", "n": 100, "seed": 1}, [0, 1, 1], {"error": 0.2},
     ...                  arrays={"features": [[0.5], [1.5], [2.5]]}, labels=[0, 1, 0])
@@ -144,16 +139,20 @@ def write_run(
     """
     identity = run_id(coordinates)
     kept = {k: npy_bytes(v, k) for k, v in named_arrays(predictions, arrays).items()}
-    weights = _weights(checkpoints or {})
-    truth = encode_labels(labels)
+    check_distinct(checkpoints or {}, "checkpoints")
+    weights = {}
+    for name, values in (checkpoints or {}).items():
+        check_name(name, "checkpoints")
+        weights[name] = weights_bytes(values, f"checkpoints[{name!r}]")
+    truth = _encode_labels(labels)
     _check_lengths(kept, truth)
-    values, lost = metric_values(metrics or {})
+    measured, lost = metric_values(metrics or {})
     record = {
         "schema": SCHEMA,
         "id": identity,
         "coordinates": jsonable(coordinates, "coordinates"),
         "status": status,
-        "metrics": values,
+        "metrics": measured,
         "error": error_text(status, error),
         "environment": {
             **capture_environment(),
@@ -173,8 +172,12 @@ def write_run(
             f"The record of the run has {len(files[RECORD]):,} bytes, and {MOST_RECORD:,} are the "
             "most: store what is large as arrays=."
         )
+    folder = Path(store)
     try:
-        return _store(Path(store), identity, record, files, truth, overwrite)
+        _write_truth(folder, truth)  # before the run that names it
+        if not overwrite and _is_settled(folder / identity, record):
+            return folder / identity
+        return _publish(write_aside(folder, identity, files), folder / identity, record, overwrite)
     except StoreError:
         raise
     except OSError as problem:
@@ -186,7 +189,7 @@ def write_run(
 
 
 def _check_lengths(arrays: Encoded, labels: Encoded) -> None:
-    """Predictions for other examples than the labels are of would only be found when read."""
+    """Refuse predictions and labels of different examples, which would otherwise be found only when read."""
     for name, (_, truth) in labels.items():
         for kind in (PREDICTIONS, "probabilities"):
             array = kind if name == TEST else f"{kind}.{name}"
@@ -200,21 +203,42 @@ def _check_lengths(arrays: Encoded, labels: Encoded) -> None:
                 )
 
 
-def _store(
-    folder: Path, identity: str, record: Mapping[str, Any], files: Mapping[str, bytes], truth: Encoded, overwrite: bool
-) -> Path:
-    store_labels(folder, truth)  # before the run that names them
-    final = folder / identity
-    if not overwrite and _is_settled(final, record):
-        return final
-    aside = write_aside(folder, identity, files)
-    return publish(
-        aside, final, keep=lambda: not overwrite and _is_settled(final, record), check=lambda: _check_published(final)
-    )
+def _publish(aside: Path, final: Path, record: Mapping[str, Any], overwrite: bool) -> Path:
+    """Rename ``aside`` to ``final``; a run that is there is replaced, unless it has the same results.
+
+    A replaced run is moved aside under a name that says so, and only deleted once its successor is in place and
+    has been read again: after a crash in between, :func:`put_back` finds it.
+    """
+    replaced: list[Path] = []
+    try:
+        while True:
+            try:
+                os.rename(aside, final)
+            except OSError as error:
+                if error.errno not in _IN_THE_WAY:
+                    raise
+            else:
+                _sync_directory(final.parent)
+                try:
+                    _check_published(final)
+                except BaseException:
+                    discard(aside.parent, final)
+                    raise
+                return final
+            if not overwrite and _is_settled(final, record):
+                return final
+            with suppress(FileNotFoundError):  # another process may have taken it away
+                old = aside.with_name(f"{final.name}{REPLACED}{uuid.uuid4().hex[:12]}")
+                os.rename(final, old)
+                replaced.append(old)
+    finally:
+        remove(aside.parent, aside.name)
+        for old in replaced:
+            _put_back_or_discard(old, final)
 
 
 def _check_published(folder: Path) -> None:
-    """Read what was written as others will."""
+    """Read a run as others will, right after it was written."""
     try:
         record = read_record(folder)
         for kind in ("arrays", "files"):
@@ -226,78 +250,8 @@ def _check_published(folder: Path) -> None:
         raise StoreError(f"{folder} was written and is not as it was written: {error} Store it again.") from error
 
 
-def read_run(path: AnyPath) -> Run:
-    """Read one run and check it against its checksums.
-
-    Parameters
-    ----------
-    path : path
-        The run's directory.
-
-    Returns
-    -------
-    Run
-        With its predictions for the test set; what else it has is read when asked for.
-
-    Raises
-    ------
-    StoreError
-        If a file is missing or damaged; the message names it.
-    """
-    folder = Path(path)
-    for left in reversed(range(MOST_READS)):
-        run = _as_run(folder, folder.name, read_record(folder))
-        try:
-            if PREDICTIONS in run.arrays:
-                object.__setattr__(run, "predictions", run.array(PREDICTIONS))
-        except ReplacedRun:  # since its record was read
-            if not left:
-                raise
-        else:
-            break
-    return run
-
-
-def list_runs(store: AnyPath) -> list[Run]:
-    """Read the records of all runs in a store, without their arrays.
-
-    What an interrupted write left behind is ignored. Nothing in the store is changed.
-
-    Parameters
-    ----------
-    store : path
-        Folder of the store. One that does not exist yet has no runs.
-
-    Returns
-    -------
-    list of Run
-        Ordered by id; ``read_run(run.path)`` loads a run's predictions.
-
-    Raises
-    ------
-    StoreError
-        If a record is damaged; the message names it.
-    """
-    folder = Path(store)
-    if not folder.exists():
-        return []
-    check_folder(folder)
-    with without_collecting():
-        records = read_records(folder)
-        return [_as_run(Path(path), os.path.basename(path), r) for path, r in records.items()]
-
-
-def _weights(checkpoints: Mapping[str, Mapping[str, ArrayLike]]) -> Encoded:
-    check_distinct(checkpoints, "checkpoints")
-    found = {}
-    for name, weights in checkpoints.items():
-        check_name(name, "checkpoints")
-        found[name] = weights_bytes(weights, f"checkpoints[{name!r}]")
-    return found
-
-
 def _is_settled(final: Path, record: Mapping[str, Any]) -> bool:
-    """Whether the run is there already and stays; a different one is an error."""
+    """Return whether the run is there already and stays; a different one is an error."""
     if not os.path.lexists(final):
         put_back(final.parent)
     try:
@@ -306,7 +260,12 @@ def _is_settled(final: Path, record: Mapping[str, Any]) -> bool:
         return False
     if there["status"] == "failed":
         return False
-    if _results(there) == _results(record):
+    # Two runs with the same coordinates must agree in all but the time that they took.
+    results = [
+        [r["status"], r["arrays"], r["files"], {k: v for k, v in r["metrics"].items() if not k.endswith("seconds")}]
+        for r in (there, record)
+    ]
+    if results[0] == results[1]:
         return True
     raise StoreError(
         f"{final} holds a run with the same coordinates but other results: pass overwrite=True to "
@@ -314,37 +273,13 @@ def _is_settled(final: Path, record: Mapping[str, Any]) -> bool:
     )
 
 
-def _results(record: Mapping[str, Any]) -> list[Any]:
-    """What two runs with the same coordinates must agree in; time is not among it."""
-    metrics = {k: v for k, v in record["metrics"].items() if not k.endswith("seconds")}
-    return [record["status"], metrics, record["arrays"], record["files"]]
-
-
-def _as_run(folder: Path, identity: str, record: Mapping[str, Any]) -> Run:
-    return Run(
-        id=identity,
-        path=folder,
-        coordinates=record["coordinates"],
-        status=record["status"],
-        metrics={k: math.nan if v is None else v for k, v in record["metrics"].items()},
-        error=record.get("error"),
-        environment=record["environment"],
-        notes=tuple(record["notes"]),
-        arrays=record["arrays"],
-        files=record["files"],
-        label_digests=record["labels"],
-    )
-
-
-# True classes of evaluation sets, stored once for all runs that have the same.
-
-Encoded: TypeAlias = "dict[str, tuple[bytes, dict[str, Any]]]"
+# ---- True classes of evaluation sets, stored once for all runs that have the same
 
 
 def write_labels(store: AnyPath, labels: ArrayLike | Mapping[str, ArrayLike]) -> dict[str, str]:
     """Store the true classes of evaluation sets; whole ones that are there stay.
 
-    :func:`write_run` does so for the labels it is given: this mends a store whose labels were lost.
+    :func:`write_run` does so for the labels it is given: this restores labels that a store has lost.
 
     Parameters
     ----------
@@ -371,16 +306,16 @@ def write_labels(store: AnyPath, labels: ArrayLike | Mapping[str, ArrayLike]) ->
     >>> sorted(write_labels(tempfile.mkdtemp(), {"test": [0, 1], "shifted": [1, 0]}))
     ['shifted', 'test']
     """
-    truth = encode_labels(labels)
+    truth = _encode_labels(labels)
     try:
-        store_labels(Path(store), truth)
+        _write_truth(Path(store), truth)
     except OSError as problem:
         raise cannot_write(Path(store), problem) from problem
     return {name: about["sha256"] for name, (_, about) in truth.items()}
 
 
-def encode_labels(labels: ArrayLike | Mapping[str, ArrayLike] | None) -> Encoded:
-    """Labels as bytes under the names of their evaluation sets; an array is the test set's."""
+def _encode_labels(labels: ArrayLike | Mapping[str, ArrayLike] | None) -> Encoded:
+    """Encode labels by evaluation set; an array is the test set's."""
     if labels is None:
         return {}
     found = {}
@@ -390,8 +325,8 @@ def encode_labels(labels: ArrayLike | Mapping[str, ArrayLike] | None) -> Encoded
     return found
 
 
-def store_labels(store: Path, truth: Encoded) -> None:
-    """Write labels under their hash, unless they are there and whole."""
+def _write_truth(store: Path, truth: Encoded) -> None:
+    """Write labels under their hash, unless they are there and intact."""
     check_folder(store)
     make_folder(store)
     for data, about in truth.values():
@@ -402,17 +337,11 @@ def store_labels(store: Path, truth: Encoded) -> None:
             write_file(store, LABELS, name, data)
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a store that is a file."""
-    if folder.exists() and not folder.is_dir():
-        raise StoreError(f"store={str(folder)!r} is not a folder.")
-
-
-# Directories and files of a store that appear whole or not at all; no link is ever followed.
+# ---- Directories and files that appear whole or not at all
 
 LEFTOVER_SECONDS = 3600.0
-# What a rename onto a directory, or onto a file or link with its name, answers; Windows says that
-# access is denied.
+"""Age of a half-written run at which its writer is taken for dead; writing one takes seconds."""
+# The answers to a rename onto a directory, or onto a file or link with its name; Windows says that access is denied.
 _IN_THE_WAY = {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR} | ({errno.EACCES} if os.name == "nt" else set())
 _is_leftover = re.compile(r"([0-9a-f]{20}|[0-9a-f]{64}(\.npy)?|(made-)?[0-9a-f]{32}(\.npz)?)-[0-9a-f]{12}").fullmatch
 """Names that are made here for runs, labels and data; nothing else in the folder is touched."""
@@ -423,7 +352,7 @@ def write_aside(store: Path, name: str, files: Mapping[str, bytes]) -> Path:
     folder = own_folder(store, ASIDE) / _fresh(name)
     try:
         folder.mkdir()
-        # Its age is nothing by the clock of the file system, which may be another machine's.
+        # Ages are measured by the clock of the file system, which may be another machine's.
         remove_leftovers(store, now=folder.lstat().st_mtime)
         for file, data in files.items():
             _write(folder / file, data)
@@ -432,40 +361,6 @@ def write_aside(store: Path, name: str, files: Mapping[str, bytes]) -> Path:
         remove(folder.parent, folder.name)
         raise
     return folder
-
-
-def publish(aside: Path, final: Path, keep: Callable[[], bool], check: Callable[[], object]) -> Path:
-    """Rename ``aside`` to ``final``; where that exists, replace it unless ``keep()`` says no.
-
-    What is replaced is moved aside under a name that says so, and only deleted once its successor
-    is in place and ``check()`` has not raised: after a crash in between, :func:`put_back` finds it.
-    """
-    replaced: list[Path] = []
-    try:
-        while True:
-            try:
-                os.rename(aside, final)
-            except OSError as error:
-                if error.errno not in _IN_THE_WAY:
-                    raise
-            else:
-                _sync_directory(final.parent)
-                try:
-                    check()
-                except BaseException:
-                    discard(aside.parent, final)
-                    raise
-                return final
-            if keep():
-                return final
-            with suppress(FileNotFoundError):  # another process may have taken it away
-                old = aside.with_name(f"{final.name}{REPLACED}{uuid.uuid4().hex[:12]}")
-                os.rename(final, old)
-                replaced.append(old)
-    finally:
-        remove(aside.parent, aside.name)
-        for old in replaced:
-            _put_back_or_discard(old, final)
 
 
 def write_file(store: Path, folder: str, name: str, data: bytes | Callable[[IO[bytes]], object]) -> None:
@@ -516,7 +411,7 @@ def check_writable(store: Path) -> None:
 
 
 def cannot_write(store: Path, error: OSError) -> StoreError:
-    """Say in one sentence that a store cannot be written: read-only, say, or full."""
+    """Make an error of a store that cannot be written: read-only, say, or full."""
     if isinstance(error, StoreError):
         return error
     reason = os_reason(error, place=False)
@@ -544,7 +439,7 @@ def remove_leftovers(store: Path, now: float) -> None:
 
 
 def remove_partial(store: Path, identity: str) -> None:
-    """Remove what was half-written of a run; only for who holds its claim."""
+    """Remove half-written copies of a run; only the holder of its claim may call this."""
     for name in names_in(store / ASIDE):
         if _is_leftover(name) and name.startswith(f"{identity}-"):
             discard(store / ASIDE, store / ASIDE / name)
@@ -573,8 +468,8 @@ def _put_back_or_discard(old: Path, final: Path) -> None:
 def discard(aside: Path, path: Path) -> None:
     """Delete a run or what was written of one, under another name.
 
-    Whoever is about to rename it, to publish it or to put it back, then finds nothing, rather than
-    what is half deleted.
+    A process that is about to rename it, to publish it or to put it back, then finds nothing, rather than a
+    directory that is half deleted.
     """
     stem = path.name.removeprefix("made-").partition(".")[0].partition("-")[0]
     doomed = aside / _fresh(stem)
@@ -610,7 +505,7 @@ def remove(folder: Path, name: str, *, directories: bool = True) -> None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """Names of what is in a folder of the store; none where there is no folder."""
+    """List the names in a folder of the store; none where there is no folder."""
     if is_folder(folder):
         with suppress(OSError):
             return sorted(os.listdir(folder))
@@ -618,7 +513,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def _last_written(path: Path) -> float:
-    """When something was last written to a file, or to a directory or a file in it."""
+    """Return the time of the last write to a file, or to a directory or a file in it."""
     times = [path.lstat().st_mtime]
     for name in names_in(path):
         with suppress(FileNotFoundError):

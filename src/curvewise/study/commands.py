@@ -20,8 +20,8 @@ from curvewise.nn.training import Training
 if TYPE_CHECKING:
     from curvewise.report.content import Report, Section
     from curvewise.study.plan import Plan
-    from curvewise.study.spec.study import Study
     from curvewise.study.status import Status
+    from curvewise.study.study import Study
 
 
 OPTIONS = dict.fromkeys(field.name for field in fields(Training))
@@ -57,7 +57,7 @@ def new(file: File, /, *, recipe: str | None = None) -> int:
         response, transfer, ranking, ranking-checkpoints. By default two small learners on the
         digits data.
     """
-    from curvewise.study.spec.recipes import starter_text
+    from curvewise.study.spec.document import starter_text
 
     text = starter_text(recipe)
     try:
@@ -198,8 +198,6 @@ def status(file: File, /, *, trust: Trust = False, showing: Showing | None = Non
     return page.close()
 
 
-# Reports on the terminal and in a folder.
-
 Format = Literal["html", "markdown", "latex", "all"]
 
 
@@ -217,7 +215,7 @@ def report(
     port: Annotated[int, Parameter(group=WATCHING, validator=Number(gte=0, lte=65535))] = 0,
     open_browser: Annotated[bool, Parameter(name="--open", group=WATCHING, negative="", show_default=False)] = False,
 ) -> int:
-    """Look at the runs through every lens that applies: one page, text, tables and figures.
+    """Show the runs through every lens that applies: one page, text, tables and figures.
 
     The study need not be finished: the report says what is missing.
 
@@ -255,7 +253,8 @@ def report(
     if port or open_browser:
         raise UsageError("--port and --open are for --watch.")
     page = Page(as_json=json)
-    folder = out or loaded.folder / f"{_plain(loaded.name)}-report"
+    # Named as the store is, see ``Study.runs_folder``.
+    folder = out or loaded.folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', loaded.name)}-report"
     report_study(page, loaded, file, folder, form=form, format=format)
     return page.close()
 
@@ -279,7 +278,7 @@ def _watch(loaded: Study, port: int, open_browser: bool) -> int:
 
 def show_plan(page: Page, found: Plan) -> None:
     """Print a plan: a table, sentences, warnings."""
-    from curvewise.study.plan import duration
+    from curvewise.study.status import duration
 
     page.document = found.to_dict()
     columns = dict(found.columns())
@@ -311,16 +310,11 @@ def show_status(page: Page, found: Status) -> None:
 
 
 def _load(file: Path, trust: bool) -> Study:
-    from curvewise.study.spec.document import load_study
+    from curvewise.study.study import load_study
 
     if not file.exists():
         raise UsageError(f"There is no file {file}: `curvewise study new {file}` writes one.")
     return load_study(file, trust=trust)
-
-
-def _plain(name: str) -> str:
-    """The name as in that of the store, see ``Study.runs_folder``."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name)
 
 
 USUAL = ("html", "markdown")

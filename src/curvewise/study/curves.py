@@ -1,39 +1,37 @@
-"""Learning curves of scikit-learn estimators, measured."""
+"""Measure learning curves of scikit-learn estimators, without a study."""
 
 from __future__ import annotations
 
-import math
+import time
 import warnings
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError, StoreError
 from curvewise.learning.partition import Partition, entropy_of, geometric_sizes, partition_training_set
-from curvewise.store.record import data_digest, describe
-from curvewise.store.write import AnyPath
-from curvewise.study.run.estimators import (
-    Data,
-    Metric,
-    MetricLike,
-    Outcome,
-    Task,
-    Workplace,
-    fresh_estimator,
-    resolve_metric,
-    train_all,
-)
+from curvewise.progress import progress_bar
+from curvewise.store.read import AnyPath, MissingRun, read_run
+from curvewise.store.record import data_digest, describe, run_id
+from curvewise.store.tables import failure_notes
+from curvewise.store.write import write_run
+from curvewise.study.data.dataset import hold_out
+from curvewise.study.run.estimators import attempt, fresh_estimator
 from curvewise.types.measurements import Measurements
+from curvewise.types.units import Unit
 
 RECIPE = "measure_learning_curve/1"  # counts up when the same coordinates would train otherwise
 
+MetricLike: TypeAlias = "str | Callable[..., float]"
 
-class MeasureOptions(TypedDict, total=False):
-    """Rarer options of :func:`measure_learning_curve`, which describes them."""
+
+class CurveOptions(TypedDict, total=False):
+    """Less common options of :func:`measure_learning_curve`, which describes them."""
 
     nested: bool
     stratify: bool | None
@@ -54,7 +52,7 @@ def measure_learning_curve(
     rng: int | np.random.Generator = 0,
     n_jobs: int = 1,
     store: AnyPath | None = None,
-    **options: Unpack[MeasureOptions],
+    **options: Unpack[CurveOptions],
 ) -> Measurements:
     """Train an estimator on subsets of several sizes and measure each on the same test set.
 
@@ -136,35 +134,84 @@ def measure_learning_curve(
     >>> bool(m.error[m.n == 100].mean() > m.error[m.n == 1400].mean())
     True
     """
-    _require_sklearn()
-    chosen = _check_options(dict(options))
-    if n_jobs == 0:
-        raise InputError("n_jobs=0 is no number of processes: pass at least 1, or -1 for all cores.")
-    learners = _named(estimator)
-    made = _fresh(learners)
-    judge = resolve_metric(metric, unit)
-    entropy = entropy_of(rng)
-    X, target = check_data(X, y)
-    stratify, notes = decide_stratification(chosen["stratify"], target, made, metric)
-    train, data, split_note = hold_out(X, target, test, stratify, entropy)
-    partition = draw_partition(target[train], sizes, folds, chosen["nested"], stratify, entropy)
-    about = {name: data_digest([describe(model)]) for name, model in made.items()}
-    shared = _fingerprint(data, judge)
-    tasks = _plan(learners, about, partition, train, entropy, shared)
-    folder = None if store is None else Path(store)
-    place = Workplace(data, judge, folder, chosen["on_error"])
-    outcomes, damaged = train_all(tasks, place, n_jobs, chosen["progress"])
-    notes = (split_note, *notes, *partition.warnings, *_troubles(tasks, outcomes, damaged))
-    return _measurements(tasks, outcomes, judge, notes)
-
-
-def _require_sklearn() -> None:
     try:
         import sklearn  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             'Training estimators needs scikit-learn: pip install "curvewise[sklearn]".'
         ) from error
+    chosen = _check_options(dict(options))
+    if n_jobs == 0:
+        raise InputError("give a number of processes, or -1 for all cores.", argument="n_jobs", value=n_jobs)
+    learners = _named(estimator)
+    made = _fresh(learners)
+    judge = resolve_metric(metric, unit)
+    entropy = entropy_of(rng)
+    X, target = _check_data(X, y)
+    stratify, notes = _decide_stratification(chosen["stratify"], target, made, metric)
+    train, data, split_note = _split(X, target, test, stratify, entropy)
+    partition = _draw_partition(target[train], sizes, folds, chosen["nested"], stratify, entropy)
+    tasks = _plan(learners, made, partition, train, entropy, data, judge)
+    setup = CurveSetup(data, judge, None if store is None else Path(store), chosen["on_error"])
+    outcomes, damaged = _train_all(tasks, setup, n_jobs, chosen["progress"])
+    notes = (split_note, *notes, *partition.warnings, *_troubles(tasks, outcomes, damaged))
+    return Measurements(
+        learner=np.array([t.learner for t in tasks]),
+        n=np.array([t.n for t in tasks], dtype=np.float64),
+        error=np.array([o.error for o in outcomes], dtype=np.float64),
+        unit=judge.unit,
+        labels={
+            "fold": np.array([t.fold for t in tasks]),
+            "seed": np.array([t.seed for t in tasks]),
+            "fit_seconds": np.array([o.fit_seconds for o in outcomes]),
+            "status": np.array(["done" if o.reason is None else "failed" for o in outcomes]),
+        },
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CurveData:
+    """Examples to train and to test on; ``test`` holds positions in ``X_test`` and ``y_test``."""
+
+    X: Any
+    y: NDArray[Any]
+    X_test: Any
+    y_test: NDArray[Any]
+    test: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CurveTask:
+    """One run to be made: an estimator, the positions of its training examples, a seed."""
+
+    learner: str
+    estimator: Any
+    n: int
+    fold: int
+    seed: int
+    rows: NDArray[np.int64]
+    coordinates: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePoint:
+    """The outcome of a task; ``error`` is NaN where it failed, for ``reason``."""
+
+    error: float
+    fit_seconds: float
+    reason: str | None = None
+    caught: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class CurveSetup:
+    """Data, metric and store, which all tasks share and each process is sent."""
+
+    data: CurveData
+    metric: Metric
+    store: Path | None = None
+    on_error: str = "record"
 
 
 def _check_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -194,6 +241,13 @@ def _named(estimator: Any) -> dict[str, Any]:
     return {str(name): learner for name, learner in learners.items()}
 
 
+def _name(estimator: Any) -> str:
+    if isinstance(estimator, type):
+        return estimator.__name__
+    steps = [step for _, step in getattr(estimator, "steps", [])] or [estimator]
+    return " + ".join(step if isinstance(step, str) else type(step).__name__ for step in steps)
+
+
 def _fresh(learners: Mapping[str, Any]) -> dict[str, Any]:
     """An instance of each estimator, as every run will have one of its own."""
     made = {}
@@ -210,102 +264,7 @@ def _fresh(learners: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _name(estimator: Any) -> str:
-    if isinstance(estimator, type):
-        return estimator.__name__
-    steps = [step for _, step in getattr(estimator, "steps", [])] or [estimator]
-    return " + ".join(step if isinstance(step, str) else type(step).__name__ for step in steps)
-
-
-def _fingerprint(data: Data, metric: Metric) -> dict[str, Any]:
-    """Give the coordinates that all runs share."""
-    held = [data_digest(part) for part in (data.X_test, data.y_test, data.test)]
-    return {
-        "recipe": RECIPE,
-        "data": data_digest([data_digest(data.X), data_digest(data.y)]),
-        "test": data_digest(held),
-        "metric": metric.name,
-        "unit": metric.unit.name,
-    }
-
-
-def _plan(
-    learners: Mapping[str, Any],
-    about: Mapping[str, str],
-    partition: Partition,
-    train: NDArray[np.int64],
-    entropy: int,
-    shared: Mapping[str, Any],
-) -> list[Task]:
-    tasks = []
-    for name, estimator in learners.items():
-        for s in partition:
-            seed = int(np.random.SeedSequence([entropy, s.n, s.fold]).generate_state(1)[0])
-            rows = train[s.indices]
-            coordinates = {
-                **shared,
-                "learner": name,
-                "estimator": about[name],
-                "n": s.n,
-                "fold": s.fold,
-                "seed": seed,
-                "subset": data_digest(rows),
-            }
-            tasks.append(Task(name, estimator, s.n, s.fold, seed, rows, coordinates))
-    return tasks
-
-
-def _troubles(tasks: Sequence[Task], outcomes: Sequence[Outcome], damaged: Sequence[str]) -> list[str]:
-    """Say in words what failed or warned; failures are Python warnings too."""
-    failed = Counter((t.learner, o.reason) for t, o in zip(tasks, outcomes, strict=True) if o.reason is not None)
-    if failed.total() == len(tasks):
-        raise CurvewiseError(f"All {len(tasks)} runs failed. The first: {outcomes[0].reason}")
-    serious = [
-        f"{count} of {len(tasks)} runs failed ({learner}): {reason}" for (learner, reason), count in failed.items()
-    ]
-    if damaged:
-        serious.append(f"{len(damaged)} stored run(s) were trained again: {damaged[0]}")
-    for note in serious:
-        warnings.warn(note, CurvewiseWarning, stacklevel=3)
-    return serious + _training_warnings(tasks, outcomes)
-
-
-def _training_warnings(tasks: Sequence[Task], outcomes: Sequence[Outcome]) -> list[str]:
-    """Count the runs of each learner that raised a kind of warning, with its first text."""
-    texts: dict[tuple[str, str], list[str]] = {}
-    for task, outcome in zip(tasks, outcomes, strict=True):
-        of_kind = {text.split(":")[0]: text for text in reversed(outcome.caught)}
-        for kind, text in of_kind.items():
-            texts.setdefault((task.learner, kind), []).append(text)
-    return [
-        f"{len(found)} of {len(tasks)} runs warned ({learner}): {found[0]}"
-        for (learner, _), found in sorted(texts.items())
-    ]
-
-
-def _measurements(
-    tasks: Sequence[Task], outcomes: Sequence[Outcome], metric: Metric, notes: Sequence[str]
-) -> Measurements:
-    labels = {
-        "fold": np.array([t.fold for t in tasks]),
-        "seed": np.array([t.seed for t in tasks]),
-        "fit_seconds": np.array([o.fit_seconds for o in outcomes]),
-        "status": np.array([o.status for o in outcomes]),
-    }
-    return Measurements(
-        learner=np.array([t.learner for t in tasks]),
-        n=np.array([t.n for t in tasks], dtype=np.float64),
-        error=np.array([o.error for o in outcomes], dtype=np.float64),
-        unit=metric.unit,
-        labels=labels,
-        notes=tuple(notes),
-    )
-
-
-# Which examples are trained on and which are held out.
-
-
-def check_data(X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
+def _check_data(X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
     """Check that inputs and targets belong together, and make them ready to be indexed."""
     from sklearn.utils import indexable
 
@@ -314,12 +273,14 @@ def check_data(X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
         X, _ = indexable(X, target)
     except (ValueError, TypeError) as error:
         raise InputError(f"X and y cannot be used together: {error}") from error
-    if target.dtype.kind == "f" and np.isnan(target).any():
-        raise InputError(f"y holds {int(np.isnan(target).sum())} NaN(s): drop these examples.")
+    # Comparing with itself finds NaN among objects, too.
+    missing = np.array([v is None or v != v for v in target.ravel()]) if target.dtype.kind in "fO" else np.zeros(0)
+    if missing.any():
+        raise InputError(f"y holds {int(missing.sum())} missing label(s) or NaN(s): drop these examples.")
     return X, target
 
 
-def decide_stratification(
+def _decide_stratification(
     asked: bool | None, y: NDArray[Any], learners: Mapping[str, Any], metric: MetricLike
 ) -> tuple[bool, tuple[str, ...]]:
     """Decide whether to stratify, and say so where it was decided for the user."""
@@ -346,35 +307,22 @@ def _is_regressor(estimator: Any) -> bool:
         return getattr(estimator, "_estimator_type", None) == "regressor"
 
 
-def hold_out(X: Any, y: NDArray[Any], test: Any, stratify: bool, entropy: int) -> tuple[NDArray[np.int64], Data, str]:
+def _split(
+    X: Any, y: NDArray[Any], test: Any, stratify: bool, entropy: int
+) -> tuple[NDArray[np.int64], CurveData, str]:
     """Give the positions of the training part, the data, and a note on the test set."""
-    everything = np.arange(len(y), dtype=np.int64)
     if isinstance(test, tuple | list):
         if len(test) != 2:
             raise InputError(f"test has {len(test)} parts: pass (X_test, y_test).")
-        X_test, y_test = check_data(*test)
+        X_test, y_test = _check_data(*test)
         own = np.arange(len(y_test), dtype=np.int64)
         note = f"Measured on a test set of its own with {len(y_test)} examples."
-        return everything, Data(X, y, X_test, y_test, own), note
-    count = isinstance(test, int | np.integer) and not isinstance(test, bool)
-    held_out = int(test) if count else math.ceil(round(float(test) * len(y), 6))
-    if not 1 <= held_out < len(y) or (not count and not 0 < test < 1):
-        raise InputError(
-            f"test={test!r} would hold out {held_out} of {len(y)} examples: pass a fraction "
-            "between 0 and 1, a number of examples, or (X_test, y_test)."
-        )
-    # Drawing the training part, not the test set, keeps the only example of a class for training.
-    generator = np.random.default_rng([entropy, 0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)
-        kept = draw_partition(y, [len(y) - held_out], 1, False, stratify, generator)
-    train = np.sort(kept.subsets[0].indices)
-    held = np.setdiff1d(everything, train)
-    note = f"Measured on {held_out} held-out examples of {len(y)}."
-    return train, Data(X, y, X, y, held), note
+        return np.arange(len(y), dtype=np.int64), CurveData(X, y, X_test, y_test, own), note
+    train, held = hold_out(y, test, stratify, entropy)
+    return train, CurveData(X, y, X, y, held), f"Measured on {len(held)} held-out examples of {len(y)}."
 
 
-def draw_partition(
+def _draw_partition(
     y: NDArray[Any],
     sizes: Sequence[float] | NDArray[Any] | None,
     folds: Sequence[int] | int | None,
@@ -382,12 +330,261 @@ def draw_partition(
     stratify: bool,
     rng: int | np.random.Generator,
 ) -> Partition:
-    """Partition the training part; messages speak of ``y``."""
+    """Partition the training part."""
     labels = y if stratify else len(y)
     if sizes is None:
         fewest = min(len(np.unique(y)), len(y)) if stratify else min(2, len(y))
         sizes = geometric_sizes(len(y), minimum=fewest)
+    return partition_training_set(labels, sizes, folds, nested=nested, stratify=stratify, rng=rng)
+
+
+def _plan(
+    learners: Mapping[str, Any],
+    made: Mapping[str, Any],
+    partition: Partition,
+    train: NDArray[np.int64],
+    entropy: int,
+    data: CurveData,
+    metric: Metric,
+) -> list[CurveTask]:
+    """List the runs with their coordinates; ``made`` are estimators as each run will have one of its own."""
+    held = [data_digest(part) for part in (data.X_test, data.y_test, data.test)]
+    shared = {
+        "recipe": RECIPE,
+        "data": data_digest([data_digest(data.X), data_digest(data.y)]),
+        "test": data_digest(held),
+        "metric": metric.name,
+        "unit": metric.unit.name,
+    }
+    tasks = []
+    for name, estimator in learners.items():
+        about = data_digest([describe(made[name])])
+        for s in partition:
+            seed = int(np.random.SeedSequence([entropy, s.n, s.fold]).generate_state(1)[0])
+            rows = train[s.indices]
+            coordinates = {
+                **shared,
+                "learner": name,
+                "estimator": about,
+                "n": s.n,
+                "fold": s.fold,
+                "seed": seed,
+                "subset": data_digest(rows),
+            }
+            tasks.append(CurveTask(name, estimator, s.n, s.fold, seed, rows, coordinates))
+    return tasks
+
+
+# ---- Training
+
+
+def _train_all(
+    tasks: Sequence[CurveTask], setup: CurveSetup, n_jobs: int = 1, progress: bool | None = None
+) -> tuple[list[CurvePoint], list[str]]:
+    """Train the runs that the store lacks; give all outcomes in order, and what was wrong with stored runs."""
+    from joblib import Parallel, delayed
+
+    outcomes, damaged = _stored(tasks, setup.store)
+    # The largest first, so that no process is left alone with one at the end.
+    waiting = sorted((i for i in range(len(tasks)) if i not in outcomes), key=lambda i: -tasks[i].n)
+    parallel = Parallel(n_jobs=n_jobs, backend="loky", return_as="generator_unordered")
+    with progress_bar("training", sum(tasks[i].n for i in waiting), progress) as advance:
+        for i, outcome in parallel(delayed(_train_one)(i, tasks[i], setup) for i in waiting):
+            outcomes[i] = outcome
+            advance(tasks[i].n)
+    return [outcomes[i] for i in range(len(tasks))], damaged
+
+
+def _stored(tasks: Sequence[CurveTask], store: Path | None) -> tuple[dict[int, CurvePoint], list[str]]:
+    outcomes: dict[int, CurvePoint] = {}
+    damaged: list[str] = []
+    if store is None:
+        return outcomes, damaged
+    for i, task in enumerate(tasks):
+        path = store / run_id(task.coordinates)
+        try:
+            run = read_run(path)
+        except MissingRun:
+            continue
+        except StoreError as error:
+            damaged.append(str(error))
+            continue
+        if run.status == "done":  # a failed run gets another chance
+            value, seconds = (run.metrics.get(k, np.nan) for k in ("error", "fit_seconds"))
+            outcomes[i] = CurvePoint(value, seconds, caught=run.notes)
+    return outcomes, damaged
+
+
+def _train_one(i: int, task: CurveTask, setup: CurveSetup) -> tuple[int, CurvePoint]:
+    """Make one run and store it; its number comes back with it, since runs finish in any order."""
+    fitted: list[float] = []
+    tried = attempt(partial(_fit_and_judge, task, setup, fitted), task.seed)
+    if tried.error is not None and setup.on_error == "raise":
+        raise tried.error
+    predictions, value, reason, error_text = None, np.nan, None, None
+    if tried.error is not None:
+        reason, error_text = f"{type(tried.error).__name__}: {tried.error}", tried.traceback
+    else:
+        predictions, value = tried.result
+        if np.isfinite(value):
+            setup.metric.unit.errors([value], "metric")  # a wrong unit is for the user to correct
+        else:
+            reason = error_text = f"the metric is {value}"
+    seconds = fitted[0] if fitted else np.nan
+    point = CurvePoint(value if reason is None else np.nan, seconds, reason, tried.warnings)
+    if setup.store is not None:
+        array = np.asarray(predictions)
+        if array.dtype.hasobject:  # strings, say; whatever else would need pickle is not kept
+            array = np.asarray(array.tolist())
+        write_run(
+            setup.store,
+            task.coordinates,
+            None if array.dtype.hasobject else array,
+            {"error": point.error, "fit_seconds": seconds},
+            status="done" if reason is None else "failed",
+            error=error_text,
+            notes=tried.warnings,
+            overwrite=True,
+        )
+    return i, point
+
+
+def _fit_and_judge(task: CurveTask, setup: CurveSetup, fitted: list[float]) -> tuple[Any, float]:
+    """Fit, predict and judge; ``fitted`` is given the seconds of the fit, which count even if judging fails."""
+    from sklearn.utils import _safe_indexing
+
+    data, metric = setup.data, setup.metric
+    start = time.perf_counter()
+    model = fresh_estimator(task.estimator, task.seed)
+    model.fit(_safe_indexing(data.X, task.rows), data.y[task.rows])
+    fitted.append(time.perf_counter() - start)
+    # Indexing copies, so that an estimator that writes into its input spoils nothing.
+    X, y = _safe_indexing(data.X_test, data.test), data.y_test[data.test]
+    predictions = model.predict(X)
+    if metric.scorer is not None:
+        X = _safe_indexing(data.X_test, data.test)
+    return predictions, metric(model, X, y, predictions)
+
+
+def _troubles(tasks: Sequence[CurveTask], outcomes: Sequence[CurvePoint], damaged: Sequence[str]) -> list[str]:
+    """Report what failed or warned; failures are Python warnings too."""
+    failed = [(t.learner, o.reason) for t, o in zip(tasks, outcomes, strict=True) if o.reason is not None]
+    if len(failed) == len(tasks):
+        raise CurvewiseError(f"All {len(tasks)} runs failed. The first: {outcomes[0].reason}")
+    serious = failure_notes(failed, len(tasks))
+    if damaged:
+        serious.append(f"{len(damaged)} stored run(s) were trained again: {damaged[0]}")
+    for note in serious:
+        warnings.warn(note, CurvewiseWarning, stacklevel=3)
+    return serious + _training_warnings(tasks, outcomes)
+
+
+def _training_warnings(tasks: Sequence[CurveTask], outcomes: Sequence[CurvePoint]) -> list[str]:
+    """Count the runs of each learner that raised a kind of warning, with its first text."""
+    texts: dict[tuple[str, str], list[str]] = {}
+    for task, outcome in zip(tasks, outcomes, strict=True):
+        of_kind = {text.split(":")[0]: text for text in reversed(outcome.caught)}
+        for kind, text in of_kind.items():
+            texts.setdefault((task.learner, kind), []).append(text)
+    return [
+        f"{len(found)} of {len(tasks)} runs warned ({learner}): {found[0]}"
+        for (learner, _), found in sorted(texts.items())
+    ]
+
+
+# ---- Metrics
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric whose values are errors, losses or scores in one unit.
+
+    Attributes
+    ----------
+    name : str
+        What tells this metric from others in a run's coordinates.
+    unit : Unit
+        Unit of the values.
+    function : callable, optional
+        ``(y_true, y_pred) -> float``.
+    scorer : callable, optional
+        ``(estimator, X, y) -> float``, larger is better, as in scikit-learn.
+    loss : bool
+        Whether the scorer gives a negated loss.
+    """
+
+    name: str
+    unit: Unit
+    function: Callable[[Any, Any], float] | None = None
+    scorer: Callable[[Any, Any, Any], float] | None = None
+    loss: bool = False
+
+    def __call__(self, model: Any, X: Any, y: Any, predictions: Any) -> float:
+        """Judge a trained model by its predictions for X."""
+        if self.function is not None:
+            return float(self.function(y, predictions))
+        assert self.scorer is not None
+        score = float(self.scorer(model, X, y))
+        if self.loss:
+            return -score
+        return self.unit.top * (1.0 - score) if self.unit.bounded else score
+
+
+def resolve_metric(metric: MetricLike, unit: str) -> Metric:
+    """Turn what the user calls a metric into a :class:`Metric`.
+
+    Parameters
+    ----------
+    metric : str or callable
+        ``"error"`` (the share of wrong classes), the name of a scikit-learn scorer, a scorer, or a
+        function ``(y_true, y_pred) -> float`` whose values are in ``unit``.
+    unit : {"fraction", "percent", "loss", "score"}
+        Unit of the values. Scorers between 0 and 1 become errors, ``1 - score``, in a fraction or
+        percent; negated losses become losses again.
+    """
+    meaning = Unit(unit, higher_is_better=unit == "score")
+    if metric == "error":
+        if not meaning.bounded:
+            raise InputError(
+                f"metric='error' is a share of wrong classes, which is no {unit}: use "
+                "unit='fraction' or 'percent', or another metric."
+            )
+        wrong = _percent_wrong if unit == "percent" else _fraction_wrong
+        return Metric("error", meaning, function=wrong)
+    if isinstance(metric, str) or hasattr(metric, "_sign"):
+        return _from_scorer(metric, meaning)
+    if not callable(metric):
+        raise InputError(
+            f"metric={metric!r}: pass 'error', the name of a scikit-learn scorer, or a function "
+            "(y_true, y_pred) -> float."
+        )
+    return Metric(describe(metric), meaning, function=metric)
+
+
+def _from_scorer(metric: Any, unit: Unit) -> Metric:
+    from sklearn.metrics import get_scorer
+
     try:
-        return partition_training_set(labels, sizes, folds, nested=nested, stratify=stratify, rng=rng)
-    except InputError as error:
-        raise InputError(str(error).replace("labels_or_count", "y")) from error
+        scorer: Any = get_scorer(metric) if isinstance(metric, str) else metric
+    except ValueError as error:
+        raise InputError(
+            f"metric={metric!r} is not known: pass 'error', a name out of "
+            "sklearn.metrics.get_scorer_names(), or a function (y_true, y_pred) -> float."
+        ) from error
+    loss = getattr(scorer, "_sign", 1) < 0
+    if loss != (unit.name == "loss"):
+        right = "unit='loss'" if loss else "unit='fraction' or 'percent' (1 - score) or 'score'"
+        raise InputError(f"metric={metric!r} with unit={unit.name!r}: pass {right}.")
+    name = metric if isinstance(metric, str) else describe(metric)
+    return Metric(name, unit, scorer=scorer, loss=loss)
+
+
+def _fraction_wrong(y: Any, predictions: Any) -> float:
+    truth, predicted = np.asarray(y), np.asarray(predictions)
+    if truth.shape != predicted.shape:
+        raise ValueError(f"predictions have shape {predicted.shape}, the labels {truth.shape}")
+    return float(np.mean(truth != predicted))
+
+
+def _percent_wrong(y: Any, predictions: Any) -> float:
+    return 100.0 * _fraction_wrong(y, predictions)

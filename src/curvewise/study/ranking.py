@@ -12,15 +12,13 @@ import numpy as np
 
 from curvewise.errors import InputError, StoreError
 from curvewise.ranking.scores import ONE_GROUP, CheckpointScores
-from curvewise.store.read import REMEDY, is_file, part_file
+from curvewise.store.read import is_file
+from curvewise.store.record import REMEDY, TEST, part_file
 from curvewise.study.results import choose_runs, label_of
 from curvewise.study.spec.study import Job
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
-
-
-TEST = "test"
+    from curvewise.study.study import Study
 
 
 def checkpoint_files(
@@ -84,7 +82,7 @@ def ranking_table(
     n: int | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
 ) -> CheckpointScores:
-    """What fine-tuning gave for every checkpoint and task, as in Li et al. 2021.
+    """Accuracies after fine-tuning for every checkpoint and task, as in Li et al. 2021.
 
     A checkpoint is a learner with ``weights``; runs of a grid that varies ``weights`` are
     checkpoints called by their files. Its accuracy is the best over all other settings, of the
@@ -183,7 +181,7 @@ def _weights(job: Job) -> str | None:
 
 
 def _names(jobs: Sequence[Job]) -> dict[str, str]:
-    """What was fine-tuned: the learner's name, and the file's where a grid varies it.
+    """Name what was fine-tuned: the learner, and the file where a grid varies it.
 
     Files of one name in several folders are called by their whole paths.
     """

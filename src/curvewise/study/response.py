@@ -19,24 +19,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError, quietly
 from curvewise.nn.own_code import installed_only
 from curvewise.progress import progress_bar
 from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
-from curvewise.study.results import has_network, label_of, load_model
+from curvewise.store.record import TEST
+from curvewise.study.results import check_evaluation, has_network, label_of, load_model
 from curvewise.study.run.options import choose_devices
-from curvewise.study.spec.study import Study
-from curvewise.study.standing import Planned, evaluation_digests, planned_runs
+from curvewise.study.status import Planned, evaluation_digests, planned_runs
+from curvewise.study.study import Study
 from curvewise.text import brief, list_names, suggest
 
 if TYPE_CHECKING:
     from torch import nn
 
     from curvewise.response.networks.subject import Measure
-
-
-TEST = "test"
 
 
 def measure_corpus(
@@ -50,7 +48,7 @@ def measure_corpus(
     workers: int = 0,
     rng: int = 0,
     progress: bool | None = None,
-    tell: Callable[[str, Measured], None] | None = None,
+    tell: Callable[[str, NetworkMeasures], None] | None = None,
 ) -> ModelCorpus:
     """Measure every trained network of a study, and put it beside its generalization gap.
 
@@ -94,30 +92,34 @@ def measure_corpus(
         If an argument cannot be used, there is no run with weights, or no network can be measured.
     """
     if seeds not in ("each", "first"):
-        raise InputError(f"seeds={seeds!r}: use 'each' or 'first'.")
+        raise InputError("use 'each' or 'first'.", argument="seeds", value=seeds)
     asked = _asked(measures)
     done, notes = done_runs(study, evaluation)
-    say(notes, stacklevel=3)
+    _warn_of(notes, stacklevel=3)
     chosen, twins = _choose(done, seeds)
-    _check_twins(asked, twins)
+    for measure in asked or ():
+        if "twin" in measure.needs and not twins:
+            raise InputError(
+                f"measure {measure.name!r} needs two seeds of a training, and the study has one: "
+                "say [design] seeds = 2 and run it."
+            )
     tasks = tasks_for(study, [r.job.id for r in chosen], device, workers, twins)
     look = partial(_measure, measures=asked, examples=examples, rng=rng)
-    found = look_at_runs(study, look, tasks, workers, progress, tell)
+    found = measure_runs(study, look, tasks, workers, progress, tell)
     corpus = make_corpus(study, chosen, found, evaluation, notes)
-    say(corpus.notes[len(notes) :], stacklevel=3)
+    _warn_of(corpus.notes[len(notes) :], stacklevel=3)
     return corpus
 
 
-def say(notes: Sequence[str], stacklevel: int) -> None:
-    """Warn of notes."""
+def _warn_of(notes: Sequence[str], stacklevel: int) -> None:
     for note in notes:
         warnings.warn(note, CurvewiseWarning, stacklevel=stacklevel)
 
 
 def make_corpus(
-    study: Study, runs: Sequence[Planned], found: Sequence[Measured], evaluation: str, notes: Sequence[str] = ()
+    study: Study, runs: Sequence[Planned], found: Sequence[NetworkMeasures], evaluation: str, notes: Sequence[str] = ()
 ) -> ModelCorpus:
-    """Put what was measured beside settings and gaps."""
+    """Put measures beside settings and gaps."""
     names = list(dict.fromkeys(name for one in found for name in one.values))
     train = np.array([r.standing.metrics["train_error"] for r in runs], dtype=np.float64)
     error = np.array([r.standing.metrics[metric_of(evaluation)] for r in runs], dtype=np.float64)
@@ -131,12 +133,12 @@ def make_corpus(
         measures={name: np.array([one.values.get(name, np.nan) for one in found], dtype=np.float64) for name in names},
         orientation=orientation,
         train_accuracy=1 - train,
-        notes=(*notes, *_said(found)),
+        notes=(*notes, *_gather_notes(found)),
     )
 
 
-def _said(found: Sequence[Measured]) -> list[str]:
-    """What is to be said of the networks, once where it is the same but for numbers."""
+def _gather_notes(found: Sequence[NetworkMeasures]) -> list[str]:
+    """Gather the notes on the networks; notes that differ only in numbers are given once."""
     lost = [note for one in found if not one.values for note in one.notes]
     alike: dict[str, list[str]] = {}
     for note in (note for one in found if one.values for note in dict.fromkeys(one.notes)):
@@ -148,33 +150,24 @@ def _said(found: Sequence[Measured]) -> list[str]:
 
 
 def settings_of(study: Study, runs: Sequence[Planned]) -> dict[str, NDArray[Any]]:
-    """What the runs differ in by design: learner and size where there are several, and the grid."""
+    """Return the columns in which the runs differ by design: learner and size where there are several, and the grid."""
     several: dict[str, list[Any]] = {"learner": [r.job.name for r in runs], "n": [r.job.n for r in runs]}
     columns = {name: np.array(v) for name, v in several.items() if len(set(v)) > 1}
     for name in study.design.settings:
-        columns[name] = _values([r.job.settings.get(name) for r in runs])
+        values = [r.job.settings.get(name) for r in runs]
+        nested = any(isinstance(v, list | tuple | Mapping) or v is None for v in values)
+        columns[name] = np.array([json.dumps(v) for v in values] if nested else values)
     return columns
 
 
-def _values(values: Sequence[Any]) -> NDArray[Any]:
-    """Settings as a column; lists as text."""
-    if any(isinstance(v, list | tuple | Mapping) or v is None for v in values):
-        return np.array([json.dumps(v) for v in values])
-    return np.array(values)
-
-
 def metric_of(evaluation: str) -> str:
-    """The error on an evaluation set, as runs call it."""
+    """Name the metric of the error on an evaluation set."""
     return "error" if evaluation == TEST else f"error.{evaluation}"
 
 
 def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
-    """The runs that have weights and errors, and what is to be said of the others."""
-    if evaluation not in (TEST, *study.evaluate):
-        raise InputError(
-            f"evaluation={evaluation!r} is no evaluation set of the study: there is "
-            f"{', '.join((TEST, *study.evaluate))}."
-        )
+    """Find the runs that have weights and errors, with notes on the others."""
+    check_evaluation(study, evaluation)
     if study.dataset.is_numbers:
         raise InputError("Models are measured by their errors on classes, and targets are numbers.")
     runs = [r for r in planned_runs(study) if not r.job.is_search]
@@ -188,7 +181,10 @@ def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
         elif run.state == "outdated":
             why = f"outdated and taken as they are ({run.standing.text.rstrip('.')})"
             others.setdefault(why, []).append(run.job.id[:8])
-    notes = [f"{len(ids)} of {len(runs)} planned runs are {what}: {_few(ids)}." for what, ids in others.items()]
+    notes = [
+        f"{len(ids)} of {len(runs)} planned runs are {what}: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}."
+        for what, ids in others.items()
+    ]
     if not done:
         raise InputError(
             f"None of the {len(runs)} runs can be measured: say [keep] checkpoints = "
@@ -198,7 +194,7 @@ def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
 
 
 def _lack(run: Planned, evaluation: str, digest: str | None) -> str | None:
-    """Why a run is no model of the corpus; None if it is one."""
+    """Return why a run is no model of the corpus; None if it is one."""
     if run.state not in ("done", "outdated"):
         return run.state
     if run.job.learner.training is None or run.job.learner.members > 1:
@@ -211,12 +207,8 @@ def _lack(run: Planned, evaluation: str, digest: str | None) -> str | None:
     return None if run.has_evaluation(evaluation, digest) else f"without {evaluation!r} as it is now"
 
 
-def _few(ids: Sequence[str]) -> str:
-    return ", ".join([*ids[:5], *(["…"] if len(ids) > 5 else [])])
-
-
 def _choose(done: Sequence[Planned], seeds: str) -> tuple[list[Planned], dict[str, str]]:
-    """Which runs are models, and which run is whose twin."""
+    """Choose the runs that are models, and the twin of each."""
     groups: dict[str, list[Planned]] = {}
     for run in done:
         job = run.job
@@ -231,7 +223,7 @@ def _choose(done: Sequence[Planned], seeds: str) -> tuple[list[Planned], dict[st
 
 
 def _asked(measures: Any) -> list[Measure] | None:
-    """Measures by their names; None for all."""
+    """Look measures up by their names; None for all."""
     from curvewise.response.networks.measures import MEASURES
     from curvewise.response.networks.subject import Measure
 
@@ -249,16 +241,9 @@ def _asked(measures: Any) -> list[Measure] | None:
     return [m if isinstance(m, Measure) else MEASURES[m] for m in asked]
 
 
-def _check_twins(asked: list[Measure] | None, twins: Mapping[str, str]) -> None:
-    for measure in asked or ():
-        if "twin" in measure.needs and not twins:
-            raise InputError(
-                f"measure {measure.name!r} needs two seeds of a training, and the study has one: "
-                "say [design] seeds = 2 and run it."
-            )
-
-
-def _measure(study: Study, task: Task, *, measures: list[Measure] | None, examples: int, rng: int) -> Measured:
+def _measure(
+    study: Study, task: NetworkTask, *, measures: list[Measure] | None, examples: int, rng: int
+) -> NetworkMeasures:
     from curvewise.response.networks.measures import measure_model
 
     model = load_model(study, task.run)
@@ -271,9 +256,8 @@ def _measure(study: Study, task: Task, *, measures: list[Measure] | None, exampl
     orientation = {m.name: m.orientation for m in lost}
     notes += [f"{m.name}: needs {' and '.join(k for k in m.needs if k in there)}." for m in lost]
     if kept == []:
-        return Measured(values, orientation, tuple(notes))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)  # kept on the result, said once for all
+        return NetworkMeasures(values, orientation, tuple(notes))
+    with quietly():  # kept on the result, and given once for all networks
         found = measure_model(
             model.network,
             model.examples,
@@ -286,11 +270,11 @@ def _measure(study: Study, task: Task, *, measures: list[Measure] | None, exampl
             progress=False,
             name=task.run[:8],
         )
-    return Measured({**values, **found.values}, {**orientation, **found.orientation}, (*notes, *found.warnings))
+    return NetworkMeasures({**values, **found.values}, {**orientation, **found.orientation}, (*notes, *found.warnings))
 
 
 def _twin(study: Study, run: str | None) -> tuple[nn.Module | None, list[str]]:
-    """The network of another seed, or why there is none."""
+    """Load the network of another seed; a note says why there is none."""
     if run is None:
         return None, []
     try:
@@ -299,7 +283,7 @@ def _twin(study: Study, run: str | None) -> tuple[nn.Module | None, list[str]]:
         return None, [f"Its twin {run[:8]} cannot be used: {error}"]
 
 
-# Is a network invariant? Models trained with none, half and all of a perturbation, judged.
+# ---- Invariance: models trained with none, half and all of a perturbation
 
 ORIENTATION = {"gi-score": 1, "mean accuracy": -1, "augmented accuracy": -1}
 """Each measure of invariance, and whether more of it should mean a larger gap."""
@@ -315,7 +299,7 @@ def judge_invariance(
     rng: int = 0,
     **measuring: Any,
 ) -> MeasureJudgement:
-    """Ask which measure on training data foretells how well networks take a perturbation.
+    """Judge which measure on training data predicts how well networks take a perturbation.
 
     Parameters
     ----------
@@ -400,7 +384,9 @@ def measure_invariance(
     InputError
         If an argument cannot be used; it is looked at before anything is measured.
     """
-    ends = _within(perturbation, reach)
+    from curvewise.response.networks.measurement import single_perturbation
+
+    ends = single_perturbation(perturbation, reach)[1]
     how = {"examples": examples, "signs": signs, "rng": rng}
     if isinstance(models, Study):
         for name, value in (("train", train), ("test", test), ("reach", reach)):
@@ -440,8 +426,11 @@ def _from_study(
 ) -> ModelCorpus:
     evaluation, reach = _evaluation(study, perturbation)
     done, notes = done_runs(study, evaluation)
-    say(notes, stacklevel=4)
-    runs = [r for r in done if _augmented_by(r.job.learner.training, perturbation)]
+    _warn_of(notes, stacklevel=4)
+    # Networks trained plainly, or with this perturbation alone.
+    augmentations = [r.job.learner.training.augmentation if r.job.learner.training else ("none",) for r in done]
+    own = [all(spec.partition(":")[0] == perturbation for spec in specs) for specs in augmentations]
+    runs = [r for r, is_own in zip(done, own, strict=True) if is_own]
     if not runs:
         raise InputError(
             f"No run was trained plainly or with perturbation={perturbation!r} alone: the study's "
@@ -453,15 +442,15 @@ def _from_study(
     places = _places(magnitudes, reach)
     look = partial(_look, perturbation=perturbation, places=places, reach=reach, how=how)
     tasks = tasks_for(study, [r.job.id for r in runs], device, workers)
-    measured = look_at_runs(study, look, tasks, workers, progress)
+    measured = measure_runs(study, look, tasks, workers, progress)
     corpus = make_corpus(study, runs, measured, evaluation, notes)
-    say(corpus.notes[len(notes) :], stacklevel=4)
+    _warn_of(corpus.notes[len(notes) :], stacklevel=4)
     columns = {name: corpus.hyperparameters[name] for name in names}
     return replace(corpus, hyperparameters=columns)
 
 
 def _names(there: list[str], asked: Any) -> list[str]:
-    """Which settings are hyperparameters: those asked for, or all but the augmentation."""
+    """Choose the settings that are hyperparameters: those asked for, or all but the augmentation."""
     if asked is None:
         return [name for name in there if name != "augmentation"]
     if isinstance(asked, str | Mapping) or not isinstance(asked, Sequence):
@@ -508,12 +497,6 @@ def _from_rows(
     )
 
 
-def _within(perturbation: str, reach: tuple[float, float] | None) -> tuple[float, float]:
-    from curvewise.response.networks.measurement import single_perturbation
-
-    return single_perturbation(perturbation, reach)[1]
-
-
 def _evaluation(study: Study, perturbation: str) -> tuple[str, tuple[float, float]]:
     """The test set with this perturbation over the widest range, and the range."""
     there: dict[str, tuple[float, float]] = {}
@@ -532,13 +515,6 @@ def _evaluation(study: Study, perturbation: str) -> tuple[str, tuple[float, floa
     )
 
 
-def _augmented_by(training: Any, perturbation: str) -> bool:
-    """Whether a network was trained plainly, or with this perturbation alone."""
-    if training is None:
-        return False
-    return all(spec.partition(":")[0] == perturbation for spec in training.augmentation)
-
-
 def _places(magnitudes: int | Sequence[float], reach: tuple[float, float]) -> list[float]:
     if isinstance(magnitudes, int | np.integer):
         if isinstance(magnitudes, bool) or magnitudes < 2:
@@ -548,23 +524,29 @@ def _places(magnitudes: int | Sequence[float], reach: tuple[float, float]) -> li
 
 
 def _look(
-    study: Study, task: Task, *, perturbation: str, places: list[float], reach: tuple[float, float], how: dict[str, Any]
-) -> Measured:
+    study: Study,
+    task: NetworkTask,
+    *,
+    perturbation: str,
+    places: list[float],
+    reach: tuple[float, float],
+    how: dict[str, Any],
+) -> NetworkMeasures:
     from curvewise.response.networks.measurement import invariance_scores
 
     model, where = load_model(study, task.run), {**how, "device": task.device}
     values = invariance_scores(model.network, model.examples, perturbation, places, reach, **where)
-    return Measured(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)
+    return NetworkMeasures(dict(zip(ORIENTATION, values, strict=True)), ORIENTATION)
 
 
-# Looking at the networks of a study one by one, in this process or in several.
+# ---- Networks of a study measured one by one, in this process or in several
 
 SAFE = "PYTHONSAFEPATH"
 
 
 @dataclass(frozen=True)
-class Task:
-    """One network to look at: its run, the run of its twin, and where to compute."""
+class NetworkTask:
+    """One network to measure: its run, the run of its twin, and the device."""
 
     run: str
     twin: str | None = None
@@ -572,13 +554,13 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """What was found for one network.
+class NetworkMeasures:
+    """Measures of one network.
 
     Attributes
     ----------
     values : dict of str to float
-        By measure; empty for a network that cannot be looked at.
+        By measure; empty for a network that cannot be measured.
     orientation : dict of str to int
         Whether more means a larger gap (1) or a smaller one (−1).
     notes : tuple of str
@@ -590,37 +572,38 @@ class Measured:
     notes: tuple[str, ...] = ()
 
 
-Look = Callable[["Study", Task], Measured]
+MeasureOne = Callable[["Study", NetworkTask], NetworkMeasures]
 
 
 def tasks_for(
     study: Study, runs: Sequence[str], device: str | None, workers: int, twins: Mapping[str, str] | None = None
-) -> list[Task]:
-    """A task for each run, spread over the GPUs that the workers may use."""
+) -> list[NetworkTask]:
+    """Make a task for each run, spread over the GPUs that the workers may use."""
     devices = choose_devices(study, device, workers)[: max(1, workers)]
     twins = twins or {}
-    return [Task(run, twins.get(run), devices[i % len(devices)]) for i, run in enumerate(runs)]
+    return [NetworkTask(run, twins.get(run), devices[i % len(devices)]) for i, run in enumerate(runs)]
 
 
-def look_at_runs(
+def measure_runs(
     study: Study,
-    look: Look,
-    tasks: Sequence[Task],
+    look: MeasureOne,
+    tasks: Sequence[NetworkTask],
     workers: int,
     progress: bool | None,
-    tell: Callable[[str, Measured], None] | None = None,
-) -> list[Measured]:
-    """Look at every run and give what was found, in order.
+    tell: Callable[[str, NetworkMeasures], None] | None = None,
+) -> list[NetworkMeasures]:
+    """Measure the networks of all runs, in order.
 
-    A network that cannot be looked at has no values, and a note that says why.
+    A network that cannot be measured has no values, and a note that says why.
 
     Raises
     ------
     InputError
         If that is so for all of them.
     """
-    found: dict[int, Measured] = {}
-    each = _in_processes(study, look, tasks, workers) if workers else _here(study, look, tasks)
+    found: dict[int, NetworkMeasures] = {}
+    here = ((i, _measure_safely(study, look, task)) for i, task in enumerate(tasks))
+    each = _in_processes(study, look, tasks, workers) if workers else here
     with progress_bar("measuring", len(tasks), progress) as advance:
         for index, measured in each:
             found[index] = measured
@@ -632,19 +615,16 @@ def look_at_runs(
     return [found[i] for i in range(len(tasks))]
 
 
-def _here(study: Study, look: Look, tasks: Sequence[Task]) -> Iterator[tuple[int, Measured]]:
-    for index, task in enumerate(tasks):
-        yield index, _looked(study, look, task)
-
-
-def _in_processes(study: Study, look: Look, tasks: Sequence[Task], workers: int) -> Iterator[tuple[int, Measured]]:
+def _in_processes(
+    study: Study, look: MeasureOne, tasks: Sequence[NetworkTask], workers: int
+) -> Iterator[tuple[int, NetworkMeasures]]:
     context = multiprocessing.get_context("spawn")
     known = (study, look, os.environ.get(SAFE))
     with _safe_path():
         pool = ProcessPoolExecutor(min(workers, len(tasks)), context, _start, known)
     try:
         with _safe_path():  # submitting is what starts the workers
-            waiting = {pool.submit(_look_looking, task): i for i, task in enumerate(tasks)}
+            waiting = {pool.submit(_measure_in_worker, task): i for i, task in enumerate(tasks)}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BrokenProcessPool as error:
@@ -673,10 +653,10 @@ def _safe_path() -> Iterator[None]:
             os.environ[SAFE] = before
 
 
-_GIVEN: list[tuple[Study, Look]] = []
+_GIVEN: list[tuple[Study, MeasureOne]] = []
 
 
-def _start(study: Study, look: Look, safe: str | None) -> None:
+def _start(study: Study, look: MeasureOne, safe: str | None) -> None:
     os.environ.pop(SAFE, None)  # which programs that a network starts should not inherit
     if safe is not None:
         os.environ[SAFE] = safe
@@ -685,12 +665,12 @@ def _start(study: Study, look: Look, safe: str | None) -> None:
     _GIVEN[:] = [(study, look)]  # its data is loaded once, when the first task needs it
 
 
-def _look_looking(task: Task) -> Measured:
-    return _looked(*_GIVEN[0], task)
+def _measure_in_worker(task: NetworkTask) -> NetworkMeasures:
+    return _measure_safely(*_GIVEN[0], task)
 
 
-def _looked(study: Study, look: Look, task: Task) -> Measured:
-    """What is found; whatever is wrong with one network, the others go on."""
+def _measure_safely(study: Study, look: MeasureOne, task: NetworkTask) -> NetworkMeasures:
+    """Measure one network; an error becomes a note, and the others go on."""
     from curvewise.nn.devices import one_thread
 
     try:
@@ -700,4 +680,4 @@ def _looked(study: Study, look: Look, task: Task) -> Measured:
         raise
     except Exception as error:
         kind = "" if isinstance(error, CurvewiseError) else f"{type(error).__name__}: "
-        return Measured({}, notes=(f"Run {task.run} cannot be measured: {kind}{error}",))
+        return NetworkMeasures({}, notes=(f"Run {task.run} cannot be measured: {kind}{error}",))

@@ -1,4 +1,4 @@
-"""What the lenses read of a study: measurements, predictions, a table of runs."""
+"""Results of a study for the lenses: measurements, predictions, a table of runs, trained networks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,14 +15,21 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, UntrustedCodeError
 from curvewise.nn.task import Examples
-from curvewise.reading.arrays import RunFiles
-from curvewise.store.read import array_of, read_labels
-from curvewise.store.tables import called, said
-from curvewise.store.write import read_run
+from curvewise.store.read import read_run
+from curvewise.store.record import TEST
+from curvewise.store.tables import (
+    LOSSES,
+    curve_name,
+    failure_notes,
+    measured_rows,
+    reason_of,
+    run_files,
+    setting_text,
+    shared_labels,
+)
 from curvewise.study.spec.study import Job
-from curvewise.study.standing import LOSSES, Planned, evaluation_digests, planned_runs
-from curvewise.study.status import reason_of
-from curvewise.text import suggest
+from curvewise.study.status import Planned, evaluation_digests, planned_runs
+from curvewise.text import arg, list_names, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import data_frame
@@ -34,69 +39,70 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch import nn
 
-    from curvewise.study.spec.study import Study
+    from curvewise.study.spec.study import StudySpec
 
 
-TEST = "test"
 FRACTIONS = ("error", "train_error")
 
 
 def read_measurements(
-    study: Study, metric: str, evaluation: str, learner: str | None, settings: Mapping[str, Any]
+    study: StudySpec, metric: str, evaluation: str, learner: str | None, settings: Mapping[str, Any]
 ) -> Measurements:
-    """One value per run, failed ones as NaN."""
-    _check_evaluation(study, evaluation)
+    """Read one value per run; failed runs are NaN."""
+    check_evaluation(study, evaluation)
     runs = choose_runs(study, learner=learner, **settings)
     name = metric if evaluation == TEST else f"{metric}.{evaluation}"
     digest = evaluation_digests(study).get(evaluation)
-    kept = [r for r in runs if r.state == "failed" or _has_metric(r, name, evaluation, digest)]
+    kept = [
+        r for r in runs if r.state == "failed" or (name in r.standing.metrics and _was_evaluated(r, evaluation, digest))
+    ]
     there = dict.fromkeys(k for r in runs for k in r.standing.metrics if r.state == "done")
     if there and name not in there:
         raise InputError(
-            f"metric={name!r} was measured in none of the {len(runs)} runs."
-            f"{suggest(name, there)} There are {', '.join(map(repr, there))}."
+            f"{arg('metric', name)} was measured in none of the {len(runs)} runs.{suggest(name, there)} "
+            f"There are {list_names(there)}."
         )
     if not kept:
         raise InputError(_nothing(runs, f"a measured {name}", "study.run()"))
     notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
     for note in notes:
         warnings.warn(note, CurvewiseWarning, stacklevel=3)
-    values = [math.nan if r.state == "failed" else r.standing.metrics[name] for r in kept]
+    rows = measured_rows({r.job.id: r.record for r in kept}, name)
     return Measurements(
         learner=np.array([label_of(study, r.job) for r in kept]),
-        n=np.array([r.job.n for r in kept], dtype=np.float64),
-        error=np.array([math.nan if v is None else v for v in values], dtype=np.float64),
+        n=np.array([row["n"] for row in rows], dtype=np.float64),
+        error=np.array([row[name] for row in rows], dtype=np.float64),
         unit=Unit("fraction" if metric in FRACTIONS else "loss"),
         labels={
             **{k: _column(v) for k, v in _coordinates(study, kept).items()},
-            "run": np.array([r.job.id for r in kept]),
+            "run": np.array([row["run"] for row in rows]),
         },
         notes=(*notes, *study.assumptions, *study.partition.warnings),
     )
 
 
-def _has_metric(run: Planned, name: str, evaluation: str, digest: str | None) -> bool:
-    made = run.state in ("done", "outdated") and name in run.standing.metrics
-    return made and run.has_evaluation(evaluation, digest)
+def _was_evaluated(run: Planned, evaluation: str, digest: str | None) -> bool:
+    """Return whether a run is stored and predicted this evaluation set as it is now."""
+    return run.state in ("done", "outdated") and run.has_evaluation(evaluation, digest)
 
 
 def _notes(runs: Sequence[Planned], kept: Sequence[Planned], name: str) -> list[str]:
-    """Say what failed and what is missing; nothing is dropped in silence."""
-    failed = Counter((r.job.name, reason_of(r.standing.text)) for r in kept if r.state == "failed")
-    notes = [f"{count} of {len(runs)} runs failed ({learner}): {reason}" for (learner, reason), count in failed.items()]
+    """Report what failed and what is missing; nothing is dropped in silence."""
+    failed = [(r.job.name, reason_of(r.standing.text)) for r in kept if r.state == "failed"]
     ids = {r.job.id for r in kept}
     absent = Counter(r.state for r in runs if r.job.id not in ids)
-    said = {
+    why = {
         "missing": "are not made yet",
         "damaged": "are damaged and left out",
         "outdated": f"were made without {name} as it is now, and are left out",
         "done": f"have no {name}, and are left out",
     }
-    return [*notes, *(f"{k} of {len(runs)} planned runs {said[s]}." for s, k in absent.items())]
+    lost = [f"{k} of {len(runs)} planned runs {why[s]}." for s, k in absent.items()]
+    return failure_notes(failed, len(runs)) + lost
 
 
 def _mixed(kept: Sequence[Planned], metric: str) -> list[str]:
-    """Say where losses of different kinds stand side by side."""
+    """Report losses of different kinds side by side."""
     losses = sorted({str(r.job.learner.loss) for r in kept if r.job.learner.loss is not None})
     if len(losses) < 2 or metric not in ("loss", "train_loss", "gap"):
         return []
@@ -106,60 +112,50 @@ def _mixed(kept: Sequence[Planned], metric: str) -> list[str]:
     ]
 
 
-def mixed_losses(study: Study) -> list[str]:
-    """Say where learners of a study are judged by different losses; nothing where they are not."""
+def mixed_losses(study: StudySpec) -> list[str]:
+    """Report learners of a study that are judged by different losses; empty if there are none."""
     return _mixed([r for r in planned_runs(study) if not r.job.is_search], "loss")
 
 
 def read_predictions(
-    study: Study, learner: str | None, evaluation: str, probabilities: bool, settings: Mapping[str, Any]
+    study: StudySpec, learner: str | None, evaluation: str, probabilities: bool, settings: Mapping[str, Any]
 ) -> Predictions:
-    """What the runs of one training predicted, read run by run when asked for."""
-    _check_evaluation(study, evaluation)
+    """Map the predictions of the runs of one training, each run read when it is asked for."""
+    check_evaluation(study, evaluation)
     runs = choose_runs(study, learner=learner, **settings)
     _check_one_training(study, runs)
     numbers = study.dataset.is_numbers
     if numbers and probabilities:
-        raise InputError("probabilities=True is for classes, and the targets are numbers.")
+        raise InputError(f"{arg('probabilities', True)} is for classes, and the targets are numbers.")
     kind = "probabilities" if probabilities else LOSSES if numbers else "predictions"
     name = kind if evaluation == TEST else f"{kind}.{evaluation}"
     digest = evaluation_digests(study).get(evaluation)
-    done = [r for r in runs if _has_array(r, name, evaluation, digest)]
+    done = [r for r in runs if _was_evaluated(r, evaluation, digest) and name in r.record["arrays"]]
     if not done:
         hint = " Say [keep] probabilities = true and" if probabilities else ""
         raise InputError(_nothing(runs, name, f"{hint} study.run()".strip()))
     notes = _left_out(runs, done)
     records = {study.runs_folder / r.job.id: r.record for r in done}
-    about = [record["arrays"][name] for record in records.values()]
-    if len({tuple(a["shape"]) for a in about}) > 1:
-        raise InputError(f"The runs have {name} of different shapes: they were tried on different examples.")
-    dtype = np.result_type(*{np.dtype(a["dtype"]) for a in about})
+    labels = None
+    if not numbers:
+        labels = shared_labels(records, evaluation, study.runs_folder)
+        labels = study.evaluation_sets[evaluation].y if labels is None else labels.astype(np.int64)
     return Predictions(
-        RunFiles(list(records), partial(_array, records, name), about[0]["shape"], dtype),
+        run_files(records, name),
         "labels" if kind == "predictions" else kind,
-        labels=None if numbers else _labels(study, done, evaluation),
+        labels=labels,
         classes=None if numbers else study.dataset.classes,
         run_ids=np.array([r.job.id for r in done]),
         notes=(*notes, *study.assumptions),
     )
 
 
-def _has_array(run: Planned, name: str, evaluation: str, digest: str | None) -> bool:
-    made = run.state in ("done", "outdated") and name in run.record["arrays"]
-    return made and run.has_evaluation(evaluation, digest)
-
-
-def _array(records: Mapping[Path, Mapping[str, Any]], name: str, path: Path) -> NDArray[Any]:
-    return array_of(path, records[path], name)
-
-
 def _left_out(runs: Sequence[Planned], done: Sequence[Planned]) -> list[str]:
     ids = {r.job.id for r in done}
-    lost = Counter(r.state for r in runs if r.job.id not in ids)
     notes = [f"{len(done):,} of {len(runs):,} planned runs"]
-    for state, count in lost.items():
-        said = "missing" if state == "missing" else f"left out: {state}"
-        note = f"{count} of {len(runs)} planned runs are {said}."
+    for state, count in Counter(r.state for r in runs if r.job.id not in ids).items():
+        where = "missing" if state == "missing" else f"left out: {state}"
+        note = f"{count} of {len(runs)} planned runs are {where}."
         warnings.warn(note, CurvewiseWarning, stacklevel=4)
         notes.append(note)
     if (folds := len({r.job.fold for r in done})) > 1:
@@ -167,38 +163,20 @@ def _left_out(runs: Sequence[Planned], done: Sequence[Planned]) -> list[str]:
     return notes
 
 
-def _labels(study: Study, done: Sequence[Planned], evaluation: str) -> NDArray[np.int64]:
-    digests = {r.record["labels"][evaluation] for r in done if evaluation in r.record["labels"]}
-    if len(digests) > 1:
-        raise InputError(
-            f"The runs were tried on different examples of {evaluation!r}: run the study again, "
-            "and those that are outdated are made anew."
-        )
-    if digests:
-        return read_labels(study.runs_folder, digests.pop()).astype(np.int64)
-    return study.evaluation_sets[evaluation].y
-
-
-def _check_one_training(study: Study, runs: Sequence[Planned]) -> None:
-    """Runs that differ in more than chance are not runs of one training."""
-    several: dict[str, list[Any]] = {
-        "learner": [r.job.name for r in runs],
-        **{k: [r.job.settings.get(k) for r in runs] for k in study.design.settings},
-        "n": [r.job.n for r in runs],
-        "vary": [r.job.varies for r in runs],
-    }
-    for name, values in several.items():
-        found = {json.dumps(v, default=str): v for v in values}
-        if len(found) > 1:
-            there = ", ".join(repr(v) for v in list(found.values())[:8])
+def _check_one_training(study: StudySpec, runs: Sequence[Planned]) -> None:
+    """Refuse runs that differ in more than chance: they are not runs of one training."""
+    for name in ("learner", *study.design.settings, "n", "vary"):
+        values = [_coordinate(r.job, name) for r in runs]
+        several = list({json.dumps(v, default=str): v for v in values}.values())
+        if len(several) > 1:
             raise InputError(
-                f"These runs are of more than one training: {name} is {there}. Choose with "
-                f"{name}={next(iter(found.values()))!r}."
+                f"These runs are of more than one training: {name} is {', '.join(map(repr, several[:8]))}. Choose "
+                f"with {arg(name, several[0])}."
             )
 
 
-def read_frame(study: Study) -> pd.DataFrame:
-    """One row per planned run: coordinates, settings that differ, status, metrics."""
+def read_frame(study: StudySpec) -> pd.DataFrame:
+    """Make a table with one row per planned run: coordinates, settings that differ, status, metrics."""
     runs = [r for r in planned_runs(study) if not r.job.is_search]
     columns: dict[str, Any] = {
         "run": [r.job.id for r in runs],
@@ -211,39 +189,34 @@ def read_frame(study: Study) -> pd.DataFrame:
     if "loss" in columns:  # of the grid; the measured loss has this name
         columns.setdefault("judged", columns.pop("loss"))
     for name in dict.fromkeys(name for r in runs for name in r.standing.metrics):
-        values = [_number(r.standing.metrics.get(name)) for r in runs]
+        measured = [r.standing.metrics.get(name) for r in runs]
+        values = [math.nan if v is None else float(v) for v in measured]
         if name == "rate" and name in columns and name not in study.design.settings:
             # One that was searched is a list in the settings, and a number once it is found.
             found = zip(columns[name], values, strict=True)
-            columns[name] = [said_before if math.isnan(v) else v for said_before, v in found]
+            columns[name] = [rates if math.isnan(v) else v for rates, v in found]
         else:
             columns[f"trained_{name}" if name in columns else name] = values
     columns["reason"] = [reason_of(r.standing.text) if r.state == "failed" else "" for r in runs]
     return data_frame(columns)
 
 
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
-
-
 def _differing(runs: Sequence[Planned]) -> dict[str, list[Any]]:
     """Settings and options in which the learners differ."""
-    about = [_settings(r.job) for r in runs]
+    about = []
+    for job in (r.job for r in runs):
+        own = job.learner.as_dict()
+        options = own.pop("options", {})
+        if job.learner.loss is not None:  # numbers: the measured loss has this name
+            own = {k: v for k, v in own.items() if k != "loss"} | {"judged": job.learner.loss}
+        about.append({**own, **options})
     names = dict.fromkeys(name for settings in about for name in settings)
     several = {name: {json.dumps(s[name], default=str) for s in about if name in s} for name in names}
     differ = [name for name, values in several.items() if len(values) > 1]
     return {name: [settings.get(name) for settings in about] for name in differ}
 
 
-def _settings(job: Job) -> dict[str, Any]:
-    about = job.learner.as_dict()
-    options = about.pop("options", {})
-    if job.learner.loss is not None:  # of numbers: what the measured loss is
-        about = {k: v for k, v in about.items() if k != "loss"} | {"judged": job.learner.loss}
-    return {**about, **options}
-
-
-def _coordinates(study: Study, runs: Sequence[Planned]) -> dict[str, list[Any]]:
+def _coordinates(study: StudySpec, runs: Sequence[Planned]) -> dict[str, list[Any]]:
     seeds = dict.fromkeys(k for r in runs for k in r.job.seeds)
     columns: dict[str, list[Any]] = {"fold": [r.job.fold for r in runs]}
     columns |= {f"{k}_seed": [r.job.seeds[k] for r in runs] for k in seeds}
@@ -258,7 +231,7 @@ def _coordinates(study: Study, runs: Sequence[Planned]) -> dict[str, list[Any]]:
 def _column(values: Sequence[Any]) -> NDArray[Any]:
     """Numbers and words as they are, lists as text."""
     if any(isinstance(v, list | tuple | Mapping) for v in values):
-        return np.array([said(v) for v in values])
+        return np.array([setting_text(v) for v in values])
     if all(isinstance(v, bool) for v in values):
         return np.array(values, dtype=bool)
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
@@ -268,15 +241,15 @@ def _column(values: Sequence[Any]) -> NDArray[Any]:
     return np.array(values, dtype=object)
 
 
-def label_of(study: Study, job: Job) -> str:
-    """What a curve is called: the learner, and the settings of the grid that make it another."""
+def label_of(study: StudySpec, job: Job) -> str:
+    """Name a curve: the learner, and the settings of the grid that make it another one."""
     varies = {"vary": job.varies} if len(study.design.variations) > 1 else {}
     # Sorted, as in the records of a store, so that both give a curve the same name.
-    return called(job.name, {**dict(sorted(job.settings.items())), **varies})
+    return curve_name(job.name, {**dict(sorted(job.settings.items())), **varies})
 
 
-def choose_runs(study: Study, *, learner: str | None = None, **wanted: Any) -> list[Planned]:
-    """The planned runs with the given learner, size, fold, variation or settings of the grid."""
+def choose_runs(study: StudySpec, *, learner: str | None = None, **wanted: Any) -> list[Planned]:
+    """Choose the planned runs with the given learner, size, fold, variation or settings of the grid."""
     known = ("n", "fold", "vary", *study.design.settings)
     for name in wanted:
         if name not in known:
@@ -290,7 +263,7 @@ def choose_runs(study: Study, *, learner: str | None = None, **wanted: Any) -> l
         runs = [r for r, v in zip(runs, there, strict=True) if _same(v, value)]
         if not runs:
             values = ", ".join(dict.fromkeys(map(repr, there)))
-            raise InputError(f"{name}={value!r} is in no run of the study: there is {values}.")
+            raise InputError(f"{arg(name, value)} is in no run of the study: there is {values}.")
     return runs
 
 
@@ -307,10 +280,13 @@ def _same(value: Any, asked: Any) -> bool:
     return bool(value == asked)
 
 
-def _check_evaluation(study: Study, evaluation: str) -> None:
+def check_evaluation(study: StudySpec, evaluation: str) -> None:
+    """Refuse a name that no evaluation set of the study has."""
     known = [TEST, *study.evaluate]
     if evaluation not in known:
-        raise InputError(f"evaluation={evaluation!r} is no evaluation set of the study: there is {', '.join(known)}.")
+        raise InputError(
+            f"{arg('evaluation', evaluation)} is no evaluation set of the study: there is {', '.join(known)}."
+        )
 
 
 def _nothing(runs: Sequence[Planned], what: str, way: str) -> str:
@@ -318,7 +294,7 @@ def _nothing(runs: Sequence[Planned], what: str, way: str) -> str:
     return f"None of the {len(runs)} runs has {what} ({states}): {way} first."
 
 
-# Trained networks out of a store, as modules that can be called.
+# ---- Trained networks
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,7 +320,7 @@ class StudyNetwork:
     examples: Examples
 
 
-def choose_network(study: Study, learner: str | None, run: str | None, wanted: Mapping[str, Any]) -> StudyNetwork:
+def choose_network(study: StudySpec, learner: str | None, run: str | None, wanted: Mapping[str, Any]) -> StudyNetwork:
     """The first stored network with these coordinates, or the one of a run."""
     if run is not None:
         return load_model(study, run)
@@ -359,11 +335,11 @@ def choose_network(study: Study, learner: str | None, run: str | None, wanted: M
 
 
 def has_network(run: Planned) -> bool:
-    """Whether the store holds a network of this run: an ensemble has several, others none."""
+    """Return whether the store holds a network of this run: an ensemble has several, others none."""
     return run.state in ("done", "outdated") and "end" in run.record.get("files", {})
 
 
-def load_model(study: Study, identity: str) -> StudyNetwork:
+def load_model(study: StudySpec, identity: str) -> StudyNetwork:
     """A trained network of a study, with its weights, its first weights and its examples."""
     from curvewise.nn.networks import initial_network, restore_network
 

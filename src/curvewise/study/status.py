@@ -1,26 +1,42 @@
-"""How far a study is: what is done, what failed and why, who is at work, what is left."""
+"""Status of a study: the planned runs in the store, failures and their reasons, the time that the rest takes."""
 
 from __future__ import annotations
 
 import math
 import re
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 from numpy.typing import NDArray
 
-from curvewise.study.plan import Clock, duration, mixture
-from curvewise.study.standing import Planned, planned_runs, running
+from curvewise.errors import MissingDependencyError, StoreError
+from curvewise.nn.task import Keep
+from curvewise.nn.training import Training
+from curvewise.store.claims import Claims
+from curvewise.store.read import MissingRun, missing_file, read_record, without_collecting
+from curvewise.store.record import TEST
+from curvewise.store.tables import LOSSES, reason_of
+from curvewise.study.run.options import Outcome
+from curvewise.study.spec.study import Job, StudySpec, examples_digest
 from curvewise.types.results import Result
 
-if TYPE_CHECKING:
-    from curvewise.study.run.options import Outcome
-    from curvewise.study.spec.study import Study
-
-
 STATES = ("done", "failed", "outdated", "damaged", "running", "missing")
+MOST_ATTEMPTS = 3
+"""Attempts at a run that fails, over all calls; then it is only made when asked for."""
+CHECKPOINTS = ("none", "end", "drops")
+"""Choices of the weights to keep; each includes the ones before it."""
+MOST_SECONDS = 60.0
+"""Of measuring: a large grid is planned without waiting for each of its networks."""
+STORED, MEASURED, UNKNOWN = "stored runs", "a short measurement", "unknown"
+
+# Settings that decide how long a training lasts, and not how long a step takes.
+_PLAIN: dict[str, Any] = {"schedule": "constant", "warmup": 0.0, "drops": (), "validation": 0.0, "patience": None}
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,7 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class Status(Result):
-    """How far a study is.
+    """The progress of a study.
 
     Attributes
     ----------
@@ -93,7 +109,7 @@ class Status(Result):
 
     @property
     def is_finished(self) -> bool:
-        """Whether every run is done or has failed for good."""
+        """True if every run is done or has failed for good."""
         return self.to_do == 0
 
     def summary(self) -> str:
@@ -116,7 +132,7 @@ class Status(Result):
         return text + "".join(f" Beware: {w}" for w in self.warnings)
 
     def _again(self, state: str) -> str:
-        """How many of the runs in a state, all of which are counted there, will be made again."""
+        """Say how many of the runs in a state will be made again."""
         if state == "running":
             return ""
         if state != "failed":
@@ -131,7 +147,7 @@ class Status(Result):
         return {"state": STATES, "runs": tuple(getattr(self, s) for s in STATES)}
 
 
-def study_status(study: Study) -> Status:
+def study_status(study: StudySpec) -> Status:
     """Say how far a study is; reads the store and changes nothing."""
     planned, busy = planned_runs(study), running(study)
     making = [r for r in planned if r.job.id in busy and r.state != "done"]
@@ -142,6 +158,7 @@ def study_status(study: Study) -> Status:
     devices = Counter(r.device for r in planned if r.device and r.job.learner.kind == "network")
     clock = Clock(study, planned, max(devices, key=devices.__getitem__, default="cpu"), measure=False)
     problems = tuple(r.standing.text for r in planned if r.state == "damaged")
+    damage = [f"{len(problems)} stored run(s) are damaged and will be made again: {problems[0]}"] if problems else []
     return Status(
         name=study.name,
         store=str(study.runs_folder),
@@ -153,7 +170,7 @@ def study_status(study: Study) -> Status:
         seconds_spent=float(sum(r.seconds or 0.0 for r in planned)),
         seconds_left=float(sum(clock.estimate(r.job).seconds for r in due)),
         problems=problems,
-        warnings=(*study.assumptions, *_damage(problems), *mixture(planned)),
+        warnings=(*study.assumptions, *damage, *mixture(planned)),
     )
 
 
@@ -167,17 +184,13 @@ def after_run(status: Status, outcome: Outcome) -> Status:
     return replace(status, warnings=(*status.warnings, *said))
 
 
-def _damage(problems: Sequence[str]) -> list[str]:
-    if not problems:
-        return []
-    return [f"{len(problems)} stored run(s) are damaged and will be made again: {problems[0]}"]
-
-
 def group_failures(failed: Sequence[Planned]) -> tuple[Failure, ...]:
     """Gather runs that failed for one reason, the most frequent first."""
     groups: dict[str, list[Planned]] = {}
     for run in failed:
-        groups.setdefault(_pattern(reason_of(run.standing.text)), []).append(run)
+        # Numbers, addresses and files differ from run to run where the reason is the same.
+        varying = r"0x[0-9a-fA-F]+|[0-9a-f]{20,}|/\S+|\d+(\.\d+)?(e[-+]?\d+)?"
+        groups.setdefault(re.sub(varying, "#", reason_of(run.standing.text)), []).append(run)
     found = [
         Failure(
             message=reason_of(runs[0].standing.text),
@@ -190,17 +203,360 @@ def group_failures(failed: Sequence[Planned]) -> tuple[Failure, ...]:
     return tuple(sorted(found, key=lambda f: -f.count))
 
 
-def reason_of(text: str) -> str:
-    r"""The line of an error that says what happened: the last one of a traceback.
+# ---- Planned runs, each with what the store holds of it
 
-    >>> reason_of("Traceback (most recent call last):\n  File …\nValueError: no")
-    'ValueError: no'
+
+@dataclass(frozen=True)
+class Standing:
+    """The state of a run in the store.
+
+    Attributes
+    ----------
+    state : {"done", "failed", "missing", "damaged", "outdated"}
+        Outdated: done, but other evaluation sets are asked for, or more is to be kept.
+    attempts : int
+        How often it was tried.
+    text : str
+        Why it failed, or what is wrong with it.
+    metrics : dict
+        What was measured.
+    kept : Keep
+        What a run that is done or outdated holds beside its predictions.
+    sets : tuple of str
+        The evaluation sets that it was tried on.
     """
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    line = lines[-1] if lines else "no reason given"
-    return line if len(line) <= 300 else f"{line[:300]}…"
+
+    state: str
+    attempts: int = 0
+    text: str = ""
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    kept: Keep = field(default_factory=Keep)
+    sets: tuple[str, ...] = ()
+
+    def is_due(self, retry_failed: bool | None = None) -> bool:
+        """Return whether the run must be made: failed ones up to three times, always, or never."""
+        if self.state != "failed":
+            return self.state != "done"
+        return self.attempts < MOST_ATTEMPTS if retry_failed is None else retry_failed
 
 
-def _pattern(message: str) -> str:
-    """The message without what differs from run to run: numbers, addresses, files."""
-    return re.sub(r"0x[0-9a-fA-F]+|[0-9a-f]{20,}|/\S+|\d+(\.\d+)?(e[-+]?\d+)?", "#", message)
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A planned run and what the store holds of it.
+
+    Attributes
+    ----------
+    job : Job
+        The run.
+    standing : Standing
+        Whether it is done, failed, missing, damaged or outdated.
+    record : dict
+        What is stored of it, if it can be read: metrics, arrays, environment, …
+    """
+
+    job: Job
+    standing: Standing
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        """Either ``"done"``, ``"failed"``, ``"missing"``, ``"damaged"`` or ``"outdated"``."""
+        return self.standing.state
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds that the stored run took."""
+        value = self.standing.metrics.get("seconds")
+        return None if value is None else float(value)
+
+    @property
+    def device(self) -> str | None:
+        """The device that the stored run was made on."""
+        device = self.record.get("environment", {}).get("device")
+        return None if device is None else str(device)
+
+    def has_evaluation(self, name: str, digest: str | None) -> bool:
+        """Return whether the stored run was evaluated on a set as it is now."""
+        known = self.record.get("environment", {}).get("evaluations", {}).get(name)
+        return known is None or digest is None or known == digest
+
+
+def planned_runs(study: StudySpec) -> list[Planned]:
+    """Look up every planned run, searches for learning rates first; damage is a state, no error."""
+    seen = _SEEN.get()
+    if seen is not None and seen[0] is study:
+        return list(seen[1])
+    store, digests = study.runs_folder, evaluation_digests(study)
+    with without_collecting():
+        jobs = {job.id: job for job in study.jobs}.values()  # searches may be shared by settings of the grid
+        return [Planned(job, *look_up(store, job, digests, study.keep)) for job in jobs]
+
+
+_SEEN: ContextVar[tuple[StudySpec, list[Planned]] | None] = ContextVar("seen", default=None)
+
+
+@contextmanager
+def looked_up_once(study: StudySpec) -> Iterator[list[Planned]]:
+    """Look the runs up now, for all that is read of the study in this block and thread."""
+    found = planned_runs(study)
+    token = _SEEN.set((study, found))
+    try:
+        yield list(found)
+    finally:
+        _SEEN.reset(token)
+
+
+def evaluation_digests(study: StudySpec) -> dict[str, str]:
+    """Hash of each evaluation set; of the test set only where perturbing needs what is missing."""
+    try:
+        return study.label_digests()
+    except MissingDependencyError:
+        return {TEST: examples_digest(study.test_examples())}
+
+
+def running(study: StudySpec) -> dict[str, str]:
+    """The runs that living processes are making, and who."""
+    with Claims(study.runs_folder) as claims:
+        return {i: claims.owner(i) for i in claims.claimed() if claims.is_held(i)}
+
+
+def look_up(store: Path, job: Job, digests: Mapping[str, str], keep: Keep) -> tuple[Standing, Mapping[str, Any]]:
+    """Look a run up in the store.
+
+    Parameters
+    ----------
+    store : Path
+        Folder of the runs.
+    job : Job
+        Which run.
+    digests : dict of str to str
+        For each evaluation set, the hash of its examples.
+    keep : Keep
+        What should be kept beside the predictions.
+
+    Returns
+    -------
+    standing : Standing
+    record : dict
+        Of the run; an empty one if it cannot be read.
+    """
+    folder = store / job.id
+    try:
+        record = read_record(folder)
+    except MissingRun:
+        return Standing("missing"), {}
+    except StoreError as error:
+        return Standing("damaged", 0, str(error)), {}
+    attempts = record["environment"].get("attempts", 1)
+    if record["status"] == "failed":
+        return Standing("failed", attempts, record.get("error") or "", record["metrics"]), record
+    if job.is_search:
+        rate = record["metrics"].get("rate")
+        lacks = "" if rate is not None and math.isfinite(rate) else "It names no rate."
+    else:
+        lacks = _lacks(record, folder, digests, keep)
+    if lacks:
+        # Another process may have replaced the run since its record was read: then look again.
+        try:
+            replaced = read_record(folder) != record
+        except StoreError:
+            replaced = True
+        if replaced:
+            return look_up(store, job, digests, keep)
+    state, sets = "outdated" if lacks else "done", record["environment"].get("evaluations", {})
+    found = Standing(state, attempts, lacks, record["metrics"], _kept(record), tuple(sets))
+    return found, record
+
+
+def _lacks(record: Mapping[str, Any], folder: Path, digests: Mapping[str, str], keep: Keep) -> str:
+    known = record["environment"].get("evaluations", {})
+    numbers = any(name.partition(".")[0] == LOSSES for name in record["arrays"])
+    kinds = [LOSSES] if numbers else ["predictions"]
+    kinds += ["predictions"] if keep.predictions and numbers else []
+    kinds += ["probabilities"] if keep.probabilities else []
+    # Only networks have features and weights, so that others have none to lack.
+    network = "architecture" in record["coordinates"].get("training", {})
+    kinds += ["features"] if keep.features and network else []
+    for name, digest in digests.items():
+        for kind in kinds:
+            array = kind if name == TEST else f"{kind}.{name}"
+            if known.get(name) != digest or array not in record["arrays"]:
+                return f"It lacks {kind} for the evaluation set {name!r} as it is now."
+    kept = _kept(record).checkpoints
+    if network and CHECKPOINTS.index(kept) < CHECKPOINTS.index(keep.checkpoints):
+        return f"It lacks checkpoints: {keep.checkpoints!r} are asked for, {kept!r} were kept."
+    gone = missing_file(folder, record)
+    return f"Its file {gone} is gone." if gone else ""
+
+
+def _kept(record: Mapping[str, Any]) -> Keep:
+    """Tell from its files what a run has kept, and from its record, as a training may have had no drops."""
+    kinds = {name.partition(".")[0] for name in record["arrays"]}
+    weights = "end" if record["files"] else "none"
+    weights = "drops" if any("drop-" in name for name in record["files"]) else weights
+    said = record["environment"].get("kept")
+    said = said if said in CHECKPOINTS else "none"
+    numbers = LOSSES in kinds and "predictions" in kinds
+    found = Keep("probabilities" in kinds, weights, "features" in kinds, numbers)
+    return join_keeps(found, Keep(checkpoints=said))
+
+
+def join_keeps(one: Keep, other: Keep) -> Keep:
+    """Join two requests, so that both have what they ask for.
+
+    >>> join_keeps(Keep(features=True), Keep(checkpoints="end"))
+    Keep(probabilities=False, checkpoints='end', features=True, predictions=False)
+    """
+    return Keep(
+        probabilities=one.probabilities or other.probabilities,
+        checkpoints=max(one.checkpoints, other.checkpoints, key=CHECKPOINTS.index),
+        features=one.features or other.features,
+        predictions=one.predictions or other.predictions,
+    )
+
+
+def is_done(folder: Path) -> bool:
+    """Return whether a folder holds a run that was done, outdated or not."""
+    try:
+        return bool(read_record(folder)["status"] == "done")
+    except StoreError:
+        return False
+
+
+# ---- Time that runs take
+
+
+@dataclass(frozen=True)
+class TimeEstimate:
+    """Seconds of a run, and where the number comes from; NaN if nothing is known."""
+
+    seconds: float
+    source: str
+
+
+class Clock:
+    """Estimates runs of one study on one device.
+
+    A run takes as long as stored runs of the same learner and settings on that device, those of
+    its size first, in proportion to the examples looked at. Networks that were never trained there
+    are measured for a few steps.
+
+    Parameters
+    ----------
+    study : Study
+        Whose runs.
+    planned : sequence of Planned
+        Its runs with what is stored.
+    device : str
+        Where they will be made.
+    measure : bool
+        Whether to measure what the store does not know.
+    """
+
+    def __init__(self, study: StudySpec, planned: Sequence[Planned], device: str, *, measure: bool = True) -> None:
+        self.study, self.device, self.measure = study, device, measure
+        self.problems: dict[str, None] = {}
+        self._stored = _rates(planned, device)
+        self._measured: dict[tuple[str, ...], float] = {}
+        self._spent = 0.0
+
+    def estimate(self, job: Job) -> TimeEstimate:
+        """Seconds that a run will take."""
+        for key in ((*_key(job), str(job.n)), _key(job)):
+            if key in self._stored:
+                return TimeEstimate(self._stored[key] * job.cost, STORED)
+        known = job.learner.training is not None and self.study.unimported(job.learner) is None
+        if self.measure and known:
+            seconds = self._measure(job)
+            return TimeEstimate(seconds, MEASURED if math.isfinite(seconds) else UNKNOWN)
+        return TimeEstimate(math.nan, UNKNOWN)
+
+    def _measure(self, job: Job) -> float:
+        """Seconds of a run, by what an example costs a network of this kind in such batches."""
+        training = job.learner.training
+        assert training is not None
+        step = replace(training, rate=training.rates[0], epochs=1, steps=None, **_PLAIN)
+        key = (repr(step), str(step.batch_for(job.n)))
+        if key not in self._measured:
+            looks = step.steps_for(job.n) * step.batch_for(job.n)
+            self._measured[key] = self._seconds(job.name, step, job.n) / looks
+        return self._measured[key] * job.cost
+
+    def _seconds(self, name: str, step: Training, n: int) -> float:
+        """Seconds of one pass over n examples."""
+        if self._spent > MOST_SECONDS:
+            self.problems[f"Measuring took {duration(self._spent)}, so not all was measured."] = None
+            return math.nan
+        start = time.monotonic()
+        try:
+            from curvewise.nn.engine import measure_seconds
+
+            return measure_seconds(step, self.study.examples, n, device=self.device, folder=self.study.folder)
+        except Exception as error:  # whatever a factory of one's own raises
+            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            self.problems[f"{name} could not be measured: {first}"] = None
+            return math.nan
+        finally:
+            self._spent += time.monotonic() - start
+
+
+def _key(job: Job) -> tuple[str, ...]:
+    return (job.name, repr(sorted(job.settings.items())), str(job.is_search))
+
+
+def _rates(planned: Sequence[Planned], device: str) -> Mapping[tuple[str, ...], float]:
+    """Seconds per unit of cost of stored runs, by kind and by kind and size."""
+    spent: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    for run in planned:
+        here = run.device is None or kind_of(run.device) == kind_of(device)
+        usual = here or run.job.learner.kind != "network"  # estimators and commands use no GPU
+        if run.state in ("done", "outdated") and run.seconds is not None and usual:
+            for key in (_key(run.job), (*_key(run.job), str(run.job.n))):
+                spent.setdefault(key, []).append((run.seconds, run.job.cost))
+    return {key: sum(seconds for seconds, _ in pairs) / sum(cost for _, cost in pairs) for key, pairs in spent.items()}
+
+
+def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
+    """Say where runs of one training were made in different ways, which may differ a little."""
+    words = {"device": "on different devices", "cpu": "on different kinds of CPU", "path": "in different ways"}
+    seen: dict[str, dict[tuple[str, ...], dict[str, None]]] = {name: {} for name in words}
+    for run in planned:
+        if run.job.learner.kind != "network" or run.job.is_search:
+            continue
+        training = (run.job.name, repr(sorted(run.job.settings.items())), str(run.job.n))
+        about = run.record.get("environment", {}) if run.state != "failed" else {}
+        for name, found in seen.items():
+            if about.get(name):
+                found.setdefault(training, {})[kind_of(str(about[name]))] = None
+        if device is not None and run.standing.is_due() and training in seen["device"]:
+            seen["device"][training][kind_of(device)] = None
+    notes = []
+    for name, found in seen.items():
+        mixed = [ways for ways in found.values() if len(ways) > 1]
+        if mixed:
+            ways = dict.fromkeys(way for ways in mixed for way in ways)
+            notes.append(
+                f"Runs of one training were or will be made {words[name]} ({'; '.join(ways)}), and "
+                "may differ by more than their seeds: see the guide to studies."
+            )
+    return notes
+
+
+def kind_of(device: str) -> str:
+    """``"cuda"`` for ``"cuda:1"``."""
+    return device.split(":")[0]
+
+
+def duration(seconds: float) -> str:
+    """Write a time for people.
+
+    >>> duration(42.4), duration(3600 * 5.5), duration(float("nan")), duration(0.004)
+    ('42 s', '5.5 hours', 'unknown', '0.004 s')
+    """
+    if math.isnan(seconds):
+        return "unknown"
+    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * length:
+            value = seconds / length
+            return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 or seconds == 0 else f"{seconds:.2g} s"

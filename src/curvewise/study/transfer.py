@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.reading.roles import normal
+from curvewise.store.record import TEST
 from curvewise.study.results import choose_runs, label_of
 from curvewise.transfer.blind import blind_guess
 from curvewise.transfer.load import BLIND, MAXIMAL, SCRATCH, RiskRows, find_control, find_scratch
@@ -19,11 +20,10 @@ from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
+    from curvewise.study.study import Study
     from curvewise.transfer.wins import WinRates
 
 
-TEST = "test"
 SOURCE = "the studies"
 METRICS = ("loss", "error")
 
@@ -127,7 +127,7 @@ def transfer_risks(
 
 
 def _by_task(studies: Any) -> dict[str, Study]:
-    from curvewise.study.spec.study import Study
+    from curvewise.study.study import Study
 
     by_task = dict(studies) if isinstance(studies, Mapping) else {None: studies}
     if not by_task:
@@ -208,7 +208,7 @@ def _scratch(rows: RiskRows, studies: Mapping[str, Study], given: str | None, ta
 
 
 def _starts_from_nothing(job: Any) -> bool:
-    """Whether a learner has no weights of its own to begin with."""
+    """Return whether a learner has no weights to begin with."""
     training = job.learner.training
     if training is None:
         return True

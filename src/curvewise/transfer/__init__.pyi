@@ -9,10 +9,10 @@ from curvewise.transfer.gains import gain_end as gain_end
 from curvewise.transfer.load import load_risks as load_risks
 from curvewise.transfer.measure import measure_transfer as measure_transfer
 from curvewise.transfer.plot.comparison import plot_transfer_comparison as plot_transfer_comparison
+from curvewise.transfer.plot.comparison import plot_transfer_ranks as plot_transfer_ranks
 from curvewise.transfer.plot.comparison import plot_win_rate as plot_win_rate
 from curvewise.transfer.plot.comparison import plot_win_rates as plot_win_rates
 from curvewise.transfer.plot.result import plot_transfer as plot_transfer
-from curvewise.transfer.plot.result import plot_transfer_ranks as plot_transfer_ranks
 from curvewise.transfer.plot.tasks import plot_blind_guess as plot_blind_guess
 from curvewise.transfer.plot.tasks import plot_spread as plot_spread
 from curvewise.transfer.plot.tasks import plot_tasks as plot_tasks

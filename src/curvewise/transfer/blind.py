@@ -713,7 +713,7 @@ def _mean_loss(
         Function of the mean and the number of units that says by how much the mean may be too low; the upper end
         allows for it.
     entropy : bool
-        Whether this is the entropy of frequencies on the same examples, see :func:`_of_entropy`.
+        Whether this is the entropy of frequencies on the same examples.
     """
     total = weights.sum()
     mean = float((weights * losses).sum() / total)
@@ -741,7 +741,12 @@ def _mean_loss(
     high += 0.0 if optimism is None else optimism(mean, units)
     high = min(high, 1.0) if bounded else high
     if entropy:
-        low, high = _of_entropy(mean, (low, high), units, quantile, tail)
+        # An entropy is flat where frequencies are alike: losses are then nearly the same, and their spread says nothing
+        # about how far other frequencies, no less likely, would be below: to second order by z² / 2n.
+        low = max(0.0, low - quantile**2 / (2.0 * units))
+        if mean <= 0:  # one class was seen: allow for a second so rare that it may well be missing
+            unseen = -np.expm1(np.log(tail) / units)
+            high = max(high, float(entr(unseen) + entr(1.0 - unseen)))
     return MeanLoss(Interval(mean, low, high, level), std, units)
 
 
@@ -749,27 +754,12 @@ def _skewed(mean: float, std: float, parts: FloatArray, quantile: float) -> tupl
     """Return the ends for a mean of skewed parts, by the monotone transformation of Hall 1992."""
     n, deviation = len(parts), float(parts.std())
     skew = float(((parts - parts.mean()) ** 3).mean()) / deviation**3 if deviation > 0 else 0.0
-    if abs(skew) < 1e-6:
+    if abs(skew) < 1e-6:  # the limit without skewness, where the formula divides by it
         return mean - quantile * std, mean + quantile * std
     y = np.array([quantile, -quantile]) / np.sqrt(n) - skew / (6.0 * n)
     away = (3.0 / skew) * (np.cbrt(1.0 + skew * y) - 1.0)
     low, high = mean - std * np.sqrt(n) * away
     return float(min(low, mean)), float(max(high, mean))
-
-
-def _of_entropy(
-    mean: float, ends: tuple[float, float], units: int, quantile: float, tail: float
-) -> tuple[float, float]:
-    """Return the ends of an entropy, which is flat where frequencies are alike.
-
-    Losses are then nearly the same, and their spread says nothing about how far other frequencies,
-    no less likely, would be below: to second order by half a squared quantile over the number of
-    units. Where only one class was seen, a second so rare that it may well be missing is allowed
-    for.
-    """
-    low, high = max(0.0, ends[0] - quantile**2 / (2.0 * units)), ends[1]
-    unseen = -np.expm1(np.log(tail) / units)
-    return low, high if mean > 0 else max(high, float(entr(unseen) + entr(1.0 - unseen)))
 
 
 def _effective_examples(share: float, std: float, units: int) -> float:
@@ -813,7 +803,15 @@ def _optimism(
         rivals = int(_rivals_of_best(shares, n, level)[0]) if found.units > 1 else 1
         return (rivals if known is not None else 1), lambda *_: 0.0
     cells, _ = train.cells(per)
-    return 1, lambda _, units: float(np.nanmean(_gain_of_choice(shares, units, level)[cells]))
+
+    def gain_of_choice(_: float, units: int) -> float:
+        # The most frequent class of each row is overrated by choosing it: on average as the largest of as many
+        # independent shares as do not differ from it significantly (Blom 1958).
+        rivals = _rivals_of_best(shares, units, level)
+        gains = ndtri((rivals - 0.375) / (rivals + 0.25)) * np.sqrt(shares.max(axis=1) / units)
+        return float(np.nanmean(gains[cells]))
+
+    return 1, gain_of_choice
 
 
 def _second_order(loss: str, constant: NDArray[Any]) -> Callable[[float, int], float]:
@@ -841,14 +839,6 @@ def _rivals_of_best(shares: FloatArray, n: float, level: float) -> NDArray[np.in
     """
     quantile = float(-stdtrit(max(1.0, n - 1), 0.5 * (1.0 - level)))
     best = shares.max(axis=1, keepdims=True)
+    # Variance of a difference of two frequencies of one multinomial sample.
     spread = np.sqrt(np.maximum(best + shares - (best - shares) ** 2, 0.0) / n)
     return np.asarray((best - shares <= quantile * spread).sum(axis=1))
-
-
-def _gain_of_choice(shares: FloatArray, n: float, level: float) -> FloatArray:
-    """Return how much the most frequent class of each row is overrated on average, by choosing it.
-
-    That of the largest of as many independent shares as cannot be told from it (Blom 1958).
-    """
-    rivals = _rivals_of_best(shares, n, level)
-    return np.asarray(ndtri((rivals - 0.375) / (rivals + 0.25)) * np.sqrt(shares.max(axis=1) / n))

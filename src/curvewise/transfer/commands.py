@@ -26,19 +26,7 @@ from curvewise.cli.console import (
     warn,
     width_of,
 )
-from curvewise.cli.options import (
-    READING,
-    STDIN,
-    Drawing,
-    Level,
-    Numbers,
-    Showing,
-    Texts,
-    Words,
-    read_where,
-    save_plot,
-    told,
-)
+from curvewise.cli.options import READING, STDIN, Drawing, Level, Numbers, Showing, Texts, Words, read_where, save_plot, usage_panel
 from curvewise.errors import InputError, quietly
 from curvewise.text import Message, arg, format_interval, format_number
 
@@ -68,7 +56,7 @@ transfer = App(
     "was run) has a row for each run: method, "
     "training size and test loss, and task, seed and fold where there are several. The controls "
     "are methods of it, training from scratch, a blind guess and maximal supervision, or numbers.",
-    error_formatter=told,
+    error_formatter=usage_panel,
 )
 
 Table = Annotated[str, Parameter(name="TABLE")]
@@ -164,7 +152,7 @@ class RiskReading:
         asked |= {f"--{r}-column": getattr(self, f"{r}_column") for r in _ROLES if r != "risk"}
         if odd := [option for option, value in asked.items() if value]:
             raise UsageError(f"{odd[0]} is for tables, and {path.name} is a study.")
-        from curvewise.study.spec.document import load_study
+        from curvewise.study.study import load_study
         from curvewise.study.transfer import transfer_risks
 
         with quietly():
@@ -925,13 +913,13 @@ def _answer(result: TransferResult, task: str) -> str:
     if best.data_equivalence:
         said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task)))
     told = [r for r in known if not math.isnan(r.pvalue)]
-    if best.gain_ends is not None and told:
+    if best.gain_ends is not None and usage_panel:
         said.append(best.gain_ends.text)
-    if len(told) > 1:
+    if len(usage_panel) > 1:
         share = 100 * (1 - result.level)
-        up, down = (sum(r.sure and sign * r.cci.estimate > 0 for r in told) for sign in (1, -1))
-        text = f"{up} of {len(told)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
-        said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(told)} tests.")
+        up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in usage_panel) for sign in (1, -1))
+        text = f"{up} of {len(usage_panel)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
+        said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(usage_panel)} tests.")
     if (control := result.maximal[task]).assumed:
         said.append(f"Maximal supervision is assumed: {control.source}.")
     return " ".join(filter(None, said))
@@ -1010,9 +998,9 @@ def ends(interval: Interval) -> str:
 def _sure(row: Improvement) -> str:
     """List the sizes at which the interval of the gain is above 0."""
     end = row.gain_ends
-    if end is None or not end.sure_at:
+    if end is None or not end.significant_at:
         return "–"
-    return "all n" if len(end.sure_at) == len(row.n) else spans(row.n.tolist(), end.sure_at)
+    return "all n" if len(end.significant_at) == len(row.n) else spans(row.n.tolist(), end.significant_at)
 
 
 def spans(sizes: Sequence[float], chosen: Sequence[float]) -> str:

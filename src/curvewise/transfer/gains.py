@@ -48,7 +48,7 @@ def gain_end(n: ArrayLike, gain: ArrayLike, low: ArrayLike, high: ArrayLike) -> 
     Examples
     --------
     >>> end = gain_end([100, 1000, 10000], [0.3, 0.1, 0.0], [0.2, 0.02, -0.1], [0.4, 0.2, 0.1])
-    >>> end.n_last_sure, end.n_from
+    >>> end.n_last_significant, end.n_from
     (1000.0, 10000.0)
     >>> end.text
     'The gain is sure up to n = 1000; from n = 10,000 on it cannot be told from none.'
@@ -70,10 +70,10 @@ def gain_end(n: ArrayLike, gain: ArrayLike, low: ArrayLike, high: ArrayLike) -> 
     later = np.flatnonzero(worse[last + 1 :]) + last + 1
     n_from = float("nan") if unknown.all() else float(sizes[last + 1]) if last + 1 < len(sizes) else float("inf")
     return GainEnd(
-        n_last_sure=float(sizes[last]) if last >= 0 else float("nan"),
+        n_last_significant=float(sizes[last]) if last >= 0 else float("nan"),
         n_from=n_from,
         worse_from=float(sizes[later[0]]) if len(later) else float("inf"),
-        sure_at=tuple(sizes[sure].tolist()),
+        significant_at=tuple(sizes[sure].tolist()),
         worse_at=tuple(sizes[worse].tolist()),
         unknown_at=tuple(sizes[unknown].tolist()),
         text=_end_text(sizes, sure, worse, unknown),
@@ -86,14 +86,14 @@ class GainEnd:
 
     Attributes
     ----------
-    n_last_sure : float
+    n_last_significant : float
         Largest size at which the interval of the gain lies above 0; NaN if it does at none.
     n_from : float
         First size from which on no interval lies above 0: the smallest size if none ever does,
         infinite if the one of the largest size still does, NaN if no interval is known.
     worse_from : float
-        First size after ``n_last_sure`` at which the interval lies below 0; infinite if none does.
-    sure_at, worse_at : tuple of float
+        First size after ``n_last_significant`` at which the interval lies below 0; infinite if none does.
+    significant_at, worse_at : tuple of float
         All sizes at which the interval lies above 0, and below it.
     unknown_at : tuple of float
         Sizes whose interval is not known.
@@ -101,10 +101,10 @@ class GainEnd:
         The same as a sentence.
     """
 
-    n_last_sure: float
+    n_last_significant: float
     n_from: float
     worse_from: float
-    sure_at: tuple[float, ...]
+    significant_at: tuple[float, ...]
     worse_at: tuple[float, ...]
     unknown_at: tuple[float, ...]
     text: str

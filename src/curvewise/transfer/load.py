@@ -23,8 +23,8 @@ from curvewise.reading.roles import (
     SIZE,
     STATUS,
     ColumnMap,
+    ColumnRoles,
     Role,
-    Roles,
     ask,
     bare,
     check_contradiction,
@@ -43,6 +43,7 @@ from curvewise.reading.roles import (
 from curvewise.reading.table import (
     Table,
     first_row,
+    full_names,
     is_measured,
     is_missing,
     names_in,
@@ -241,8 +242,8 @@ def load_risks(
         _check_says_direction(column)
     _check_numbers({"blind": blind, "maximal": maximal}, scale, column, values, unit)
     rows = RiskRows(
-        _names_of(table, roles.get("task"), "task", ONE_TASK),
-        _names_of(table, roles["method"], "method", ""),
+        np.array(full_names(table, roles["task"], "task") if "task" in roles else [ONE_TASK] * len(table)),
+        np.array(full_names(table, roles["method"], "method")),
         sizes_of(table, roles["n"]),
         np.asarray(scale.risks(values), dtype=np.float64),
     )
@@ -252,6 +253,7 @@ def load_risks(
         find_control(rows, called, given, scale.risk, table.source, scratch)
         for called, given in ((BLIND, blind), (MAXIMAL, maximal))
     )
+    # Rows of controls are no method, except where scratch is one of them.
     gone = (*blind_found.methods, *maximal_found.methods)
     start = find_scratch(rows, scratch, gone, table.source)
     is_control = np.isin(rows.methods, gone)
@@ -303,6 +305,7 @@ def _in_rows(table: Table, told: ColumnMap, used: Collection[str], scratch: str 
     by_name = {role.name: role for role in ROLES}
     lacks = {k for k in ("n", "method") if not told.get(k) and not any(map(by_name[k].is_called, free))}
     sizes = {k: size for k in free if (size := header_size(k)) is not None}
+    # One column called like a number may be anything; two are a table by size.
     if "n" in lacks and len(sizes) > 1:
         return _melted(table, "n", sizes, higher)
     called = [k for k in free if (normal(k) in SCRATCH.plain if scratch is None else k == scratch)]
@@ -319,7 +322,7 @@ def _in_rows(table: Table, told: ColumnMap, used: Collection[str], scratch: str 
 
 
 def _melted(table: Table, role: str, names: Mapping[str, Any], higher: bool | None) -> Table:
-    """The columns ``names`` below one another, with what each is called in one of its own."""
+    """Put columns below one another, with their names in a column of its own."""
     what = {"n": "sizes", "method": "methods"}[role]
     if higher is None:
         raise InputError(
@@ -361,6 +364,7 @@ def _check_one_kind(table: Table, rest: Sequence[str]) -> None:
 
 _SHORT = re.compile(r"([0-9]+(?:[.,][0-9]+)?) ?([kKmM])")
 _TIMES = {"k": 1e3, "m": 1e6}
+# Cells of controls, which were not trained at a size.
 _NONE = frozenset(("-", "–", "—", "all", "full", "max", "any"))
 _HEADER = re.compile(r"(?:n ?[=_] ?)?([0-9][0-9.,]* ?[kKmM]?)")
 
@@ -415,23 +419,10 @@ def _check_sizes(table: Table, column: str, n: FloatArray, is_control: NDArray[n
         )
 
 
-def _names_of(table: Table, column: str | None, role: str, otherwise: str) -> NDArray[np.str_]:
-    """Read the names in a column, of which none may be empty."""
-    if column is None:
-        return np.full(len(table), otherwise)
-    words = names_in(table, column)
-    if "" in words:
-        raise InputError(
-            f"Row {table.rows[words.index('')]} of {table.source} names no {role} in {brief(column)}: fill the cell or "
-            "remove the row."
-        )
-    return np.array(words, dtype=np.str_)
-
-
 # Losses, errors, accuracies and scores into risks.
 
 NO_NUMBER = frozenset(("oom", "out of memory", "diverged", "timeout", "timed out"))
-"""What else people write in place of a number, beside that a run failed."""
+"""Further words that people write in place of the number of a failed run."""
 
 
 def _risks_of(table: Table, column: str, status: str | None) -> tuple[FloatArray, list[str]]:
@@ -462,7 +453,7 @@ def _risks_of(table: Table, column: str, status: str | None) -> tuple[FloatArray
 
 @dataclass(frozen=True)
 class RiskScale:
-    """The scale of a table: a risk is ``top + sign * value``.
+    """Scale of the values in a table: a risk is ``top + sign * value``.
 
     Attributes
     ----------
@@ -621,6 +612,7 @@ def _check_control_bounds(role: str, value: float, top: float, column: str, seen
 def _check_percent(role: str, value: float, column: str, scale: RiskScale, seen: FloatArray) -> None:
     """Ask about a number up to 1 among percentages, if it would make sense as a fraction as well."""
     risks, other = scale.risks(seen), scale.risk(100 * value)
+    # A blind guess is worse than most runs, maximal supervision better than all of them.
     sensible = other >= np.median(risks) if role == "blind" else other <= risks.min()
     if sensible:
         raise InputError(
@@ -654,7 +646,7 @@ def _check_reach(maximal: Any, column: str, seen: FloatArray) -> None:
             )
 
 
-def _check_repeats(table: Table, roles: Roles, rows: RiskRows, runs: Mapping[str, NDArray[np.str_]]) -> list[str]:
+def _check_repeats(table: Table, roles: ColumnRoles, rows: RiskRows, runs: Mapping[str, NDArray[np.str_]]) -> list[str]:
     """Refuse two rows of one run; without seeds, rows of one size are runs, and noted."""
     keys = zip(
         rows.tasks.tolist(), rows.methods.tolist(), rows.n.tolist(), *(r.tolist() for r in runs.values()), strict=True
@@ -672,7 +664,7 @@ def _check_repeats(table: Table, roles: Roles, rows: RiskRows, runs: Mapping[str
     return ["no seeds: rows of one task, method and size are taken as runs"] if repeated else []
 
 
-def _same_run(table: Table, roles: Roles, first: int, second: int, role: str) -> InputError:
+def _same_run(table: Table, roles: ColumnRoles, first: int, second: int, role: str) -> InputError:
     columns = [roles[k] for k in ("task", "method", "n", "seed", "fold") if k in roles]
     where = ", ".join(f"{k} {brief(table.columns[k][second])}" for k in columns)
     differ = [k for k in roles.rest if texts(table.columns[k])[first] != texts(table.columns[k])[second]]
@@ -742,11 +734,11 @@ class RiskRows:
 
     @property
     def names(self) -> list[str]:
-        """The methods."""
+        """Names of the methods."""
         return list(dict.fromkeys(self.methods.tolist()))
 
     def has_several_sizes(self, method: str) -> bool:
-        """Whether a method was trained at more than one size."""
+        """Return whether a method was trained at more than one size."""
         n = self.n[self.methods == method]
         return len(np.unique(n[n > 0])) > 1
 
@@ -761,7 +753,7 @@ class FoundControl:
 
 
 def find_scratch(rows: RiskRows, given: str | None, taken: Sequence[str], source: str) -> str:
-    """The method that starts from nothing: as named, or by its name."""
+    """Find the method that starts from nothing: the one that the user names, else by its name."""
     if given is not None:
         return _named(rows, SCRATCH, given, source)
     free = [name for name in rows.names if name not in taken]
@@ -833,7 +825,7 @@ def _named(rows: RiskRows, called: ControlNames, name: str, source: str) -> str:
 
 
 def _recognised(rows: RiskRows, called: ControlNames, given: Given) -> tuple[dict[str, str], list[str]]:
-    """Names of the control by task, and notes of methods that could be it and are not."""
+    """Return names of the control by task, and notes on methods that could be it and are not."""
     notes: list[str] = []
     found = [name for name in rows.names if normal(name) in called.plain]
     short = isinstance(given, Mapping) and not set(rows.tasks.tolist()) <= set(map(str, given))

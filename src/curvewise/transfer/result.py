@@ -102,7 +102,7 @@ class Improvement:
     warnings: tuple[str, ...] = ()
 
     @property
-    def sure(self) -> bool:
+    def significant(self) -> bool:
         """Whether it differs from scratch after Holm's correction for the methods of its task."""
         return bool(self.adjusted <= 1 - self.cci.level)
 
@@ -173,7 +173,7 @@ class TransferResult(Result):
     def columns(self) -> dict[str, Any]:
         """Return a row for each task and method.
 
-        ``adjusted`` is the p-value after Holm's correction within the task. ``gain_sure_at`` lists
+        ``adjusted`` is the p-value after Holm's correction within the task. ``gain_significant_at`` lists
         the sizes at which the gain is sure, each by its own interval: the last of them is
         ``gain_until`` (NaN if there is none), and from ``gain_from`` on there is none (infinite if
         it is sure at the largest size). ``borrowed`` says that the interval rests on the spread
@@ -198,8 +198,10 @@ class TransferResult(Result):
             "runs": runs,
             "gain_smallest": [float(r.gain[0]) for r in rows],
             "gain_largest": [float(r.gain[-1]) for r in rows],
-            "gain_sure_at": [" ".join(str(as_count(n)) for n in end.sure_at) if end else "" for end in ends],
-            "gain_until": [end.n_last_sure if end else math.nan for end in ends],
+            "gain_significant_at": [
+                " ".join(str(as_count(n)) for n in end.significant_at) if end else "" for end in ends
+            ],
+            "gain_until": [end.n_last_significant if end else math.nan for end in ends],
             "gain_from": [end.n_from if end else math.nan for end in ends],
         }
 
@@ -264,7 +266,11 @@ class TransferResult(Result):
 
     def ranks(self) -> TransferRanks:
         """Rank all methods, scratch included, at each size of each task."""
-        return rank_methods(self.runs_of(self.tasks), self.level, self.scratch)
+        rows: list[MethodRank] = []
+        for task in self.runs_of(self.tasks):
+            for n in sorted({n for _, n in task.cells}):
+                rows += _rank_at_size(task, n, self.level)
+        return TransferRanks(tuple(rows), self.level, self.scratch)
 
     def summary(self) -> str:
         """Summarise the result in a few sentences."""
@@ -338,7 +344,7 @@ def _summarise_task(result: TransferResult, task: str) -> str:
     told = [r for r in known if not math.isnan(r.pvalue)]
     share = 1 - result.level
     if len(told) > 1:
-        signs = np.sign([r.cci.estimate for r in told if r.sure])
+        signs = np.sign([r.cci.estimate for r in told if r.significant])
         text += f"; {int((signs > 0).sum())} of {len(told)} are better than {result.scratch}"
         text += f", {int((signs < 0).sum())} worse" if (signs < 0).any() else ""
         text += f" at {format_number(round(100 * share, 6))}% after Holm's correction for "
@@ -528,15 +534,6 @@ class TransferRanks(Result):
             text = f"{task}, n = {format_number(n)}: {best.method} is first of {best.among}"
             said.append(text + (f"; {others} more may be." if others else ", surely."))
         return "\n".join(said)
-
-
-def rank_methods(tasks: Sequence[TaskRuns], level: float, scratch: str) -> TransferRanks:
-    """Rank all methods at every size of every task."""
-    rows = []
-    for task in tasks:
-        for n in sorted({n for _, n in task.cells}):
-            rows += _rank_at_size(task, n, level)
-    return TransferRanks(tuple(rows), level, scratch)
 
 
 def _rank_at_size(task: TaskRuns, n: float, level: float) -> list[MethodRank]:

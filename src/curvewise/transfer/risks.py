@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.text import format_number
-from curvewise.types.results import data_frame
-from curvewise.types.units import FloatArray, as_floats
+from curvewise.text import arg, format_count, format_number
+from curvewise.types.results import RowTable, distinct
+from curvewise.types.units import FloatArray, as_column, as_floats
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 ONE_TASK = "task"
@@ -67,7 +67,7 @@ class Control:
 
 
 def measured_control(n: ArrayLike, risk: ArrayLike) -> Control | None:
-    """The mean of runs without a size or, if all have one, of those at the largest.
+    """Average the runs without a size or, if all have one, of those at the largest.
 
     Parameters
     ----------
@@ -92,6 +92,7 @@ def measured_control(n: ArrayLike, risk: ArrayLike) -> Control | None:
     here = ~np.isnan(risks)
     if not here.any():
         return None
+    # Published tables write -1 or nothing for the size of a control.
     chosen, source = here & ~(sizes > 0), "measured"
     if not chosen.any():
         largest = float(sizes[here].max())
@@ -105,7 +106,7 @@ def measured_control(n: ArrayLike, risk: ArrayLike) -> Control | None:
 
 
 def as_control(value: Any, argument: str, turned: Callable[[float], float] = float) -> Control:
-    """A control out of a number, an interval, or an object that is, has or makes one.
+    """Make a control of a number, an interval, or an object that is, has or makes one.
 
     Parameters
     ----------
@@ -129,20 +130,21 @@ def as_control(value: Any, argument: str, turned: Callable[[float], float] = flo
         if isinstance(made, Control):
             return made
     if all(hasattr(value, k) for k in ("estimate", "low", "high")):
+        # The width of a normal interval of this level, in standard errors.
         wide = 2 * NormalDist().inv_cdf(0.5 + float(getattr(value, "level", 0.95)) / 2)
         std = (float(value.high) - float(value.low)) / wide
         return Control(float(value.estimate), std if math.isfinite(std) else math.nan, "interval")
     single = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not single or not math.isfinite(value):
         raise InputError(
-            f"{argument}={repr(value)[:60]} is no control: give a finite number, an interval, a Control, the name of a "
+            f"{arg(argument, value)} is no control: give a finite number, an interval, a Control, the name of a "
             "method, or a dictionary of these by task."
         )
     return Control(turned(float(value)))
 
 
 def names_share(name: str) -> bool:
-    """Whether a risk is a share of the examples by its name, in percent or not.
+    """Return whether a risk is a share of the examples by its name, in percent or not.
 
     >>> names_share("Top-1 error"), names_share("reconstruction error"), names_share("loss")
     (True, False, False)
@@ -152,7 +154,7 @@ def names_share(name: str) -> bool:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TransferRisks:
+class TransferRisks(RowTable):
     """Risks of methods on tasks by training size: what :func:`load_risks` makes.
 
     Attributes
@@ -176,7 +178,7 @@ class TransferRisks:
     turned : bool
         Whether the source holds accuracies or scores, which were turned into risks.
     notes : tuple of str
-        What was taken for what.
+        How each column was interpreted.
 
     Examples
     --------
@@ -189,6 +191,8 @@ class TransferRisks:
     ... )
     TransferRisks(4 runs, 1 task, 2 methods, 2 sizes from 100 to 1000)
     """
+
+    by_row = ("tasks", "methods", "n", "risk", "seeds", "folds")
 
     tasks: NDArray[np.str_]
     methods: NDArray[np.str_]
@@ -208,11 +212,11 @@ class TransferRisks:
         put(self, "risk", as_floats(self.risk, "risk"))
         if self.risk.ndim != 1 or not len(self.risk):
             raise InputError("risk is empty: give at least one measured risk.")
-        put(self, "n", self._column(as_floats(self.n, "n"), "n"))
+        put(self, "n", as_column(as_floats(self.n, "n"), "n", len(self), "risks"))
         for name in ("tasks", "methods", "seeds", "folds"):
             given = getattr(self, name)
             if given is not None:
-                put(self, name, self._column(np.asarray(given, dtype=np.str_), name))
+                put(self, name, as_column(np.asarray(given, dtype=np.str_), name, len(self), "risks"))
         for name in ("blind", "maximal"):
             put(self, name, _controls(getattr(self, name), name))
         if not (np.isfinite(self.n) & (self.n > 0)).all():
@@ -221,75 +225,50 @@ class TransferRisks:
         if np.isinf(self.risk).any():
             raise InputError("risk holds an infinite value: use NaN where a run failed.")
 
-    def _column(self, given: NDArray[Any], argument: str) -> NDArray[Any]:
-        if given.shape != self.risk.shape:
-            raise InputError(f"{argument} has shape {given.shape} for {len(self)} risks: give one for each.")
-        return given
-
     def __len__(self) -> int:
         return len(self.risk)
 
     def __repr__(self) -> str:
-        sizes = np.unique(self.n)
-        counts = {"run": len(self), "task": len(self.task_names), "method": len(self.method_names)}
-        said = ", ".join(f"{k} {name}" + ("" if k == 1 else "s") for name, k in counts.items())
+        sizes, counts = np.unique(self.n), {"run": len(self), "task": len(self.task_names)}
+        counts |= {"method": len(self.method_names), "size": len(sizes)}
         ends = [format_number(n) for n in (sizes[0], sizes[-1])]
         span = f" from {ends[0]} to {ends[1]}" if len(sizes) > 1 else f": {ends[0]}"
-        return f"TransferRisks({said}, {len(sizes)} size" + "s" * (len(sizes) > 1) + f"{span})"
+        return f"TransferRisks({', '.join(format_count(k, noun) for noun, k in counts.items())}{span})"
 
     @property
     def task_names(self) -> tuple[str, ...]:
         """The tasks in order of first appearance."""
-        return tuple(dict.fromkeys(self.tasks.tolist()))
+        return distinct(self.tasks)
 
     @property
     def method_names(self) -> tuple[str, ...]:
         """The methods, scratch among them, in order of first appearance."""
-        return tuple(dict.fromkeys(self.methods.tolist()))
-
-    def select(self, mask: ArrayLike) -> TransferRisks:
-        """Some of the rows: a mask with an entry for each, or their positions."""
-        chosen = np.asarray(mask)
-        if chosen.dtype == np.bool_ and chosen.shape != self.risk.shape:
-            raise InputError(f"mask has shape {chosen.shape}: give one entry for each of {len(self)} rows.")
-        return replace(
-            self,
-            tasks=self.tasks[chosen],
-            methods=self.methods[chosen],
-            n=self.n[chosen],
-            risk=self.risk[chosen],
-            seeds=None if self.seeds is None else self.seeds[chosen],
-            folds=None if self.folds is None else self.folds[chosen],
-        )
+        return distinct(self.methods)
 
     def of(self, *, task: str | None = None, method: str | None = None) -> TransferRisks:
-        """The rows of one task, of one method, or of both."""
+        """Select the rows of one task, of one method, or of both."""
         keep = np.ones(len(self), dtype=np.bool_)
         for name, wanted, column in (("task", task, self.tasks), ("method", method, self.methods)):
             if wanted is None:
                 continue
             if wanted not in column:
                 there = ", ".join(map(repr, dict.fromkeys(column.tolist())))
-                raise InputError(f"{name}={wanted!r} is not among the risks; there are {there}.")
+                raise InputError(f"{arg(name, wanted)} is not among the risks; there are {there}.")
             keep &= column == wanted
         if not keep.any():
-            raise InputError(f"method={method!r} was not measured on task={task!r}.")
+            raise InputError(f"{arg('method', method)} was not measured on {arg('task', task)}.")
         return self.select(keep)
 
     def columns(self) -> dict[str, Any]:
-        """A row for each run."""
+        """Return columns with a row for each run."""
         found: dict[str, Any] = {"task": self.tasks, "method": self.methods, "n": self.n}
         for name, column in (("seed", self.seeds), ("fold", self.folds)):
             if column is not None:
                 found[name] = column
         return {**found, "risk": self.risk}
 
-    def frame(self) -> pd.DataFrame:
-        """The rows as a pandas DataFrame."""
-        return data_frame(self.columns())
-
 
 def _controls(given: Any, argument: str) -> dict[str, Control]:
     if not isinstance(given, Mapping):
-        raise InputError(f"{argument}={given!r} must be a dictionary of controls by task.")
+        raise InputError(f"{arg(argument, given)} must be a dictionary of controls by task.")
     return {str(t): c if isinstance(c, Control) else Control(c) for t, c in given.items()}

@@ -473,7 +473,8 @@ class CellRuns:
         apart = (sums**2).sum(axis=1)
         nested = float((sums.sum(axis=0) ** 2).sum())
         more = max(1.0, nested / float(apart.sum())) if apart.any() else 1.0
-        borrowed = lent * self._fold_variance
+        # Variance of a run of each cell, estimated from its training subsets.
+        borrowed = lent * self._per_fold_squares(self._scaled) / self.count
         weight = np.where(self.degrees > 0, self._per_fold_squares(moved) + borrowed, 0.0)
         total = np.bincount(size, weight, len(sums))
         lost = np.bincount(size, weight / np.maximum(self.degrees, 1), len(sums))
@@ -519,11 +520,6 @@ class CellRuns:
         """Residuals, larger by what the mean of a cell takes from them."""
         free = self.degrees[self.cell]
         return self._residual * np.sqrt((free + 1) / np.maximum(free, 1))
-
-    @cached_property
-    def _fold_variance(self) -> FloatArray:
-        """Variance of a run of each cell, estimated from its training subsets."""
-        return self._per_fold_squares(self._scaled) / self.count
 
     def _per_fold_squares(self, values: FloatArray) -> FloatArray:
         """Sum values over the runs of a cell and subset, square the sums and add them up by cell."""

@@ -61,7 +61,7 @@ def rank_tasks(source: Any, *, levels: Sequence[float] = LEVELS, level: float = 
     ... }
     >>> from curvewise.transfer.measure import measure_transfer
     >>> found = rank_tasks(measure_transfer(table, blind=0.9, maximal=0.1), levels=(0.5,))
-    >>> found.order, found.unsure
+    >>> found.order, found.tied
     (('edges', 'depth'), ())
     >>> found.row("depth").at(0.5).n.estimate
     1419.62...
@@ -101,7 +101,7 @@ def rank_tasks(source: Any, *, levels: Sequence[float] = LEVELS, level: float = 
         rows=ordered,
         levels=wanted,
         ordered_by=by,
-        unsure=tuple((a.task, b.task) for a, b in combinations(ordered, 2) if not _differ(a.at(by), b.at(by))),
+        tied=tuple((a.task, b.task) for a, b in combinations(ordered, 2) if not _differ(a.at(by), b.at(by))),
         curves=tuple(result.curve(row.task, result.scratch) for row in ordered),
         level=level,
         warnings=tuple(alarms),
@@ -121,7 +121,7 @@ class TaskRanking(Result):
     ordered_by : float
         The level whose training size orders the tasks: of those given, the one that most tasks
         reach between sizes measured; of equals the one nearest 0.5.
-    unsure : tuple of (str, str)
+    tied : tuple of (str, str)
         All pairs that do not differ significantly, the one that needs less data first.
     curves : tuple of RiskCurve
         Of scratch, in the same order.
@@ -132,7 +132,7 @@ class TaskRanking(Result):
     rows: tuple[TaskNeeds, ...]
     levels: tuple[float, ...]
     ordered_by: float
-    unsure: tuple[tuple[str, str], ...]
+    tied: tuple[tuple[str, str], ...]
     curves: tuple[RiskCurve, ...]
     level: float
     warnings: tuple[str, ...] = ()
@@ -152,13 +152,14 @@ class TaskRanking(Result):
     def columns(self) -> dict[str, Any]:
         """Return a row for each task.
 
-        Where a size lies beyond those measured, ``n_…`` is NaN, and it lies between ``n_…_low``
-        and ``n_…_high``: from 0 to the smallest measured, or from the largest to ∞, or further in
+        The size that reaches 0.5 is ``n_at_0_5``. Where one lies beyond those measured, it is NaN, and lies between
+        ``n_at_0_5_low`` and ``n_at_0_5_high``: from 0 to the smallest measured, or from the largest to ∞, or further in
         as far as its interval goes. ``halving`` likewise, if it is above ``largest / smallest``.
         All three are NaN where nothing is known.
         """
         found: dict[str, Any] = {"task": list(self.order)}
-        quantities = {f"n_{v:g}": [row.at(v).bounds for row in self.rows] for v in self.levels}
+        names = {v: f"n_at_{v:g}".replace(".", "_") for v in self.levels}  # n_at_0_5 for 0.5
+        quantities = {name: [row.at(v).bounds for row in self.rows] for v, name in names.items()}
         for name in ("mean", "shared_mean"):
             quantities[name] = [getattr(row, name) for row in self.rows]
         quantities["halving"] = [row.halving_bounds for row in self.rows]
@@ -198,17 +199,17 @@ class TaskRanking(Result):
         else:
             text = f"From least to most data for a calibrated risk of {self.ordered_by:g} from "
             text += f"scratch: {', '.join(said)}."
-        if self.unsure:
-            groups = "; ".join(f"{', '.join(g[:-1])} and {g[-1]}" for g in groups_alike(self.order, self.unsure))
+        if self.tied:
+            groups = "; ".join(f"{', '.join(g[:-1])} and {g[-1]}" for g in groups_alike(self.order, self.tied))
             text += f" Not told apart at {self.level:.0%}: {groups}."
         known = [r for r in self.rows if not math.isnan(r.halving.estimate)]
         halve = ", ".join(f"{r.task} {r.halving_factor}" for r in known)
         return text + (f" Times the data to halve calibrated risk: {halve}." if halve else "")
 
 
-def groups_alike(order: Sequence[str], unsure: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
+def groups_alike(order: Sequence[str], tied: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
     """Join pairs into groups in which no two differ significantly; none lies within another."""
-    pairs = {frozenset(pair) for pair in unsure}
+    pairs = {frozenset(pair) for pair in tied}
     groups: list[tuple[str, ...]] = []
     for k, first in enumerate(order):
         group = [first]
@@ -217,7 +218,7 @@ def groups_alike(order: Sequence[str], unsure: Sequence[tuple[str, str]]) -> lis
                 group.append(name)
         groups.append(tuple(group))
     said = {frozenset(p) for g in groups for p in combinations(g, 2)}
-    groups += [pair for pair in unsure if frozenset(pair) not in said]
+    groups += [pair for pair in tied if frozenset(pair) not in said]
     kept = [g for g in groups if len(g) > 1]
     return [g for g in kept if not any(set(g) < set(other) for other in kept)]
 

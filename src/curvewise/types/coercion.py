@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError
 from curvewise.text import Message, arg, format_path
 from curvewise.types.predictions import AXES, CLASS_AXES, AnyArray, Predictions, check_labelled, check_labels
+from curvewise.types.units import as_unmasked
 
 
 def as_predictions(
@@ -232,6 +233,7 @@ _OPPOSITE = {"errors": "correct", "losses": "scores"}
 def _amended(
     given: Predictions, labels: ArrayLike | None, kind: str | None, axes: Sequence[str] | None, groups: ArrayLike | None
 ) -> Predictions:
+    # An assumed direction may still be corrected; one that was given may not.
     if kind is not None and given.assumed and kind == _OPPOSITE.get(given.kind):
         given = replace(given, kind=kind)
     if kind == given.kind:
@@ -253,18 +255,6 @@ def _amended(
     return given
 
 
-def as_unmasked(values: Any, argument: str) -> Any:
-    """Return an array; refuse one that is masked in part."""
-    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-        raise InputError(f"{argument} is a masked array: pass only what you mean to be counted.")
-    try:
-        return values if hasattr(values, "dtype") else np.asarray(values)
-    except ValueError:
-        raise InputError(
-            f"{argument} is no array: its rows have unequal lengths, or arrays of several kinds are put together."
-        ) from None
-
-
 def _as_source(predictions: Any, argument: str) -> Any:
     as_unmasked(predictions, argument)
     if isinstance(predictions, str | PathLike):
@@ -274,6 +264,7 @@ def _as_source(predictions: Any, argument: str) -> Any:
             f"{argument} is a table: pass load_predictions(table), which finds runs, examples and values by the names "
             "of its columns, or table.to_numpy() for runs × examples."
         )
+    # A memory map or a stack of files stays on disk.
     lazy = all(hasattr(predictions, name) for name in ("shape", "dtype", "__getitem__"))
     values = predictions if lazy else as_unmasked(predictions, argument)
     if not isinstance(values.dtype, np.dtype):
@@ -310,6 +301,7 @@ def _kind_of(values: Any, labels: AnyArray | None, axes: Sequence[str] | None, a
     first = np.asarray(values[:1])
     if labels is not None:
         if len(values.shape) == 3 and axes is None and first.dtype.kind == "f":
+            # Softmax in half precision sums to 1 within about 1e-3.
             if np.allclose(first.sum(axis=2), 1, atol=1e-3) and (first >= 0).all():
                 return "probabilities"
             return "labels"
@@ -318,6 +310,7 @@ def _kind_of(values: Any, labels: AnyArray | None, axes: Sequence[str] | None, a
                 f"{argument} holds numbers that are no classes, and there are labels: pass {arg('kind', 'losses')} or "
                 f"{arg('kind', 'scores')}, or {arg('kind', 'probabilities')} with an axis for the classes."
             )
+        # 0 and 1 among ten classes are hits or errors far more often than predictions of two classes.
         if len(np.unique(labels)) > 2 and _all_flags(values):
             raise InputError(
                 f"{argument} holds only 0 and 1, and labels has {len(np.unique(labels))} classes: pass "
@@ -346,6 +339,7 @@ def _all_flags(values: Any) -> bool:
     """Return whether there is nothing but 0 and 1, or False and True."""
     if values.dtype.kind in "US":
         return False
+    # A memory map may be larger than memory: 64 runs at a time, up to the first other value.
     blocks = (np.asarray(values[i : i + 64]) for i in range(0, values.shape[0], 64))
     return all(b.dtype == bool or bool(((b == 0) | (b == 1)).all()) for b in blocks)
 
@@ -353,6 +347,7 @@ def _all_flags(values: Any) -> bool:
 def _check_order(shape: tuple[int, ...], labels: AnyArray | None, argument: str) -> None:
     """Check that runs come first; ask where the shape leaves a doubt."""
     rows, columns = shape[:2]
+    # A transposed matrix gives plausible wrong numbers, so that nothing is guessed.
     if labels is not None and rows == columns == len(labels):
         raise InputError(
             f"{argument} has as many rows as columns ({rows:,}), so that runs and examples cannot be told apart: pass "
@@ -392,6 +387,7 @@ def _coded(
         whole = np.dtype(values.dtype).kind in "bu" or not _smallest(values) < 0
         if whole:
             return values, _whole(labels, "labels"), None
+    # np.unique would make a class of NaN.
     held = np.asarray(values)
     if held.dtype.kind == "f" and not np.isfinite(held).all():
         raise InputError(f"{argument} holds NaN or infinite values: a run that diverged?")

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
 from curvewise.text import arg, format_number
-from curvewise.types.results import data_frame
+from curvewise.types.results import RowTable, distinct
 from curvewise.types.units import FloatArray, Unit
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Measurements:
+class Measurements(RowTable):
     """Values measured on trained models, one row per run: what :func:`load_measurements` makes.
 
     Attributes
@@ -40,6 +37,8 @@ class Measurements:
         How each column was interpreted.
     """
 
+    by_row = ("learner", "n", "error", "runs", "variance", "labels")
+
     learner: NDArray[np.str_]
     n: FloatArray
     error: FloatArray
@@ -52,7 +51,7 @@ class Measurements:
     @property
     def learners(self) -> tuple[str, ...]:
         """The learners in order of first appearance."""
-        return tuple(dict.fromkeys(self.learner.tolist()))
+        return distinct(self.learner)
 
     def __len__(self) -> int:
         return len(self.n)
@@ -74,16 +73,7 @@ class Measurements:
                 f"{arg('learner', learner)} is not among the measurements; there are: "
                 + ", ".join(map(repr, self.learners[:20]))
             )
-        return Measurements(
-            learner=self.learner[keep],
-            n=self.n[keep],
-            error=self.error[keep],
-            unit=self.unit,
-            runs=None if self.runs is None else self.runs[keep],
-            variance=None if self.variance is None else self.variance[keep],
-            labels={k: v[keep] for k, v in self.labels.items()},
-            notes=self.notes,
-        )
+        return self.select(keep)
 
     @property
     def shared_subsets(self) -> int:
@@ -99,6 +89,7 @@ class Measurements:
         stays NaN.
         """
         keys = self._subsets()
+        # Rows that are means already cannot be averaged over seeds again.
         if keys is None or self.runs is not None:
             return self
         errors = [self.error[rows] for rows in keys.values()]
@@ -129,14 +120,12 @@ class Measurements:
             found.setdefault(key, []).append(row)
         return found
 
-    def frame(self) -> pd.DataFrame:
-        """Return the rows as a pandas DataFrame."""
+    def columns(self) -> dict[str, Any]:
+        """Return learner, n, the labels and the values, with the number of runs and their variance where known."""
+        # Above 2**53 a float has no whole digits left to show.
         whole = bool((self.n == np.round(self.n)).all() and (self.n < 2**53).all())
         sizes = self.n.astype(np.int64) if whole else self.n
         columns: dict[str, Any] = {"learner": self.learner, "n": sizes, **self.labels}
         columns["score" if self.unit.name == "score" else "error"] = self.error
-        if self.runs is not None:
-            columns["runs"] = self.runs
-        if self.variance is not None:
-            columns["variance"] = self.variance
-        return data_frame(columns)
+        columns |= {name: v for name in ("runs", "variance") if (v := getattr(self, name)) is not None}
+        return columns

@@ -234,6 +234,7 @@ class Predictions:
             truth = self.labels if block.ndim == 2 or self.kind == "probabilities" else None
             truth = self.labels[:, None] if truth is None else truth
             said = self._classes_of(block, start)
+            # Comparing bytes with bytes spares a copy of the block as int64.
             if said.dtype == np.uint8 and truth.max() < 256:
                 truth = truth.astype(np.uint8)
             return np.not_equal(said, truth).view(np.uint8)
@@ -245,6 +246,7 @@ class Predictions:
 
     def _flags(self, block: AnyArray, start: int) -> NDArray[np.uint8]:
         self._finite(block, start)
+        # 0.5 becomes 0 here and differs from its block, which is how rates are told from flags.
         flags = block.astype(np.uint8)
         if flags.max() > 1 or (flags != block).any():
             bad = block[(block != 0) & (block != 1)][0]
@@ -302,6 +304,7 @@ class Predictions:
 
 def _forget(source: np.memmap[Any, Any], start: int, stop: int) -> None:
     """Let go of the pages of a memory map that were read: they are still in the file."""
+    # Pages of a file larger than memory would stay resident and push other programs out.
     view = source._mmap if hasattr(source, "_mmap") else None
     if not isinstance(view, mmap.mmap) or not source.flags.c_contiguous:
         return
@@ -330,6 +333,7 @@ def check_labelled(labels: AnyArray, argument: str, remedy: str = "") -> None:
     """
     if labels.dtype.kind not in "if" or not np.isin(labels, UNLABELLED).any():
         return
+    # Support-vector machines call their two classes -1 and 1.
     if set(np.unique(labels).tolist()) == {-1, 1}:
         return
     mark = next(mark for mark in UNLABELLED if (labels == mark).any())

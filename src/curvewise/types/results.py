@@ -1,4 +1,4 @@
-"""Intervals, and the base of every result."""
+"""Intervals, the base of every table that goes in and of every result that comes out."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import html
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.tables import format_table
@@ -66,6 +66,54 @@ class Interval:
 
     def __str__(self) -> str:
         return f"{format_number(self.estimate)} [{format_number(self.low)}, {format_number(self.high)}]"
+
+
+class RowTable(ABC):
+    """Base of the tables that analyses take: frozen dataclasses of arrays with an entry for each row.
+
+    A subclass names the fields that have one in ``by_row``, and gives :meth:`columns`.
+    """
+
+    by_row: ClassVar[tuple[str, ...]]
+    noun: ClassVar[str] = "rows"
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def columns(self) -> Mapping[str, Any]:
+        """Return columns of equal length."""
+
+    def frame(self) -> pd.DataFrame:
+        """Return the rows as a pandas DataFrame."""
+        return data_frame(self.columns())
+
+    def select(self, mask: ArrayLike) -> Self:
+        """Select some of the rows: a mask with an entry for each, or their positions."""
+        chosen = np.asarray(mask)
+        if chosen.dtype == np.bool_ and chosen.shape != (len(self),):
+            raise InputError(f"mask has shape {chosen.shape}: give one entry for each of {len(self)} {self.noun}.")
+        where = np.arange(len(self))[chosen]
+        if where.ndim != 1 or not len(where):
+            raise InputError(f"mask selects none of the {self.noun}: at least one must be left.")
+
+        def take(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {key: take(column) for key, column in value.items()}
+            if isinstance(value, tuple):
+                return tuple(value[i] for i in where)
+            return None if value is None else value[where]
+
+        return replace(self, **{name: take(getattr(self, name)) for name in self.by_row})  # type: ignore[type-var]
+
+
+def distinct(names: NDArray[Any]) -> tuple[Any, ...]:
+    """Return names in order of first appearance, each once.
+
+    >>> distinct(np.array(["b", "a", "b"]))
+    ('b', 'a')
+    """
+    return tuple(dict.fromkeys(names.tolist()))
 
 
 _HEADLINE = 5
@@ -142,6 +190,7 @@ class Result(ABC):
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw on ``ax`` (a new figure's if None) and return the Axes."""
+        # The one upward import: a result finds its picture only when it is asked for.
         return import_module("curvewise.drawing").draw(self, ax=ax, **options)  # type: ignore[no-any-return]
 
     def table(self, format: str = "markdown", digits: int = 2) -> str:
@@ -213,6 +262,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float):
+        # JSON has no NaN and no infinity; a parser that is strict would refuse the whole document.
         if math.isnan(value):
             return None
         return value if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,6 +83,7 @@ class Unit:
                 f"{argument} holds {int(bad.sum())} value(s) that are NaN or infinite. Drop failed runs on purpose and "
                 "say so, or give them the value of a blind guess."
             )
+        # Percentages read as fractions would be off by a factor of 100 without any other sign.
         if self.bounded and array.size and (array.min() < 0 or array.max() > self.top):
             worst = array.min() if array.min() < 0 else array.max()
             raise InputError(
@@ -98,14 +99,31 @@ class Unit:
 
 def as_floats(values: ArrayLike, argument: str) -> FloatArray:
     """Make a float array of numbers, or raise an error that names the argument."""
-    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
-        raise InputError(
-            f"{argument} is a masked array with masked entries: pass only the runs you mean, such as {argument}[~mask]."
-        )
+    as_unmasked(values, argument)
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{argument} must hold numbers: {error}.") from None
+
+
+def as_unmasked(values: Any, argument: str) -> Any:
+    """Return an array; refuse one that is masked in part."""
+    # numpy would hand out the numbers below the mask, as if nothing had been left out.
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise InputError(f"{argument} is a masked array: pass only the entries that count, such as {argument}[~mask].")
+    try:
+        return values if hasattr(values, "dtype") else np.asarray(values)
+    except ValueError:
+        raise InputError(
+            f"{argument} is no array: its rows have unequal lengths, or arrays of several kinds are put together."
+        ) from None
+
+
+def as_column(values: NDArray[Any], argument: str, count: int, noun: str) -> NDArray[Any]:
+    """Return an array with one entry for each of ``count`` rows, or raise an error that names the argument."""
+    if values.shape != (count,):
+        raise InputError(f"{argument} has shape {values.shape} for {count} {noun}: give one for each.")
+    return values
 
 
 def same_names(words: Sequence[str], where: str) -> list[str]:
@@ -114,6 +132,7 @@ def same_names(words: Sequence[str], where: str) -> list[str]:
     >>> same_names(["a ", "b"], "column 'learner'")
     ['a', 'b']
     """
+    # A trailing blank in a spreadsheet would make two learners of one, each with half of the runs.
     stripped = {word: word.strip() for word in dict.fromkeys(words)}
     first: dict[str, str] = {}
     for word, name in stripped.items():

@@ -25,124 +25,11 @@ from curvewise.variance.anova import measure_totals, mostly_wrong, run_std, spli
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""
-
 SIMULATIONS = 999
 """Samples of runs drawn to know how far from its own distribution a sample lies."""
-
 GROUP = 100
 """Trials whose distribution is built one trial at a time, all groups side by side."""
-
 TINY = np.finfo(np.float64).tiny
-
-
-@dataclass(frozen=True, eq=False)
-class AccuracyDistribution(Result):
-    """Distribution of test accuracy over runs, beside that of independent errors.
-
-    Attributes
-    ----------
-    runs, examples : int
-        The size of the experiment.
-    accuracy : Interval
-        Mean over runs of the accuracy on this test set; runs are sampled, the examples given.
-    measured_std : Interval
-        Standard deviation between runs; wider where run errors have heavy tails.
-    independent_std : float
-        Standard deviation that independent errors of the examples' own rates would give.
-    binomial_std : float
-        Standard deviation that n coins of the mean error would give.
-    variance_ratio : Interval
-        Measured variance over that of independent errors.
-    binomial_ratio : Interval
-        Binomial variance over the measured one.
-    run_range : float
-        Accuracy of the luckiest run minus that of the unluckiest.
-    independent_range, binomial_range : Interval
-        Range that so many runs with independent errors, or of coins, would have: mean and limits.
-    distance, binomial_distance : float
-        Largest gap (Kolmogorov) between the measured distribution function and the predicted one.
-    expected_distance : Interval
-        Distance of as many runs that do have independent errors: mean and limits.
-    distance_pvalue : float
-        How often such runs lie as far away.
-    independence_pvalue : float
-        Of Cochran's Q, which looks at the variance alone.
-    errors : ndarray of int
-        Numbers of errors a run may make; the next three belong to them.
-    counts : ndarray of int
-        How many runs made so many.
-    independent_pmf, binomial_pmf : ndarray
-        How probable so many are.
-    """
-
-    runs: int
-    examples: int
-    accuracy: Interval
-    measured_std: Interval
-    independent_std: float
-    binomial_std: float
-    variance_ratio: Interval
-    binomial_ratio: Interval
-    run_range: float
-    independent_range: Interval
-    binomial_range: Interval
-    distance: float
-    expected_distance: Interval
-    distance_pvalue: float
-    binomial_distance: float
-    independence_pvalue: float
-    errors: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    independent_pmf: FloatArray
-    binomial_pmf: FloatArray
-    level: float
-    warnings: tuple[str, ...]
-    _run_errors: FloatArray
-
-    @property
-    def run_errors(self) -> FloatArray:
-        """Test error of each run."""
-        return self._run_errors
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per distribution: standard deviation, range, distance."""
-        measured = self.measured_std
-        return {
-            "distribution": ["measured", "independent errors", "binomial"],
-            "std": [measured.estimate, self.independent_std, self.binomial_std],
-            "low": [measured.low, math.nan, math.nan],
-            "high": [measured.high, math.nan, math.nan],
-            "range": [self.run_range, self.independent_range.estimate, self.binomial_range.estimate],
-            "distance": [0.0, self.distance, self.binomial_distance],
-        }
-
-    def summary(self) -> str:
-        """The distribution in a few sentences."""
-        return " ".join(
-            [
-                f"Over {self.runs:,} runs the accuracy on {self.examples:,} examples is"
-                f" {format_interval(self.accuracy, 'fraction')} on average, with a standard"
-                f" deviation of {format_interval(self.measured_std, 'fraction')}; the luckiest run"
-                f" is {format_value(self.run_range, 'fraction')} above the unluckiest.",
-                *(self._compared() if self.independent_std > 0 else ()),
-            ]
-        )
-
-    def _compared(self) -> list[str]:
-        ratio, binomial = self.variance_ratio, self.binomial_ratio
-        return [
-            "If examples erred independently the standard deviation would be"
-            f" {format_value(self.independent_std, 'fraction')} and so many runs would lie"
-            f" {format_interval(self.independent_range, 'fraction')} apart: the variance is"
-            f" {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times that of"
-            " independent errors.",
-            f"The distributions lie {self.distance:.3f} apart (Kolmogorov;"
-            f" {self.expected_distance.estimate:.3f} on average for independent errors,"
-            f" {format_pvalue(self.distance_pvalue)}).",
-            f"The binomial standard deviation is {format_value(self.binomial_std, 'fraction')}: as a"
-            f" variance, {binomial.estimate:.2f} [{binomial.low:.2f}, {binomial.high:.2f}]"
-            " times what is measured.",
-        ]
 
 
 def measure_accuracy_distribution(
@@ -192,11 +79,13 @@ def measure_accuracy_distribution(
             " decomposed."
         )
     given = as_predictions(given, directed=True)
+    # Independence is that of single examples: groups would change what it means.
     totals = measure_totals(replace(given, groups=None))
     split, runs, n = split_variance(totals), totals.runs, totals.examples
     error, mean = float(totals.example.mean()), 1 - float(totals.run.mean())
     wrong = np.rint(totals.run * n).astype(np.int64)
     pmfs = [poisson_binomial_pmf(shrunk_rates(totals.example, runs)), binomial_pmf(n, error)]
+    # Only counts that either distribution or a run reaches: n + 1 of them are mostly zeros.
     likely = np.flatnonzero(np.maximum(*pmfs) > NOTHING)
     support = np.arange(min(likely[0], wrong.min()), max(likely[-1], wrong.max()) + 1)
     pmfs = [pmf[support] for pmf in pmfs]
@@ -241,6 +130,116 @@ def measure_accuracy_distribution(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class AccuracyDistribution(Result):
+    """Distribution of test accuracy over runs, beside that of independent errors.
+
+    Attributes
+    ----------
+    runs, examples : int
+        Size of the experiment.
+    accuracy : Interval
+        Mean over runs of the accuracy on this test set; runs are sampled, the examples given.
+    measured_std : Interval
+        Standard deviation between runs; wider where run errors have heavy tails.
+    independent_std : float
+        Standard deviation that independent errors of the examples' own rates would give.
+    binomial_std : float
+        Standard deviation that n coins of the mean error would give.
+    variance_ratio : Interval
+        Measured variance over that of independent errors.
+    binomial_ratio : Interval
+        Binomial variance over the measured one.
+    run_range : float
+        Accuracy of the luckiest run minus that of the unluckiest.
+    independent_range, binomial_range : Interval
+        Range that so many runs with independent errors, or of coins, would have: mean and limits.
+    distance, binomial_distance : float
+        Largest gap (Kolmogorov) between the measured distribution function and the predicted one.
+    expected_distance : Interval
+        Distance of as many runs that do have independent errors: mean and limits.
+    distance_pvalue : float
+        Share of such runs that lie as far away.
+    independence_pvalue : float
+        P-value of Cochran's Q, which looks at the variance alone.
+    errors : ndarray of int
+        Numbers of errors a run may make; the next three belong to them.
+    counts : ndarray of int
+        Number of runs that made so many.
+    independent_pmf, binomial_pmf : ndarray
+        Probability of so many.
+    """
+
+    runs: int
+    examples: int
+    accuracy: Interval
+    measured_std: Interval
+    independent_std: float
+    binomial_std: float
+    variance_ratio: Interval
+    binomial_ratio: Interval
+    run_range: float
+    independent_range: Interval
+    binomial_range: Interval
+    distance: float
+    expected_distance: Interval
+    distance_pvalue: float
+    binomial_distance: float
+    independence_pvalue: float
+    errors: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    independent_pmf: FloatArray
+    binomial_pmf: FloatArray
+    level: float
+    warnings: tuple[str, ...]
+    _run_errors: FloatArray
+
+    @property
+    def run_errors(self) -> FloatArray:
+        """Test error of each run."""
+        return self._run_errors
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per distribution: standard deviation, range, distance."""
+        measured = self.measured_std
+        return {
+            "distribution": ["measured", "independent errors", "binomial"],
+            "std": [measured.estimate, self.independent_std, self.binomial_std],
+            "low": [measured.low, math.nan, math.nan],
+            "high": [measured.high, math.nan, math.nan],
+            "range": [self.run_range, self.independent_range.estimate, self.binomial_range.estimate],
+            "distance": [0.0, self.distance, self.binomial_distance],
+        }
+
+    def sentences(self) -> str:
+        """The distribution in a few sentences."""
+        return " ".join(
+            [
+                f"Over {self.runs:,} runs the accuracy on {self.examples:,} examples is"
+                f" {format_interval(self.accuracy, 'fraction')} on average, with a standard"
+                f" deviation of {format_interval(self.measured_std, 'fraction')}; the luckiest run"
+                f" is {format_value(self.run_range, 'fraction')} above the unluckiest.",
+                *(self._compared() if self.independent_std > 0 else ()),
+            ]
+        )
+
+    def _compared(self) -> list[str]:
+        ratio, binomial = self.variance_ratio, self.binomial_ratio
+        return [
+            "If examples erred independently the standard deviation would be"
+            f" {format_value(self.independent_std, 'fraction')} and so many runs would lie"
+            f" {format_interval(self.independent_range, 'fraction')} apart: the variance is"
+            f" {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times that of"
+            " independent errors.",
+            f"The distributions lie {self.distance:.3f} apart (Kolmogorov;"
+            f" {self.expected_distance.estimate:.3f} on average for independent errors,"
+            f" {format_pvalue(self.distance_pvalue)}).",
+            f"The binomial standard deviation is {format_value(self.binomial_std, 'fraction')}: as a"
+            f" variance, {binomial.estimate:.2f} [{binomial.low:.2f}, {binomial.high:.2f}]"
+            " times what is measured.",
+        ]
+
+
 def _variance_ratio(std: Interval, variance: float, invert: bool = False) -> Interval:
     """Return the squared standard deviation over a variance, or that variance over it."""
     if variance == 0 or (invert and std.estimate == 0):
@@ -256,12 +255,14 @@ def shrunk_rates(rates: FloatArray, runs: int) -> FloatArray:
     spread = float(np.mean((rates - mean) ** 2))
     if spread == 0:
         return rates
+    # Σ p(1 − p) = n(m(1 − m) − Var p): solve for the variance of rates that makes it R/(R − 1) times as large.
     keep = (runs * spread - most) / ((runs - 1) * spread)
     return np.clip(mean + math.sqrt(max(0.0, keep)) * (rates - mean), 0.0, 1.0)
 
 
 def binomial_pmf(n: int, p: float) -> FloatArray:
     """Return the probabilities of 0, 1, …, n heads."""
+    # Logarithms, as binomial coefficients of ten thousand examples overflow.
     k = np.arange(n + 1)
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     pmf: FloatArray = np.exp(ways + xlogy(k, p) + xlog1py(n - k, -p))
@@ -282,6 +283,7 @@ def sample_distances(pmf: FloatArray, runs: int, rng: np.random.Generator) -> Fl
     place = np.arange(len(pmf))
     counts = rng.multinomial(runs, pmf / pmf.sum(), size=SIMULATIONS)
     measured = np.cumsum(counts, axis=1) / runs
+    # The rates are those of the runs, so that the prediction has their mean: unshifted draws would lie too far.
     shift = counts @ place / runs - pmf @ place
     cdf = np.concatenate([[0.0], np.cumsum(pmf)])
     moved = np.interp(place - shift[:, None], np.arange(-1, len(pmf)), cdf)
@@ -293,6 +295,7 @@ def expected_range(pmf: FloatArray, runs: int, n: int, level: float) -> Interval
     """Return the range of independent draws, exactly: mean and limits, as a share of n."""
     cdf = np.minimum(np.cumsum(pmf), 1.0)
     before = np.concatenate([[0.0], cdf[:-1]])
+    # E[max − min] = Σ over x of P(min ≤ x < max), from the distribution functions of both extremes.
     mean = float((1 - cdf**runs - (1 - cdf) ** runs).sum())
     tail, limits = (1 - level) / 2, []
     for goal in (tail, 1 - tail):

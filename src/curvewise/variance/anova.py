@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, fdtri, ndtri, stdtr, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.stats.intervals import cluster_degrees, cluster_variance
+from curvewise.stats.intervals import SampledMean, cluster_degrees, cluster_variance, satterthwaite
 from curvewise.text import Message, arg, format_number
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval
@@ -45,11 +45,8 @@ OUTLIER = 4.0
 runs, where those are uncertain, and with very many, of which one lies far out by chance. About one in
 twenty sets of normal runs looks heavy by either."""
 
-KNOWN = 1e9
-"""Degrees of freedom of a variance that is known."""
-
 FEW_UNITS = 4
-"""If fewer examples (or groups) than this show anything, more may be missing from the sample."""
+"""Fewest examples (or groups) that show anything; with fewer, more may be missing from the sample."""
 
 FEW_GROUPS = 10
 """With fewer groups of equal weight their own variance is hardly known."""
@@ -209,6 +206,7 @@ class ColumnMoments:
         mean = block.mean(axis=0, dtype=np.float64)
         shift = mean - self.mean
         total = self.count + rows
+        # Deviations from the block's own mean first, then the shift between the two means.
         self.squares += ((block - mean) ** 2).sum(axis=0)
         self.squares += shift**2 * (self.count * rows / total)
         self.mean += shift * (rows / total)
@@ -235,6 +233,7 @@ class _RepeatedRuns:
             wrong = np.count_nonzero(block.reshape(len(block), -1), axis=1)
             block = block[(wrong >= 20) & (wrong <= block[0].size - 20)]
         for row in block:
+            # A hash, not the row: the runs of a large store need not be held to be recognised.
             mark = hash(row.tobytes())
             self.twins += mark in self.rows
             self.rows.add(mark)
@@ -375,6 +374,7 @@ def f_interval(split: VarianceSplit, level: float) -> tuple[float, float]:
     With F = MS_run/MS_residual this is MS_residual · (F/F_q − 1)/n at the two quantiles. (Feldt's interval
     of α times the test-set variance looks alike, and is too narrow: it takes that variance as known.)
     """
+    # Negative limits are cut off at 0: a variance cannot be there, though its unbiased estimate can.
     low, high = f_quantiles(split, level)
     limits = [max(0.0, split.test_set / q - split.noise) for q in (high, low)]
     return limits[0], limits[1]
@@ -391,6 +391,7 @@ def share_interval(split: VarianceSplit, level: float, limits: tuple[float, floa
         low, high = f_quantiles(split, level)
         ends = [min(1.0, max(0.0, 1 - q / split.ratio)) for q in (high, low)]
     else:
+        # The share is σ²/(σ² + noise), which rises with σ²: limits of one are limits of the other.
         ends = [v / (v + split.noise) if v + split.noise > 0 else 1.0 for v in limits]
     share = min(1.0, max(0.0, split.distribution / split.test_set))
     return Interval(share, ends[0], ends[1], level)
@@ -459,6 +460,7 @@ class Tails:
         """True if the F interval should not be trusted."""
         if self.runs < FEWEST:
             return False
+        # Both limits are set so that normal runs pass about nineteen times in twenty.
         limit = KURTOSIS * math.sqrt(24 / self.runs)  # 24/R: variance of a normal sample's kurtosis
         furthest = max(OUTLIER * (1 + 10 / self.runs**1.5), float(-ndtri(0.005 / self.runs)))
         return self.excess_kurtosis > limit or self.outlier > furthest
@@ -500,6 +502,7 @@ def judge_tails(run_errors: FloatArray) -> Tails:
     second = float((deviation**2).mean())
     if r < 4 or second == 0:
         return Tails(r, 0.0, outlier)
+    # G2 of Joanes and Gill (1998): unbiased for normal values, which the plain ratio is not with few runs.
     plain = float((deviation**4).mean()) / second**2 - 3
     return Tails(r, ((r + 1) * plain + 6) * (r - 1) / ((r - 2) * (r - 3)), outlier)
 
@@ -513,6 +516,7 @@ def example_variance(values: FloatArray, groups: NDArray[np.int64] | None = None
     if groups is None:
         n = len(values)
         return float((deviation**2).sum()) / (n * (n - 1)), n - 1.0
+    # Examples of a group go together, so that the deviations of groups are summed before they are squared.
     totals, sizes = np.bincount(groups, weights=deviation), np.bincount(groups)
     return float(cluster_variance(totals, sizes)), cluster_degrees(sizes)
 
@@ -531,12 +535,6 @@ def sampled_variance(values: FloatArray, groups: NDArray[np.int64] | None, binar
         return variance, degrees
     units = len(values) if groups is None else len(np.unique(groups))
     return max(variance, 2 / (units + 2) ** 2), degrees
-
-
-def satterthwaite(variance: float, parts: FloatArray, degrees: FloatArray) -> float:
-    """Return degrees of freedom of a variance that is a sum of parts."""
-    spread = float((parts**2 / degrees).sum())
-    return min(variance**2 / spread, KNOWN) if spread > 0 else KNOWN
 
 
 @dataclass(frozen=True)
@@ -569,109 +567,16 @@ def mean_test(estimate: float, parts: Sequence[tuple[float, float]], twice: floa
     ``twice`` is the variance that every part holds, and must be counted once.
     """
     variances, degrees = np.array(parts, dtype=np.float64).T
+    # The estimated overlap may exceed a part by chance; the total is never below the largest part.
     total = max(float(variances.max()), float(variances.sum()) - twice * (len(parts) - 1))
     df = satterthwaite(total, variances, degrees)
     half = float(stdtrit(df, (1 + level) / 2)) * math.sqrt(total)
     interval = Interval(estimate, estimate - half, estimate + half, level)
+    # Nothing varies: any mean other than 0 is then certain.
     if total == 0:
         return MeanTest(interval, 0.0 if estimate == 0 else math.inf, 1.0 if estimate == 0 else 0.0)
     statistic = estimate / math.sqrt(total)
     return MeanTest(interval, statistic, 2 * float(stdtr(df, -abs(statistic))))
-
-
-@dataclass(frozen=True)
-class SampledMean:
-    """Number with the variance of its error, made of parts that are known more or less well.
-
-    Attributes
-    ----------
-    value : float
-        The number.
-    variance : float
-        Variance of its error; NaN if it is not known.
-    parts : tuple of (float, float)
-        Variances that make it up, with their degrees of freedom.
-    """
-
-    value: float
-    variance: float
-    parts: tuple[tuple[float, float], ...] = ()
-
-    def quantile(self, p: float) -> float:
-        """Return how far out, in standard errors, the error lies with probability ``p``.
-
-        Student's t with Satterthwaite's degrees of freedom. That fails if a part from two to four runs
-        happens to come out small, and the others then pretend to know it: there, the mean of the parts' own
-        quantiles weighted by the parts (Cochran and Cox).
-        """
-        if self._few:
-            weights, degrees = self._arrays
-            return float(weights @ stdtrit(degrees, p) / weights.sum())
-        return float(stdtrit(self.degrees, p))
-
-    def draw(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw values that the truth may have: each part with its own t."""
-        weights, degrees = self._arrays
-        errors = [math.sqrt(w) * rng.standard_t(min(df, 1e6), size) for w, df in zip(weights, degrees, strict=True)]
-        scale = math.sqrt(self.variance / weights.sum())
-        drawn: FloatArray = self.value + scale * np.sum(errors, axis=0)
-        return drawn
-
-    @property
-    def _arrays(self) -> tuple[FloatArray, FloatArray]:
-        known = [(v, df) for v, df in self.parts if v > 0] or [(1.0, KNOWN)]
-        weights, degrees = (np.array(x, dtype=float) for x in zip(*known, strict=True))
-        return weights, degrees
-
-    @property
-    def _few(self) -> bool:
-        return min((df for _, df in self.parts), default=KNOWN) < FEWEST - 1
-
-    @property
-    def degrees(self) -> float:
-        """Satterthwaite's degrees of freedom of the variance."""
-        weights, degrees = self._arrays
-        return satterthwaite(float(weights.sum()), weights, degrees)
-
-    def interval(self, level: float, most: float = math.inf) -> Interval:
-        """Return the interval, within ±``most``; NaN limits if the variance is not known."""
-        if math.isnan(self.variance):
-            return Interval(self.value, math.nan, math.nan, level)
-        half = self.quantile((1 + level) / 2) * math.sqrt(self.variance)
-        return Interval(self.value, max(-most, self.value - half), min(most, self.value + half), level)
-
-    def tail(self, limit: float, above: bool = True) -> float:
-        """Return a one-sided p-value: how often so large a value, if the truth were ``limit`` or less.
-
-        With ``above=False``, how often so small a one if it were ``limit`` or more.
-        """
-        if math.isnan(self.variance):
-            return math.nan
-        gap = (self.value - limit) * (1 if above else -1)
-        if self.variance == 0:
-            return 0.5 if gap == 0 else float(gap < 0)
-        far = gap / math.sqrt(self.variance)
-        return self._below(-far) if far > 0 else 1 - self._below(far)
-
-    def _below(self, z: float) -> float:
-        """Return the probability whose quantile is ``z``, which is below 0."""
-        if not self._few:
-            return float(stdtr(self.degrees, z))
-        # A mean of quantile functions: the probability lies between those of the parts alone.
-        ends = stdtr(self._arrays[1], z)
-        if ends.min() <= 1e-300:
-            return float(ends.min())
-        low, high = math.log(ends.min()), math.log(ends.max())
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.quantile(math.exp(middle)) < z else (low, middle)
-        return math.exp(high)
-
-    @property
-    def pvalue(self) -> float:
-        """Two-sided p-value against 0."""
-        one = self.tail(0.0, above=self.value > 0)
-        return one if math.isnan(one) else min(1.0, 2 * one)
 
 
 def both_sampled(
@@ -683,6 +588,7 @@ def both_sampled(
     """
     by_example, degrees = examples
     by_run = sum(v for v, _ in runs)
+    # Var = V_run/R + V_example/n − V_interaction/(Rn): the last is in both of the first two.
     variance = max(by_run, by_example, by_run + by_example - twice)
     return SampledMean(value, variance, (*runs, (max(0.0, by_example - twice), degrees)))
 
@@ -725,6 +631,8 @@ def mostly_wrong(error: float, unit: str, given: Predictions | None = None) -> l
 
 def few_groups(effective: float | None) -> list[str]:
     """Warn of groups that weigh as much as a few of equal size; None without groups."""
+    # The variance between k groups has k − 1 degrees of freedom at best: with ten, ±24% of a standard
+    # deviation.
     if effective is None or effective >= FEW_GROUPS:
         return []
     return [

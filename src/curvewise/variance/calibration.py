@@ -45,25 +45,17 @@ from curvewise.variance.anova import (
 from curvewise.variance.votes import Votes, count_votes
 
 BINS = 10
-
 GAP = "error_minus_disagreement"
-
 IDENTITY = "variance_minus_formula"
-
 CELLS_UP_TO = 10**8
 """Runs × examples up to which runs are left out one by one; with more, their share is negligible."""
-
 MOST_CLASSES = 12
 """Classes up to which every two-class task is measured: 2,047 of them."""
-
 SAMPLED = 511
 """Tasks drawn if there are more classes."""
-
 CHUNK = 2**19
 """Entries of the tables that are held at once."""
-
 Statistic: TypeAlias = Callable[[NDArray[Any], int, NDArray[np.bool_]], FloatArray]
-
 VERDICTS = {
     "holds": "The runs agree with class-wise calibration, and its formulas may be used here",
     "close": (
@@ -79,6 +71,101 @@ VERDICTS = {
 }
 
 
+def measure_calibration(
+    predictions: Predictions | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    tolerance: float = 0.1,
+) -> Calibration:
+    """Predict the test-set variance from calibration, and test whether that is allowed.
+
+    An ensemble is class-wise calibrated if, among examples that a share q of all runs gives a
+    class, a share q is of that class. Then two runs disagree as often as one errs, and the
+    variance between runs follows from their votes; for two classes from the error alone. Both
+    are tested, Holm's correction for the two, without bias from the number of runs; examples (or
+    groups) and runs both count as sampled (beyond 10⁸ predictions only examples do).
+
+    The verdict is "holds" if no test rejects and the formulas are shown to be within
+    ``tolerance``; "close" if a test rejects, but the formulas are within it all the same; "fails"
+    if a test rejects and they may be further off; else "undecided".
+
+    Parameters
+    ----------
+    predictions : Predictions or array_like, shape (runs, examples)
+        Predicted labels, or probabilities with an axis for the classes; four runs or more.
+    labels : array_like, shape (examples,), optional
+        True classes.
+    kind, axes
+        As in :func:`decompose_variance`.
+    groups : array_like, shape (examples,), optional
+        Group of each example: groups are sampled together.
+    level : float
+        Coverage of the intervals; tests reject below 1 − ``level``.
+    tolerance : float
+        How far off a predicted standard deviation may be to be of use: 0.1 for a tenth.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.beta(0.2, 0.8, 3000)
+    >>> calibrated = measure_calibration(rng.random((40, 3000)) < q, rng.random(3000) < q)
+    >>> calibrated.usable, round(calibrated.ratios["error_minus_disagreement"].estimate, 2)
+    (True, 1.01)
+    """
+    check_level(level)
+    if not tolerance > 0:
+        raise InputError("must be above 0, such as 0.1 for a tenth.", argument="tolerance", value=tolerance)
+    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    # Four runs: the moments of third order leave one out of products over three.
+    votes = count_votes(given, least=4)
+    if votes.classes < 2:
+        raise InputError("labels and predictions hold one class only: two are needed.")
+    totals = measure_totals(given)
+    split = split_variance(totals)
+    moments = measure_moments(given, votes, level)
+    error = clipped(mean_interval(totals, split, level))
+    predicted = _predicted(votes, error, moments.spread)
+    # The variance of true error is added as estimated: its own interval is not in that of the total.
+    added = (1 - 1 / votes.examples) * max(0.0, split.distribution)
+    total = {}
+    for name, i in predicted.items():
+        estimate, low, high = (math.sqrt(v**2 + added) for v in i)
+        total[name] = Interval(estimate, low, high, level)
+    rejected = min(check.adjusted for check in moments.checks) < 1 - level
+    within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in moments.ratios.values())
+    verdict = ("close" if within else "fails") if rejected else "holds" if within else "undecided"
+    notes = []
+    if any(math.isnan(r.estimate) for r in moments.ratios.values()):
+        notes.append("no run errs, or no two runs disagree: there is nothing to test.")
+    if votes.runs < 10 and verdict != "fails":
+        notes.append(f"{votes.runs} runs say little about how all runs would vote: train 10 or more.")
+    return Calibration(
+        runs=votes.runs,
+        examples=votes.examples,
+        classes=votes.classes,
+        groups=votes.group_number,
+        error=error,
+        disagreement=clipped(example_test(votes.disagreement, votes.groups, level).estimate),
+        measured=run_std(totals.run, level),
+        independent_std=math.sqrt(split.independent),
+        distribution_variance=split.distribution,
+        predicted=predicted,
+        total=total,
+        checks=moments.checks,
+        class_checks=moments.class_checks,
+        ratios=moments.ratios,
+        tolerance=tolerance,
+        verdict=verdict,
+        level=level,
+        warnings=tuple(notes),
+        _reliability=reliability(votes, BINS, level),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Calibration(Result):
     """Test-set variance that class-wise calibration predicts, and whether it may be believed.
@@ -86,11 +173,11 @@ class Calibration(Result):
     Attributes
     ----------
     runs, examples, classes : int
-        The size of the experiment; classes that occur.
+        Size of the experiment; classes that occur.
     groups : int or None
         Number of groups of examples that belong together.
     error, disagreement : Interval
-        How often a run errs, and how often two runs disagree.
+        Chance that a run errs, and that two runs disagree.
     measured : Interval
         Standard deviation between runs of the error on this test set.
     independent_std : float
@@ -164,7 +251,7 @@ class Calibration(Result):
         """Cells (example × class) by share of votes: confidence, frequency and its limits."""
         return self._reliability
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Predictions, measurement and verdict in a few sentences."""
         design = f" in {self.groups:,} groups" if self.groups else ""
         formulas = ", ".join(
@@ -190,98 +277,27 @@ class Calibration(Result):
         )
 
 
-def measure_calibration(
-    predictions: Predictions | ArrayLike,
-    labels: ArrayLike | None = None,
-    *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
-    level: float = 0.95,
-    tolerance: float = 0.1,
-) -> Calibration:
-    """Predict the test-set variance from calibration, and test whether that is allowed.
+@dataclass(frozen=True)
+class CalibrationCheck:
+    """One consequence of class-wise calibration, tested.
 
-    An ensemble is class-wise calibrated if, among examples that a share q of all runs gives a
-    class, a share q is of that class. Then two runs disagree as often as one errs, and the
-    variance between runs follows from their votes; for two classes from the error alone. Both
-    are tested, Holm's correction for the two, without bias from the number of runs; examples (or
-    groups) and runs both count as sampled (beyond 10⁸ predictions only examples do).
-
-    The verdict is "holds" if no test rejects and the formulas are shown to be within
-    ``tolerance``; "close" if a test rejects, but the formulas are within it all the same; "fails"
-    if a test rejects and they may be further off; else "undecided".
-
-    Parameters
+    Attributes
     ----------
-    predictions : Predictions or array_like, shape (runs, examples)
-        Predicted labels, or probabilities with an axis for the classes; four runs or more.
-    labels : array_like, shape (examples,), optional
-        True classes.
-    kind, axes
-        As in :func:`decompose_variance`.
-    groups : array_like, shape (examples,), optional
-        Which examples belong together: they are sampled together.
-    level : float
-        Coverage of the intervals; tests reject below 1 − ``level``.
-    tolerance : float
-        How far off a predicted standard deviation may be to be of use: 0.1 for a tenth.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> q = rng.beta(0.2, 0.8, 3000)
-    >>> calibrated = measure_calibration(rng.random((40, 3000)) < q, rng.random(3000) < q)
-    >>> calibrated.usable, round(calibrated.ratios["error_minus_disagreement"].estimate, 2)
-    (True, 1.01)
+    name : str
+        Name of the difference that should be 0, or of the class that contributes to it.
+    difference : Interval
+        Its estimate.
+    statistic : float
+        Over its standard error, for which examples and runs both are sampled.
+    pvalue, adjusted : float
+        Two-sided, by itself and with Holm's correction for its family.
     """
-    check_level(level)
-    if not tolerance > 0:
-        raise InputError("must be above 0, such as 0.1 for a tenth.", argument="tolerance", value=tolerance)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
-    votes = count_votes(given, least=4)
-    if votes.classes < 2:
-        raise InputError("labels and predictions hold one class only: two are needed.")
-    totals = measure_totals(given)
-    split = split_variance(totals)
-    moments = measure_moments(given, votes, level)
-    error = clipped(mean_interval(totals, split, level))
-    predicted = _predicted(votes, error, moments.spread)
-    # The variance of true error is added as estimated: its own interval is not in that of the total.
-    added = (1 - 1 / votes.examples) * max(0.0, split.distribution)
-    total = {}
-    for name, i in predicted.items():
-        estimate, low, high = (math.sqrt(v**2 + added) for v in i)
-        total[name] = Interval(estimate, low, high, level)
-    rejected = min(check.adjusted for check in moments.checks) < 1 - level
-    within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in moments.ratios.values())
-    verdict = ("close" if within else "fails") if rejected else "holds" if within else "undecided"
-    notes = []
-    if any(math.isnan(r.estimate) for r in moments.ratios.values()):
-        notes.append("no run errs, or no two runs disagree: there is nothing to test.")
-    if votes.runs < 10 and verdict != "fails":
-        notes.append(f"{votes.runs} runs say little about how all runs would vote: train 10 or more.")
-    return Calibration(
-        runs=votes.runs,
-        examples=votes.examples,
-        classes=votes.classes,
-        groups=votes.group_number,
-        error=error,
-        disagreement=clipped(example_test(votes.disagreement, votes.groups, level).estimate),
-        measured=run_std(totals.run, level),
-        independent_std=math.sqrt(split.independent),
-        distribution_variance=split.distribution,
-        predicted=predicted,
-        total=total,
-        checks=moments.checks,
-        class_checks=moments.class_checks,
-        ratios=moments.ratios,
-        tolerance=tolerance,
-        verdict=verdict,
-        level=level,
-        warnings=tuple(notes),
-        _reliability=reliability(votes, BINS, level),
-    )
+
+    name: str
+    difference: Interval
+    statistic: float
+    pvalue: float
+    adjusted: float
 
 
 def _predicted(votes: Votes, error: Interval, spread: Interval) -> dict[str, Interval]:
@@ -304,49 +320,6 @@ def _predicted(votes: Votes, error: Interval, spread: Interval) -> dict[str, Int
 def _interval_of(ends: FloatArray, level: float) -> Interval:
     estimate, low, high = ends.tolist()
     return Interval(estimate, low, high, level)
-
-
-@dataclass(frozen=True)
-class CalibrationCheck:
-    """One consequence of class-wise calibration, tested.
-
-    Attributes
-    ----------
-    name : str
-        What should be 0, or whose contribution to it.
-    difference : Interval
-        Its estimate.
-    statistic : float
-        Over its standard error, for which examples and runs both are sampled.
-    pvalue, adjusted : float
-        Two-sided, by itself and with Holm's correction for its family.
-    """
-
-    name: str
-    difference: Interval
-    statistic: float
-    pvalue: float
-    adjusted: float
-
-
-@dataclass(frozen=True, eq=False)
-class VoteMoments:
-    """Moments of the votes that calibration makes 0, tested.
-
-    Attributes
-    ----------
-    checks, class_checks : tuple of CalibrationCheck
-        The two moments, and the first by class.
-    ratios : dict
-        By check: standard deviation that calibration would predict over the actual one.
-    spread : Interval
-        Mean of Σ q²(1 − q).
-    """
-
-    checks: tuple[CalibrationCheck, ...]
-    class_checks: tuple[CalibrationCheck, ...]
-    ratios: Mapping[str, Interval]
-    spread: Interval
 
 
 def measure_moments(predictions: Predictions, votes: Votes, level: float) -> VoteMoments:
@@ -375,6 +348,26 @@ def measure_moments(predictions: Predictions, votes: Votes, level: float) -> Vot
         ratios=ratios,
         spread=means["spread"].together.estimate,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class VoteMoments:
+    """Moments of the votes that calibration makes 0, tested.
+
+    Attributes
+    ----------
+    checks, class_checks : tuple of CalibrationCheck
+        The two moments, and the first by class.
+    ratios : dict
+        By check: standard deviation that calibration would predict over the actual one.
+    spread : Interval
+        Mean of Σ q²(1 − q).
+    """
+
+    checks: tuple[CalibrationCheck, ...]
+    class_checks: tuple[CalibrationCheck, ...]
+    ratios: Mapping[str, Interval]
+    spread: Interval
 
 
 def _spread(count: NDArray[Any], runs: int, true: NDArray[np.bool_]) -> FloatArray:
@@ -419,19 +412,12 @@ def _root_ratio(above: float, below: float, scale: float, half: float | None, le
 
 
 def _checks(names: Sequence[str], tests: Sequence[MeanTest]) -> tuple[CalibrationCheck, ...]:
+    # Holm: the checks of one family stand or fall together in the verdict.
     adjusted = holm([test.pvalue for test in tests])
     return tuple(
         CalibrationCheck(name, test.estimate, test.statistic, test.pvalue, float(p))
         for name, test, p in zip(names, tests, adjusted, strict=True)
     )
-
-
-@dataclass(frozen=True, eq=False)
-class VoteMeans:
-    """Tests of the means of one statistic: of all classes together, and of each class."""
-
-    together: MeanTest
-    classes: tuple[MeanTest, ...]
 
 
 def mean_statistics(
@@ -458,6 +444,14 @@ def mean_statistics(
     }
 
 
+@dataclass(frozen=True, eq=False)
+class VoteMeans:
+    """Tests of the means of one statistic: of all classes together, and of each class."""
+
+    together: MeanTest
+    classes: tuple[MeanTest, ...]
+
+
 def _leave_one_out(
     predictions: Predictions, votes: Votes, removed: Mapping[str, tuple[FloatArray, FloatArray]]
 ) -> dict[str, FloatArray]:
@@ -465,6 +459,7 @@ def _leave_one_out(
     n, k = votes.counts.shape
     sums = {name: np.empty((votes.runs, k)) for name in removed}
     for start, answers in predictions.label_blocks():
+        # Leaving a run out changes one count of each example, that of the class it said.
         place = votes.column[answers.astype(np.intp, copy=False)]
         cells = place + np.arange(n) * k
         bins = (place + np.arange(len(answers))[:, None] * k).ravel()
@@ -540,113 +535,6 @@ def reliability(votes: Votes, bins: int, level: float) -> dict[str, FloatArray]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class Bipartitions(Result):
-    """Two-class tasks made of k classes, with measured and predicted variance between runs.
-
-    Attributes
-    ----------
-    runs, examples, classes : int
-        The size of the experiment; classes that occur.
-    tasks, possible : int
-        How many tasks were measured, and how many there are.
-    r_squared : Interval
-        1 − SSE/SST of the standard deviations that √(err/2n) predicts for the measured ones.
-    correlation_squared : Interval
-        Squared correlation of the same, which forgives a wrong scale.
-    binomial_r_squared : Interval
-        1 − SSE/SST of √(err(1 − err)/n).
-    error_ratio : Interval
-        Mean squared error of the binomial variance over that of err/2n.
-    disagreement_ratio : float
-        Disagreement of two runs over error, tasks together: 1 if votes are calibrated.
-    rejected : int
-        Tasks on which error and disagreement differ (Holm's correction for all tasks).
-    errors, measured, measured_low, measured_high : ndarray, shape (tasks,)
-        Mean error of each task; standard deviation between runs with its limits.
-    calibrated, binomial, distribution : ndarray, shape (tasks,)
-        √(err/2n), √(err(1 − err)/n), and the standard deviation of true error (0 if its
-        estimated variance is negative).
-    disagreement, pvalues : ndarray, shape (tasks,)
-        Of two runs, and adjusted p-values of error = disagreement.
-    sides : ndarray of bool, shape (tasks, classes)
-        Which classes are on the second side.
-    names : tuple
-        What the classes are called.
-    level : float
-        Coverage of the intervals, for which runs are sampled (jackknife).
-    """
-
-    runs: int
-    examples: int
-    classes: int
-    tasks: int
-    possible: int
-    r_squared: Interval
-    correlation_squared: Interval
-    binomial_r_squared: Interval
-    error_ratio: Interval
-    disagreement_ratio: float
-    rejected: int
-    errors: FloatArray
-    measured: FloatArray
-    measured_low: FloatArray
-    measured_high: FloatArray
-    calibrated: FloatArray
-    binomial: FloatArray
-    distribution: FloatArray
-    disagreement: FloatArray
-    pvalues: FloatArray
-    sides: NDArray[np.bool_]
-    names: tuple[Any, ...]
-    level: float
-    warnings: tuple[str, ...]
-
-    @property
-    def assumption_holds(self) -> bool:
-        """Whether no task contradicts calibration, which err/2n needs."""
-        return self.rejected == 0
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per task."""
-        sides = [" ".join(str(n) for n, s in zip(self.names, row, strict=True) if s) for row in self.sides]
-        return {
-            "second_side": sides,
-            "error": self.errors,
-            "measured_std": self.measured,
-            "low": self.measured_low,
-            "high": self.measured_high,
-            "calibrated_std": self.calibrated,
-            "binomial_std": self.binomial,
-            "distribution_std": self.distribution,
-            "disagreement": self.disagreement,
-            "pvalue": self.pvalues,
-        }
-
-    def summary(self) -> str:
-        """How well the error predicts the variance, in a few sentences."""
-        many = self.possible > 10**6
-        possible = f"2^{self.classes - 1} − 1" if many else f"{self.possible:,}"
-        which = "All" if self.tasks == self.possible else f"{self.tasks:,} random ones of"
-        verdict = (
-            "error and disagreement agree on every task, as the formula needs"
-            if self.assumption_holds
-            else f"error and disagreement differ on {self.rejected:,} tasks, so the votes are not"
-            " calibrated as the formula needs"
-        )
-        return " ".join(
-            [
-                f"{which} {possible} two-class tasks from {self.classes} classes, over"
-                f" {self.runs:,} runs and {self.examples:,} examples: err/2n predicts the standard"
-                f" deviation between runs with R² = {format_interval(self.r_squared, write=decimals(3))} (squared"
-                f" correlation {format_interval(self.correlation_squared, write=decimals(3))}).",
-                f"Its variances are {format_interval(self.error_ratio, write='{:.3g}'.format)} times as accurate, in"
-                " squared error, as those of the binomial.",
-                f"Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: {verdict}.",
-            ]
-        )
-
-
 def measure_bipartitions(
     predictions: Predictions | ArrayLike,
     labels: ArrayLike | None = None,
@@ -699,6 +587,7 @@ def measure_bipartitions(
     fit = fit_tasks(wrong, n)
     error = wrong.mean(axis=0, dtype=np.float64) / n
     stds = [run_std(column / n, level) for column in wrong.T.astype(np.float64)]
+    # The same test as of the whole problem, error against disagreement, for each task.
     disagreement, statistic, degrees = task_calibration(votes, sides)
     pvalues = holm(2 * stdtr(degrees, -np.abs(statistic)))
     measured = np.array([s.estimate for s in stds])
@@ -738,6 +627,113 @@ def measure_bipartitions(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Bipartitions(Result):
+    """Two-class tasks made of k classes, with measured and predicted variance between runs.
+
+    Attributes
+    ----------
+    runs, examples, classes : int
+        Size of the experiment; classes that occur.
+    tasks, possible : int
+        Number of tasks that were measured, and that are possible.
+    r_squared : Interval
+        1 − SSE/SST of the standard deviations that √(err/2n) predicts for the measured ones.
+    correlation_squared : Interval
+        Squared correlation of the same, which forgives a wrong scale.
+    binomial_r_squared : Interval
+        1 − SSE/SST of √(err(1 − err)/n).
+    error_ratio : Interval
+        Mean squared error of the binomial variance over that of err/2n.
+    disagreement_ratio : float
+        Disagreement of two runs over error, tasks together: 1 if votes are calibrated.
+    rejected : int
+        Tasks on which error and disagreement differ (Holm's correction for all tasks).
+    errors, measured, measured_low, measured_high : ndarray, shape (tasks,)
+        Mean error of each task; standard deviation between runs with its limits.
+    calibrated, binomial, distribution : ndarray, shape (tasks,)
+        √(err/2n), √(err(1 − err)/n), and the standard deviation of true error (0 if its
+        estimated variance is negative).
+    disagreement, pvalues : ndarray, shape (tasks,)
+        Disagreement of two runs, and adjusted p-values of error = disagreement.
+    sides : ndarray of bool, shape (tasks, classes)
+        True for the classes on the second side.
+    names : tuple
+        Names of the classes.
+    level : float
+        Coverage of the intervals, for which runs are sampled (jackknife).
+    """
+
+    runs: int
+    examples: int
+    classes: int
+    tasks: int
+    possible: int
+    r_squared: Interval
+    correlation_squared: Interval
+    binomial_r_squared: Interval
+    error_ratio: Interval
+    disagreement_ratio: float
+    rejected: int
+    errors: FloatArray
+    measured: FloatArray
+    measured_low: FloatArray
+    measured_high: FloatArray
+    calibrated: FloatArray
+    binomial: FloatArray
+    distribution: FloatArray
+    disagreement: FloatArray
+    pvalues: FloatArray
+    sides: NDArray[np.bool_]
+    names: tuple[Any, ...]
+    level: float
+    warnings: tuple[str, ...]
+
+    @property
+    def assumption_holds(self) -> bool:
+        """True if no task contradicts calibration, which err/2n needs."""
+        return self.rejected == 0
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per task."""
+        sides = [" ".join(str(n) for n, s in zip(self.names, row, strict=True) if s) for row in self.sides]
+        return {
+            "second_side": sides,
+            "error": self.errors,
+            "measured_std": self.measured,
+            "low": self.measured_low,
+            "high": self.measured_high,
+            "calibrated_std": self.calibrated,
+            "binomial_std": self.binomial,
+            "distribution_std": self.distribution,
+            "disagreement": self.disagreement,
+            "pvalue": self.pvalues,
+        }
+
+    def sentences(self) -> str:
+        """Say how well the error predicts the variance, in a few sentences."""
+        many = self.possible > 10**6
+        possible = f"2^{self.classes - 1} − 1" if many else f"{self.possible:,}"
+        which = "All" if self.tasks == self.possible else f"{self.tasks:,} random ones of"
+        verdict = (
+            "error and disagreement agree on every task, as the formula needs"
+            if self.assumption_holds
+            else f"error and disagreement differ on {self.rejected:,} tasks, so the votes are not"
+            " calibrated as the formula needs"
+        )
+        return " ".join(
+            [
+                f"{which} {possible} two-class tasks from {self.classes} classes, over"
+                f" {self.runs:,} runs and {self.examples:,} examples: err/2n predicts the standard"
+                f" deviation between runs with R² = {format_interval(self.r_squared, write=decimals(3))} (squared"
+                f" correlation {format_interval(self.correlation_squared, write=decimals(3))}).",
+                f"Its variances are {format_interval(self.error_ratio, write='{:.3g}'.format)} times as accurate, in"
+                " squared error, as those of the binomial.",
+                f"Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: {verdict}.",
+            ]
+        )
+
+
 def _sides(k: int, tasks: int | None, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Choose tasks: tasks × classes, True on the second side; the first class is on the first."""
     possible = 2 ** (k - 1) - 1
@@ -749,6 +745,7 @@ def _sides(k: int, tasks: int | None, rng: np.random.Generator) -> NDArray[np.bo
     drawn: dict[bytes, NDArray[np.bool_]] = {}
     while len(drawn) < wanted:
         side = rng.random(k) < 0.5
+        # The two sides have no order, so that the first class is put on the first.
         side = side ^ side[0]
         if side.any():
             drawn[side.tobytes()] = side
@@ -770,26 +767,6 @@ def _jackknifed_log(values: FloatArray, level: float) -> Interval:
     return _interval_of(np.exp([logs[0], logs[0] - half, logs[0] + half]), level)
 
 
-@dataclass(frozen=True, eq=False)
-class TaskFit:
-    """Fit of predicted to measured variances over tasks: with all runs first, then without each.
-
-    Attributes
-    ----------
-    unexplained, binomial_unexplained : ndarray, shape (1 + runs,)
-        SSE/SST of standard deviations, by err/2n and by the binomial.
-    uncorrelated : ndarray
-        One minus the squared correlation.
-    error_ratio : ndarray
-        Squared errors of binomial variances over those of err/2n.
-    """
-
-    unexplained: FloatArray
-    binomial_unexplained: FloatArray
-    uncorrelated: FloatArray
-    error_ratio: FloatArray
-
-
 def task_errors(predictions: Predictions, votes: Votes, sides: NDArray[np.bool_]) -> NDArray[np.float32]:
     """Count errors (runs × tasks): confusions of each run times the sides of the two classes.
 
@@ -801,6 +778,7 @@ def task_errors(predictions: Predictions, votes: Votes, sides: NDArray[np.bool_]
         place = votes.column[answers.astype(np.intp, copy=False)]
         run, example = np.nonzero(place != votes.truth)
         pair = votes.truth[example] * k + place[run, example]
+        # Of k² confusions few occur: only those are multiplied with the sides.
         found = np.flatnonzero(np.bincount(pair, minlength=k * k))
         format_number = np.zeros(k * k, dtype=np.int64)
         format_number[found] = np.arange(len(found))
@@ -840,6 +818,7 @@ def fit_tasks(wrong: NDArray[np.float32], n: int) -> TaskFit:
         terms += [(calibrated - variance) ** 2, (binomial - variance) ** 2]
         sums += np.stack([term.sum(axis=1) for term in terms])
     sx, sy, sxx, syy, sxy, off, binomial_off, squared, binomial_squared = sums
+    # Sums over tasks are kept for all leave-one-out samples at once: no second pass over the runs.
     total = syy - sy**2 / tasks
     shared = (sxy - sx * sy / tasks) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -851,12 +830,33 @@ def fit_tasks(wrong: NDArray[np.float32], n: int) -> TaskFit:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class TaskFit:
+    """Fit of predicted to measured variances over tasks: with all runs first, then without each.
+
+    Attributes
+    ----------
+    unexplained, binomial_unexplained : ndarray, shape (1 + runs,)
+        SSE/SST of standard deviations, by err/2n and by the binomial.
+    uncorrelated : ndarray
+        One minus the squared correlation.
+    error_ratio : ndarray
+        Squared errors of binomial variances over those of err/2n.
+    """
+
+    unexplained: FloatArray
+    binomial_unexplained: FloatArray
+    uncorrelated: FloatArray
+    error_ratio: FloatArray
+
+
 def _left_out(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return mean and variance of each column: with all rows first, then without each."""
     rows = len(errors)
     mean = errors.mean(axis=0)
     deviation = errors - mean
     squares = (deviation**2).sum(axis=0)
+    # Leaving out a value with deviation d lowers the sum of squares by d²R/(R − 1).
     without = np.maximum(0.0, squares - deviation**2 * rows / (rows - 1)) / (rows - 2)
     means = np.concatenate([mean[None], mean - deviation / (rows - 1)])
     return means, np.concatenate([squares[None] / (rows - 1), without])

@@ -51,7 +51,7 @@ EXAMINED = {
 }
 """Questions about the runs of one training, and the function that answers each."""
 OF_ERRORS = ("accuracy", "luck", "pairs")
-"""What can be answered without knowing which class was predicted."""
+"""Questions that can be answered without knowing which class was predicted."""
 
 File = Annotated[str, Parameter(name="FILE")]
 OptionalFiles = Annotated[list[str], Parameter(name="FILE...", negative="", show_default=False)]
@@ -82,9 +82,9 @@ class PredictionReading:
     labels
         File with the true class of each example, where the predictions do not bring them.
     kind
-        What the values are, where names do not say it.
+        Kind of the values, if names do not say it.
     axes
-        What the axes are, where the shape does not say it: runs,examples or examples,runs, with
+        Order of the axes, if the shape does not say it: runs,examples or examples,runs, with
         repeats or classes as a third.
     groups
         File that says which examples belong together.
@@ -132,6 +132,7 @@ class PredictionReading:
             where=read_where(self.where),
             allow_large=self.allow_large,
         )
+        # Asked here, where the message can name the file and the option.
         found = as_predictions(found, argument=file, directed=directed)
         note(("" if alone else f"{file}: ") + "; ".join([repr(found), *found.notes]))
         return found
@@ -160,7 +161,7 @@ class ScoreReading:
     by
         Column that names the training of a run, for --scores; repeat it to join several.
     unit
-        What scores are; by default percent if the column's name says so, else fractions.
+        Unit of the scores; by default percent if the column's name says so, else fractions.
     higher_is_better
         Scores are accuracies. By default the column's name says so.
     """
@@ -236,7 +237,7 @@ def decompose(
     counts_column
         Its column.
     interval
-        Of the distribution-wise standard deviation: by default F, or what holds where runs have
+        Interval of the distribution-wise standard deviation: by default F, or one that holds if runs have
         heavy tails or differ in few examples.
     level
         Coverage of the intervals.
@@ -335,7 +336,7 @@ def examine(
     for name in asked:
         with quietly():
             results[name] = getattr(curvewise.variance, EXAMINED[name])(given, level=level)
-        page.say(in_options(results[name].summary()))
+        page.say(in_options(results[name].sentences()))
         if page.markup:
             page.table(name, worded_columns(results[name]), None)
         warn_each(results[name].all_warnings)
@@ -388,7 +389,7 @@ def compare(
         Exit with status 3 if a is shown to be worse than b (by more than the margin, if there is
         one), better, equivalent, if nothing is shown, or if it may be worse. May be repeated.
     paired
-        Whether run r of a and of b share a seed. By default only if runs have the same names.
+        Run r of a and of b share a seed. By default only if runs have the same names.
     distribution_std
         With one run of a training: the standard deviation of true error between runs, if it is
         known; 0 if they do not differ. Without it one run gives no verdict.
@@ -404,9 +405,11 @@ def compare(
     page = (showing or Showing()).page()
     by_score = scores or ScoreReading()
     trainings = read_trainings(files, reading or PredictionReading(), by_score, a, b)
+    # Two of many were named: the others play no part, and must not be counted as many.
     if a in trainings and b in trainings:
         trainings = {str(name): trainings[str(name)] for name in (a, b)}
     trainings = with_runs(trainings, min_runs)
+    # A gate is about one pair; of many there is no single verdict to gate on.
     many = len(trainings) > 2 and a is None and b is None
     if many or baseline is not None:
         if fail_if or margin is not None:
@@ -592,7 +595,7 @@ def compare_many(
     with quietly():
         result = compare_trainings(trainings, **options, **(scores.options if scores.scores else {}))
     page.document = result.to_dict()
-    page.say(in_options(result.summary()))
+    page.say(in_options(result.sentences()))
     order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
     rows = {name: [column[i] for i in order] for name, column in worded_columns(result).items()}
     if page.markup is None:
@@ -621,7 +624,7 @@ def without_shared_path(trainings: dict[str, Any]) -> tuple[dict[str, Any], str]
 def show_result(page: Page, result: Any, title: str, style: str = "") -> None:
     """Print the summary, the table and the warnings of a result."""
     page.document = result.to_dict()
-    page.say(in_options(result.summary()), style=style)
+    page.say(in_options(result.sentences()), style=style)
     page.table(title, worded_columns(result), None)
     warn_each(result.all_warnings)
 

@@ -45,11 +45,8 @@ SCORES_ONLY = (
     "from scores alone only this test set can be judged: how much its examples add to the difference, and how much of"
     " the spread between runs is real, needs the predictions."
 )
-
 FEW_RUNS = "{} runs of a training: the intervals assume normal run effects (too few runs to check)."
-
 ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg}
-
 DRAWS = 20_000
 """Draws for the interval of the chance that a run of a beats one of b on the distribution."""
 
@@ -83,22 +80,22 @@ def compare_runs(
     labels : array_like, shape (examples,), optional
         True classes; needed for predicted labels. In the order of the examples of a, as groups.
     kind : {"labels", "errors", "correct", "losses", "scores", "probabilities"}, optional
-        What the values are. Needed unless there are labels or a is a :class:`Predictions`: a 1 may
+        Kind of the values. Needed unless there are labels or a is a :class:`Predictions`: a 1 may
         mean wrong or right, and a number may be better low or high. Booleans beside labels that
         are none need it as well.
     axes, groups
         As in :func:`decompose_variance`.
     paired : bool, optional
-        Whether run r of a and run r of b share what is random in them (a seed, a fold). By
+        True if run r of a and run r of b share their randomness (a seed, a fold). By
         default only if both name their runs, and alike.
     margin : float, optional
         The largest difference of errors that does not matter: asks for equivalence.
     names : tuple of str
-        What to call them: two different names.
+        Names of the trainings: two different ones.
     unit : {"fraction", "percent", "loss", "score"}, optional
-        Of scores per run: "fraction" by default. Predictions bring their own.
+        Unit of scores per run: "fraction" by default. Predictions bring their own.
     higher_is_better : bool, optional
-        Whether scores per run are accuracies; needed for fractions and percentages.
+        True if scores per run are accuracies; needed for fractions and percentages.
     distribution_std : float, optional
         With one run of a training: the standard deviation of true error between runs, where it
         is known from elsewhere; 0 if runs do not differ in truth. Without it there is no verdict.
@@ -149,7 +146,9 @@ def compare_runs(
                 value=margin,
                 remedy="It is in the unit of the errors: as a fraction, 0.005 is half a percentage point.",
             )
+        # Two one-sided tests (TOST): equivalent if both that it is below −margin and above margin are rejected.
         same = max(parts.decisive.tail(-margin), parts.decisive.tail(margin, above=False))
+    # The interval is by t and the p-value by permutation; the verdict on this test set needs both.
     here, by_runs = parts.test_set.interval(level, most), _permuted(parts, level, permutations, generator)
     sign_here = _sign(here) if by_runs < 1 - level else "undecided"
     if not parts.conclusive:
@@ -194,95 +193,6 @@ def compare_runs(
     )
 
 
-def _sign(interval: Interval) -> str:
-    """Return the better one by an interval of the error of a minus that of b."""
-    if interval.high < 0:
-        return "a better"
-    return "b better" if interval.low > 0 else "undecided"
-
-
-def _permuted(parts: Difference, level: float, draws: int, rng: np.random.Generator) -> float:
-    """Return the p-value on this test set by permutation of runs, and not less than by t."""
-    runs = len(parts.a), len(parts.b)
-    fewest = 2 / (2 ** runs[0] if parts.paired else math.comb(sum(runs), runs[0]))
-    if min(runs) < 2 or fewest >= 1 - level:  # too few arrangements to reject by any of them
-        return parts.test_set.pvalue
-    if parts.paired:
-        p = sign_flip_pvalue(parts.a - parts.b, draws=draws, rng=rng)
-    else:
-        p = permutation_pvalue(parts.a, parts.b, draws=draws, rng=rng)
-    # Permutation is anticonservative if numbers and spreads are unequal; and a p-value should not contradict
-    # its interval.
-    return p if math.isnan(parts.test_set.pvalue) else max(p, parts.test_set.pvalue)
-
-
-def _true_chance(parts: Difference, level: float, generator: np.random.Generator) -> Interval:
-    """Return P(true error of a run of a < that of b), its parts drawn from the uncertainty that the data leave."""
-    if parts.splits is None:
-        return Interval(math.nan, 0.0, 1.0, level)
-    d = parts.distribution
-    spread = sum(max(0.0, s.distribution) for s in parts.splits)
-    value = _chance(np.array([d.value]), np.array([spread]))[0]
-    if not any(s.test_set for s in parts.splits):  # how much runs vary was not seen
-        return Interval(float(value), 0.0, 1.0, level)
-    gaps = d.draw(DRAWS, generator)
-    spreads = np.zeros(DRAWS)
-    for s in parts.splits:
-        drawn = s.test_set * (s.runs - 1) / generator.chisquare(s.runs - 1, DRAWS)
-        spreads += np.maximum(0.0, drawn - s.noise)
-    tail = (1 - level) / 2
-    low, high = np.quantile(_chance(gaps, spreads), [tail, 1 - tail])
-    if np.mean(spreads == 0) > tail:  # runs may not differ at all, and then the better always wins
-        low, high = (0.0 if d.value > 0 else low), (1.0 if d.value < 0 else high)
-    return Interval(float(value), float(low), float(high), level)
-
-
-def _chance(gaps: NDArray[Any], variances: NDArray[Any]) -> NDArray[Any]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = -gaps / np.sqrt(variances)
-    chance: NDArray[Any] = ndtr(np.where(gaps == 0, 0.0, z))
-    return chance
-
-
-def _no_spread(names: Sequence[str]) -> str:
-    """Warn of trainings whose runs are all the same."""
-    return (
-        f"the runs of {_some(names)} do not differ at all. If one run is given more than once, leave the copies out:"
-        " the intervals count them as new runs."
-    )
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
-
-
-def _thin_evidence(parts: Difference, unit: str) -> list[str]:
-    """Warn of a comparison that rests on few runs, or on nothing but their scores."""
-    fewest = min(len(parts.a), len(parts.b))
-    if parts.method == "scores":
-        return [SCORES_ONLY, *([FEW_RUNS.format(fewest)] if fewest < FEWEST else [])]
-    if parts.method != "one run":
-        return [FEW_RUNS.format(fewest)] if fewest < FEWEST else []
-    assumed = (
-        "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or as what the"
-        " disagreement of the two allows, if less"
-        if unit == "fraction"
-        else "only bounded, by how the two differ between examples"
-    )
-    if parts.repeats:
-        assumed = "taken as that between its repeats, which other runs may exceed"
-    text = (
-        "a training has one run only, which is weak evidence: train more. On this test set its variance between runs"
-        f" is {assumed}."
-    )
-    if not parts.conclusive:
-        text += (
-            f" On the distribution its true error is assumed not to vary between runs, unless {arg('distribution_std')}"
-            " says how much it does; without that the comparison is of these networks, and no verdict on the trainings."
-        )
-    return [Message(text)]
-
-
 @dataclass(frozen=True, eq=False)
 class RunComparison(Result):
     """Comparison of training a with training b.
@@ -296,12 +206,12 @@ class RunComparison(Result):
     examples : int or None
         Size of the test set; None where only scores are known.
     paired : bool
-        Whether run r of a goes with run r of b.
+        True if run r of a goes with run r of b.
     difference : Interval
         Error of a minus error of b on the distribution, runs and examples both sampled. Below 0,
         a is better, whatever the unit. Limits are NaN where only scores are known.
     pvalue : float
-        Of ``difference``, two-sided, by t.
+        P-value of ``difference``, two-sided, by t.
     test_set_difference : Interval
         The same for this test set: only runs are sampled.
     test_set_pvalue : float
@@ -320,9 +230,9 @@ class RunComparison(Result):
     test_set_verdict : {"a better", "b better", "undecided"}
         On this test set.
     scope : {"distribution", "test set"}
-        What ``verdict`` is about.
+        Target of ``verdict``.
     method : {"both sampled", "one run", "scores"}
-        What was known.
+        Data that the comparison rests on.
     """
 
     a: str
@@ -382,7 +292,7 @@ class RunComparison(Result):
         }
         return {**interval_columns(rows), "pvalue": [self.pvalue, self.test_set_pvalue, math.nan, math.nan]}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The verdict in a few sentences."""
         return " ".join([self._verdict(), *self._evidence()])
 
@@ -444,90 +354,94 @@ class RunComparison(Result):
         return said_so
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingComparison(Result):
-    """Every pair of several trainings, or each against a baseline.
+def _sign(interval: Interval) -> str:
+    """Return the better one by an interval of the error of a minus that of b."""
+    if interval.high < 0:
+        return "a better"
+    return "b better" if interval.low > 0 else "undecided"
 
-    Attributes
-    ----------
-    names : tuple of str
-        The trainings, best mean error first.
-    errors : ndarray
-        Their mean errors, in the order of ``names``; negative scores for unit "score".
-    runs : tuple of int
-        Their runs.
-    pairs : tuple of tuple of str
-        Which were compared: a and b.
-    differences : tuple of Interval
-        Error of a minus error of b. The intervals hold together: all of them cover with
-        probability ``level`` or more.
-    pvalues, adjusted : ndarray
-        By t, before and after the adjustment for their number.
-    verdicts : tuple of str
-        "a better", "b better" or "undecided", by the adjusted p-values.
-    scope : {"distribution", "test set"}
-        What the differences are about; the test set where only scores are known.
-    baseline : str or None
-        Against which all were compared.
-    multiplicity : {"holm", "bh"}
-        The adjustment.
-    """
 
-    names: tuple[str, ...]
-    errors: FloatArray
-    runs: tuple[int, ...]
-    pairs: tuple[tuple[str, str], ...]
-    differences: tuple[Interval, ...]
-    pvalues: FloatArray
-    adjusted: FloatArray
-    verdicts: tuple[str, ...]
-    scope: str
-    baseline: str | None
-    multiplicity: str
-    unit: str
-    level: float
-    warnings: tuple[str, ...]
+def _permuted(parts: Difference, level: float, draws: int, rng: np.random.Generator) -> float:
+    """Return the p-value on this test set by permutation of runs, and not less than by t."""
+    runs = len(parts.a), len(parts.b)
+    fewest = 2 / (2 ** runs[0] if parts.paired else math.comb(sum(runs), runs[0]))
+    if min(runs) < 2 or fewest >= 1 - level:  # too few arrangements to reject by any of them
+        return parts.test_set.pvalue
+    if parts.paired:
+        p = sign_flip_pvalue(parts.a - parts.b, draws=draws, rng=rng)
+    else:
+        p = permutation_pvalue(parts.a, parts.b, draws=draws, rng=rng)
+    # Permutation is anticonservative if numbers and spreads are unequal; and a p-value should not contradict
+    # its interval.
+    return p if math.isnan(parts.test_set.pvalue) else max(p, parts.test_set.pvalue)
 
-    @property
-    def contenders(self) -> tuple[str, ...]:
-        """Trainings that are not shown to be worse than any other they were compared with."""
-        beaten = {
-            pair[verdict == "a better"]
-            for pair, verdict in zip(self.pairs, self.verdicts, strict=True)
-            if verdict != "undecided"
-        }
-        return tuple(name for name in self.names if name not in beaten)
 
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per pair."""
-        return {
-            "a": [a for a, _ in self.pairs],
-            "b": [b for _, b in self.pairs],
-            **interval_lists("difference", self.differences),
-            "pvalue": self.pvalues,
-            "adjusted_pvalue": self.adjusted,
-            "verdict": list(self.verdicts),
-        }
+def _true_chance(parts: Difference, level: float, generator: np.random.Generator) -> Interval:
+    """Return P(true error of a run of a < that of b), its parts drawn from the uncertainty that the data leave."""
+    if parts.splits is None:
+        return Interval(math.nan, 0.0, 1.0, level)
+    d = parts.distribution
+    spread = sum(max(0.0, s.distribution) for s in parts.splits)
+    value = _chance(np.array([d.value]), np.array([spread]))[0]
+    if not any(s.test_set for s in parts.splits):  # how much runs vary was not seen
+        return Interval(float(value), 0.0, 1.0, level)
+    # A generalised interval: the difference and both variances are drawn from their own sampling distributions.
+    gaps = d.draw(DRAWS, generator)
+    spreads = np.zeros(DRAWS)
+    for s in parts.splits:
+        drawn = s.test_set * (s.runs - 1) / generator.chisquare(s.runs - 1, DRAWS)
+        spreads += np.maximum(0.0, drawn - s.noise)
+    tail = (1 - level) / 2
+    low, high = np.quantile(_chance(gaps, spreads), [tail, 1 - tail])
+    if np.mean(spreads == 0) > tail:  # runs may not differ at all, and then the better always wins
+        low, high = (0.0 if d.value > 0 else low), (1.0 if d.value < 0 else high)
+    return Interval(float(value), float(low), float(high), level)
 
-    def summary(self) -> str:
-        """How many differences are real, and who is left."""
-        found = sum(v != "undecided" for v in self.verdicts)
-        best = self.contenders
-        shown = ", ".join(best[:5]) + (f" and {len(best) - 5} more" if len(best) > 5 else "")
-        count = f"{len(self.pairs):,} differences" if len(self.pairs) > 1 else "1 difference"
-        clear = int(np.argmin(self.adjusted))
-        a, b = self.pairs[clear]
-        return " ".join(
-            [
-                f"Of {count} between {len(self.names)} trainings"
-                f" {found:,} {'is' if found == 1 else 'are'} shown on the {self.scope} at"
-                f" {self.level:.0%} after"
-                f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}.",
-                f"{self.names[0]} has the best mean, {format_value(abs(self.errors[0]), self.unit)};"
-                f" not shown to be worse than another: {shown}.",
-                f"The clearest difference is {a} minus {b}: {format_interval(self.differences[clear], self.unit)}.",
-            ]
+
+def _chance(gaps: NDArray[Any], variances: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = -gaps / np.sqrt(variances)
+    chance: NDArray[Any] = ndtr(np.where(gaps == 0, 0.0, z))
+    return chance
+
+
+def _no_spread(names: Sequence[str]) -> str:
+    """Warn of trainings whose runs are all the same."""
+    return (
+        f"the runs of {_some(names)} do not differ at all. If one run is given more than once, leave the copies out:"
+        " the intervals count them as new runs."
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (" …" if len(names) > 5 else "")
+
+
+def _thin_evidence(parts: Difference, unit: str) -> list[str]:
+    """Warn of a comparison that rests on few runs, or on nothing but their scores."""
+    fewest = min(len(parts.a), len(parts.b))
+    if parts.method == "scores":
+        return [SCORES_ONLY, *([FEW_RUNS.format(fewest)] if fewest < FEWEST else [])]
+    if parts.method != "one run":
+        return [FEW_RUNS.format(fewest)] if fewest < FEWEST else []
+    assumed = (
+        "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or as what the"
+        " disagreement of the two allows, if less"
+        if unit == "fraction"
+        else "only bounded, by how the two differ between examples"
+    )
+    if parts.repeats:
+        assumed = "taken as that between its repeats, which other runs may exceed"
+    text = (
+        "a training has one run only, which is weak evidence: train more. On this test set its variance between runs"
+        f" is {assumed}."
+    )
+    if not parts.conclusive:
+        text += (
+            f" On the distribution its true error is assumed not to vary between runs, unless {arg('distribution_std')}"
+            " says how much it does; without that the comparison is of these networks, and no verdict on the trainings."
         )
+    return [Message(text)]
 
 
 def compare_trainings(
@@ -597,6 +511,7 @@ def compare_trainings(
             for argument, values in zip(arguments, _aligned(trainings), strict=True)
         ]
         read = [_Training.of(p) for p in share_groups(given)]
+    # Every training is read once, however many pairs it is in.
     by_name = dict(zip(trainings, read, strict=True))
     if baseline is None:
         pairs = list(combinations(by_name, 2))
@@ -604,6 +519,7 @@ def compare_trainings(
         pairs = [(name, baseline) for name in by_name if name != baseline]
     parts = [_difference(by_name[a], by_name[b], paired, distribution_std, (a, b)) for a, b in pairs]
     pvalues = np.array([p.decisive.pvalue for p in parts])
+    # Verdicts go by the adjusted p-values, not by the intervals, which are wider (Bonferroni).
     adjusted = ADJUSTMENTS[multiplicity](pvalues)
     signs = ["a better" if p.decisive.value < 0 else "b better" for p in parts]
     shown = [p.conclusive and q < 1 - level for p, q in zip(parts, adjusted, strict=True)]
@@ -627,6 +543,92 @@ def compare_trainings(
         level=level,
         warnings=_many_warnings(parts, by_name),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingComparison(Result):
+    """Every pair of several trainings, or each against a baseline.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The trainings, best mean error first.
+    errors : ndarray
+        Their mean errors, in the order of ``names``; negative scores for unit "score".
+    runs : tuple of int
+        Their runs.
+    pairs : tuple of tuple of str
+        The compared pairs: a and b.
+    differences : tuple of Interval
+        Error of a minus error of b. The intervals hold together: all of them cover with
+        probability ``level`` or more.
+    pvalues, adjusted : ndarray
+        By t, before and after the adjustment for their number.
+    verdicts : tuple of str
+        "a better", "b better" or "undecided", by the adjusted p-values.
+    scope : {"distribution", "test set"}
+        Target of the differences; the test set if only scores are known.
+    baseline : str or None
+        Against which all were compared.
+    multiplicity : {"holm", "bh"}
+        The adjustment.
+    """
+
+    names: tuple[str, ...]
+    errors: FloatArray
+    runs: tuple[int, ...]
+    pairs: tuple[tuple[str, str], ...]
+    differences: tuple[Interval, ...]
+    pvalues: FloatArray
+    adjusted: FloatArray
+    verdicts: tuple[str, ...]
+    scope: str
+    baseline: str | None
+    multiplicity: str
+    unit: str
+    level: float
+    warnings: tuple[str, ...]
+
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        """Trainings that are not shown to be worse than any other they were compared with."""
+        beaten = {
+            pair[verdict == "a better"]
+            for pair, verdict in zip(self.pairs, self.verdicts, strict=True)
+            if verdict != "undecided"
+        }
+        return tuple(name for name in self.names if name not in beaten)
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per pair."""
+        return {
+            "a": [a for a, _ in self.pairs],
+            "b": [b for _, b in self.pairs],
+            **interval_lists("difference", self.differences),
+            "pvalue": self.pvalues,
+            "adjusted_pvalue": self.adjusted,
+            "verdict": list(self.verdicts),
+        }
+
+    def sentences(self) -> str:
+        """Say how many differences are real, and which trainings remain."""
+        found = sum(v != "undecided" for v in self.verdicts)
+        best = self.contenders
+        shown = ", ".join(best[:5]) + (f" and {len(best) - 5} more" if len(best) > 5 else "")
+        count = f"{len(self.pairs):,} differences" if len(self.pairs) > 1 else "1 difference"
+        clear = int(np.argmin(self.adjusted))
+        a, b = self.pairs[clear]
+        return " ".join(
+            [
+                f"Of {count} between {len(self.names)} trainings"
+                f" {found:,} {'is' if found == 1 else 'are'} shown on the {self.scope} at"
+                f" {self.level:.0%} after"
+                f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}.",
+                f"{self.names[0]} has the best mean, {format_value(abs(self.errors[0]), self.unit)};"
+                f" not shown to be worse than another: {shown}.",
+                f"The clearest difference is {a} minus {b}: {format_interval(self.differences[clear], self.unit)}.",
+            ]
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
+from curvewise.stats.intervals import KNOWN, SampledMean
 from curvewise.text import arg
 from curvewise.types.predictions import Predictions
 from curvewise.types.units import FloatArray, Unit
 from curvewise.variance.anova import (
-    KNOWN,
-    SampledMean,
     Totals,
     VarianceSplit,
     both_sampled,
@@ -24,6 +23,27 @@ from curvewise.variance.anova import (
     sampled_variance,
     split_variance,
 )
+
+
+def predictions_difference(
+    a: Predictions,
+    b: Predictions,
+    paired: bool | None,
+    distribution_std: float | None = None,
+    names: tuple[str, str] = ("a", "b"),
+) -> Difference:
+    """Measure the difference by the data at hand: paired runs, unpaired runs, one run."""
+    b = align_examples(a, b, names)
+    check_same_examples(a, b, names)
+    a, b, together = _match(a, b, paired)
+    # One run shows no variance between runs: a weaker comparison, which says so.
+    if min(a.runs, b.runs) == 1:
+        return single_run_difference(a, b, distribution_std)
+    if together:
+        return paired_difference(a, b)
+    groups = a.groups if a.groups is not None else b.groups
+    one, two = (measure_totals(replace(p, groups=groups)) for p in (a, b))
+    return unpaired_difference(one, two)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,20 +103,6 @@ class Difference:
         return self.test_set if self.method == "scores" else self.distribution
 
 
-class _Differences:
-    """Errors of a minus errors of b, run by run, read a slice at a time."""
-
-    dtype = np.dtype(np.float64)
-
-    def __init__(self, a: Predictions, b: Predictions) -> None:
-        self.a, self.b = a, b
-        self.shape = a.shape
-
-    def __getitem__(self, rows: slice) -> FloatArray:
-        one = self.a.errors_of(rows).astype(np.float64)
-        return one - self.b.errors_of(rows)
-
-
 def align_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")) -> Predictions:
     """Bring the examples of b into the order of those of a, where both name them."""
     if a.example_ids is None or b.example_ids is None or a.examples != b.examples:
@@ -110,6 +116,7 @@ def align_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a"
                 f"example_ids of {name} names an example twice, and {names[0]} and {names[1]} list"
                 " their examples in different orders: give each example a name of its own."
             )
+    # By name: files of two trainings may list one test set in different orders.
     place = {example: i for i, example in enumerate(two)}
     if missing := [example for example in one if example not in place]:
         raise InputError(
@@ -137,6 +144,140 @@ def check_same_examples(a: Predictions, b: Predictions, names: tuple[str, str] =
             raise InputError(f"{one_name} and {two_name} have different {word}: they are not of one test set.")
 
 
+def _match(a: Predictions, b: Predictions, paired: bool | None) -> tuple[Predictions, Predictions, bool]:
+    """Decide on pairing, and bring the runs of b into the order of those of a."""
+    if a.run_ids is None or b.run_ids is None or paired is False:
+        return a, b, bool(paired)
+    place = {name: i for i, name in enumerate(b.run_ids.tolist())}
+    order = [place.get(name, -1) for name in a.run_ids.tolist()]
+    if -1 in order or a.runs != b.runs:
+        if paired:
+            raise InputError("a and b do not name the same runs in run_ids.", argument="paired", value=True)
+        return a, b, False
+    return a, b if order == sorted(order) else b.subset(runs=order), True
+
+
+def single_run_difference(a: Predictions, b: Predictions, distribution_std: float | None) -> Difference:
+    """Measure the difference with one run of a or of b: the rest is taken from calibration, or on trust.
+
+    A training with several runs brings its own variance between runs. Of one run with repeats, its
+    part of the test-set variance is that between repeats; of one without, err/2n, but not more
+    than what the examples' differences leave room for.
+    """
+    one, two = (np.sum([errors.sum(axis=0) for _, errors in p.error_blocks()], axis=0) / p.runs for p in (a, b))
+    value = float(one.mean() - two.mean())
+    groups = a.groups if a.groups is not None else b.groups
+    codes = group_codes(groups)
+    by_example, degrees = sampled_variance(one - two, codes, a.unit == "fraction")
+    known = (distribution_std or 0.0) ** 2
+    here: list[tuple[float, float]] = []
+    real: list[tuple[float, float]] = []
+    for p in (a, b):
+        if p.runs > 1:
+            split = split_variance(measure_totals(replace(p, groups=groups)))
+            here.append((split.test_set / p.runs, p.runs - 1))
+            real.append((max(0.0, split.distribution) / p.runs, p.runs - 1))
+        elif p.repeats > 1:
+            _, errors = next(p.error_blocks(repeats=True))  # the one run is one block
+            between = float(errors.var(axis=2, ddof=1).sum()) / p.repeats / p.examples**2
+            here.append((between + known, p.examples * (p.repeats - 1)))
+            real.append((known, KNOWN))
+        else:
+            # Theorem 3: err/2n if calibrated; never more than the examples' own differences leave room for.
+            assumed = float(p.errors().mean()) / (2 * p.examples) if p.binary else math.inf
+            here.append((min(assumed, by_example) + known, degrees))
+            real.append((known, KNOWN))
+    return Difference(
+        _between_runs(value, here),
+        SampledMean(value, by_example + sum(v for v, _ in real), (*real, (by_example, degrees))),
+        a.errors().mean(axis=1),
+        b.errors().mean(axis=1),
+        method="one run",
+        conclusive=distribution_std is not None,
+        repeats=any(p.runs == 1 and p.repeats > 1 for p in (a, b)),
+        groups=None if codes is None else 1 / float(((np.bincount(codes) / len(codes)) ** 2).sum()),
+    )
+
+
+def paired_difference(a: Predictions, b: Predictions) -> Difference:
+    """Measure the difference of paired runs: the decomposition of their differences."""
+    if a.runs != b.runs:
+        raise InputError(f"a has {a.runs} runs and b has {b.runs}.", argument="paired", value=True)
+    groups = a.groups if a.groups is not None else b.groups
+    a, b = replace(a, groups=groups), replace(b, groups=groups)
+    # The difference of two errors is −1, 0 or 1, so that it is decomposed like a loss.
+    totals = measure_totals(Predictions(_Differences(a, b), "losses", groups=groups))
+    split = split_variance(totals)
+    value, runs = float(totals.run.mean()), totals.runs
+    by_run = split.test_set / runs
+    by_example = sampled_variance(totals.example, totals.groups, a.unit == "fraction")
+    one, two = measure_totals(a), measure_totals(b)
+    return Difference(
+        _between_runs(value, [(by_run, runs - 1)]),
+        both_sampled(value, [(by_run, runs - 1)], by_example, split.noise / runs),
+        one.run,
+        two.run,
+        (split_variance(one), split_variance(two)),
+        paired=True,
+        groups=None if groups is None else split.units,
+    )
+
+
+class _Differences:
+    """Errors of a minus errors of b, run by run, read a slice at a time."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, a: Predictions, b: Predictions) -> None:
+        self.a, self.b = a, b
+        self.shape = a.shape
+
+    def __getitem__(self, rows: slice) -> FloatArray:
+        one = self.a.errors_of(rows).astype(np.float64)
+        return one - self.b.errors_of(rows)
+
+
+def unpaired_difference(a: Totals, b: Totals) -> Difference:
+    """Measure the difference of independent runs on the same examples."""
+    splits = split_variance(a), split_variance(b)
+    value = float(a.run.mean() - b.run.mean())
+    runs = [(s.test_set / s.runs, s.runs - 1) for s in splits]
+    groups = a.groups if a.groups is not None else b.groups
+    by_example = sampled_variance(a.example - b.example, groups, a.unit == "fraction")
+    # Variation with the run in each cell is in both parts: count it once.
+    twice = sum(s.noise / s.runs for s in splits)
+    return Difference(
+        _between_runs(value, runs),
+        both_sampled(value, runs, by_example, twice),
+        a.run,
+        b.run,
+        splits,
+        groups=None if groups is None else splits[0].units,
+    )
+
+
+def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:
+    """Measure the difference of one score per run: the variance from examples is not known."""
+    if paired:
+        if len(a) != len(b):
+            raise InputError(f"a has {len(a)} runs and b has {len(b)}.", argument="paired", value=True)
+        gaps = a - b
+        value = float(gaps.mean())
+        parts = [(float(gaps.var(ddof=1)) / len(gaps), len(gaps) - 1)]
+    else:
+        value = float(a.mean() - b.mean())
+        parts = [(float(x.var(ddof=1)) / len(x), len(x) - 1) for x in (a, b)]
+    unknown = SampledMean(value, math.nan)
+    return Difference(_between_runs(value, parts), unknown, a, b, paired=paired, method="scores")
+
+
+def _between_runs(value: float, parts: Sequence[tuple[float, float]]) -> SampledMean:
+    """Take the examples as given: the variance is that between runs, and unknown without any spread."""
+    # Runs without any spread say nothing about other runs: unknown, not 0.
+    variance = sum(v for v, _ in parts)
+    return SampledMean(value, variance if variance > 0 else math.nan, tuple(parts))
+
+
 def read_scores(
     given: Mapping[str, Any], unit: str | None, higher_is_better: bool | None, options: Mapping[str, Any]
 ) -> tuple[list[FloatArray], str] | None:
@@ -158,6 +299,7 @@ def read_scores(
             f" {arg('groups')} mean nothing. For one run of each training pass arrays of one row: a[None, :]."
         )
     for argument, values in given.items():
+        # Before the unit is asked for: flags in the place of scores are the likelier mistake.
         held = np.asarray(values) if _is_scores(values) else np.zeros(0)
         flags = held.dtype == bool
         if held.dtype.kind in "iuf" and unit in (None, "fraction"):
@@ -211,140 +353,3 @@ def share_groups(given: Sequence[Any]) -> list[Any]:
 def top_of(unit: str) -> float:
     """Return the largest possible difference."""
     return Unit(unit, unit == "score").top
-
-
-def predictions_difference(
-    a: Predictions,
-    b: Predictions,
-    paired: bool | None,
-    distribution_std: float | None = None,
-    names: tuple[str, str] = ("a", "b"),
-) -> Difference:
-    """Measure the difference by the data at hand: paired runs, unpaired runs, one run."""
-    b = align_examples(a, b, names)
-    check_same_examples(a, b, names)
-    a, b, together = _match(a, b, paired)
-    if min(a.runs, b.runs) == 1:
-        return single_run_difference(a, b, distribution_std)
-    if together:
-        return paired_difference(a, b)
-    groups = a.groups if a.groups is not None else b.groups
-    one, two = (measure_totals(replace(p, groups=groups)) for p in (a, b))
-    return unpaired_difference(one, two)
-
-
-def _match(a: Predictions, b: Predictions, paired: bool | None) -> tuple[Predictions, Predictions, bool]:
-    """Decide on pairing, and bring the runs of b into the order of those of a."""
-    if a.run_ids is None or b.run_ids is None or paired is False:
-        return a, b, bool(paired)
-    place = {name: i for i, name in enumerate(b.run_ids.tolist())}
-    order = [place.get(name, -1) for name in a.run_ids.tolist()]
-    if -1 in order or a.runs != b.runs:
-        if paired:
-            raise InputError("a and b do not name the same runs in run_ids.", argument="paired", value=True)
-        return a, b, False
-    return a, b if order == sorted(order) else b.subset(runs=order), True
-
-
-def paired_difference(a: Predictions, b: Predictions) -> Difference:
-    """Measure the difference of paired runs: the decomposition of their differences."""
-    if a.runs != b.runs:
-        raise InputError(f"a has {a.runs} runs and b has {b.runs}.", argument="paired", value=True)
-    groups = a.groups if a.groups is not None else b.groups
-    a, b = replace(a, groups=groups), replace(b, groups=groups)
-    totals = measure_totals(Predictions(_Differences(a, b), "losses", groups=groups))
-    split = split_variance(totals)
-    value, runs = float(totals.run.mean()), totals.runs
-    by_run = split.test_set / runs
-    by_example = sampled_variance(totals.example, totals.groups, a.unit == "fraction")
-    one, two = measure_totals(a), measure_totals(b)
-    return Difference(
-        _between_runs(value, [(by_run, runs - 1)]),
-        both_sampled(value, [(by_run, runs - 1)], by_example, split.noise / runs),
-        one.run,
-        two.run,
-        (split_variance(one), split_variance(two)),
-        paired=True,
-        groups=None if groups is None else split.units,
-    )
-
-
-def unpaired_difference(a: Totals, b: Totals) -> Difference:
-    """Measure the difference of independent runs on the same examples."""
-    splits = split_variance(a), split_variance(b)
-    value = float(a.run.mean() - b.run.mean())
-    runs = [(s.test_set / s.runs, s.runs - 1) for s in splits]
-    groups = a.groups if a.groups is not None else b.groups
-    by_example = sampled_variance(a.example - b.example, groups, a.unit == "fraction")
-    # Variation with the run in each cell is in both parts: count it once.
-    twice = sum(s.noise / s.runs for s in splits)
-    return Difference(
-        _between_runs(value, runs),
-        both_sampled(value, runs, by_example, twice),
-        a.run,
-        b.run,
-        splits,
-        groups=None if groups is None else splits[0].units,
-    )
-
-
-def _between_runs(value: float, parts: Sequence[tuple[float, float]]) -> SampledMean:
-    """Take the examples as given: the variance is that between runs, and unknown without any spread."""
-    variance = sum(v for v, _ in parts)
-    return SampledMean(value, variance if variance > 0 else math.nan, tuple(parts))
-
-
-def single_run_difference(a: Predictions, b: Predictions, distribution_std: float | None) -> Difference:
-    """Measure the difference with one run of a or of b: the rest is taken from calibration, or on trust.
-
-    A training with several runs brings its own variance between runs. Of one run with repeats, its
-    part of the test-set variance is that between repeats; of one without, err/2n, but not more
-    than what the examples' differences leave room for.
-    """
-    one, two = (np.sum([errors.sum(axis=0) for _, errors in p.error_blocks()], axis=0) / p.runs for p in (a, b))
-    value = float(one.mean() - two.mean())
-    groups = a.groups if a.groups is not None else b.groups
-    codes = group_codes(groups)
-    by_example, degrees = sampled_variance(one - two, codes, a.unit == "fraction")
-    known = (distribution_std or 0.0) ** 2
-    here: list[tuple[float, float]] = []
-    real: list[tuple[float, float]] = []
-    for p in (a, b):
-        if p.runs > 1:
-            split = split_variance(measure_totals(replace(p, groups=groups)))
-            here.append((split.test_set / p.runs, p.runs - 1))
-            real.append((max(0.0, split.distribution) / p.runs, p.runs - 1))
-        elif p.repeats > 1:
-            _, errors = next(p.error_blocks(repeats=True))  # the one run is one block
-            between = float(errors.var(axis=2, ddof=1).sum()) / p.repeats / p.examples**2
-            here.append((between + known, p.examples * (p.repeats - 1)))
-            real.append((known, KNOWN))
-        else:
-            assumed = float(p.errors().mean()) / (2 * p.examples) if p.binary else math.inf
-            here.append((min(assumed, by_example) + known, degrees))
-            real.append((known, KNOWN))
-    return Difference(
-        _between_runs(value, here),
-        SampledMean(value, by_example + sum(v for v, _ in real), (*real, (by_example, degrees))),
-        a.errors().mean(axis=1),
-        b.errors().mean(axis=1),
-        method="one run",
-        conclusive=distribution_std is not None,
-        repeats=any(p.runs == 1 and p.repeats > 1 for p in (a, b)),
-        groups=None if codes is None else 1 / float(((np.bincount(codes) / len(codes)) ** 2).sum()),
-    )
-
-
-def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:
-    """Measure the difference of one score per run: the variance from examples is not known."""
-    if paired:
-        if len(a) != len(b):
-            raise InputError(f"a has {len(a)} runs and b has {len(b)}.", argument="paired", value=True)
-        gaps = a - b
-        value = float(gaps.mean())
-        parts = [(float(gaps.var(ddof=1)) / len(gaps), len(gaps) - 1)]
-    else:
-        value = float(a.mean() - b.mean())
-        parts = [(float(x.var(ddof=1)) / len(x), len(x) - 1) for x in (a, b)]
-    unknown = SampledMean(value, math.nan)
-    return Difference(_between_runs(value, parts), unknown, a, b, paired=paired, method="scores")

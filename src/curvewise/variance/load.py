@@ -88,8 +88,8 @@ KIND_OF: dict[str, str | None] = {
     "score": "scores",
     "probability": "probabilities",
 }
-"""Roles that can be the values, and the kind that each is; predictions may be of two kinds."""
-# Roles beside the values that are looked for among arrays and among columns. The values themselves are not: two
+"""ColumnRoles that can be the values, and the kind that each is; predictions may be of two kinds."""
+# ColumnRoles beside the values that are looked for among arrays and among columns. The values themselves are not: two
 # columns that could be the predictions may have different roles.
 _BESIDE_VALUES = {
     "array": ("label", "group", "run", "example", "packed"),
@@ -220,7 +220,7 @@ def load_predictions(
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """How the user wants predictions to be read."""
+    """Options of :func:`load_predictions`."""
 
     axes: Sequence[str] | None = None
     key: str | None = None
@@ -621,6 +621,7 @@ def _arranged(table: Table, roles: PredictionRoles) -> RawPredictions:
     runs, run = _coded(table, roles.others["run"])
     examples, example = _coded(table, roles.others["example"])
     ordered = _same_order(run, example)
+    # Numbered examples go by their numbers, so that labels by position fit a shuffled evaluation as well.
     if counts_up(np.sort(examples)) and not counts_up(examples):
         order = np.argsort(examples)
         examples, example, ordered = examples[order], np.argsort(order)[example], True
@@ -672,6 +673,7 @@ def _places(table: Table, names: Mapping[str, NDArray[Any]], codes: tuple[NDArra
             f"{table.source} has {sizes[0]:,} runs and {sizes[1]:,} examples in {len(table):,} rows: are these the "
             f"right columns? Say which with {arg('columns')}."
         )
+    # Row-major position in runs × examples × repeats.
     place = (codes[0] * sizes[1] + codes[1]) * sizes[2] + codes[2]
     taken, counts = np.unique(place, return_counts=True)
     if (counts > 1).any():
@@ -832,6 +834,7 @@ def _has_names(first: Sequence[str], path: Path) -> bool:
     values = [parse(cell) for cell in first]
     if any(value is None or is_missing(cell) for value, cell in zip(values, first, strict=True)):
         return True
+    # 0, 1, 2, … may be numbered columns or the first run: both are common.
     whole = all(value == int(value) for value in values if value is not None and np.isfinite(value))
     if whole and len(set(values)) == len(values) > 1:
         raise InputError(
@@ -934,6 +937,7 @@ def load_scores(
     _check_copies(table)
     chosen = decide_unit(unit, higher_is_better, [name])
     errors = chosen.errors(numbers(table, name), table.where(name))
+    # Without a unit the result is in fractions, whatever the column had.
     if unit is None and chosen.name == "percent":
         errors = errors / 100
     parts = [names_in(table, column) for column in members]

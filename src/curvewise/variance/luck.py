@@ -33,114 +33,10 @@ from curvewise.variance.decompose import VarianceDecomposition, decompose_varian
 
 FEWEST_RUNS = 4
 """Fewest runs from which a correlation has an interval."""
-
 ENOUGH = 10
 """Runs from which the intervals of gains cover (85% of the 95% intervals with 4 runs, 92% with 10)."""
-
 NEAR_ONE = 1 - 1e-12
 """Correlations beyond this are set to it: Fisher's scale has no end."""
-
-
-@dataclass(frozen=True, eq=False)
-class SeedLuck(Result):
-    """Relation between the errors of runs on a first set of examples and on a second one.
-
-    Attributes
-    ----------
-    runs : int
-        Number of runs.
-    examples : tuple of int
-        Size of the first and of the second set.
-    split : str
-        "even-odd", "random" or "mask" for parts of one test set, "pair" for two test sets.
-    correlation : Interval
-        Of the runs' errors on the two sets (Fisher's interval).
-    pvalue : float
-        Of no correlation.
-    expected : Interval
-        The correlation that follows from the share α of variance that is real: α/(2 − α) for
-        halves; for two sets √(α₁α₂), if each run is equally good on both. It is 0 where no share
-        was found, which the upper end does not rule out, and NaN where runs do not differ.
-    random : Interval or None
-        Mean correlation over random splits, and the limits between which they fall.
-    splits : int
-        How many random splits.
-    top : float
-        Share of the runs that is picked by the first set.
-    gain_first, gain_second : Interval
-        How much less than all runs the picked ones err on the first and on the second set. With
-        4 runs 85% of the 95% intervals hold, with 10 runs 92%.
-    unit : str
-        "fraction" for errors, "loss" for losses.
-    """
-
-    runs: int
-    examples: tuple[int, int]
-    split: str
-    correlation: Interval
-    pvalue: float
-    expected: Interval
-    random: Interval | None
-    splits: int
-    top: float
-    gain_first: Interval
-    gain_second: Interval
-    unit: str
-    level: float
-    warnings: tuple[str, ...]
-    _first: FloatArray
-    _second: FloatArray
-
-    @property
-    def first_errors(self) -> FloatArray:
-        """Error of each run on the first set."""
-        return self._first
-
-    @property
-    def second_errors(self) -> FloatArray:
-        """Error of each run on the second set."""
-        return self._second
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per quantity: estimate, low, high."""
-        rows = {"correlation": self.correlation, "expected_correlation": self.expected}
-        if self.random is not None:
-            rows["random_splits"] = self.random
-        rows |= {"gain_first": self.gain_first, "gain_second": self.gain_second}
-        return interval_columns(rows)
-
-    def summary(self) -> str:
-        """Say what luck is worth in a few sentences."""
-        unit, r = self.unit, self.correlation
-        sets = "two test sets" if self.split == "pair" else "two parts of the test set"
-        how = {"even-odd": ", examples alternating", "random": ", drawn at random"}
-        average = ""
-        if self.random is not None:
-            average = f"; over {self.splits:,} random splits it is {format_interval(self.random, write=decimals(3))}"
-        return " ".join(
-            [
-                f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and"
-                f" {self.examples[1]:,} examples{how.get(self.split, '')}) have a correlation of"
-                f" {format_interval(r, write=decimals(3))} ({format_pvalue(self.pvalue)}){average}.",
-                self._expectation(),
-                f"The best {self.top:.0%} of runs on the first are better than the mean run there"
-                f" by {format_interval(self.gain_first, unit)}, and on the second by"
-                f" {format_interval(self.gain_second, unit)}.",
-            ]
-        )
-
-    def _expectation(self) -> str:
-        e = self.expected
-        condition = " if each run is equally good on both" if self.split == "pair" else ""
-        if math.isnan(e.estimate):
-            return "What correlation to expect is not known."
-        if e.estimate == 0:
-            return (
-                "No variance between runs was found that is real. That is not to say there is none:"
-                f" a correlation of up to {e.high:.3f} may be expected{condition}."
-            )
-        text = format_interval(e, write=decimals(3))
-        return f"The variance between runs that is real lets expect a correlation of {text}{condition}."
 
 
 def measure_seed_luck(
@@ -170,9 +66,9 @@ def measure_seed_luck(
     kind, axes
         As in :func:`decompose_variance`, for both.
     groups : array_like, shape (examples,), optional
-        Which examples of ``first`` belong together: they fall into the same part.
+        Group of each example of ``first``: a group falls into one part.
     split : {"even-odd", "random"} or array_like of bool, shape (examples,)
-        How to split ``first``: by turns, at random, or True for the first part.
+        Way to split ``first``: by turns, at random, or True for the first part.
     splits : int
         Random splits to average over; 0 for none.
     top : float
@@ -200,6 +96,7 @@ def measure_seed_luck(
         raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
     if second is None:
         totals, generator = measure_totals(given), np.random.default_rng(rng)
+        # All splits in one pass over the data: each is one more column of weights.
         halves = random_halves(given, splits, generator)
         masks = np.column_stack([split_in_two(given, split, generator), halves])
         sums, size = part_errors(given, masks), np.count_nonzero(masks, axis=0)
@@ -257,6 +154,108 @@ def measure_seed_luck(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class SeedLuck(Result):
+    """Relation between the errors of runs on a first set of examples and on a second one.
+
+    Attributes
+    ----------
+    runs : int
+        Number of runs.
+    examples : tuple of int
+        Size of the first and of the second set.
+    split : str
+        "even-odd", "random" or "mask" for parts of one test set, "pair" for two test sets.
+    correlation : Interval
+        Correlation of the runs' errors on the two sets (Fisher's interval).
+    pvalue : float
+        P-value of no correlation.
+    expected : Interval
+        The correlation that follows from the share α of variance that is real: α/(2 − α) for
+        halves; for two sets √(α₁α₂), if each run is equally good on both. It is 0 where no share
+        was found, which the upper end does not rule out, and NaN where runs do not differ.
+    random : Interval or None
+        Mean correlation over random splits, and the limits between which they fall.
+    splits : int
+        How many random splits.
+    top : float
+        Share of the runs that is picked by the first set.
+    gain_first, gain_second : Interval
+        How much less than all runs the picked ones err on the first and on the second set. With
+        4 runs 85% of the 95% intervals hold, with 10 runs 92%.
+    unit : str
+        "fraction" for errors, "loss" for losses.
+    """
+
+    runs: int
+    examples: tuple[int, int]
+    split: str
+    correlation: Interval
+    pvalue: float
+    expected: Interval
+    random: Interval | None
+    splits: int
+    top: float
+    gain_first: Interval
+    gain_second: Interval
+    unit: str
+    level: float
+    warnings: tuple[str, ...]
+    _first: FloatArray
+    _second: FloatArray
+
+    @property
+    def first_errors(self) -> FloatArray:
+        """Error of each run on the first set."""
+        return self._first
+
+    @property
+    def second_errors(self) -> FloatArray:
+        """Error of each run on the second set."""
+        return self._second
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per quantity: estimate, low, high."""
+        rows = {"correlation": self.correlation, "expected_correlation": self.expected}
+        if self.random is not None:
+            rows["random_splits"] = self.random
+        rows |= {"gain_first": self.gain_first, "gain_second": self.gain_second}
+        return interval_columns(rows)
+
+    def sentences(self) -> str:
+        """Say what luck is worth in a few sentences."""
+        unit, r = self.unit, self.correlation
+        sets = "two test sets" if self.split == "pair" else "two parts of the test set"
+        how = {"even-odd": ", examples alternating", "random": ", drawn at random"}
+        average = ""
+        if self.random is not None:
+            average = f"; over {self.splits:,} random splits it is {format_interval(self.random, write=decimals(3))}"
+        return " ".join(
+            [
+                f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and"
+                f" {self.examples[1]:,} examples{how.get(self.split, '')}) have a correlation of"
+                f" {format_interval(r, write=decimals(3))} ({format_pvalue(self.pvalue)}){average}.",
+                self._expectation(),
+                f"The best {self.top:.0%} of runs on the first are better than the mean run there"
+                f" by {format_interval(self.gain_first, unit)}, and on the second by"
+                f" {format_interval(self.gain_second, unit)}.",
+            ]
+        )
+
+    def _expectation(self) -> str:
+        e = self.expected
+        condition = " if each run is equally good on both" if self.split == "pair" else ""
+        if math.isnan(e.estimate):
+            return "What correlation to expect is not known."
+        if e.estimate == 0:
+            return (
+                "No variance between runs was found that is real. That is not to say there is none:"
+                f" a correlation of up to {e.high:.3f} may be expected{condition}."
+            )
+        text = format_interval(e, write=decimals(3))
+        return f"The variance between runs that is real lets expect a correlation of {text}{condition}."
+
+
 def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Choose the examples of the first part; groups are kept together."""
     n = predictions.examples
@@ -307,6 +306,12 @@ def part_errors(predictions: Predictions, masks: NDArray[np.bool_]) -> FloatArra
     return np.concatenate(sums).astype(np.float64)
 
 
+def expected_of_parts(share: Interval, sizes: tuple[int, int]) -> Interval:
+    """Return that correlation with its limits; a share below 0 counts as none."""
+    ends = [expected_correlation(a, sizes) for a in (share.estimate, share.low, share.high)]
+    return _positive_interval(ends, share.level)
+
+
 def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
     """Return the correlation of two parts of a test set of which this share of the variance is real.
 
@@ -319,12 +324,6 @@ def expected_correlation(share: float, sizes: tuple[int, int]) -> float:
     return share / math.sqrt(parts[0] * parts[1])
 
 
-def expected_of_parts(share: Interval, sizes: tuple[int, int]) -> Interval:
-    """Return that correlation with its limits; a share below 0 counts as none."""
-    ends = [expected_correlation(a, sizes) for a in (share.estimate, share.low, share.high)]
-    return _positive_interval(ends, share.level)
-
-
 def expected_of_pair(first: Interval, second: Interval) -> Interval:
     """Return the correlation on two test sets of runs that are equally good on both, from both shares."""
     pairs = ((getattr(first, end), getattr(second, end)) for end in ("estimate", "low", "high"))
@@ -335,28 +334,6 @@ def expected_of_pair(first: Interval, second: Interval) -> Interval:
 def _positive_interval(ends: list[float], level: float) -> Interval:
     estimate, low, high = (x if math.isnan(x) else max(0.0, x) for x in ends)
     return Interval(estimate, low, high, level)
-
-
-def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> Interval:
-    """Return how much less than all runs those err on the second that are best on the first.
-
-    Runs that tie for the last place share it. The standard error is that of the influence of each run, by
-    which it moves the mean, the selected mean and the place of the cut.
-    """
-    runs = len(first)
-    picked = max(1, math.ceil(top * runs - 1e-9))
-    cut = float(np.sort(first)[picked - 1])
-    tied = first == cut
-    weight = np.where(first < cut, 1.0, 0.0)
-    weight[tied] = (picked - weight.sum()) / np.count_nonzero(tied)
-    gain = float(second.mean() - (weight * second).sum() / picked)
-    spread = float(np.var(first))
-    slope = float(np.mean((first - first.mean()) * (second - second.mean()))) / (spread or 1.0)
-    at_cut = float(second.mean()) + slope * (cut - float(first.mean()))
-    influence = second - weight * (second - at_cut) * runs / picked
-    half = float(stdtrit(runs - 1, (1 + level) / 2)) * float(np.std(influence, ddof=1))
-    half /= math.sqrt(runs)
-    return Interval(gain, gain - half, gain + half, level)
 
 
 def _over_splits(first: FloatArray, second: FloatArray, level: float) -> Interval:
@@ -376,6 +353,7 @@ def correlate(x: FloatArray, y: FloatArray, level: float) -> tuple[Interval, flo
     r = min(1.0, max(-1.0, float(a @ b) / norm))
     if abs(r) >= 1 - 1e-15:
         return Interval(r, r, r, level), 0.0
+    # Fisher's z has the variance 1/(R − 3).
     half = float(ndtri((1 + level) / 2)) / math.sqrt(runs - 3)
     low, high = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
     statistic = r * math.sqrt((runs - 2) / (1 - r * r))
@@ -401,123 +379,27 @@ def same_runs(first: Predictions, second: Predictions, names: tuple[str, str]) -
     return np.array(order)
 
 
-@dataclass(frozen=True)
-class TestSetPair:
-    """Correlation of the errors of the same runs on two test sets.
+def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> Interval:
+    """Return how much less than all runs those err on the second that are best on the first.
 
-    Attributes
-    ----------
-    first, second : str
-        The two test sets.
-    correlation : Interval
-        Of the runs' test errors (Fisher's interval).
-    r_squared : float
-        Its square.
-    pvalue, adjusted : float
-        Of no correlation, by itself and with Holm's correction for all pairs.
-    true_correlation : Interval
-        Of the runs' true errors: covariance over the product of the standard deviations of true
-        error, cut off at −1 and 1. It is NaN where a variance is not
-        positive. The limits are −1 and 1 if the variance of either set does not differ significantly from 0.
-    stable : bool
-        True if both variances differ significantly from 0; the true correlation is not known otherwise.
+    Runs that tie for the last place share it. The standard error is that of the influence of each run, by
+    which it moves the mean, the selected mean and the place of the cut.
     """
-
-    __test__ = False  # pytest: this is no test
-
-    first: str
-    second: str
-    correlation: Interval
-    r_squared: float
-    pvalue: float
-    adjusted: float
-    true_correlation: Interval
-    stable: bool
-
-
-@dataclass(frozen=True, eq=False)
-class TestSetComparison(Result):
-    """The same runs on several test sets.
-
-    Attributes
-    ----------
-    runs : int
-        Number of runs.
-    names : tuple of str
-        The test sets, in the order given.
-    decompositions : dict of str to VarianceDecomposition
-        The variance between runs on each.
-    pairs : tuple of TestSetPair
-        Each pair of test sets.
-    level : float
-        Coverage of the intervals; tests reject below 1 − level.
-    """
-
-    __test__ = False
-
-    runs: int
-    names: tuple[str, ...]
-    decompositions: Mapping[str, VarianceDecomposition]
-    pairs: tuple[TestSetPair, ...]
-    level: float
-    warnings: tuple[str, ...]
-    _run_errors: Mapping[str, FloatArray]
-
-    @property
-    def run_errors(self) -> Mapping[str, FloatArray]:
-        """Error of each run on each test set; runs in the order of the first."""
-        return self._run_errors
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per test set: its decomposition."""
-        sets = [self.decompositions[name] for name in self.names]
-        return {
-            "test_set": list(self.names),
-            "examples": [d.examples for d in sets],
-            "error": [d.error.estimate for d in sets],
-            "test_set_std": [d.test_set_std for d in sets],
-            "independent_std": [d.independent_std for d in sets],
-            **interval_lists("distribution_std", (d.distribution_interval for d in sets)),
-            "share": [d.distribution_share for d in sets],
-            "pvalue": [d.independence_pvalue for d in sets],
-        }
-
-    def pair_columns(self) -> Mapping[str, Sequence[Any]]:
-        """One row per pair of test sets: its correlations."""
-        return {
-            "first": [p.first for p in self.pairs],
-            "second": [p.second for p in self.pairs],
-            **interval_lists("correlation", (p.correlation for p in self.pairs)),
-            "r_squared": [p.r_squared for p in self.pairs],
-            "pvalue": [p.pvalue for p in self.pairs],
-            "adjusted": [p.adjusted for p in self.pairs],
-            **interval_lists("true_correlation", (p.true_correlation for p in self.pairs), "true_"),
-            "stable": [p.stable for p in self.pairs],
-        }
-
-    def summary(self) -> str:
-        """Variances and correlations in a few sentences."""
-        sets = [(name, self.decompositions[name]) for name in self.names]
-        stds = [
-            f"{format_value(d.distribution_std, d.unit)} of {format_value(d.test_set_std, d.unit)} on {name}"
-            for name, d in sets
-        ]
-        found = [p for p in self.pairs if p.adjusted < 1 - self.level]
-        best = max(self.pairs, key=lambda p: -1.0 if math.isnan(p.r_squared) else p.r_squared)
-        sentences = [
-            f"Between {self.runs:,} runs the standard deviation of true error, of that on the test"
-            f" set, is {', '.join(stds)}.",
-            f"{len(found)} of {len(self.pairs)} pairs of test sets have a correlation between run"
-            " errors (Holm's correction).",
-        ]
-        if not math.isnan(best.r_squared):
-            known = best.stable and not math.isnan(best.true_correlation.estimate)
-            true = format_interval(best.true_correlation, write=decimals(2)) if known else "not known"
-            sentences.append(
-                f"The strongest is that of {best.first} and {best.second}:"
-                f" R² = {best.r_squared:.3f} ({format_pvalue(best.pvalue)}); that of true errors is {true}."
-            )
-        return " ".join(sentences)
+    runs = len(first)
+    picked = max(1, math.ceil(top * runs - 1e-9))
+    # A selection at a threshold: its influence has a term for the shift of the cut itself.
+    cut = float(np.sort(first)[picked - 1])
+    tied = first == cut
+    weight = np.where(first < cut, 1.0, 0.0)
+    weight[tied] = (picked - weight.sum()) / np.count_nonzero(tied)
+    gain = float(second.mean() - (weight * second).sum() / picked)
+    spread = float(np.var(first))
+    slope = float(np.mean((first - first.mean()) * (second - second.mean()))) / (spread or 1.0)
+    at_cut = float(second.mean()) + slope * (cut - float(first.mean()))
+    influence = second - weight * (second - at_cut) * runs / picked
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * float(np.std(influence, ddof=1))
+    half /= math.sqrt(runs)
+    return Interval(gain, gain - half, gain + half, level)
 
 
 def compare_test_sets(
@@ -593,6 +475,125 @@ def compare_test_sets(
     return TestSetComparison(runs, names, splits, pairs, level, tuple(notes), errors)
 
 
+@dataclass(frozen=True, eq=False)
+class TestSetComparison(Result):
+    """The same runs on several test sets.
+
+    Attributes
+    ----------
+    runs : int
+        Number of runs.
+    names : tuple of str
+        The test sets, in the order given.
+    decompositions : dict of str to VarianceDecomposition
+        The variance between runs on each.
+    pairs : tuple of TestSetPair
+        Each pair of test sets.
+    level : float
+        Coverage of the intervals; tests reject below 1 − level.
+    """
+
+    __test__ = False
+
+    runs: int
+    names: tuple[str, ...]
+    decompositions: Mapping[str, VarianceDecomposition]
+    pairs: tuple[TestSetPair, ...]
+    level: float
+    warnings: tuple[str, ...]
+    _run_errors: Mapping[str, FloatArray]
+
+    @property
+    def run_errors(self) -> Mapping[str, FloatArray]:
+        """Error of each run on each test set; runs in the order of the first."""
+        return self._run_errors
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per test set: its decomposition."""
+        sets = [self.decompositions[name] for name in self.names]
+        return {
+            "test_set": list(self.names),
+            "examples": [d.examples for d in sets],
+            "error": [d.error.estimate for d in sets],
+            "test_set_std": [d.test_set_std for d in sets],
+            "independent_std": [d.independent_std for d in sets],
+            **interval_lists("distribution_std", (d.distribution_interval for d in sets)),
+            "share": [d.distribution_share for d in sets],
+            "pvalue": [d.independence_pvalue for d in sets],
+        }
+
+    def pair_columns(self) -> Mapping[str, Sequence[Any]]:
+        """One row per pair of test sets: its correlations."""
+        return {
+            "first": [p.first for p in self.pairs],
+            "second": [p.second for p in self.pairs],
+            **interval_lists("correlation", (p.correlation for p in self.pairs)),
+            "r_squared": [p.r_squared for p in self.pairs],
+            "pvalue": [p.pvalue for p in self.pairs],
+            "adjusted": [p.adjusted for p in self.pairs],
+            **interval_lists("true_correlation", (p.true_correlation for p in self.pairs), "true_"),
+            "stable": [p.stable for p in self.pairs],
+        }
+
+    def sentences(self) -> str:
+        """Variances and correlations in a few sentences."""
+        sets = [(name, self.decompositions[name]) for name in self.names]
+        stds = [
+            f"{format_value(d.distribution_std, d.unit)} of {format_value(d.test_set_std, d.unit)} on {name}"
+            for name, d in sets
+        ]
+        found = [p for p in self.pairs if p.adjusted < 1 - self.level]
+        best = max(self.pairs, key=lambda p: -1.0 if math.isnan(p.r_squared) else p.r_squared)
+        sentences = [
+            f"Between {self.runs:,} runs the standard deviation of true error, of that on the test"
+            f" set, is {', '.join(stds)}.",
+            f"{len(found)} of {len(self.pairs)} pairs of test sets have a correlation between run"
+            " errors (Holm's correction).",
+        ]
+        if not math.isnan(best.r_squared):
+            known = best.stable and not math.isnan(best.true_correlation.estimate)
+            true = format_interval(best.true_correlation, write=decimals(2)) if known else "not known"
+            sentences.append(
+                f"The strongest is that of {best.first} and {best.second}:"
+                f" R² = {best.r_squared:.3f} ({format_pvalue(best.pvalue)}); that of true errors is {true}."
+            )
+        return " ".join(sentences)
+
+
+@dataclass(frozen=True)
+class TestSetPair:
+    """Correlation of the errors of the same runs on two test sets.
+
+    Attributes
+    ----------
+    first, second : str
+        The two test sets.
+    correlation : Interval
+        Correlation of the runs' test errors (Fisher's interval).
+    r_squared : float
+        Its square.
+    pvalue, adjusted : float
+        P-value of no correlation, by itself and with Holm's correction for all pairs.
+    true_correlation : Interval
+        Correlation of the runs' true errors: covariance over the product of the standard deviations of true
+        error, cut off at −1 and 1. It is NaN where a variance is not
+        positive. The limits are −1 and 1 if the variance of either set does not differ significantly from 0.
+    stable : bool
+        True if both variances differ significantly from 0; the true correlation is not known otherwise.
+    """
+
+    __test__ = False  # pytest: this is no test
+
+    first: str
+    second: str
+    correlation: Interval
+    r_squared: float
+    pvalue: float
+    adjusted: float
+    true_correlation: Interval
+    stable: bool
+
+
 def _pairs(
     splits: Mapping[str, VarianceDecomposition], errors: Mapping[str, FloatArray], level: float
 ) -> tuple[TestSetPair, ...]:
@@ -604,6 +605,8 @@ def _pairs(
     pairs = []
     for (a, b), (r, p), q in zip(names, found, adjusted, strict=True):
         stable = min(splits[s].distribution_interval.low for s in (a, b)) > 0
+        # Different examples have independent noise, so that the covariance needs no correction, only the
+        # variances do.
         noise = [s.test_set_std**2 - s.distribution_variance for s in (splits[a], splits[b])]
         true = true_correlation(errors[a], errors[b], noise, stable, level)
         pairs.append(TestSetPair(a, b, r, r.estimate**2, p, float(q), true, stable))
@@ -622,6 +625,7 @@ def true_correlation(x: FloatArray, y: FloatArray, noise: Sequence[float], stabl
     smaller = math.sqrt(shares[0] * shares[1])
     if smaller == 0:
         return Interval(math.nan, -1.0, 1.0, level)
+    # Jackknife: the noise is not normal, and Fisher's variance is that of normal pairs.
     r = _with_each_left_out(x, y)
     estimate = min(1.0, max(-1.0, float(r[0]) / smaller))
     if not stable or not np.isfinite(r).all():

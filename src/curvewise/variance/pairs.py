@@ -26,126 +26,26 @@ from curvewise.variance.anova import interval_lists, measure_totals, warn_all
 from curvewise.variance.counts import IntArray, WordArray, column_pack
 
 CountTile: TypeAlias = NDArray[np.int32]
-
 # A kernel adds to counts (tile, tile) the pairs of examples from i0 and from j0 on.
 Kernel: TypeAlias = Callable[[WordArray, int, int, CountTile], None]
-
 LONG = 20.0
-"""Seconds of counting from which the user is told beforehand how long it takes."""
-
+"""Seconds of counting from which a warning says beforehand how long it takes."""
 MOST = 2_000_000
 """Candidates held at once; beyond them pairs are judged one by one, by Bonferroni's rule."""
-
 SCREEN = 3.0
 """Deviations of fewer standard errors count as p = 1, which keeps every adjustment valid."""
-
 TILE = 256
 """Examples along a side: 60,000 runs of a tile just fit the L2 cache."""
-
 PLAIN_TILE = 1024
 """The same without numba, when unpacking costs less in larger tiles."""
-
 WORDS = 1024
 """Words of 64 runs at a time: eight examples of them fill 64 KB of cache."""
-
 PLAIN_WORDS = 32
 """The same without numba, when each run becomes four bytes."""
-
 TIE = 1e-7
 """Tables whose chance is larger by less than this count as no more likely than the one seen."""
-
 SMALL = 1e-13
 """Terms below this part of a sum are left out."""
-
-
-@dataclass(frozen=True, eq=False)
-class DependentPairs(Result):
-    """Pairs of examples whose errors go together, or avoid each other.
-
-    Arrays have one entry per pair that is listed, the largest difference first.
-
-    Attributes
-    ----------
-    runs, examples, pairs : int
-        The size of the experiment; how many pairs of examples there are.
-    min_effect : float
-        Deviations from independence smaller than this are of no interest.
-    deviating : int
-        Pairs that deviate by ``min_effect`` or more in these runs, by chance or not.
-    dependent : int
-        Those among them that chance does not explain: the violating pairs, listed or not.
-    first, second : ndarray of int
-        Their examples, by index.
-    first_ids, second_ids : ndarray
-        Their examples, by name; the indices where examples have no names.
-    first_correct, second_correct : ndarray
-        Share of runs that are right on each.
-    both_correct, expected_correct : ndarray
-        Share of runs that are right on both, and what independent errors would give.
-    differences : tuple of Interval
-        ``both_correct − expected_correct``. The intervals allow for the search over all pairs;
-        being symmetric they are rough where runs are few.
-    pvalues, adjusted_pvalues : ndarray
-        Of Fisher's exact test, and adjusted for all pairs of examples.
-    multiplicity : {"holm", "bh"}
-        How: by the chance of any false pair, or by the share of false pairs among those found.
-    """
-
-    runs: int
-    examples: int
-    pairs: int
-    min_effect: float
-    deviating: int
-    dependent: int
-    first: IntArray
-    second: IntArray
-    first_ids: NDArray[Any]
-    second_ids: NDArray[Any]
-    first_correct: FloatArray
-    second_correct: FloatArray
-    both_correct: FloatArray
-    expected_correct: FloatArray
-    differences: tuple[Interval, ...]
-    pvalues: FloatArray
-    adjusted_pvalues: FloatArray
-    multiplicity: str
-    level: float
-    warnings: tuple[str, ...]
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per listed pair."""
-        return {
-            "first": self.first_ids,
-            "second": self.second_ids,
-            "first_correct": self.first_correct,
-            "second_correct": self.second_correct,
-            "expected_correct": self.expected_correct,
-            "both_correct": self.both_correct,
-            **interval_lists("difference", self.differences),
-            "pvalue": self.pvalues,
-            "adjusted_pvalue": self.adjusted_pvalues,
-        }
-
-    def summary(self) -> str:
-        """The search in a few sentences."""
-        effect = format_value(self.min_effect, "fraction")
-        how = "Holm" if self.multiplicity == "holm" else "Benjamini–Hochberg"
-        found = "no pair violates" if not self.dependent else f"{self.dependent:,} violate"
-        found = "1 violates" if self.dependent == 1 else found
-        lines = [
-            f"Of {self.pairs:,} pairs of {self.examples:,} examples, {found} independent errors by"
-            f" {effect} or more (Fisher's exact test over {self.runs:,} runs, {how} over all"
-            f" pairs, {1 - self.level:.2g}).",
-            f"{self.deviating:,} deviate as much in these runs, by chance or not.",
-        ]
-        if len(self.first):
-            lines.append(
-                f"The largest deviation is that of {self.first_ids[0]} and {self.second_ids[0]}:"
-                f" both are right in {format_value(float(self.both_correct[0]), 'fraction')} of runs,"
-                f" where independent errors would give"
-                f" {format_value(float(self.expected_correct[0]), 'fraction')}."
-            )
-        return " ".join(lines)
 
 
 def measure_dependent_pairs(
@@ -261,6 +161,96 @@ def measure_dependent_pairs(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class DependentPairs(Result):
+    """Pairs of examples whose errors go together, or avoid each other.
+
+    Arrays have one entry per pair that is listed, the largest difference first.
+
+    Attributes
+    ----------
+    runs, examples, pairs : int
+        Size of the experiment; how many pairs of examples there are.
+    min_effect : float
+        Deviations from independence smaller than this are of no interest.
+    deviating : int
+        Pairs that deviate by ``min_effect`` or more in these runs, by chance or not.
+    dependent : int
+        Those among them that chance does not explain: the violating pairs, listed or not.
+    first, second : ndarray of int
+        Their examples, by index.
+    first_ids, second_ids : ndarray
+        Their examples, by name; the indices where examples have no names.
+    first_correct, second_correct : ndarray
+        Share of runs that are right on each.
+    both_correct, expected_correct : ndarray
+        Share of runs that are right on both, and what independent errors would give.
+    differences : tuple of Interval
+        ``both_correct − expected_correct``. The intervals allow for the search over all pairs;
+        being symmetric they are rough where runs are few.
+    pvalues, adjusted_pvalues : ndarray
+        P-values of Fisher's exact test, and adjusted for all pairs of examples.
+    multiplicity : {"holm", "bh"}
+        How: by the chance of any false pair, or by the share of false pairs among those found.
+    """
+
+    runs: int
+    examples: int
+    pairs: int
+    min_effect: float
+    deviating: int
+    dependent: int
+    first: IntArray
+    second: IntArray
+    first_ids: NDArray[Any]
+    second_ids: NDArray[Any]
+    first_correct: FloatArray
+    second_correct: FloatArray
+    both_correct: FloatArray
+    expected_correct: FloatArray
+    differences: tuple[Interval, ...]
+    pvalues: FloatArray
+    adjusted_pvalues: FloatArray
+    multiplicity: str
+    level: float
+    warnings: tuple[str, ...]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per listed pair."""
+        return {
+            "first": self.first_ids,
+            "second": self.second_ids,
+            "first_correct": self.first_correct,
+            "second_correct": self.second_correct,
+            "expected_correct": self.expected_correct,
+            "both_correct": self.both_correct,
+            **interval_lists("difference", self.differences),
+            "pvalue": self.pvalues,
+            "adjusted_pvalue": self.adjusted_pvalues,
+        }
+
+    def sentences(self) -> str:
+        """The search in a few sentences."""
+        effect = format_value(self.min_effect, "fraction")
+        how = "Holm" if self.multiplicity == "holm" else "Benjamini–Hochberg"
+        found = "no pair violates" if not self.dependent else f"{self.dependent:,} violate"
+        found = "1 violates" if self.dependent == 1 else found
+        lines = [
+            f"Of {self.pairs:,} pairs of {self.examples:,} examples, {found} independent errors by"
+            f" {effect} or more (Fisher's exact test over {self.runs:,} runs, {how} over all"
+            f" pairs, {1 - self.level:.2g}).",
+            f"{self.deviating:,} deviate as much in these runs, by chance or not.",
+        ]
+        if len(self.first):
+            lines.append(
+                f"The largest deviation is that of {self.first_ids[0]} and {self.second_ids[0]}:"
+                f" both are right in {format_value(float(self.both_correct[0]), 'fraction')} of runs,"
+                f" where independent errors would give"
+                f" {format_value(float(self.expected_correct[0]), 'fraction')}."
+            )
+        return " ".join(lines)
+
+
 def _announce(kept: int, given: Predictions, level: float) -> list[str]:
     """Warn beforehand of a search that takes long, or cannot find anything."""
     notes = []
@@ -286,25 +276,6 @@ def _packed_blocks(given: Predictions) -> Iterator[NDArray[np.uint8]]:
         return
     for _, bits in given.blocks():
         yield ~bits if given.higher_is_better else bits
-
-
-@dataclass(frozen=True, eq=False)
-class PairFindings:
-    """Dependent pairs, the largest deviation first.
-
-    ``i`` and ``j`` are places among the examples searched, ``counts`` runs in which both fail,
-    ``dependent`` how many there are in all, ``threshold`` the p-value up to which a pair counts,
-    ``coarse`` is True if Bonferroni's rule was used.
-    """
-
-    i: IntArray
-    j: IntArray
-    counts: IntArray
-    pvalues: FloatArray
-    adjusted: FloatArray
-    dependent: int
-    threshold: float
-    coarse: bool
 
 
 class PairSearch:
@@ -349,11 +320,13 @@ class PairSearch:
             return
         self.deviating += len(i)
         a, b = rows[i].astype(np.float64), columns[j].astype(np.float64)
+        # Variance of the hypergeometric count, times R²: a cheap screen before the exact test.
         spread = a * (self.runs - a) * b * (self.runs - b) / (self.runs - 1)
         far = gap[i, j] ** 2 >= SCREEN**2 * spread
         i, j = i[far], j[far]
         self._held.append((i + i0, j + j0, counts[i, j].astype(np.int64)))
         self._size += len(i)
+        # A failed run makes every pair deviate: memory stays bounded, at the price of the finer adjustment.
         if self._size > MOST:
             self._settle(limit)
 
@@ -370,6 +343,8 @@ class PairSearch:
             adjusted = adjust(p, self.tests)
         sure = np.flatnonzero(adjusted <= self._alpha)
         dependent = self._settled if self._coarse else len(sure)
+        # Benjamini and Yekutieli (2005): intervals of the pairs found at the level that the search spent on
+        # each.
         rank = 1 if self._coarse or self.multiplicity == "holm" else max(1, dependent)
         best = sure[self._largest(i[sure], j[sure], counts[sure], limit)]
         return PairFindings(
@@ -435,6 +410,25 @@ class PairSearch:
         self._size = len(best)
 
 
+@dataclass(frozen=True, eq=False)
+class PairFindings:
+    """Dependent pairs, the largest deviation first.
+
+    ``i`` and ``j`` are places among the examples searched, ``counts`` runs in which both fail,
+    ``dependent`` how many there are in all, ``threshold`` the p-value up to which a pair counts,
+    ``coarse`` is True if Bonferroni's rule was used.
+    """
+
+    i: IntArray
+    j: IntArray
+    counts: IntArray
+    pvalues: FloatArray
+    adjusted: FloatArray
+    dependent: int
+    threshold: float
+    coarse: bool
+
+
 def iter_pair_counts(columns: WordArray, tile: int | None = None) -> Iterator[tuple[int, int, CountTile]]:
     """Yield counts of common errors for all pairs of examples, a tile at a time.
 
@@ -489,6 +483,7 @@ def estimate_seconds(n: int, runs: int, tile: int | None = None) -> float:
         start = time.perf_counter()
         kernel(sample, 0, side, counts)
         clock.append(time.perf_counter() - start)
+    # A triangle of tiles; the sample is one tile over a part of the runs.
     tiles = n / side * (n / side + 1) / 2
     return float(min(clock) * tiles * words / sample.shape[1])
 
@@ -543,6 +538,7 @@ def _compiled_kernel(numba: Any) -> Kernel:
 def _compiled_square(numba: Any) -> Any:
     """Compile the count of 4 x 4 pairs, for which a word once read serves four pairs."""
     popcount = _popcount(numba)
+    # Unsigned throughout: numba turns a mix of signed and unsigned integers into floats.
     zero = np.uint64(0)
 
     @numba.njit(inline="always")  # type: ignore[untyped-decorator]
@@ -608,12 +604,14 @@ class FisherTest:
             How often both did, in the same run.
         """
         runs = self.runs
+        # Mirror tables below the mode, so that the tail that is summed always lies above it.
         mode = (a + 1) * (b + 1) // (runs + 2)
         below = both < mode
         b, k = np.where(below, runs - b, b), np.where(below, a - both, both)
         mode = (a + 1) * (b + 1) // (runs + 2)
         here = self._log_chance(a, b, k)
         near = self._tail(a, b, k)
+        # Two-sided by probability, as scipy and R do: tables of the other tail that are no more likely.
         other = self._mirror(a, b, mode, here + TIE)
         inside = other >= np.maximum(0, a + b - runs)
         far = np.zeros(len(k))

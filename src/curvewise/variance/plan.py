@@ -13,27 +13,24 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
+from curvewise.stats.intervals import SampledMean
 from curvewise.text import arg, format_interval, format_size, format_value
 from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, distinct_names
-from curvewise.variance.anova import SampledMean, interval_lists, measure_totals
+from curvewise.variance.anova import interval_lists, measure_totals
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples, read_scores, score_difference, top_of
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
-
 NORMAL_FROM = 1e6
 """Degrees of freedom from which t is taken as normal."""
-
 DRAWS = 100_000
 """Simulated experiments behind a plan for stopping."""
-
 UNEQUAL = 2.0
 """Ratio of the standard deviations of two trainings from which their inequality is reported."""
-
 EFFECTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 """Differences, in standard deviations between runs, for which a plan says what to expect."""
 
@@ -75,7 +72,7 @@ def plan_runs(
     distribution_std : float
         Instead: the standard deviation of true error that should be told from 0.
     pilot : VarianceDecomposition or two of them
-        Of runs that exist already: of one training, or of both on the same test set.
+        Decomposition of runs that exist already: of one training, or of both on the same test set.
     test_set_std, independent_std : float
         Without a pilot: standard deviation of test error between runs, and what independent
         errors alone would give. For a difference the first is needed, for a variance the second.
@@ -93,7 +90,7 @@ def plan_runs(
         True if the runs of both trainings come in pairs that share seeds; a number is the correlation of the
         test errors of such pairs, which is by default that of two pilots with as many runs, else 0.
     target : {"distribution", "test set"}
-        Whether the difference should be shown for new examples, or for this test set only.
+        Show the difference for new examples, or for this test set only.
     runs_max : int
         More runs than this are out of the question.
 
@@ -128,6 +125,7 @@ def plan_runs(
     comparison, assumed = known.difference_power(level)
     plan = _plan("difference", effect, comparison, power, runs_max, known, assumed)
     limits, wanted = None, None
+    # The pilot's standard deviations are uncertain themselves: plan at both of their limits as well.
     if known.pilots:
         models = [known.difference_power(level, end)[0] for end in ("low", "high")]
         found = [plan.runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
@@ -136,6 +134,127 @@ def plan_runs(
     if plan.runs is None and comparison.example_part:
         wanted = comparison.examples_needed(effect, power, runs_max)
     return replace(plan, runs_interval=limits, examples_needed=wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class RunPlan(Result):
+    """Plan of runs: how many are needed, and the power of other numbers.
+
+    Attributes
+    ----------
+    question : {"difference", "variance"}
+        Question: do two trainings differ, or does true error vary between runs of one.
+    effect : float
+        The true difference (or standard deviation of true error) that should be seen.
+    runs : int or None
+        The fewest runs of each training that do; None where ``runs_max`` do not.
+    runs_interval : Interval or None
+        The same with the pilot's standard deviations at the limits of their intervals; infinite
+        where ``runs_max`` would not do. None without a pilot.
+    examples_needed : int or None
+        Where ``runs`` is None because the test set is too small: the fewest examples with which
+        ``runs_max`` runs would do.
+    power : float
+        The chance of seeing the effect that was asked for: that the interval of the difference
+        (or of the standard deviation) excludes 0.
+    target : {"distribution", "test set"}
+        Where the difference is to be seen. On the distribution the examples count as sampled.
+    paired : bool
+        True if run r of one training shares its seeds with run r of the other.
+    examples : int or None
+        Size of the test set, where it is known.
+    table_runs, table_power : ndarray
+        Numbers of runs, and the power of each.
+    table_detectable : ndarray
+        The effect that is seen with the power asked for.
+    table_standard_error, table_half_width : ndarray
+        Standard error of the estimate, and half the width of its interval.
+    table_one_more : ndarray
+        Gain of one more run of each training: the part by which the interval gets narrower.
+    assumptions : tuple of str
+        Assumptions that were made.
+    """
+
+    question: str
+    effect: float
+    runs: int | None
+    runs_interval: Interval | None
+    examples_needed: int | None
+    runs_max: int
+    power: float
+    level: float
+    target: str
+    paired: bool
+    examples: int | None
+    table_runs: NDArray[np.int64]
+    table_power: FloatArray
+    table_detectable: FloatArray
+    table_standard_error: FloatArray
+    table_half_width: FloatArray
+    table_one_more: FloatArray
+    assumptions: tuple[str, ...]
+    unit: str
+    warnings: tuple[str, ...]
+    _model: DifferencePower | VariancePower
+
+    def power_at(self, runs: int, effect: float | None = None) -> float:
+        """The chance that so many runs of each training show the effect."""
+        if runs < 2:
+            raise InputError(f"runs={runs}: at least two runs are needed.")
+        return self._model.power(self.effect if effect is None else effect, runs)
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per number of runs.
+
+        ``detectable`` is the difference (or standard deviation) that is seen with the power asked
+        for, ``one_more`` by what part one more run of each training makes the interval narrower.
+        """
+        return {
+            "runs": self.table_runs,
+            "power": self.table_power,
+            "detectable": self.table_detectable,
+            "standard_error": self.table_standard_error,
+            "half_width": self.table_half_width,
+            "one_more": self.table_one_more,
+        }
+
+    def sentences(self) -> str:
+        """The plan in a few sentences."""
+        lines = [self._answer()]
+        if self.runs is not None:
+            where = int(np.searchsorted(self.table_runs, self.runs))
+            lines.append(
+                f"The interval is then ±{format_value(float(self.table_half_width[where]), self.unit)}; one"
+                f" more run would make it {self.table_one_more[where]:.1%} narrower."
+            )
+        if self.assumptions:
+            lines.append(f"This takes for granted that {'; '.join(self.assumptions)}.")
+        return " ".join(lines)
+
+    def _answer(self) -> str:
+        what = (
+            f"see a true difference of {format_value(self.effect, self.unit)} on {self._where}"
+            if self.question == "difference"
+            else "tell a standard deviation of true error of"
+            f" {format_value(self.effect, self.unit)} between runs from 0"
+        )
+        each = " of each training" if self.question == "difference" else ""
+        if self.runs is not None:
+            inner = self.runs_interval
+            limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
+            return f"To {what} with {self.power:.0%} power takes {self.runs:,}{limits} runs{each}."
+        text = f"Not even {self.runs_max:,} runs{each} {what} with {self.power:.0%} power."
+        if self.examples_needed is None:
+            return text
+        return (
+            f"{text} The test set is too small: its examples add a part that no number of runs"
+            f" removes. With about {format_size(self.examples_needed)} examples instead of"
+            f" {self.examples:,} so many runs would do."
+        )
+
+    @property
+    def _where(self) -> str:
+        return "the distribution" if self.target == "distribution" else "this test set"
 
 
 def _plan(
@@ -187,6 +306,7 @@ def fewest_runs(model: DifferencePower | VariancePower, effect: float, power: fl
     if model.power(effect, most) < power:
         return None
     low, high = 1, 2
+    # Power rises with runs: double, then bisect.
     while high < most and model.power(effect, high) < power:
         low, high = high, min(2 * high, most)
     while high - low > 1:
@@ -358,11 +478,11 @@ class DifferencePower:
     example_part : float
         Variance between examples of the difference of error rates; shrinks with examples only.
     noise : float
-        What of the sum of ``run_parts`` shrinks with examples as well.
+        Part of the sum of ``run_parts`` that shrinks with examples as well.
     examples : float
         Size of the test set.
     level : float
-        Of the interval that goes with the test.
+        Coverage of the interval that goes with the test.
     """
 
     run_parts: tuple[float, ...]
@@ -375,12 +495,13 @@ class DifferencePower:
         """Variance of the estimated difference."""
         n = self.examples if examples is None else examples
         between = sum(self.run_parts)
+        # More examples average out the noise of runs, but not the difference between them.
         if self.noise:
             between += self.noise * (self.examples / n - 1)
         return between / runs + (self.example_part / n if self.example_part else 0.0)
 
     def estimate(self, runs: float, examples: float | None = None) -> SampledMean:
-        """What the comparison would know of that variance: its parts and degrees of freedom."""
+        """Return the comparison's estimate of that variance: its parts and degrees of freedom."""
         n = self.examples if examples is None else examples
         parts = [(v / runs, runs - 1.0) for v in self.run_parts]
         if self.example_part:
@@ -393,7 +514,7 @@ class DifferencePower:
         return t * math.sqrt(self.variance(runs))
 
     def standard_error(self, runs: float) -> float:
-        """Of the estimated difference."""
+        """Return the standard error of the estimated difference."""
         return math.sqrt(self.variance(runs))
 
     def power(self, gap: float, runs: float, examples: float | None = None) -> float:
@@ -451,138 +572,17 @@ class VariancePower:
         return float(fdtrc(one, two, limit / (1 + std**2 / self.noise)))
 
     def detectable(self, power: float, runs: float) -> float:
-        """The standard deviation that is told from 0 with this power."""
+        """Return the standard deviation that differs significantly from 0 with this power."""
         scale = math.sqrt(self.noise)
         return scale * crossing(lambda x: self.power(x * scale, runs) - power, 1.0)
 
     def standard_error(self, runs: float) -> float:
-        """Of the estimated standard deviation, to first order."""
+        """Return the standard error of the estimated standard deviation, to first order."""
         return math.sqrt(2 / (runs - 1)) * (self.std**2 + self.noise) / (2 * self.std)
 
     def half_width(self, runs: float) -> float:
         """Half the width of its interval, to first order."""
         return float(ndtri((1 + self.level) / 2)) * self.standard_error(runs)
-
-
-@dataclass(frozen=True, eq=False)
-class RunPlan(Result):
-    """How many runs are needed, and what other numbers of runs would give.
-
-    Attributes
-    ----------
-    question : {"difference", "variance"}
-        Whether two trainings differ, or whether true error varies between runs of one.
-    effect : float
-        The true difference (or standard deviation of true error) that should be seen.
-    runs : int or None
-        The fewest runs of each training that do; None where ``runs_max`` do not.
-    runs_interval : Interval or None
-        The same with the pilot's standard deviations at the limits of their intervals; infinite
-        where ``runs_max`` would not do. None without a pilot.
-    examples_needed : int or None
-        Where ``runs`` is None because the test set is too small: the fewest examples with which
-        ``runs_max`` runs would do.
-    power : float
-        The chance of seeing the effect that was asked for: that the interval of the difference
-        (or of the standard deviation) excludes 0.
-    target : {"distribution", "test set"}
-        Where the difference is to be seen. On the distribution the examples count as sampled.
-    paired : bool
-        Whether run r of one training shares its seeds with run r of the other.
-    examples : int or None
-        Size of the test set, where it is known.
-    table_runs, table_power : ndarray
-        Numbers of runs, and the power of each.
-    table_detectable : ndarray
-        The effect that is seen with the power asked for.
-    table_standard_error, table_half_width : ndarray
-        Of the estimate: its standard error and half the width of its interval.
-    table_one_more : ndarray
-        What one more run of each training buys: by what part the interval gets narrower.
-    assumptions : tuple of str
-        What was taken for granted.
-    """
-
-    question: str
-    effect: float
-    runs: int | None
-    runs_interval: Interval | None
-    examples_needed: int | None
-    runs_max: int
-    power: float
-    level: float
-    target: str
-    paired: bool
-    examples: int | None
-    table_runs: NDArray[np.int64]
-    table_power: FloatArray
-    table_detectable: FloatArray
-    table_standard_error: FloatArray
-    table_half_width: FloatArray
-    table_one_more: FloatArray
-    assumptions: tuple[str, ...]
-    unit: str
-    warnings: tuple[str, ...]
-    _model: DifferencePower | VariancePower
-
-    def power_at(self, runs: int, effect: float | None = None) -> float:
-        """The chance that so many runs of each training show the effect."""
-        if runs < 2:
-            raise InputError(f"runs={runs}: at least two runs are needed.")
-        return self._model.power(self.effect if effect is None else effect, runs)
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per number of runs.
-
-        ``detectable`` is the difference (or standard deviation) that is seen with the power asked
-        for, ``one_more`` by what part one more run of each training makes the interval narrower.
-        """
-        return {
-            "runs": self.table_runs,
-            "power": self.table_power,
-            "detectable": self.table_detectable,
-            "standard_error": self.table_standard_error,
-            "half_width": self.table_half_width,
-            "one_more": self.table_one_more,
-        }
-
-    def summary(self) -> str:
-        """The plan in a few sentences."""
-        lines = [self._answer()]
-        if self.runs is not None:
-            where = int(np.searchsorted(self.table_runs, self.runs))
-            lines.append(
-                f"The interval is then ±{format_value(float(self.table_half_width[where]), self.unit)}; one"
-                f" more run would make it {self.table_one_more[where]:.1%} narrower."
-            )
-        if self.assumptions:
-            lines.append(f"This takes for granted that {'; '.join(self.assumptions)}.")
-        return " ".join(lines)
-
-    def _answer(self) -> str:
-        what = (
-            f"see a true difference of {format_value(self.effect, self.unit)} on {self._where}"
-            if self.question == "difference"
-            else "tell a standard deviation of true error of"
-            f" {format_value(self.effect, self.unit)} between runs from 0"
-        )
-        each = " of each training" if self.question == "difference" else ""
-        if self.runs is not None:
-            inner = self.runs_interval
-            limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
-            return f"To {what} with {self.power:.0%} power takes {self.runs:,}{limits} runs{each}."
-        text = f"Not even {self.runs_max:,} runs{each} {what} with {self.power:.0%} power."
-        if self.examples_needed is None:
-            return text
-        return (
-            f"{text} The test set is too small: its examples add a part that no number of runs"
-            f" removes. With about {format_size(self.examples_needed)} examples instead of"
-            f" {self.examples:,} so many runs would do."
-        )
-
-    @property
-    def _where(self) -> str:
-        return "the distribution" if self.target == "distribution" else "this test set"
 
 
 def t_power(shift: float, degrees: float, level: float, critical: float | None = None) -> float:
@@ -593,16 +593,18 @@ def t_power(shift: float, degrees: float, level: float, critical: float | None =
     >>> round(t_power(2.0, 10, 0.95), 4), round(t_power(0.0, 10, 0.95), 4)
     (0.4396, 0.05)
     """
+    # There t is normal to all digits that matter.
     if degrees > NORMAL_FROM:
         z = float(ndtri((1 + level) / 2))
         return float(ndtr(abs(shift) - z) + ndtr(-abs(shift) - z))
     t = float(stdtrit(degrees, (1 + level) / 2)) if critical is None else critical
+    # Both tails: with small effects a test may also reject on the wrong side.
     above = 1 - float(nctdtr(degrees, abs(shift), t))
     return min(1.0, above + float(nctdtr(degrees, abs(shift), -t)))
 
 
 def crossing(rising: Callable[[float], float], start: float) -> float:
-    """Where a rising function of a positive number passes 0; infinite if it does not."""
+    """Return where a rising function of a positive number passes 0; infinite if it does not."""
     low = high = start
     while rising(high) < 0:
         low, high = high, 4 * high
@@ -612,6 +614,7 @@ def crossing(rising: Callable[[float], float], start: float) -> float:
         low, high = low / 4, low
         if low < 1e-30:
             return 0.0
+    # Geometric bisection: effects and sizes span many orders of magnitude.
     for _ in range(80):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
@@ -647,7 +650,7 @@ def plan_stopping(
     level : float
         One minus the error rate over all looks.
     paired : bool
-        Whether run r of one training shares its seeds with run r of the other.
+        True if run r of one training shares its seeds with run r of the other.
     draws : int
         Simulated experiments.
     rng : int or Generator
@@ -667,8 +670,10 @@ def plan_stopping(
     if draws < 1000:
         raise InputError("too few to simulate an error rate: pass 1000 or more.", argument="draws", value=draws)
     generator = np.random.default_rng(rng)
+    # Simulated, not looked up: tables of Pocock's constants are for known variances, and few runs need t.
     null = simulate_looks(planned, paired, draws, generator)
     smallest = null.pvalues(0.0, 1 - level).min(axis=0)
+    # The level at which the smallest p-value of all looks falls below it just 1 − level of the time.
     nominal = float(np.quantile(smallest, 1 - level, method="lower"))
     some = simulate_looks(planned, paired, max(1000, draws // 10), generator)
     expected = [_expected(some, effect, nominal, 1 - level) for effect in EFFECTS]
@@ -685,6 +690,145 @@ def plan_stopping(
         draws=draws,
         warnings=(),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class StoppingPlan(Result):
+    """At which numbers of runs to look, and how small a p-value must be to stop.
+
+    Attributes
+    ----------
+    looks : tuple of int
+        Runs of each training at which the two are compared.
+    level : float
+        One minus the chance that any look finds a difference where there is none.
+    nominal_level : float
+        The p-value below which a look stops, the same at each.
+    naive_error : float
+        That chance if every look stopped at ``1 - level`` instead.
+    paired : bool
+        True if run r of one training shares its seeds with run r of the other.
+    effects : tuple of float
+        True differences in standard deviations between runs (of a training; of the differences
+        of pairs, if paired).
+    expected_runs, chance_found : tuple of float
+        For each effect: runs of each training until the plan stops, on average, and the chance
+        that it stops with a difference.
+    fixed_chance : tuple of float
+        The chance that a single look at the last number of runs finds it.
+    draws : int
+        Simulated experiments with normal run errors behind these numbers.
+    """
+
+    looks: tuple[int, ...]
+    level: float
+    nominal_level: float
+    naive_error: float
+    paired: bool
+    effects: tuple[float, ...]
+    expected_runs: tuple[float, ...]
+    chance_found: tuple[float, ...]
+    fixed_chance: tuple[float, ...]
+    draws: int
+    warnings: tuple[str, ...]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per true difference: what to expect."""
+        return {
+            "effect": list(self.effects),
+            "expected_runs": list(self.expected_runs),
+            "chance_found": list(self.chance_found),
+            "fixed_chance": list(self.fixed_chance),
+        }
+
+    def sentences(self) -> str:
+        """The plan in a few sentences."""
+        shown = [f"{n:,}" for n in self.looks]
+        looks = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
+        one = self.effects.index(1.0)
+        return (
+            f"Compare after {looks} runs of each training, and stop when p < "
+            f"{self.nominal_level:.4f}. Where there is no difference, one is found with a chance"
+            f" of {1 - self.level:.0%} over all looks; stopping at p < {1 - self.level:.2g} instead"
+            f" would make that {self.naive_error:.0%}. A difference of one standard deviation"
+            f" between runs is found with a chance of {self.chance_found[one]:.0%} after"
+            f" {self.expected_runs[one]:.1f} runs on average, by a single look at"
+            f" {self.looks[-1]:,} runs with {self.fixed_chance[one]:.0%}."
+        )
+
+
+def simulate_looks(runs: tuple[int, ...], paired: bool, draws: int, rng: np.random.Generator) -> Looks:
+    """Simulate normal run errors, and compare by Welch's or the paired t test.
+
+    Only sums and sums of squares of the runs between two looks are drawn. Unpaired trainings are
+    compared by Welch's t test, paired ones by the t test of differences.
+    """
+    sides = [_running(runs, draws, rng) for _ in range(1 if paired else 2)]
+    sizes = np.array(runs, dtype=np.float64)[:, None]
+    parts = [variance / sizes for _, variance in sides]
+    total = np.sum(parts, axis=0)
+    degrees = (sizes - 1) * total**2 / np.sum([p**2 for p in parts], axis=0)
+    gap = sides[0][0] if paired else sides[0][0] - sides[1][0]
+    return Looks(runs, gap, np.sqrt(total), degrees)
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """Means and variances of simulated experiments at each look, without a true difference.
+
+    Attributes
+    ----------
+    runs : tuple of int
+        Runs of each training at each look.
+    gap : ndarray, shape (looks, draws)
+        Difference of the two means so far, in standard deviations of a run.
+    error : ndarray, shape (looks, draws)
+        Its estimated standard error.
+    degrees : ndarray, shape (looks, draws)
+        Degrees of freedom of that.
+    """
+
+    runs: tuple[int, ...]
+    gap: FloatArray
+    error: FloatArray
+    degrees: FloatArray
+
+    def pvalues(self, effect: float, most: float) -> FloatArray:
+        """Two-sided p-values of the t tests if the true difference is ``effect``.
+
+        Those above ``most`` are given as 1: a t that is not even extreme for a normal variable is
+        not worth the time.
+        """
+        t = np.abs(self.gap + effect) / self.error
+        values = np.ones_like(t)
+        small = t >= -ndtri(most / 2)
+        values[small] = 2 * stdtr(self.degrees[small], -t[small])
+        return np.where(values > most, 1.0, values)
+
+
+def _running(runs: tuple[int, ...], draws: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance (ddof 1) of standard normal runs so far, at each look."""
+    means, variances = np.empty((2, len(runs), draws))
+    mean, squares, before = np.zeros(draws), np.zeros(draws), 0
+    for look, now in enumerate(runs):
+        new = now - before
+        fresh = rng.standard_normal(draws) / math.sqrt(new)
+        # Only what enters the t statistic is drawn: the mean and the sum of squares of the new runs.
+        within = rng.chisquare(new - 1, draws) if new > 1 else 0.0
+        squares += within + (fresh - mean) ** 2 * (before * new / now)
+        mean += (fresh - mean) * (new / now)
+        means[look], variances[look] = mean, squares / (now - 1)
+        before = now
+    return means, variances
+
+
+def _expected(looks: Looks, effect: float, nominal: float, alpha: float) -> tuple[float, float, float]:
+    """Runs until the plan stops, its chance to find the effect, and that of one last look."""
+    pvalues = looks.pvalues(effect, alpha)
+    found = pvalues <= nominal
+    stopped = np.where(found.any(axis=0), found.argmax(axis=0), len(pvalues) - 1)
+    runs = float(np.array(looks.runs)[stopped].mean())
+    return runs, float(found.any(axis=0).mean()), float((pvalues[-1] <= alpha).mean())
 
 
 def check_stopping(
@@ -721,11 +865,11 @@ def check_stopping(
     margin : float, optional
         The largest difference that does not matter: allows to stop for equivalence.
     names : tuple of str
-        What to call the trainings: two different names.
+        Names of the trainings: two different ones.
     unit : {"fraction", "percent", "loss", "score"}, optional
-        Of scores per run: "fraction" by default.
+        Unit of scores per run: "fraction" by default.
     higher_is_better : bool, optional
-        Whether scores per run are accuracies; needed for fractions and percentages.
+        True if scores per run are accuracies; needed for fractions and percentages.
 
     Examples
     --------
@@ -791,109 +935,9 @@ def check_stopping(
     )
 
 
-def _unequal_spreads(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> list[str]:
-    """Warn where one training spreads far more: the plan does not hold if runs are skewed, too."""
-    spreads = {name: float(np.var(x, ddof=1)) for name, x in zip(names, (a, b), strict=True)}
-    calm, wild = sorted(spreads, key=spreads.__getitem__)
-    if spreads[wild] == 0:
-        return []
-    ratio = spreads[wild] / spreads[calm] if spreads[calm] > 0 else math.inf
-    if ratio < UNEQUAL**2 or 2 * float(fdtrc(len(a) - 1, len(a) - 1, ratio)) >= 0.05:
-        return []
-    times = f"{math.sqrt(ratio):.1f} times as much as" if math.isfinite(ratio) else "and not"
-    return [
-        f"the runs of {wild} vary {times} those of {calm}. Where runs are skewed as well, one in"
-        " six to ten comparisons stops for a difference that is not there, instead of one in"
-        " twenty: confirm it with new runs."
-    ]
-
-
-def _expected(looks: Looks, effect: float, nominal: float, alpha: float) -> tuple[float, float, float]:
-    """Runs until the plan stops, its chance to find the effect, and that of one last look."""
-    pvalues = looks.pvalues(effect, alpha)
-    found = pvalues <= nominal
-    stopped = np.where(found.any(axis=0), found.argmax(axis=0), len(pvalues) - 1)
-    runs = float(np.array(looks.runs)[stopped].mean())
-    return runs, float(found.any(axis=0).mean()), float((pvalues[-1] <= alpha).mean())
-
-
-def _decide(estimate: SampledMean, runs: int, plan: StoppingPlan, margin: float | None) -> str:
-    interval = estimate.interval(1 - plan.nominal_level)
-    if estimate.pvalue <= plan.nominal_level:
-        return "stop: a better" if estimate.value < 0 else "stop: b better"
-    if margin is not None and -margin < interval.low and interval.high < margin:
-        return "stop: equivalent within margin"
-    return "stop: undecided" if runs == plan.looks[-1] else "go on"
-
-
-@dataclass(frozen=True, eq=False)
-class StoppingPlan(Result):
-    """At which numbers of runs to look, and how small a p-value must be to stop.
-
-    Attributes
-    ----------
-    looks : tuple of int
-        Runs of each training at which the two are compared.
-    level : float
-        One minus the chance that any look finds a difference where there is none.
-    nominal_level : float
-        The p-value below which a look stops, the same at each.
-    naive_error : float
-        That chance if every look stopped at ``1 - level`` instead.
-    paired : bool
-        Whether run r of one training shares its seeds with run r of the other.
-    effects : tuple of float
-        True differences in standard deviations between runs (of a training; of the differences
-        of pairs, if paired).
-    expected_runs, chance_found : tuple of float
-        For each effect: runs of each training until the plan stops, on average, and the chance
-        that it stops with a difference.
-    fixed_chance : tuple of float
-        The chance that a single look at the last number of runs finds it.
-    draws : int
-        Simulated experiments with normal run errors behind these numbers.
-    """
-
-    looks: tuple[int, ...]
-    level: float
-    nominal_level: float
-    naive_error: float
-    paired: bool
-    effects: tuple[float, ...]
-    expected_runs: tuple[float, ...]
-    chance_found: tuple[float, ...]
-    fixed_chance: tuple[float, ...]
-    draws: int
-    warnings: tuple[str, ...]
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per true difference: what to expect."""
-        return {
-            "effect": list(self.effects),
-            "expected_runs": list(self.expected_runs),
-            "chance_found": list(self.chance_found),
-            "fixed_chance": list(self.fixed_chance),
-        }
-
-    def summary(self) -> str:
-        """The plan in a few sentences."""
-        shown = [f"{n:,}" for n in self.looks]
-        looks = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
-        one = self.effects.index(1.0)
-        return (
-            f"Compare after {looks} runs of each training, and stop when p < "
-            f"{self.nominal_level:.4f}. Where there is no difference, one is found with a chance"
-            f" of {1 - self.level:.0%} over all looks; stopping at p < {1 - self.level:.2g} instead"
-            f" would make that {self.naive_error:.0%}. A difference of one standard deviation"
-            f" between runs is found with a chance of {self.chance_found[one]:.0%} after"
-            f" {self.expected_runs[one]:.1f} runs on average, by a single look at"
-            f" {self.looks[-1]:,} runs with {self.fixed_chance[one]:.0%}."
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class StoppingCheck(Result):
-    """What the plan says about the runs so far.
+    """Decision of a plan about the runs so far.
 
     Attributes
     ----------
@@ -939,7 +983,7 @@ class StoppingCheck(Result):
             "decision": list(self.decisions),
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The decision in a few sentences."""
         a, b = self.names
         level = f"{self.plan.level:.0%}"
@@ -954,65 +998,28 @@ class StoppingCheck(Result):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Looks:
-    """Means and variances of simulated experiments at each look, without a true difference.
-
-    Attributes
-    ----------
-    runs : tuple of int
-        Runs of each training at each look.
-    gap : ndarray, shape (looks, draws)
-        Difference of the two means so far, in standard deviations of a run.
-    error : ndarray, shape (looks, draws)
-        Its estimated standard error.
-    degrees : ndarray, shape (looks, draws)
-        Degrees of freedom of that.
-    """
-
-    runs: tuple[int, ...]
-    gap: FloatArray
-    error: FloatArray
-    degrees: FloatArray
-
-    def pvalues(self, effect: float, most: float) -> FloatArray:
-        """Two-sided p-values of the t tests if the true difference is ``effect``.
-
-        Those above ``most`` are given as 1: a t that is not even extreme for a normal variable is
-        not worth the time.
-        """
-        t = np.abs(self.gap + effect) / self.error
-        values = np.ones_like(t)
-        small = t >= -ndtri(most / 2)
-        values[small] = 2 * stdtr(self.degrees[small], -t[small])
-        return np.where(values > most, 1.0, values)
+def _decide(estimate: SampledMean, runs: int, plan: StoppingPlan, margin: float | None) -> str:
+    interval = estimate.interval(1 - plan.nominal_level)
+    if estimate.pvalue <= plan.nominal_level:
+        return "stop: a better" if estimate.value < 0 else "stop: b better"
+    if margin is not None and -margin < interval.low and interval.high < margin:
+        return "stop: equivalent within margin"
+    return "stop: undecided" if runs == plan.looks[-1] else "go on"
 
 
-def simulate_looks(runs: tuple[int, ...], paired: bool, draws: int, rng: np.random.Generator) -> Looks:
-    """Simulate normal run errors, and compare by Welch's or the paired t test.
-
-    Only sums and sums of squares of the runs between two looks are drawn. Unpaired trainings are
-    compared by Welch's t test, paired ones by the t test of differences.
-    """
-    sides = [_running(runs, draws, rng) for _ in range(1 if paired else 2)]
-    sizes = np.array(runs, dtype=np.float64)[:, None]
-    parts = [variance / sizes for _, variance in sides]
-    total = np.sum(parts, axis=0)
-    degrees = (sizes - 1) * total**2 / np.sum([p**2 for p in parts], axis=0)
-    gap = sides[0][0] if paired else sides[0][0] - sides[1][0]
-    return Looks(runs, gap, np.sqrt(total), degrees)
-
-
-def _running(runs: tuple[int, ...], draws: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance (ddof 1) of standard normal runs so far, at each look."""
-    means, variances = np.empty((2, len(runs), draws))
-    mean, squares, before = np.zeros(draws), np.zeros(draws), 0
-    for look, now in enumerate(runs):
-        new = now - before
-        fresh = rng.standard_normal(draws) / math.sqrt(new)
-        within = rng.chisquare(new - 1, draws) if new > 1 else 0.0
-        squares += within + (fresh - mean) ** 2 * (before * new / now)
-        mean += (fresh - mean) * (new / now)
-        means[look], variances[look] = mean, squares / (now - 1)
-        before = now
-    return means, variances
+def _unequal_spreads(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> list[str]:
+    """Warn where one training spreads far more: the plan does not hold if runs are skewed, too."""
+    spreads = {name: float(np.var(x, ddof=1)) for name, x in zip(names, (a, b), strict=True)}
+    calm, wild = sorted(spreads, key=spreads.__getitem__)
+    if spreads[wild] == 0:
+        return []
+    ratio = spreads[wild] / spreads[calm] if spreads[calm] > 0 else math.inf
+    # Only a ratio that is large and shown: few runs often differ by two by chance.
+    if ratio < UNEQUAL**2 or 2 * float(fdtrc(len(a) - 1, len(a) - 1, ratio)) >= 0.05:
+        return []
+    times = f"{math.sqrt(ratio):.1f} times as much as" if math.isfinite(ratio) else "and not"
+    return [
+        f"the runs of {wild} vary {times} those of {calm}. Where runs are skewed as well, one in"
+        " six to ten comparisons stops for a difference that is not there, instead of one in"
+        " twenty: confirm it with new runs."
+    ]

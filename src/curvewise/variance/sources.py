@@ -1,4 +1,4 @@
-"""Which source of randomness makes runs differ: initial weights, data order, augmentation."""
+"""Origin of the differences between runs: sources of randomness, and twins that differ by next to nothing."""
 
 from __future__ import annotations
 
@@ -13,22 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.stats.intervals import cluster_degrees, cluster_variance
+from curvewise.stats.intervals import cluster_degrees, cluster_variance, satterthwaite
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import (
-    FEWEST,
-    SamplingUnits,
-    group_codes,
-    interval_lists,
-    satterthwaite,
-    true_std,
-    warn_all,
-)
+from curvewise.variance.anova import FEWEST, SamplingUnits, group_codes, interval_lists, true_std, warn_all
 from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
@@ -36,115 +28,6 @@ from curvewise.variance.variances import DRAWS, measure_split, observed_std, tai
 
 BLOCK_CELLS = 2**20
 """Cells of runs × examples compared at a time."""
-
-
-@dataclass(frozen=True, eq=False)
-class SourceShares(Result):
-    """How much runs differ when only one source of randomness varies.
-
-    Tuples have one entry per source, in the order of ``sources``.
-
-    Attributes
-    ----------
-    sources : tuple of str
-        What alone was varied.
-    baseline : str
-        What varies together: the experiment that the shares are of.
-    runs : tuple of int
-        Runs of each source.
-    baseline_runs, examples : int
-        Runs of the baseline, and the size of the test set.
-    test_set_std, distribution_std : tuple of Interval
-        Standard deviations between runs, of test error and of true error.
-    baseline_test_set_std, baseline_distribution_std : Interval
-        Those of the baseline.
-    test_set_share, distribution_share : tuple of Interval
-        Standard deviation of each source over the baseline's.
-    pvalues : tuple of float
-        Two-sided, against the same test-set variance as the baseline; Holm's over the sources.
-    verdicts : tuple of {"suffices", "less", "unclear", "more"}
-        "suffices": the share of the test-set standard deviation is shown to be at least
-        ``1 - margin``. "less" and "more": it differs from 1 and does not suffice (exceeds 1).
-        "unclear": neither.
-    margin : float
-        What may be missing from a share that suffices.
-    unit : {"fraction", "loss"}
-        Of the standard deviations.
-    """
-
-    sources: tuple[str, ...]
-    baseline: str
-    runs: tuple[int, ...]
-    baseline_runs: int
-    examples: int
-    test_set_std: tuple[Interval, ...]
-    distribution_std: tuple[Interval, ...]
-    baseline_test_set_std: Interval
-    baseline_distribution_std: Interval
-    test_set_share: tuple[Interval, ...]
-    distribution_share: tuple[Interval, ...]
-    pvalues: tuple[float, ...]
-    verdicts: tuple[str, ...]
-    margin: float
-    unit: str
-    level: float
-    warnings: tuple[str, ...]
-    _run_errors: Mapping[str, FloatArray]
-
-    @property
-    def run_errors(self) -> Mapping[str, FloatArray]:
-        """Test error of each run, by source; the baseline's among them."""
-        return self._run_errors
-
-    @property
-    def one_suffices(self) -> bool | None:
-        """Whether any one source alone gives as much variance; None where that is unclear."""
-        if all(v in ("suffices", "more") for v in self.verdicts):
-            return True
-        return False if "less" in self.verdicts else None
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per source, the baseline first."""
-        base = [self.baseline_test_set_std, self.baseline_distribution_std]
-        whole = Interval(1.0, 1.0, 1.0, self.level)
-        return {
-            "varied": [self.baseline, *self.sources],
-            "runs": [self.baseline_runs, *self.runs],
-            **interval_lists("test_set_std", [base[0], *self.test_set_std], "test_set_std_"),
-            **interval_lists("test_set_share", [whole, *self.test_set_share], "test_set_share_"),
-            **interval_lists("distribution_std", [base[1], *self.distribution_std], "distribution_std_"),
-            **interval_lists("distribution_share", [whole, *self.distribution_share], "distribution_share_"),
-            "pvalue": [math.nan, *self.pvalues],
-            "verdict": ["", *self.verdicts],
-        }
-
-    def summary(self) -> str:
-        """The shares in a few sentences."""
-        lines = [
-            f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
-            " deviation between runs is"
-            f" {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
-            f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
-        ]
-        meaning = {
-            "suffices": f"alone it suffices (at least {1 - self.margin:.0%} of the whole)",
-            "less": "less than the whole",
-            "more": "more than the whole",
-            "unclear": "too few runs to tell whether it suffices",
-        }
-        for i, name in enumerate(self.sources):
-            lines.append(
-                f"Varying only {name} ({self.runs[i]:,} runs) gives"
-                f" {_share_text(self.test_set_share[i])} of the former"
-                f" ({format_pvalue(self.pvalues[i])} after Holm) and"
-                f" {_share_text(self.distribution_share[i])} of the latter: {meaning[self.verdicts[i]]}."
-            )
-        whole = {
-            True: "Any one source suffices to make runs differ as much as all together.",
-            False: "One source alone does not always make runs differ as much as all together.",
-            None: "Whether one source suffices is not settled by these runs.",
-        }[self.one_suffices]
-        return " ".join([*lines, whole])
 
 
 def measure_sources(
@@ -217,6 +100,7 @@ def measure_sources(
         )
     generator, (totals, split) = np.random.default_rng(rng), measured[baseline]
     varied = {name: both for name, both in measured.items() if name != baseline}
+    # Each source against the baseline: the question is if one source alone gives as much.
     ratios = [
         variance_ratio(one, split, (t.run, totals.run), level=level, draws=draws, rng=generator)
         for t, one in varied.values()
@@ -256,6 +140,115 @@ def measure_sources(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class SourceShares(Result):
+    """Standard deviations between runs if only one source of randomness varies.
+
+    Tuples have one entry per source, in the order of ``sources``.
+
+    Attributes
+    ----------
+    sources : tuple of str
+        Sources that were varied alone.
+    baseline : str
+        Experiment in which everything varies, which the shares are of.
+    runs : tuple of int
+        Runs of each source.
+    baseline_runs, examples : int
+        Runs of the baseline, and the size of the test set.
+    test_set_std, distribution_std : tuple of Interval
+        Standard deviations between runs, of test error and of true error.
+    baseline_test_set_std, baseline_distribution_std : Interval
+        Those of the baseline.
+    test_set_share, distribution_share : tuple of Interval
+        Standard deviation of each source over the baseline's.
+    pvalues : tuple of float
+        Two-sided, against the same test-set variance as the baseline; Holm's over the sources.
+    verdicts : tuple of {"suffices", "less", "unclear", "more"}
+        "suffices": the share of the test-set standard deviation is shown to be at least
+        ``1 - margin``. "less" and "more": it differs from 1 and does not suffice (exceeds 1).
+        "unclear": neither.
+    margin : float
+        Part that may be missing from a share that suffices.
+    unit : {"fraction", "loss"}
+        Unit of the standard deviations.
+    """
+
+    sources: tuple[str, ...]
+    baseline: str
+    runs: tuple[int, ...]
+    baseline_runs: int
+    examples: int
+    test_set_std: tuple[Interval, ...]
+    distribution_std: tuple[Interval, ...]
+    baseline_test_set_std: Interval
+    baseline_distribution_std: Interval
+    test_set_share: tuple[Interval, ...]
+    distribution_share: tuple[Interval, ...]
+    pvalues: tuple[float, ...]
+    verdicts: tuple[str, ...]
+    margin: float
+    unit: str
+    level: float
+    warnings: tuple[str, ...]
+    _run_errors: Mapping[str, FloatArray]
+
+    @property
+    def run_errors(self) -> Mapping[str, FloatArray]:
+        """Test error of each run, by source; the baseline's among them."""
+        return self._run_errors
+
+    @property
+    def one_suffices(self) -> bool | None:
+        """True if any one source alone gives as much variance; None if that is unclear."""
+        if all(v in ("suffices", "more") for v in self.verdicts):
+            return True
+        return False if "less" in self.verdicts else None
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per source, the baseline first."""
+        base = [self.baseline_test_set_std, self.baseline_distribution_std]
+        whole = Interval(1.0, 1.0, 1.0, self.level)
+        return {
+            "varied": [self.baseline, *self.sources],
+            "runs": [self.baseline_runs, *self.runs],
+            **interval_lists("test_set_std", [base[0], *self.test_set_std], "test_set_std_"),
+            **interval_lists("test_set_share", [whole, *self.test_set_share], "test_set_share_"),
+            **interval_lists("distribution_std", [base[1], *self.distribution_std], "distribution_std_"),
+            **interval_lists("distribution_share", [whole, *self.distribution_share], "distribution_share_"),
+            "pvalue": [math.nan, *self.pvalues],
+            "verdict": ["", *self.verdicts],
+        }
+
+    def sentences(self) -> str:
+        """The shares in a few sentences."""
+        lines = [
+            f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
+            " deviation between runs is"
+            f" {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
+            f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
+        ]
+        meaning = {
+            "suffices": f"alone it suffices (at least {1 - self.margin:.0%} of the whole)",
+            "less": "less than the whole",
+            "more": "more than the whole",
+            "unclear": "too few runs to tell whether it suffices",
+        }
+        for i, name in enumerate(self.sources):
+            lines.append(
+                f"Varying only {name} ({self.runs[i]:,} runs) gives"
+                f" {_share_text(self.test_set_share[i])} of the former"
+                f" ({format_pvalue(self.pvalues[i])} after Holm) and"
+                f" {_share_text(self.distribution_share[i])} of the latter: {meaning[self.verdicts[i]]}."
+            )
+        whole = {
+            True: "Any one source suffices to make runs differ as much as all together.",
+            False: "One source alone does not always make runs differ as much as all together.",
+            None: "Whether one source suffices is not settled by these runs.",
+        }[self.one_suffices]
+        return " ".join([*lines, whole])
+
+
 def _share_text(share: Interval, digits: int = 0) -> str:
     """Format a share as percentages."""
     if math.isnan(share.estimate):
@@ -264,78 +257,6 @@ def _share_text(share: Interval, digits: int = 0) -> str:
         f"{x:.{digits}%}" if math.isfinite(x) else "∞" for x in (share.estimate, share.low, share.high)
     )
     return f"{estimate} [{low}, {high}]"
-
-
-@dataclass(frozen=True, eq=False)
-class TwinDisagreement(Result):
-    """How often a run and its twin disagree.
-
-    Tuples have one entry per ``when``.
-
-    Attributes
-    ----------
-    when : tuple
-        When the twins were poked (an epoch, a step), or what else was done to them.
-    runs, examples : int
-        Pairs of a run and its twin, and the size of the test set.
-    groups : int or None
-        Number of groups of examples that belong together.
-    disagreement : tuple of Interval
-        Share of examples on which a run and its twin disagree; pairs of runs and examples (or
-        groups) both count as sampled. That none was seen does not make the upper end 0.
-    seeds : Interval
-        The same for two runs with fully different seeds.
-    fraction : tuple of Interval
-        ``disagreement`` over ``seeds``: how much of the difference between seeds the twins show
-        already.
-    measured : {"predictions", "correctness"}
-        What was compared. Where only 0/1 errors are known, two wrong answers count as agreement.
-    seeds_from : {"reference", "reseeded"}
-        Whether ``seeds`` is over all pairs of runs of the reference, or against runs given for it.
-    """
-
-    when: tuple[Any, ...]
-    runs: int
-    examples: int
-    groups: int | None
-    disagreement: tuple[Interval, ...]
-    seeds: Interval
-    fraction: tuple[Interval, ...]
-    measured: str
-    seeds_from: str
-    level: float
-    warnings: tuple[str, ...]
-    _by_run: tuple[FloatArray, ...]
-
-    @property
-    def by_run(self) -> tuple[FloatArray, ...]:
-        """Disagreement of each run with its twin, one array per ``when``."""
-        return self._by_run
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per ``when``, and a last one for different seeds."""
-        rows = [*self.disagreement, self.seeds]
-        parts = [*self.fraction, Interval(1.0, 1.0, 1.0, self.level)]
-        return {
-            "when": [*map(str, self.when), "different seeds"],
-            **interval_lists("disagreement", rows),
-            **interval_lists("fraction", parts, "fraction_"),
-        }
-
-    def summary(self) -> str:
-        """The disagreement in a few sentences."""
-        what = "predictions" if self.measured == "predictions" else "right and wrong answers"
-        design = f" in {self.groups:,} groups" if self.groups else ""
-        lines = [
-            f"Over {self.runs:,} runs and {self.examples:,} examples{design}, two runs with"
-            f" different seeds disagree on {format_interval(self.seeds, 'fraction')} of {what}."
-        ]
-        for when, rate, part in zip(self.when, self.disagreement, self.fraction, strict=True):
-            lines.append(
-                f"A run and its twin ({when}) disagree on {format_interval(rate, 'fraction')},"
-                f" {_share_text(part, 1)} of that."
-            )
-        return " ".join([*lines])
 
 
 def measure_twins(
@@ -368,7 +289,7 @@ def measure_twins(
         As many runs with other seeds, to be compared with the reference run by run. By default
         the runs of the reference are compared among themselves, all pairs of them.
     groups : array_like, shape (examples,), optional
-        Which examples belong together: they are sampled together. By default what any of the
+        Group of each example: groups are sampled together. By default those that any of the
         predictions brings along.
     level : float
         Coverage of the intervals.
@@ -395,6 +316,7 @@ def measure_twins(
             )
         if not twins:
             raise InputError("twins is empty: pass at least one set of twins.")
+        # Epochs or steps in their order; names in the order given.
         if all(isinstance(k, int | float) for k in twins):
             twins = {k: twins[k] for k in sorted(twins)}
         arguments = [f"twins[{k!r}]" for k in twins]
@@ -405,7 +327,7 @@ def measure_twins(
     if base.runs < 3:
         raise InputError(f"reference has {base.runs} run(s): at least three are needed.")
     fresh = [] if reseeded is None else [_matched(base, reseeded, labels, groups, "reseeded")]
-    seeds = Against(base, fresh[0]) if fresh else Among(base)
+    seeds = PairedSeeds(base, fresh[0]) if fresh else PooledSeeds(base)
     brought = [p.groups for p in (base, *others.values(), *fresh) if p.groups is not None]
     codes = group_codes(brought[0] if brought else None)
     crossed = {key: cross(base, twin, seeds, codes) for key, twin in others.items()}
@@ -433,16 +355,76 @@ def measure_twins(
     )
 
 
-def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
-    """The ratio of the two means, linearised: what they share cancels."""
-    twins, seeds = crossed.means
-    if seeds == 0:
-        return Interval(math.nan, 0.0, math.inf, level)
-    ratio = float(twins / seeds)
-    gap = CrossedMean(crossed, (1.0, -ratio), (1.0, -ratio * weight))
-    half = gap.half_width(level) / float(seeds)
-    high = max(ratio + half, gap.unseen(level) / float(seeds))
-    return Interval(ratio, max(0.0, ratio - half), high, level)
+@dataclass(frozen=True, eq=False)
+class TwinDisagreement(Result):
+    """Disagreement of runs with their twins.
+
+    Tuples have one entry per ``when``.
+
+    Attributes
+    ----------
+    when : tuple
+        When the twins were poked (an epoch, a step), or what else was done to them.
+    runs, examples : int
+        Pairs of a run and its twin, and the size of the test set.
+    groups : int or None
+        Number of groups of examples that belong together.
+    disagreement : tuple of Interval
+        Share of examples on which a run and its twin disagree; pairs of runs and examples (or
+        groups) both count as sampled. That none was seen does not make the upper end 0.
+    seeds : Interval
+        The same for two runs with fully different seeds.
+    fraction : tuple of Interval
+        ``disagreement`` over ``seeds``: how much of the difference between seeds the twins show
+        already.
+    measured : {"predictions", "correctness"}
+        Answers that were compared. If only 0/1 errors are known, two wrong answers count as agreement.
+    seeds_from : {"reference", "reseeded"}
+        Runs behind ``seeds``: all pairs of the reference, or runs given for it.
+    """
+
+    when: tuple[Any, ...]
+    runs: int
+    examples: int
+    groups: int | None
+    disagreement: tuple[Interval, ...]
+    seeds: Interval
+    fraction: tuple[Interval, ...]
+    measured: str
+    seeds_from: str
+    level: float
+    warnings: tuple[str, ...]
+    _by_run: tuple[FloatArray, ...]
+
+    @property
+    def by_run(self) -> tuple[FloatArray, ...]:
+        """Disagreement of each run with its twin, one array per ``when``."""
+        return self._by_run
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per ``when``, and a last one for different seeds."""
+        rows = [*self.disagreement, self.seeds]
+        parts = [*self.fraction, Interval(1.0, 1.0, 1.0, self.level)]
+        return {
+            "when": [*map(str, self.when), "different seeds"],
+            **interval_lists("disagreement", rows),
+            **interval_lists("fraction", parts, "fraction_"),
+        }
+
+    def sentences(self) -> str:
+        """The disagreement in a few sentences."""
+        what = "predictions" if self.measured == "predictions" else "right and wrong answers"
+        design = f" in {self.groups:,} groups" if self.groups else ""
+        lines = [
+            f"Over {self.runs:,} runs and {self.examples:,} examples{design}, two runs with"
+            f" different seeds disagree on {format_interval(self.seeds, 'fraction')} of {what}."
+        ]
+        for when, rate, part in zip(self.when, self.disagreement, self.fraction, strict=True):
+            lines.append(
+                f"A run and its twin ({when}) disagree on {format_interval(rate, 'fraction')},"
+                f" {_share_text(part, 1)} of that."
+            )
+        return " ".join([*lines])
 
 
 def _read_answers(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, argument: str) -> Predictions:
@@ -471,7 +453,7 @@ def _matched(
     return twin
 
 
-class Compared(ABC):
+class SeedDisagreement(ABC):
     """Disagreement of each run with runs of other seeds, cell by cell.
 
     ``weight`` says how often a run enters the mean: twice where pairs are among the same runs.
@@ -484,7 +466,7 @@ class Compared(ABC):
         """For the runs in ``rows``, whose answers are ``said``."""
 
 
-class Against(Compared):
+class PairedSeeds(SeedDisagreement):
     """Run r against run r of another set."""
 
     def __init__(self, base: Predictions, other: Predictions) -> None:
@@ -496,9 +478,10 @@ class Against(Compared):
         return apart
 
 
-class Among(Compared):
+class PooledSeeds(SeedDisagreement):
     """Run r against all other runs of its own set."""
 
+    # Each run is in both places of a pair, so that it moves the mean twice as far.
     weight = 2.0
 
     def __init__(self, base: Predictions) -> None:
@@ -510,20 +493,10 @@ class Among(Compared):
 
     def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
         """For the runs in ``rows``, whose answers are ``said``."""
+        # Run r against all others from the counts of classes: no pair is formed.
         same = self.counts[np.arange(format_value.shape[1]), format_value.astype(np.intp)]
         share: FloatArray = (self.runs - same) / (self.runs - 1)
         return share
-
-
-def cross(base: Predictions, twin: Predictions, seeds: Compared, groups: NDArray[np.int64] | None) -> Crossed:
-    """Whether each run disagrees with its twin, and how often with other seeds."""
-    crossed = Crossed(base.runs, base.examples, 2, groups)
-    for start, stop in _spans(base):
-        rows = slice(start, stop)
-        format_value = _answers(base, rows, base)
-        apart = (format_value != _answers(twin, rows, base)).astype(np.float64)
-        crossed.add(start, [apart, seeds.of(rows, format_value)])
-    return crossed
 
 
 def _spans(given: Predictions) -> Iterator[tuple[int, int]]:
@@ -553,6 +526,17 @@ def _renumbered(codes: NDArray[Any], given: Predictions, base: Predictions) -> N
     return numbered
 
 
+def cross(base: Predictions, twin: Predictions, seeds: SeedDisagreement, groups: NDArray[np.int64] | None) -> Crossed:
+    """Compare each run with its twin and with other seeds, cell by cell."""
+    crossed = Crossed(base.runs, base.examples, 2, groups)
+    for start, stop in _spans(base):
+        rows = slice(start, stop)
+        format_value = _answers(base, rows, base)
+        apart = (format_value != _answers(twin, rows, base)).astype(np.float64)
+        crossed.add(start, [apart, seeds.of(rows, format_value)])
+    return crossed
+
+
 # ---- Means over runs × examples with both sampled: several quantities measured in each cell.
 
 
@@ -579,7 +563,7 @@ class Crossed:
 
     @property
     def units(self) -> int:
-        """How many examples, or groups of them."""
+        """Number of examples, or of groups of them."""
         return len(self.sizes)
 
     @property
@@ -607,7 +591,7 @@ class Crossed:
 
 
 class CrossedMean:
-    """How far a weighted sum of means may be off, runs and examples both counted as sampled.
+    """Weighted sum of means with its error, runs and examples both counted as sampled.
 
     ``run_weights`` say how far the sum moves with the mean of one run: the weights themselves,
     or twice as far where a quantity is a mean over pairs of the same runs.
@@ -639,6 +623,8 @@ class CrossedMean:
         p = min(1.0, max(0.0, self.value))
         tail = (1 - level) / 2
         most = self.runs * self.units
+        # As many independent answers as would have this variance; the t factor makes them fewer if it is badly
+        # known.
         answers = min(most, p * (1 - p) / self.variance) if self.variance > 0 else most
         answers *= float(ndtri(tail) / stdtrit(self.degrees, tail)) ** 2
         ends = [_beta(p * answers, (1 - p) * answers + 1, tail)]
@@ -656,3 +642,16 @@ def _beta(a: float, b: float, chance: float) -> float:
     if a <= 0 or b <= 0:
         return 0.0 if a <= 0 else 1.0
     return float(betaincinv(a, b, chance))
+
+
+def _fraction(crossed: Crossed, weight: float, level: float) -> Interval:
+    """The ratio of the two means, linearised: what they share cancels."""
+    twins, seeds = crossed.means
+    if seeds == 0:
+        return Interval(math.nan, 0.0, math.inf, level)
+    # Linearised (Fieller's first order): the numerator minus ratio × denominator has mean 0.
+    ratio = float(twins / seeds)
+    gap = CrossedMean(crossed, (1.0, -ratio), (1.0, -ratio * weight))
+    half = gap.half_width(level) / float(seeds)
+    high = max(ratio + half, gap.unseen(level) / float(seeds))
+    return Interval(ratio, max(0.0, ratio - half), high, level)

@@ -41,6 +41,81 @@ DRAWS = 20_000
 """Draws for the interval of a ratio of distribution-wise standard deviations."""
 
 
+def compare_variances(
+    a: Predictions | VarianceDecomposition | ArrayLike,
+    b: Predictions | VarianceDecomposition | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    names: tuple[str, str] = ("a", "b"),
+    level: float = 0.95,
+    draws: int = DRAWS,
+    rng: int | np.random.Generator = 0,
+) -> VarianceComparison:
+    """Compare how much two trainings vary between runs.
+
+    Parameters
+    ----------
+    a, b : Predictions, VarianceDecomposition or array_like, shape (runs, examples)
+        Two trainings with independent runs. Two test sets may be
+        compared (a shifted one with the usual one, say), each in its own Predictions.
+    labels : array_like, shape (examples,), optional
+        True classes; needed for predicted labels.
+    kind, axes, groups
+        As in :func:`decompose_variance`.
+    names : tuple of str
+        Names of the trainings.
+    level : float
+        Coverage of the intervals.
+    draws : int
+        For the interval of the ratio on the distribution.
+    rng : int or Generator
+        Determines the draws.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(2)
+    >>> quiet = rng.random((40, 500)) < 0.1
+    >>> loud = rng.random((40, 500)) < rng.normal(0.1, 0.03, (40, 1))
+    >>> c = compare_variances(loud, quiet, names=("loud", "quiet"))
+    >>> c.verdict, round(c.test_set_ratio.estimate, 2)
+    ('loud varies more', 2.1)
+    """
+    check_level(level)
+    options = {"kind": kind, "axes": axes, "groups": groups}
+    one, two = (measure_split(given, labels, name, **asked_of(given, options)) for given, name in ((a, "a"), (b, "b")))
+    unit = one[0].unit
+    if unit != two[0].unit:
+        raise InputError(f"a and b are not of one kind: the unit of a is {unit!r}, that of b {two[0].unit!r}.")
+    runs = one[0].run, two[0].run
+    ratio = variance_ratio(one[1], two[1], runs, level=level, draws=draws, rng=rng)
+    notes = [note for (totals, _), name in zip((one, two), names, strict=True) for note in tail_notes(name, totals.run)]
+    if one[0].examples != two[0].examples:
+        notes.append(
+            f"{names[0]} has {one[0].examples:,} examples and {names[1]} {two[0].examples:,}: their test-set deviations"
+            " are not of one test set, and only those on the distribution compare."
+        )
+    warn_all(notes)
+    return VarianceComparison(
+        names=names,
+        runs=(len(runs[0]), len(runs[1])),
+        examples=(one[0].examples, two[0].examples),
+        test_set_std=(observed_std(one[1], level, unit), observed_std(two[1], level, unit)),
+        distribution_std=(true_std(one[1], level, unit), true_std(two[1], level, unit)),
+        test_set_ratio=ratio.test_set,
+        test_set_pvalue=ratio.test_set_pvalue,
+        distribution_ratio=ratio.distribution,
+        distribution_pvalue=ratio.distribution_pvalue,
+        excess_kurtosis=ratio.excess_kurtosis,
+        unit=unit,
+        level=level,
+        warnings=tuple(notes),
+        _run_errors=runs,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class VarianceComparison(Result):
     """Comparison of the variances between runs of training a and of training b.
@@ -65,9 +140,9 @@ class VarianceComparison(Result):
     distribution_pvalue : float
         Two-sided, against equal variances of true error.
     excess_kurtosis : float
-        Of run errors, both together: above 0 it widens the intervals of the ratios.
+        Excess kurtosis of run errors, both together: above 0 it widens the intervals of the ratios.
     unit : {"fraction", "loss", "score"}
-        Of the standard deviations.
+        Unit of the standard deviations.
     level : float
         Coverage of the intervals; a verdict is reached at ``1 - level``.
     """
@@ -120,7 +195,7 @@ class VarianceComparison(Result):
         pvalues = [math.nan, math.nan, self.test_set_pvalue, math.nan, math.nan, self.distribution_pvalue]
         return {**interval_columns(rows), "pvalue": pvalues}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The comparison in a few sentences."""
         a, b = self.names
         parts = [
@@ -145,79 +220,13 @@ class VarianceComparison(Result):
         )
 
 
-def compare_variances(
-    a: Predictions | VarianceDecomposition | ArrayLike,
-    b: Predictions | VarianceDecomposition | ArrayLike,
-    labels: ArrayLike | None = None,
-    *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
-    names: tuple[str, str] = ("a", "b"),
-    level: float = 0.95,
-    draws: int = DRAWS,
-    rng: int | np.random.Generator = 0,
-) -> VarianceComparison:
-    """Compare how much two trainings vary between runs.
-
-    Parameters
-    ----------
-    a, b : Predictions, VarianceDecomposition or array_like, shape (runs, examples)
-        Of two trainings whose runs have nothing to do with each other. Two test sets may be
-        compared (a shifted one with the usual one, say), each in its own Predictions.
-    labels : array_like, shape (examples,), optional
-        True classes; needed for predicted labels.
-    kind, axes, groups
-        As in :func:`decompose_variance`.
-    names : tuple of str
-        What to call them.
-    level : float
-        Coverage of the intervals.
-    draws : int
-        For the interval of the ratio on the distribution.
-    rng : int or Generator
-        Determines the draws.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(2)
-    >>> quiet = rng.random((40, 500)) < 0.1
-    >>> loud = rng.random((40, 500)) < rng.normal(0.1, 0.03, (40, 1))
-    >>> c = compare_variances(loud, quiet, names=("loud", "quiet"))
-    >>> c.verdict, round(c.test_set_ratio.estimate, 2)
-    ('loud varies more', 2.1)
-    """
-    check_level(level)
-    options = {"kind": kind, "axes": axes, "groups": groups}
-    one, two = (measure_split(given, labels, name, **asked_of(given, options)) for given, name in ((a, "a"), (b, "b")))
-    unit = one[0].unit
-    if unit != two[0].unit:
-        raise InputError(f"a and b are not of one kind: the unit of a is {unit!r}, that of b {two[0].unit!r}.")
-    runs = one[0].run, two[0].run
-    ratio = variance_ratio(one[1], two[1], runs, level=level, draws=draws, rng=rng)
-    notes = [note for (totals, _), name in zip((one, two), names, strict=True) for note in tail_notes(name, totals.run)]
-    if one[0].examples != two[0].examples:
-        notes.append(
-            f"{names[0]} has {one[0].examples:,} examples and {names[1]} {two[0].examples:,}: their test-set deviations"
-            " are not of one test set, and only those on the distribution compare."
-        )
-    warn_all(notes)
-    return VarianceComparison(
-        names=names,
-        runs=(len(runs[0]), len(runs[1])),
-        examples=(one[0].examples, two[0].examples),
-        test_set_std=(observed_std(one[1], level, unit), observed_std(two[1], level, unit)),
-        distribution_std=(true_std(one[1], level, unit), true_std(two[1], level, unit)),
-        test_set_ratio=ratio.test_set,
-        test_set_pvalue=ratio.test_set_pvalue,
-        distribution_ratio=ratio.distribution,
-        distribution_pvalue=ratio.distribution_pvalue,
-        excess_kurtosis=ratio.excess_kurtosis,
-        unit=unit,
-        level=level,
-        warnings=tuple(notes),
-        _run_errors=runs,
-    )
+def measure_split(given: Any, labels: ArrayLike | None, argument: str, **options: Any) -> tuple[Totals, VarianceSplit]:
+    """Totals and variances of predictions, or those that a decomposition already holds."""
+    if isinstance(given, VarianceDecomposition):
+        return given._totals, given._split
+    predictions = as_predictions(given, labels, argument=argument, **options)
+    totals = measure_totals(predictions)
+    return totals, split_variance(totals)
 
 
 def observed_std(split: VarianceSplit, level: float, unit: str) -> Interval:
@@ -236,33 +245,6 @@ def tail_notes(name: str, run_errors: FloatArray) -> list[str]:
         f"run errors of {name} have heavy tails (excess kurtosis {tails.excess_kurtosis:.1f}):"
         " intervals of ratios allow for that, those of its standard deviations do not."
     ]
-
-
-@dataclass(frozen=True)
-class VarianceRatio:
-    """Standard deviations between runs of a over those of b.
-
-    Attributes
-    ----------
-    test_set : Interval
-        Ratio of the standard deviations of test error.
-    test_set_pvalue : float
-        Two-sided, against equal variances, by F.
-    distribution : Interval
-        Ratio of the standard deviations of true error. The estimate is NaN where neither training
-        shows any, infinite where only b shows none.
-    distribution_pvalue : float
-        Two-sided, against equal variances of true error.
-    excess_kurtosis : float
-        Of run errors, both trainings together, at the compatible ratio nearest to 1. Above 0 it
-        widens the intervals.
-    """
-
-    test_set: Interval
-    test_set_pvalue: float
-    distribution: Interval
-    distribution_pvalue: float
-    excess_kurtosis: float
 
 
 def variance_ratio(
@@ -286,7 +268,7 @@ def variance_ratio(
     Parameters
     ----------
     a, b : Split
-        Of two trainings with independent runs.
+        Variances of two trainings with independent runs.
     run_errors : tuple of ndarray, optional
         Test error of each run of a and of b, to judge the tails; without them they count as
         normal.
@@ -309,6 +291,7 @@ def variance_ratio(
     """
     tails = _PooledTails() if run_errors is None else _PooledTails.of(*run_errors)
     test_set = _test_set_ratio(a, b, tails, level)
+    # The kurtosis is pooled at the compatible ratio nearest to 1, the one that the test of equality speaks of.
     nearest = min(max(1.0, test_set.low), max(1e-12, test_set.high))
     excess = tails.excess(nearest)
     generator, drawn = np.random.default_rng(rng), []
@@ -329,6 +312,33 @@ def variance_ratio(
         distribution_pvalue=min(1.0, 2 * min(sides)),
         excess_kurtosis=excess,
     )
+
+
+@dataclass(frozen=True)
+class VarianceRatio:
+    """Standard deviations between runs of a over those of b.
+
+    Attributes
+    ----------
+    test_set : Interval
+        Ratio of the standard deviations of test error.
+    test_set_pvalue : float
+        Two-sided, against equal variances, by F.
+    distribution : Interval
+        Ratio of the standard deviations of true error. The estimate is NaN where neither training
+        shows any, infinite where only b shows none.
+    distribution_pvalue : float
+        Two-sided, against equal variances of true error.
+    excess_kurtosis : float
+        Excess kurtosis of run errors, both trainings together, at the compatible ratio nearest to 1. Above 0 it
+        widens the intervals.
+    """
+
+    test_set: Interval
+    test_set_pvalue: float
+    distribution: Interval
+    distribution_pvalue: float
+    excess_kurtosis: float
 
 
 @dataclass(frozen=True)
@@ -359,17 +369,6 @@ class _PooledTails:
         return max(0.0, self.count * fourth / square**2 - 3)
 
 
-def _pvalue_at(ratio: float, a: VarianceSplit, b: VarianceSplit, tails: _PooledTails) -> float:
-    """Two-sided p-value against this ratio of the standard deviations of test error."""
-    f = _divide(a.test_set, b.test_set) / ratio**2
-    if math.isnan(f):
-        return 1.0
-    if f in (0.0, math.inf):
-        return 0.0
-    one, two = (variance_degrees(s.runs, tails.excess(ratio)) for s in (a, b))
-    return min(1.0, 2 * float(min(fdtr(one, two, f), fdtrc(one, two, f))))
-
-
 def _test_set_ratio(a: VarianceSplit, b: VarianceSplit, tails: _PooledTails, level: float) -> Interval:
     """All ratios that are not rejected."""
     estimate = math.sqrt(_divide(a.test_set, b.test_set))
@@ -377,6 +376,7 @@ def _test_set_ratio(a: VarianceSplit, b: VarianceSplit, tails: _PooledTails, lev
         return Interval(estimate, 0.0, math.inf, level)
 
     def limit(away: float) -> float:
+        # The p-value falls away from the estimate: double the distance until rejected, then bisect.
         inside, outside = 0.0, 1.0  # in powers of e
         while _pvalue_at(estimate * math.exp(away * outside), a, b, tails) > 1 - level:
             inside, outside = outside, 2 * outside
@@ -391,13 +391,15 @@ def _test_set_ratio(a: VarianceSplit, b: VarianceSplit, tails: _PooledTails, lev
     return Interval(estimate, limit(-1.0), limit(1.0), level)
 
 
-def measure_split(given: Any, labels: ArrayLike | None, argument: str, **options: Any) -> tuple[Totals, VarianceSplit]:
-    """Totals and variances of predictions, or those that a decomposition already holds."""
-    if isinstance(given, VarianceDecomposition):
-        return given._totals, given._split
-    predictions = as_predictions(given, labels, argument=argument, **options)
-    totals = measure_totals(predictions)
-    return totals, split_variance(totals)
+def _pvalue_at(ratio: float, a: VarianceSplit, b: VarianceSplit, tails: _PooledTails) -> float:
+    """Two-sided p-value against this ratio of the standard deviations of test error."""
+    f = _divide(a.test_set, b.test_set) / ratio**2
+    if math.isnan(f):
+        return 1.0
+    if f in (0.0, math.inf):
+        return 0.0
+    one, two = (variance_degrees(s.runs, tails.excess(ratio)) for s in (a, b))
+    return min(1.0, 2 * float(min(fdtr(one, two, f), fdtrc(one, two, f))))
 
 
 def _divide(a: float, b: float) -> float:
@@ -411,11 +413,104 @@ def _ratio_limits(a: FloatArray, b: FloatArray, level: float) -> tuple[float, fl
     one, two = np.maximum(a, 0.0), np.maximum(b, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = one / two
+    # Draws with both variances 0 leave the ratio open: they count against both limits.
     open_ended = (one == 0) & (two == 0)
     tail = (1 - level) / 2
     low = np.quantile(np.where(open_ended, 0.0, ratio), tail, method="lower")
     high = np.quantile(np.where(open_ended, np.inf, ratio), 1 - tail, method="higher")
     return math.sqrt(low), math.sqrt(high)
+
+
+def measure_sweep(
+    predictions: Mapping[float, Predictions | VarianceDecomposition | ArrayLike],
+    labels: ArrayLike | None = None,
+    *,
+    name: str = "learning rate",
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> VarianceSweep:
+    """Decompose the variance between runs at each value of a hyperparameter.
+
+    Parameters
+    ----------
+    predictions : mapping of float to Predictions, VarianceDecomposition or array_like
+        Runs at each value of the hyperparameter (or of the length of training).
+    labels : array_like, shape (examples,), optional
+        True classes; needed for predicted labels.
+    name : str
+        Name of the hyperparameter.
+    kind, axes, groups
+        As in :func:`decompose_variance`. Groups that one of the Predictions brings along count for
+        all of as many examples that bring none.
+    level : float
+        Coverage of the intervals; excess is shown at ``1 - level``.
+    rng : int or Generator
+        Determines bootstrap intervals, where there are any.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> steady = rng.random((40, 500)) < 0.1
+    >>> shaky = rng.random((40, 500)) < rng.uniform(0.05, 0.2, (40, 1))
+    >>> s = measure_sweep({0.5: steady, 1.0: shaky}, kind="errors")
+    >>> s.best, s.largest_without_excess, s.has_excess
+    (0.5, 0.5, (False, True))
+    """
+    check_level(level)
+    if not isinstance(predictions, Mapping) or not predictions:
+        raise InputError("predictions must map values to runs: {0.1: …, 0.2: …}.")
+    if wrong := [v for v in predictions if not isinstance(v, Real) or not math.isfinite(v)]:
+        raise InputError(
+            f"predictions has the key {wrong[0]!r}, which is not a number: a sweep needs the values of the"
+            " hyperparameter. For named settings use decompose_variance on each."
+        )
+    values = sorted(predictions)
+    # Sorted values and one stream of numbers: the order of the mapping does not matter.
+    generator = np.random.default_rng(rng)
+    options = {"kind": kind, "axes": axes, "groups": groups}
+    given = share_groups(
+        [
+            g
+            if isinstance(g, VarianceDecomposition)
+            else as_predictions(g, labels, directed=True, **asked_of(g, options))
+            for g in map(predictions.__getitem__, values)
+        ]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        parts = [decompose_variance(g, level=level, rng=generator) if isinstance(g, Predictions) else g for g in given]
+    if len({p.unit for p in parts}) > 1:
+        raise InputError("predictions mixes losses with 0/1 errors: pass one kind.")
+    notes = [prefix(f"at {format_number(v)}, ", w) for v, p in zip(values, parts, strict=True) for w in p.warnings]
+    warn_all(notes)
+    pvalues = [p.independence_pvalue for p in parts]
+    adjusted = holm(pvalues)
+    best = min(zip(values, parts, strict=True), key=lambda pair: pair[1].error.estimate)[0]
+    # Not shown is not absent: the summary adds the upper limit at the value chosen here.
+    calm = [v for v, p in zip(values, adjusted, strict=True) if p >= 1 - level]
+    return VarianceSweep(
+        name=name,
+        values=tuple(values),
+        runs=tuple(p.runs for p in parts),
+        error=tuple(p.error for p in parts),
+        test_set_std=tuple(p.test_set_interval for p in parts),
+        independent_std=tuple(p.independent_std for p in parts),
+        excess_std=tuple(p.test_set_std - p.independent_std for p in parts),
+        distribution_std=tuple(p.distribution_interval for p in parts),
+        variance_ratio=tuple(_inverse(p.share_interval) for p in parts),
+        pvalues=tuple(pvalues),
+        adjusted_pvalues=tuple(adjusted.tolist()),
+        best=best,
+        tied=_tied_with(best, dict(zip(values, parts, strict=True)), level),
+        largest_without_excess=max(calm) if calm else None,
+        unit=parts[0].unit,
+        level=level,
+        warnings=tuple(notes),
+        _decompositions=tuple(parts),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,14 +532,14 @@ class VarianceSweep(Result):
     test_set_std, distribution_std : tuple of Interval
         Standard deviations between runs, of test error and of true error.
     independent_std : tuple of float
-        What the test error would show if examples erred independently.
+        Standard deviation of test error if examples erred independently.
     excess_std : tuple of float
         ``test_set_std − independent_std``.
     variance_ratio : tuple of Interval
         Variance of test error over variance of true error; infinite where no variance of true
         error was found.
     pvalues, adjusted_pvalues : tuple of float
-        Of Cochran's Q against independent errors; the latter by Holm over the values.
+        P-values of Cochran's Q against independent errors; the latter by Holm over the values.
     best : float
         The value of lowest mean error.
     tied : tuple of float
@@ -454,7 +549,7 @@ class VarianceSweep(Result):
     largest_without_excess : float or None
         The largest value at which no excess was shown (adjusted p of ``1 - level`` or more).
     unit : {"fraction", "loss"}
-        Of errors and standard deviations.
+        Unit of errors and standard deviations.
     """
 
     name: str
@@ -502,7 +597,7 @@ class VarianceSweep(Result):
             "adjusted_pvalue": list(self.adjusted_pvalues),
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """The sweep in a few sentences."""
         spot = self.values.index(self.best)
         lines = [
@@ -543,96 +638,6 @@ class VarianceSweep(Result):
             f" {format_number(self.values[spot])}. {same}Not shown is not absent: there, the standard"
             f" deviation of true {self._what} between runs may be up to {limit}."
         )
-
-
-def measure_sweep(
-    predictions: Mapping[float, Predictions | VarianceDecomposition | ArrayLike],
-    labels: ArrayLike | None = None,
-    *,
-    name: str = "learning rate",
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
-    level: float = 0.95,
-    rng: int | np.random.Generator = 0,
-) -> VarianceSweep:
-    """Decompose the variance between runs at each value of a hyperparameter.
-
-    Parameters
-    ----------
-    predictions : mapping of float to Predictions, VarianceDecomposition or array_like
-        Runs at each value of the hyperparameter (or of the length of training).
-    labels : array_like, shape (examples,), optional
-        True classes; needed for predicted labels.
-    name : str
-        What the hyperparameter is called.
-    kind, axes, groups
-        As in :func:`decompose_variance`. Groups that one of the Predictions brings along count for
-        all of as many examples that bring none.
-    level : float
-        Coverage of the intervals; excess is shown at ``1 - level``.
-    rng : int or Generator
-        Determines bootstrap intervals, where there are any.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> steady = rng.random((40, 500)) < 0.1
-    >>> shaky = rng.random((40, 500)) < rng.uniform(0.05, 0.2, (40, 1))
-    >>> s = measure_sweep({0.5: steady, 1.0: shaky}, kind="errors")
-    >>> s.best, s.largest_without_excess, s.has_excess
-    (0.5, 0.5, (False, True))
-    """
-    check_level(level)
-    if not isinstance(predictions, Mapping) or not predictions:
-        raise InputError("predictions must map values to runs: {0.1: …, 0.2: …}.")
-    if wrong := [v for v in predictions if not isinstance(v, Real) or not math.isfinite(v)]:
-        raise InputError(
-            f"predictions has the key {wrong[0]!r}, which is not a number: a sweep needs the values of the"
-            " hyperparameter. For named settings use decompose_variance on each."
-        )
-    values = sorted(predictions)
-    generator = np.random.default_rng(rng)
-    options = {"kind": kind, "axes": axes, "groups": groups}
-    given = share_groups(
-        [
-            g
-            if isinstance(g, VarianceDecomposition)
-            else as_predictions(g, labels, directed=True, **asked_of(g, options))
-            for g in map(predictions.__getitem__, values)
-        ]
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)
-        parts = [decompose_variance(g, level=level, rng=generator) if isinstance(g, Predictions) else g for g in given]
-    if len({p.unit for p in parts}) > 1:
-        raise InputError("predictions mixes losses with 0/1 errors: pass one kind.")
-    notes = [prefix(f"at {format_number(v)}, ", w) for v, p in zip(values, parts, strict=True) for w in p.warnings]
-    warn_all(notes)
-    pvalues = [p.independence_pvalue for p in parts]
-    adjusted = holm(pvalues)
-    best = min(zip(values, parts, strict=True), key=lambda pair: pair[1].error.estimate)[0]
-    calm = [v for v, p in zip(values, adjusted, strict=True) if p >= 1 - level]
-    return VarianceSweep(
-        name=name,
-        values=tuple(values),
-        runs=tuple(p.runs for p in parts),
-        error=tuple(p.error for p in parts),
-        test_set_std=tuple(p.test_set_interval for p in parts),
-        independent_std=tuple(p.independent_std for p in parts),
-        excess_std=tuple(p.test_set_std - p.independent_std for p in parts),
-        distribution_std=tuple(p.distribution_interval for p in parts),
-        variance_ratio=tuple(_inverse(p.share_interval) for p in parts),
-        pvalues=tuple(pvalues),
-        adjusted_pvalues=tuple(adjusted.tolist()),
-        best=best,
-        tied=_tied_with(best, dict(zip(values, parts, strict=True)), level),
-        largest_without_excess=max(calm) if calm else None,
-        unit=parts[0].unit,
-        level=level,
-        warnings=tuple(notes),
-        _decompositions=tuple(parts),
-    )
 
 
 def _tied_with(best: float, parts: Mapping[float, VarianceDecomposition], level: float) -> tuple[float, ...]:

@@ -23,12 +23,65 @@ from curvewise.variance.anova import clipped, example_test, example_variance, gr
 from curvewise.variance.counts import class_counts
 
 METHODS = ("auto", "vote", "average")
-
 BLOCK_CELLS = 2**22
 """Predictions of an ensemble that are read at once."""
-
 MOST_CELLS = 2 * 10**9
 """Examples × classes beyond which the classes are taken for a mistake."""
+
+
+def measure_disagreement(
+    predictions: Predictions | ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    kind: str | None = None,
+    axes: Sequence[str] | None = None,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+) -> Disagreement:
+    """Measure how often two runs disagree, over all pairs of runs, in one pass.
+
+    With c runs out of R for a class, R(R − 1) − Σ c(c − 1) ordered pairs disagree on the example,
+    so that no pair need be formed. The intervals are those of a new sample of examples for these
+    runs; :func:`measure_calibration` counts the runs as sampled, too.
+
+    Parameters
+    ----------
+    predictions : Predictions or array_like, shape (runs, examples)
+        Predicted labels, or probabilities with an axis for the classes.
+    labels : array_like, shape (examples,), optional
+        True classes.
+    kind : {"labels", "probabilities"}, optional
+        Kind of the values, if it is not evident.
+    axes : sequence of str, optional
+        Order of the axes, if the shape does not say it.
+    groups : array_like, shape (examples,), optional
+        Group of each example: groups are sampled together.
+    level : float
+        Coverage of the intervals.
+
+    Examples
+    --------
+    >>> d = measure_disagreement([[0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]], [0, 1, 0, 1])
+    >>> round(d.disagreement.estimate, 3), round(d.error.estimate, 3)
+    (0.333, 0.417)
+    """
+    check_level(level)
+    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    votes = count_votes(given)
+    gap = example_test(votes.error - votes.disagreement, votes.groups, level)
+    return Disagreement(
+        runs=votes.runs,
+        examples=votes.examples,
+        classes=votes.classes,
+        groups=votes.group_number,
+        disagreement=clipped(example_test(votes.disagreement, votes.groups, level).estimate),
+        error=clipped(example_test(votes.error, votes.groups, level).estimate),
+        gap=gap.estimate,
+        pvalue=gap.pvalue,
+        level=level,
+        warnings=(),
+        _votes=votes,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +91,7 @@ class Disagreement(Result):
     Attributes
     ----------
     runs, examples, classes : int
-        The size of the experiment; classes that occur.
+        Size of the experiment; classes that occur.
     groups : int or None
         Number of groups of examples that belong together.
     disagreement : Interval
@@ -48,7 +101,7 @@ class Disagreement(Result):
     gap : Interval
         Error minus disagreement: 0 if the ensemble is class-wise calibrated.
     pvalue : float
-        Of no gap.
+        P-value of no gap.
     level : float
         Coverage of the intervals, for which examples (or groups of them) are sampled.
     """
@@ -80,7 +133,7 @@ class Disagreement(Result):
         rows = {"disagreement": self.disagreement, "error": self.error, "gap": self.gap}
         return interval_columns(rows)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Disagreement and error in a few sentences."""
         design = f" in {self.groups:,} groups" if self.groups else ""
         if self.pvalue >= 1 - self.level:
@@ -99,136 +152,6 @@ class Disagreement(Result):
                 f" ({format_pvalue(self.pvalue)}): {verdict}.",
             ]
         )
-
-
-def measure_disagreement(
-    predictions: Predictions | ArrayLike,
-    labels: ArrayLike | None = None,
-    *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
-    level: float = 0.95,
-) -> Disagreement:
-    """Measure how often two runs disagree, over all pairs of runs, in one pass.
-
-    With c runs out of R for a class, R(R − 1) − Σ c(c − 1) ordered pairs disagree on the example,
-    so that no pair need be formed. The intervals are those of a new sample of examples for these
-    runs; :func:`measure_calibration` counts the runs as sampled, too.
-
-    Parameters
-    ----------
-    predictions : Predictions or array_like, shape (runs, examples)
-        Predicted labels, or probabilities with an axis for the classes.
-    labels : array_like, shape (examples,), optional
-        True classes.
-    kind : {"labels", "probabilities"}, optional
-        What the values are, where they do not say it.
-    axes : sequence of str, optional
-        What the axes are, where the shape does not say it.
-    groups : array_like, shape (examples,), optional
-        Which examples belong together: they are sampled together.
-    level : float
-        Coverage of the intervals.
-
-    Examples
-    --------
-    >>> d = measure_disagreement([[0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]], [0, 1, 0, 1])
-    >>> round(d.disagreement.estimate, 3), round(d.error.estimate, 3)
-    (0.333, 0.417)
-    """
-    check_level(level)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
-    votes = count_votes(given)
-    gap = example_test(votes.error - votes.disagreement, votes.groups, level)
-    return Disagreement(
-        runs=votes.runs,
-        examples=votes.examples,
-        classes=votes.classes,
-        groups=votes.group_number,
-        disagreement=clipped(example_test(votes.disagreement, votes.groups, level).estimate),
-        error=clipped(example_test(votes.error, votes.groups, level).estimate),
-        gap=gap.estimate,
-        pvalue=gap.pvalue,
-        level=level,
-        warnings=(),
-        _votes=votes,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Ensemble(Result):
-    """Error of ensembles of one training's runs, by their size.
-
-    Attributes
-    ----------
-    runs, examples : int
-        The size of the experiment.
-    groups : int or None
-        Number of groups of examples that belong together.
-    method : {"vote", "average"}
-        Plurality of predicted classes (a tie counts as a random choice among the tied), or the
-        highest of averaged probabilities.
-    mean_error : Interval
-        Of a single run.
-    error : Interval
-        Of the ensemble of all runs.
-    gain : Interval
-        Of the ensemble of all runs over a single run: how much less it errs.
-    sizes : ndarray of int
-        Sizes of ensembles; 1 and all runs among them.
-    draws : ndarray of int
-        How many random subsets of the runs stand for each size.
-    errors, gains : tuple of Interval
-        Error of each size, and how much less it is than that of a single run.
-    level : float
-        Coverage of the intervals: examples (or groups) are sampled, and subsets of these runs.
-    """
-
-    runs: int
-    examples: int
-    groups: int | None
-    method: str
-    mean_error: Interval
-    error: Interval
-    gain: Interval
-    sizes: NDArray[np.int64]
-    draws: NDArray[np.int64]
-    errors: tuple[Interval, ...]
-    gains: tuple[Interval, ...]
-    level: float
-    warnings: tuple[str, ...]
-
-    @property
-    def accuracy(self) -> Interval:
-        """Of the ensemble of all runs."""
-        e = self.error
-        return Interval(1 - e.estimate, 1 - e.high, 1 - e.low, e.level)
-
-    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per size."""
-        return {
-            "size": self.sizes,
-            **interval_lists("error", self.errors),
-            **interval_lists("gain", self.gains, "gain_"),
-            "draws": self.draws,
-        }
-
-    def summary(self) -> str:
-        """What the ensemble gains, in a few sentences."""
-        how = {"vote": "vote by plurality", "average": "averaged scores"}[self.method]
-        design = f" in {self.groups:,} groups" if self.groups else ""
-        sentences = [
-            f"A single run errs on {format_interval(self.mean_error, 'fraction')} of"
-            f" {self.examples:,} examples{design}, the ensemble of all {self.runs:,} runs"
-            f" ({how}) on {format_interval(self.error, 'fraction')}: it gains"
-            f" {format_interval(self.gain, 'fraction')}."
-        ]
-        if self.gain.estimate > 0:
-            half = [g.estimate >= 0.9 * self.gain.estimate for g in self.gains].index(True)
-            if self.sizes[half] < self.runs:
-                sentences.append(f"{self.sizes[half]:,} runs have nine tenths of that gain.")
-        return " ".join([*sentences])
 
 
 def measure_ensemble(
@@ -255,7 +178,7 @@ def measure_ensemble(
     kind, axes
         As in :func:`decompose_variance`.
     groups : array_like, shape (examples,), optional
-        Which examples belong together: they are sampled together.
+        Group of each example: groups are sampled together.
     method : {"auto", "vote", "average"}
         Plurality vote, or average of the scores as they are given; "auto" averages where there
         are scores.
@@ -299,6 +222,7 @@ def measure_ensemble(
     for size in chosen:
         if size == 1:
             outcomes.append(votes.error[None])
+        # Subsets without replacement: an ensemble never holds the same run twice.
         elif size < runs:
             rows = [generator.permutation(runs)[:size] for _ in range(draws)]
             outcomes.append(np.stack([_subset_errors(given, np.sort(r), method, len(votes.column)) for r in rows]))
@@ -323,6 +247,81 @@ def measure_ensemble(
         level=level,
         warnings=(),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble(Result):
+    """Error of ensembles of one training's runs, by their size.
+
+    Attributes
+    ----------
+    runs, examples : int
+        Size of the experiment.
+    groups : int or None
+        Number of groups of examples that belong together.
+    method : {"vote", "average"}
+        Plurality of predicted classes (a tie counts as a random choice among the tied), or the
+        highest of averaged probabilities.
+    mean_error : Interval
+        Error of a single run.
+    error : Interval
+        Error of the ensemble of all runs.
+    gain : Interval
+        Gain of the ensemble of all runs over a single run: how much less it errs.
+    sizes : ndarray of int
+        Sizes of ensembles; 1 and all runs among them.
+    draws : ndarray of int
+        Number of random subsets of the runs for each size.
+    errors, gains : tuple of Interval
+        Error of each size, and how much less it is than that of a single run.
+    level : float
+        Coverage of the intervals: examples (or groups) are sampled, and subsets of these runs.
+    """
+
+    runs: int
+    examples: int
+    groups: int | None
+    method: str
+    mean_error: Interval
+    error: Interval
+    gain: Interval
+    sizes: NDArray[np.int64]
+    draws: NDArray[np.int64]
+    errors: tuple[Interval, ...]
+    gains: tuple[Interval, ...]
+    level: float
+    warnings: tuple[str, ...]
+
+    @property
+    def accuracy(self) -> Interval:
+        """Accuracy of the ensemble of all runs."""
+        e = self.error
+        return Interval(1 - e.estimate, 1 - e.high, 1 - e.low, e.level)
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per size."""
+        return {
+            "size": self.sizes,
+            **interval_lists("error", self.errors),
+            **interval_lists("gain", self.gains, "gain_"),
+            "draws": self.draws,
+        }
+
+    def sentences(self) -> str:
+        """Say what the ensemble gains, in a few sentences."""
+        how = {"vote": "vote by plurality", "average": "averaged scores"}[self.method]
+        design = f" in {self.groups:,} groups" if self.groups else ""
+        sentences = [
+            f"A single run errs on {format_interval(self.mean_error, 'fraction')} of"
+            f" {self.examples:,} examples{design}, the ensemble of all {self.runs:,} runs"
+            f" ({how}) on {format_interval(self.error, 'fraction')}: it gains"
+            f" {format_interval(self.gain, 'fraction')}."
+        ]
+        if self.gain.estimate > 0:
+            half = [g.estimate >= 0.9 * self.gain.estimate for g in self.gains].index(True)
+            if self.sizes[half] < self.runs:
+                sentences.append(f"{self.sizes[half]:,} runs have nine tenths of that gain.")
+        return " ".join([*sentences])
 
 
 def _subset_errors(given: Predictions, rows: NDArray[Any], method: str, classes: int) -> FloatArray:
@@ -351,6 +350,7 @@ def _averaged_errors(given: Predictions, blocks: Iterable[NDArray[Any]]) -> Floa
 
 def vote_errors(counts: NDArray[Any], truth: NDArray[np.int64]) -> FloatArray:
     """Return the chance that a plurality vote is wrong on each example, ties decided at random."""
+    # A tie among t classes is decided at random, so that the true one wins with chance 1/t.
     best = counts.max(axis=1)
     tied = np.count_nonzero(counts == best[:, None], axis=1)
     right = np.take_along_axis(counts, truth[:, None], axis=1)[:, 0] == best
@@ -360,10 +360,41 @@ def vote_errors(counts: NDArray[Any], truth: NDArray[np.int64]) -> FloatArray:
 def _ensemble_interval(outcomes: FloatArray, votes: Votes, level: float) -> Interval:
     """Return the mean over draws and examples with its interval; both are sampled."""
     values, draws = outcomes.mean(axis=0), len(outcomes)
+    # Two sources of error: the examples at hand, and the subsets that happened to be drawn.
     parts = [example_variance(values, votes.groups)]
     if draws > 1:
         parts.append((float(np.var(outcomes.mean(axis=1), ddof=1)) / draws, draws - 1.0))
     return mean_test(float(values.mean()), parts, 0.0, level).estimate
+
+
+def count_votes(predictions: Predictions, least: int = 2) -> Votes:
+    """Count the classes in one pass; a second only if a class is predicted that no label has."""
+    if predictions.repeats > 1:
+        raise InputError(
+            "predictions has several repeats of each example: votes need one class from each run."
+            " Pick one repeat, or put the repeats along the runs."
+        )
+    if predictions.runs < least:
+        raise InputError(f"predictions holds {predictions.runs} run(s): {least} are needed here.")
+    if predictions.examples < 2:
+        raise InputError("predictions holds one example: a test set needs at least two.")
+    counts = _class_table(predictions)
+    assert predictions.labels is not None
+    known = counts.shape[1]
+    # Columns of classes that neither occur nor are predicted would only cost memory.
+    used = counts.any(axis=0) | (np.bincount(predictions.labels, minlength=known) > 0)
+    column = np.cumsum(used) - 1
+    names = np.flatnonzero(used).tolist()
+    if predictions.classes is not None:
+        names = [predictions.classes[i] for i in names]
+    return Votes(
+        counts=counts if used.all() else counts[:, used],
+        truth=column[predictions.labels],
+        column=column,
+        names=tuple(names),
+        runs=predictions.runs,
+        groups=group_codes(predictions.groups),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,38 +452,10 @@ class Votes:
     @property
     def disagreement(self) -> FloatArray:
         """Share of pairs of different runs that disagree on each example: Σ q(1 − q), unbiased."""
+        # Ordered pairs of different runs that agree: Σ c(c − 1) = Σ c² − R.
         same = np.einsum("ij,ij->i", self.counts, self.counts) - self.runs
         values: FloatArray = 1 - same / (self.runs * (self.runs - 1))
         return values
-
-
-def count_votes(predictions: Predictions, least: int = 2) -> Votes:
-    """Count the classes in one pass; a second only if a class is predicted that no label has."""
-    if predictions.repeats > 1:
-        raise InputError(
-            "predictions has several repeats of each example: votes need one class from each run."
-            " Pick one repeat, or put the repeats along the runs."
-        )
-    if predictions.runs < least:
-        raise InputError(f"predictions holds {predictions.runs} run(s): {least} are needed here.")
-    if predictions.examples < 2:
-        raise InputError("predictions holds one example: a test set needs at least two.")
-    counts = _class_table(predictions)
-    assert predictions.labels is not None
-    known = counts.shape[1]
-    used = counts.any(axis=0) | (np.bincount(predictions.labels, minlength=known) > 0)
-    column = np.cumsum(used) - 1
-    names = np.flatnonzero(used).tolist()
-    if predictions.classes is not None:
-        names = [predictions.classes[i] for i in names]
-    return Votes(
-        counts=counts if used.all() else counts[:, used],
-        truth=column[predictions.labels],
-        column=column,
-        names=tuple(names),
-        runs=predictions.runs,
-        groups=group_codes(predictions.groups),
-    )
 
 
 def _class_table(predictions: Predictions) -> NDArray[np.int64]:

@@ -119,7 +119,7 @@ def test_a_failed_fine_tuning_is_said_to_have_failed():
     assert names(ax) == ["c", "a", "b"]
     np.testing.assert_allclose(widths(ax), [10, -10])
     assert [t.get_text() for t in of(ax.texts, "curvewise-failed")] == ["failed"]
-    assert "1 accuracies are no number" in caption(ax)
+    assert "1 accuracies are not numbers" in caption(ax)
 
 
 def test_other_scores_than_accuracies_are_not_percentages():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -27,8 +28,14 @@ def subject_of() -> MakeSubject:
 
 
 @pytest.fixture
-def fitted() -> tuple[nn.Sequential, Tensor, Tensor]:
-    """A small ReLU network that knows 120 examples of three classes nearly by heart."""
+def fitted(trained: tuple[nn.Sequential, Tensor, Tensor]) -> tuple[nn.Sequential, Tensor, Tensor]:
+    """A copy of the trained network, which a test may change, and its examples."""
+    return copy.deepcopy(trained)
+
+
+@pytest.fixture(scope="session")
+def trained() -> tuple[nn.Sequential, Tensor, Tensor]:
+    """A small ReLU network that knows 120 examples of three classes nearly by heart, trained once."""
     torch.manual_seed(0)
     centres = torch.tensor([[2.0, 0.0, 0.0, 1.0], [0.0, 2.0, 0.0, -1.0], [0.0, 0.0, 2.0, 0.0]])
     y = torch.arange(120) % 3
@@ -75,7 +82,6 @@ def normed() -> nn.Sequential:
 @pytest.fixture
 def rescaled() -> Callable[[nn.Sequential, float], nn.Sequential]:
     """The same function of a network of linear layers and ReLU with other weights."""
-    import copy
 
     def make(model: nn.Sequential, factor: float) -> nn.Sequential:
         other = copy.deepcopy(model)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,9 @@ from scipy.optimize import brentq, minimize
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from curvewise.errors import InputError
 from curvewise.response.networks.measures import MEASURES
-from curvewise.response.networks.sharpness import NOISE, RADIUS, worst_rise
+from curvewise.response.networks.sharpness import DRAWS_FLAT, NOISE, RADIUS, flatness, largest_within, worst_rise
 from curvewise.response.networks.subject import weights_of
 
 sharpness_adaptive_average = MEASURES["sharpness-adaptive-average"].function
@@ -121,15 +124,15 @@ def test_average_is_the_mean_over_noise(subject_of: Any, fitted: Any) -> None:
     subject = subject_of(model, x, y, batch=50)
     weights = weights_of(subject, 120)
     flat = weights.flat
-    noise = torch.randn(3000, len(flat), generator=torch.Generator().manual_seed(1))
+    noise = torch.randn(1000, len(flat), generator=torch.Generator().manual_seed(1))
     for function, scale in (
         (sharpness_average, flat.square().mean().sqrt() * torch.ones_like(flat)),
         (sharpness_adaptive_average, flat.abs()),
     ):
         rises = [float(weights.loss(flat + NOISE * scale * e)) for e in noise]
         wanted = np.mean(rises) - float(weights.loss(flat))
-        found = [float(function(subject_of(model, x, y, seed=s))) for s in range(40)]
-        tolerance = 4 * np.hypot(np.std(found) / 40**0.5, np.std(rises) / 3000**0.5)
+        found = [float(function(subject_of(model, x, y, seed=s))) for s in range(30)]
+        tolerance = 4 * np.hypot(np.std(found) / 30**0.5, np.std(rises) / 1000**0.5)
         assert np.mean(found) == pytest.approx(wanted, abs=tolerance)
         assert tolerance < 0.5 * wanted
 
@@ -155,3 +158,67 @@ def test_gradients_are_autograds(subject_of: Any, fitted: Any) -> None:
     wanted = torch.cat([p.grad.flatten() for p in model.parameters()])
     assert torch.allclose(slope, wanted, atol=1e-6)
     assert float(loss) == pytest.approx(float(weights.loss(weights.flat)), rel=1e-6)
+
+
+complexity_from_initial = MEASURES["pac-bayes-distance"].function
+complexity_from_origin = MEASURES["pac-bayes"].function
+flatness_magnitude = MEASURES["flatness-magnitude"].function
+
+
+def drop(model: nn.Module, x: Tensor, y: Tensor, size: float, subject: Any, by_size: bool) -> float:
+    """Accuracy lost with the subject's noise put onto the weights of a copy."""
+    clean = (model(x).argmax(1) == y).double().mean()
+    count = sum(p.numel() for p in model.parameters())
+    lost = []
+    for draw in range(DRAWS_FLAT):
+        noise, start, noisy = subject.noise("flat", draw, count), 0, copy.deepcopy(model)
+        for parameter in noisy.parameters():
+            own = noise[start : start + parameter.numel()].view(parameter.shape)
+            unit = parameter.detach().abs() if by_size else 1.0
+            parameter.data += size * unit * own
+            start += parameter.numel()
+        lost.append(clean - (noisy(x).argmax(1) == y).double().mean())
+    return float(torch.stack(lost).mean())
+
+
+@pytest.mark.parametrize("by_size", [False, True])
+def test_is_where_a_grid_search_finds_it(subject_of: Any, fitted: Any, by_size: bool) -> None:
+    model, x, y = fitted
+    subject = subject_of(model, x, y)
+    found = (flatness_magnitude if by_size else flatness)(subject)
+    grid = np.geomspace(1e-2, 10, 120)
+    lost = np.array([drop(model, x, y, s, subject, by_size) for s in grid])
+    within = grid[lost <= 0.1]
+    first = grid[np.argmax(lost > 0.1) - 1]  # of several crossings bisection finds one
+    assert 0.94 * first <= found <= 1.07 * within.max()  # the grid has steps of 6%
+    assert drop(model, x, y, found, subject, by_size) <= 0.1
+
+
+def test_magnitude_aware_flatness_does_not_depend_on_the_scale_of_layers(
+    subject_of: Any, fitted: Any, rescaled: Any
+) -> None:
+    model, x, y = fitted
+    other = rescaled(model, 8.0)
+    one, two = (flatness_magnitude(subject_of(m, x, y)) for m in (model, other))
+    assert one == pytest.approx(two, rel=1e-6)
+    one, two = (flatness(subject_of(m, x, y)) for m in (model, other))
+    assert one != pytest.approx(two, rel=0.1)
+
+
+def test_bound_terms(subject_of: Any, fitted: Any) -> None:
+    model, x, y = fitted
+    before = {n: torch.randn(p.shape) for n, p in model.named_parameters()}
+    subject = subject_of(model, x, y, initial=before)
+    size = flatness(subject)
+    norm = sum(float((p.detach() ** 2).sum()) for p in model.parameters())
+    moved = sum(float(((p.detach() - before[n]) ** 2).sum()) for n, p in model.named_parameters())
+    rest = math.log(120 / size) + 10
+    assert complexity_from_origin(subject) == pytest.approx(norm / (4 * size**2) + rest, rel=1e-5)
+    assert complexity_from_initial(subject) == pytest.approx(moved / (4 * size**2) + rest, rel=1e-5)
+
+
+def test_nothing_to_find_is_said() -> None:
+    with pytest.raises(InputError, match="no better than chance"):
+        largest_within(lambda size: 0.0, 0.1)
+    with pytest.raises(InputError, match="already"):
+        largest_within(lambda size: 1.0, 0.1)

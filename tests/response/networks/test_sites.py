@@ -93,7 +93,7 @@ LAYERS = ["stem", "stem.0", "stem.1", "inner", "norm", "head"]
 @pytest.mark.parametrize("layer", LAYERS)
 def test_mixing_at_a_layer(layer: str, pairs: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "hook":
-        monkeypatch.setattr(sites, "_traced", lambda model, site: None)
+        monkeypatch.setattr(sites, "trace_halves", lambda model, site: None)
     model = block()
     curve = measure_response(model, (X, Y), f"mixup-{pairs}", layer=layer, magnitudes=4)
     assert curve.settings["path"] == way
@@ -111,7 +111,7 @@ def test_mixing_at_a_layer(layer: str, pairs: str, way: str, monkeypatch: pytest
 )
 def test_activations_by_number(number: int, name: str, call: int, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way == "hook":
-        monkeypatch.setattr(sites, "_traced", lambda model, site: None)
+        monkeypatch.setattr(sites, "trace_halves", lambda model, site: None)
     model = block()
     curve = measure_response(model, (X, Y), layer=number, magnitudes=4)
     assert curve.layer == name
@@ -194,7 +194,7 @@ def test_groups_keep_partners_together() -> None:
 def test_other_perturbations_at_a_layer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"layer": "stem", "magnitudes": [0, 0.5, 2], "device": Execution(batch=20)}
     cut = measure_response(block(), (X, Y), name, **options)
-    monkeypatch.setattr(sites, "_traced", lambda model, site: None)
+    monkeypatch.setattr(sites, "trace_halves", lambda model, site: None)
     hooked = measure_response(block(), (X, Y), name, **options)
     assert np.array_equal(cut.hits, hooked.hits)  # type: ignore[arg-type]
     assert len(np.unique(cut.correct)) > 1

@@ -21,7 +21,7 @@ from curvewise.study.data.dataset import Dataset
 from curvewise.study.run.estimators import fit_estimator, make_estimator
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study
 
 DIGITS = load_digits()
 IMAGES = (DIGITS.images[:, None] * 255 / 16).astype(np.uint8)

@@ -19,7 +19,8 @@ from curvewise.nn.task import Keep, Trained
 from curvewise.nn.training import Training
 from curvewise.progress import progress_bar
 from curvewise.store.claims import Claims
-from curvewise.store.write import list_runs, read_run, write_run
+from curvewise.store.read import list_runs, read_run
+from curvewise.store.write import write_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.run import local
 from curvewise.study.run import options as events
@@ -29,7 +30,8 @@ from curvewise.study.run.maker import group_of
 from curvewise.study.run.options import Event, choose_devices
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Job, Study
+from curvewise.study.spec.study import Job
+from curvewise.study.study import Study
 
 MODELS = """
 import os, shutil, signal, time
@@ -476,13 +478,13 @@ def test_bad_options_are_named(tmp_path: Path, options: dict[str, Any]) -> None:
 def test_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = made_study(tmp_path, Learner(training=Training("mlp")))
     estimator = made_study(tmp_path)
-    monkeypatch.setattr("curvewise.study.run.options._gpus", lambda: ["cuda:0", "cuda:1"])
+    monkeypatch.setattr("curvewise.nn.devices.list_gpus", lambda: ["cuda:0", "cuda:1"])
     assert choose_devices(network, None, None) == ["cuda:0", "cuda:1"]
     assert choose_devices(network, "cuda", 3) == ["cuda:0", "cuda:1", "cuda:0"]
     assert choose_devices(network, "cuda:1", None) == ["cuda:1"]
     assert choose_devices(network, "cpu", 3) == ["cpu"] * 3
     assert choose_devices(estimator, None, 2) == ["cpu"] * 2
-    monkeypatch.setattr("curvewise.study.run.options._gpus", list)
+    monkeypatch.setattr("curvewise.nn.devices.list_gpus", list)
     assert choose_devices(network, None, 0) == ["cpu"]
     with pytest.raises(InputError, match="no GPU"):
         choose_devices(network, "cuda", None)

@@ -17,16 +17,15 @@ from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
-from curvewise.store.write import list_runs, read_run
+from curvewise.store.read import list_runs, read_run
 from curvewise.study.data.dataset import Dataset, one_hot
-from curvewise.study.run import maker as making
-from curvewise.study.run.maker import Writers, average, make_runs, search_rate, split_in_three
+from curvewise.study.run.maker import STAYS, Maker, Writers, average, group_of, search_rate, split_in_three
 from curvewise.study.run.options import Event, SpoiltDeviceError
 from curvewise.study.spec.design import Design
-from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Job, Study
-from curvewise.study.standing import stand
+from curvewise.study.spec.study import Evaluation, Job
+from curvewise.study.status import look_up
+from curvewise.study.study import Study
 
 torch = pytest.importorskip("torch")
 
@@ -94,7 +93,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Event]]:
         monkeypatch.setattr(module, "train", engine)
         events: list[Event] = []
         with Claims(study.runs_folder) as claims:
-            make_runs(study, jobs or study.jobs, claims=claims, tell=events.append, **options)
+            Maker(study, claims=claims, tell=events.append, **options).make(jobs or study.jobs)
             assert not list((study.runs_folder / ".claims").glob("[!.]*"))
         return events
 
@@ -126,7 +125,7 @@ def test_predictions_errors_and_losses(tmp_path: Path, make: Any) -> None:
         assert run.metrics["seconds"] == 0.5
         assert run.environment["path"] == "made up"
         assert run.checkpoint("end")["w"].tolist() == [1, 1]
-        assert stand(study.runs_folder, job, study.label_digests(), keep).state == "done"
+        assert look_up(study.runs_folder, job, study.label_digests(), keep)[0].state == "done"
 
 
 def test_what_is_there_is_not_made_again(tmp_path: Path, make: Any) -> None:
@@ -146,13 +145,13 @@ def test_other_evaluation_sets_or_more_to_keep_are_reasons(tmp_path: Path, make:
     for other in (shifted, kept, weighed):
         digests = other.label_digests()
         assert [j.id for j in other.jobs] == [j.id for j in study.jobs]
-        states = {stand(other.runs_folder, j, digests, other.keep).state for j in other.jobs}
+        states = {look_up(other.runs_folder, j, digests, other.keep)[0].state for j in other.jobs}
         assert states == ({"done"} if other is weighed else {"outdated"})
     assert {e.kind for e in make(shifted, Engine())} == {"done"}
     # The same name with other examples in it is another set.
     changed = made_study(tmp_path, evaluate={"shifted": Evaluation(blobs(63))})
     digests = changed.label_digests()
-    found = stand(changed.runs_folder, changed.jobs[0], digests, changed.keep)
+    found = look_up(changed.runs_folder, changed.jobs[0], digests, changed.keep)[0]
     assert (found.state, "shifted" in found.text) == ("outdated", True)
 
 
@@ -165,7 +164,7 @@ def test_a_claimed_run_is_left_and_told(tmp_path: Path, make: Any) -> None:
         events: list[Event] = []
         with Claims(study.runs_folder) as claims, pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "train", engine)
-            make_runs(study, study.jobs, claims=claims, tell=events.append)
+            Maker(study, claims=claims, tell=events.append).make(study.jobs)
     kinds = {e.id: e.kind for e in events}
     assert kinds[study.jobs[1].id] == "held"
     assert sorted(kinds.values()) == ["done", "done", "done", "held"]
@@ -399,7 +398,7 @@ def test_a_missing_package_is_not_the_fault_of_a_run(
     def refuse(study: Study, job: Job) -> Trained:
         raise MissingDependencyError("scikit-learn is not installed")
 
-    monkeypatch.setattr("curvewise.study.run.estimators.fit_estimator", refuse)
+    monkeypatch.setattr("curvewise.study.run.maker.fit_estimator", refuse)
     with pytest.raises(MissingDependencyError):
         make(study, Engine())
     assert list_runs(study.runs_folder) == []
@@ -431,7 +430,7 @@ def test_the_real_engine_alone_and_together(tmp_path: Path) -> None:
         with Claims(study.runs_folder) as claims:
             for start in range(0, len(study.jobs), chunk):
                 some = study.jobs[start : start + chunk]
-                make_runs(study, some, claims=claims, tell=lambda event: None)
+                Maker(study, claims=claims, tell=lambda event: None).make(some)
         runs = list_runs(study.runs_folder)
         assert {r.status for r in runs} == {"done"}
         stores.append({r.id: (r.arrays, {k: v for k, v in r.metrics.items() if k != "seconds"}) for r in runs})
@@ -508,12 +507,14 @@ def test_what_spoils_a_gpu_is_no_failure_of_a_run(tmp_path: Path, make: Any) -> 
 def test_groups_share_learner_settings_and_size(tmp_path: Path) -> None:
     design = Design(sizes=[10, 20], folds=2, seeds=2, grid={"rate": [0.1, 0.2]})
     study = made_study(tmp_path, design=design)
-    groups = making.groups_of(study.jobs)
+    groups: dict[str, list[Job]] = {}
+    for job in study.jobs:
+        groups.setdefault(group_of(job), []).append(job)
     assert [len(g) for g in groups.values()] == [4, 4, 4, 4]
     for group in groups.values():
         assert len({(j.n, str(j.learner.training)) for j in group}) == 1
     other = replace(study.jobs[0], needs="x")
-    assert making.group_of(other) != making.group_of(study.jobs[0])
+    assert group_of(other) != group_of(study.jobs[0])
 
 
 @pytest.mark.parametrize("architecture", ["mlp", "linear"])
@@ -527,7 +528,7 @@ def test_runs_of_several_sizes_are_the_same_together_and_one_by_one(tmp_path: Pa
         parts = [study.jobs] if name == "together" else [[job] for job in study.jobs]
         with Claims(study.runs_folder) as claims:
             for jobs in parts:
-                make_runs(study, jobs, claims=claims, tell=lambda event: None)
+                Maker(study, claims=claims, tell=lambda event: None).make(jobs)
         files = study.runs_folder.glob("*/*.safetensors")
         kept.append({f.parent.name: f.read_bytes() for f in files})
     assert len(kept[0]) == 6
@@ -542,7 +543,7 @@ def test_a_failure_does_not_replace_what_was_done(tmp_path: Path, make: Any, giv
     more = made_study(tmp_path, keep=Keep(probabilities=True))
     events = make(more, Engine(lambda *_: given))
     assert [e.kind for e in events] == ["failed"] * 4
-    assert all(e.text.startswith(making.STAYS) and "bad luck" in e.text for e in events)
+    assert all(e.text.startswith(STAYS) and "bad luck" in e.text for e in events)
     assert {p: p.read_bytes() for p in study.runs_folder.glob("*/*") if p.is_file()} == before
     assert {e.kind for e in make(more, Engine())} == {"done"}
 
@@ -566,7 +567,7 @@ def test_checkpoints_are_complete_or_made_again(tmp_path: Path, make: Any) -> No
     make(end, engine, [job])
 
     def state(study: Study) -> str:
-        return stand(study.runs_folder, job, study.label_digests(), study.keep).state
+        return look_up(study.runs_folder, job, study.label_digests(), study.keep)[0].state
 
     assert (state(end), state(drops)) == ("done", "outdated")
     make(drops, engine, [job])  # whose rate never drops, so that there are no more files

@@ -19,15 +19,15 @@ import pytest
 
 from curvewise.errors import InputError, MissingDependencyError, StoreError
 from curvewise.nn.training import Training
+from curvewise.store.read import list_runs, read_run
 from curvewise.store.verify import verify_store
-from curvewise.store.write import list_runs, read_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.run.local import run_local
 from curvewise.study.run.options import Event
 from curvewise.study.run.ray import run_ray
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study
 
 MODELS = """
 import os, signal, time
@@ -188,7 +188,7 @@ def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path) -> None:
 ON_RAY = """
 import pickle, sys
 from curvewise.errors import Terminated
-from curvewise.store.read.ray import run_ray
+from curvewise.study.run.ray import run_ray
 study = pickle.load(open(sys.argv[1], "rb"))
 try:
     run_ray(study, workers=1, tell=lambda event: print(event.kind, flush=True))

@@ -12,14 +12,14 @@ import pytest
 
 from curvewise.errors import InputError
 from curvewise.nn.training import Training
+from curvewise.store.read import list_runs
 from curvewise.store.verify import verify_store
-from curvewise.store.write import list_runs
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.run.drive import parse_shard, shard_of
 from curvewise.study.run.local import run_local
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study
 
 
 def made_study(seeds: int = 40) -> Study:
@@ -80,9 +80,9 @@ import numpy as np
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design
-from curvewise.store.read.local import run_local
+from curvewise.study.run.local import run_local
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.study import Study
 
 def make_study(store):
     rng = np.random.default_rng(0)

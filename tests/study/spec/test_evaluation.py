@@ -12,9 +12,9 @@ from scipy import stats
 from curvewise.errors import InputError
 from curvewise.response.networks.perturbations import draw_magnitudes, perturb
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.spec.evaluation import Evaluation, make_evaluation_sets
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.spec.study import Evaluation
+from curvewise.study.study import Study
 
 RNG = np.random.default_rng(3)
 LEARNERS = {"svm": Learner(estimator="sklearn.svm:SVC")}
@@ -31,7 +31,7 @@ def study(data: Dataset, seed: int = 0, folder: Path = Path(), **evaluate: Evalu
 
 
 def test_the_test_set_comes_first_and_the_others_in_order() -> None:
-    sets = make_evaluation_sets(study(images(), z=Evaluation(images(10, seed=1)), a=Evaluation(images(12, seed=2))))
+    sets = study(images(), z=Evaluation(images(10, seed=1)), a=Evaluation(images(12, seed=2))).evaluation_sets
     assert list(sets) == ["test", "z", "a"]
     assert [len(s.y) for s in sets.values()] == [8, 10, 12]
 
@@ -39,7 +39,7 @@ def test_the_test_set_comes_first_and_the_others_in_order() -> None:
 def test_other_data_is_normalised_as_the_training_data_and_its_test_part_taken() -> None:
     parts = images(10, seed=1), images(6, seed=2)
     other = Dataset(parts[0].x, parts[0].y, parts[1].x, parts[1].y, classes=("cat", "dog"))
-    sets = make_evaluation_sets(study(images(), other=Evaluation(other)))
+    sets = study(images(), other=Evaluation(other)).evaluation_sets
     assert np.array_equal(sets["other"].x, parts[1].x)
     assert sets["other"].mean == sets["test"].mean
     assert sets["other"].classes == 2
@@ -48,37 +48,37 @@ def test_other_data_is_normalised_as_the_training_data_and_its_test_part_taken()
 def test_classes_are_matched_by_name() -> None:
     other = Dataset(images(6).x, np.array([0, 1, 2, 0, 1, 2]), classes=("dog", "bird", "cat"))
     own = images(40, ("bird", "cat", "dog"))
-    found = make_evaluation_sets(study(own, other=Evaluation(other)))["other"].y
+    found = study(own, other=Evaluation(other)).evaluation_sets["other"].y
     assert found.tolist() == [2, 0, 1, 2, 0, 1]
 
 
 def test_classes_that_are_only_numbers_are_matched_by_number() -> None:
     numbers = Dataset(images(4).x, np.array([1, 0, 1, 1]))
-    found = make_evaluation_sets(study(images(), other=Evaluation(numbers)))["other"].y
+    found = study(images(), other=Evaluation(numbers)).evaluation_sets["other"].y
     assert found.tolist() == [1, 0, 1, 1]
 
 
 def test_names_that_nothing_uses_do_not_matter_and_unknown_classes_do() -> None:
     unused = Dataset(images(4).x, np.array([0, 0, 1, 1]), classes=("dog", "cat", "bird"))
-    found = make_evaluation_sets(study(images(), other=Evaluation(unused)))["other"].y
+    found = study(images(), other=Evaluation(unused)).evaluation_sets["other"].y
     assert found.tolist() == [1, 1, 0, 0]
     with pytest.raises(InputError, match=r"evaluate.other has classes .*'bird'"):
-        make_evaluation_sets(study(images(), other=Evaluation(images(6, ("cat", "dog", "bird")))))
+        _ = study(images(), other=Evaluation(images(6, ("cat", "dog", "bird")))).evaluation_sets
     numbers = Dataset(images(4).x, np.array([0, 1, 2, 3]))
     with pytest.raises(InputError, match="classes that the study does not"):
-        make_evaluation_sets(study(images(), other=Evaluation(numbers)))
+        _ = study(images(), other=Evaluation(numbers)).evaluation_sets
 
 
 def test_data_may_be_named_as_in_a_study_file(tmp_path: Path) -> None:
     np.savez(tmp_path / "shifted.npz", x=images(6).x, y=np.array(["dog", "cat"] * 3))
-    found = make_evaluation_sets(study(images(), folder=tmp_path, shifted=Evaluation({"path": "shifted.npz"})))
+    found = study(images(), folder=tmp_path, shifted=Evaluation({"path": "shifted.npz"})).evaluation_sets
     assert found["shifted"].y.tolist() == [1, 0] * 3
 
 
 def test_perturbed_copies_depend_on_the_seed_and_share_their_noise() -> None:
     def made(seed: int) -> dict[str, np.ndarray]:
         weak, strong = Evaluation(None, "noise", 0.05), Evaluation(None, "noise", 0.1)
-        sets = make_evaluation_sets(study(grey(), seed=seed, weak=weak, strong=strong))
+        sets = study(grey(), seed=seed, weak=weak, strong=strong).evaluation_sets
         assert np.array_equal(sets["weak"].y, sets["test"].y)
         return {k: s.x.astype(float) - 128 for k, s in sets.items()}
 
@@ -94,9 +94,9 @@ def test_perturbed_copies_depend_on_the_seed_and_share_their_noise() -> None:
 
 def test_a_rotated_copy_is_the_test_set_rotated_and_other_data_can_be_too() -> None:
     other = images(10, seed=4)
-    sets = make_evaluation_sets(
-        study(images(), turned=Evaluation(None, "rotation", 30), both=Evaluation(other, "rotation", -30.0))
-    )
+    sets = study(
+        images(), turned=Evaluation(None, "rotation", 30), both=Evaluation(other, "rotation", -30.0)
+    ).evaluation_sets
     assert np.array_equal(sets["turned"].x, perturb(sets["test"].x, "rotation", 30.0))
     assert np.array_equal(sets["both"].x, perturb(other.x, "rotation", -30.0))
 
@@ -106,7 +106,7 @@ def test_a_range_draws_a_magnitude_for_each_example() -> None:
 
     def drawn(seed: int, low: float, high: float) -> np.ndarray:
         evaluation = Evaluation(None, "brightness", (low, high))
-        x = make_evaluation_sets(study(flat, seed, some=evaluation))["some"].x
+        x = study(flat, seed, some=evaluation).evaluation_sets["some"].x
         assert (x == x[:, :, :1, :1]).all()
         return x[:, 0, 0, 0] / 100 - 1
 
@@ -120,7 +120,7 @@ def test_a_range_draws_a_magnitude_for_each_example() -> None:
 
 def test_each_example_of_a_range_is_perturbed_by_its_own_magnitude() -> None:
     wide = Evaluation(None, "noise", [-0.2, 0.2])
-    sets = make_evaluation_sets(study(images(200), seed=3, wide=wide))
+    sets = study(images(200), seed=3, wide=wide).evaluation_sets
     once = np.random.SeedSequence([3, zlib.crc32(b"noise")]).generate_state(2)
     magnitudes = draw_magnitudes(-0.2, 0.2, 40, int(once[1]))
     assert len(set(magnitudes)) == 40
@@ -143,13 +143,13 @@ def test_each_example_of_a_range_is_perturbed_by_its_own_magnitude() -> None:
 )
 def test_what_does_not_fit_is_said(evaluation: Evaluation, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make_evaluation_sets(study(images(), other=evaluation))
+        _ = study(images(), other=evaluation).evaluation_sets
 
 
 def test_a_wrong_perturbation_is_found_before_other_data_is_loaded() -> None:
     sets = {"far": Evaluation("nowhere.npz"), "wrong": Evaluation(None, "hew", 0.1)}
     with pytest.raises(InputError, match=r"evaluate.wrong: .*hue"):
-        make_evaluation_sets(study(images(), **sets))
+        _ = study(images(), **sets).evaluation_sets
 
 
 FEATURES = Dataset(RNG.random((20, 5)).astype(np.float32), np.arange(20) % 2)
@@ -158,10 +158,10 @@ TOKENS = Dataset(RNG.integers(1, 9, (20, 5)), np.arange(20) % 2, padding=0)
 
 def test_tables_and_texts_have_perturbations_of_their_own() -> None:
     noisy = Evaluation(None, "feature-noise", 0.5)
-    sets = make_evaluation_sets(study(FEATURES, noisy=noisy))
+    sets = study(FEATURES, noisy=noisy).evaluation_sets
     moved = (sets["noisy"].x - sets["test"].x) / (0.5 * sets["test"].x.std(axis=0))
     assert 0.5 < moved.std() < 1.5
-    sets = make_evaluation_sets(study(TOKENS, gone=Evaluation(None, "token-dropout", 0.4)))
+    sets = study(TOKENS, gone=Evaluation(None, "token-dropout", 0.4)).evaluation_sets
     gone = sets["gone"].x == 0
     assert (gone.sum(axis=1) == 2).all()
     assert np.array_equal(sets["gone"].x[~gone], sets["test"].x[~gone])
@@ -169,11 +169,11 @@ def test_tables_and_texts_have_perturbations_of_their_own() -> None:
 
 def test_perturbations_are_for_their_kind_of_data_and_tokens_are_not_features() -> None:
     with pytest.raises(InputError, match=r"evaluate.other: .*is for images"):
-        make_evaluation_sets(study(FEATURES, other=Evaluation(None, "noise", 0.1)))
+        _ = study(FEATURES, other=Evaluation(None, "noise", 0.1)).evaluation_sets
     with pytest.raises(InputError, match="holds tokens, the study's data features"):
-        make_evaluation_sets(study(FEATURES, other=Evaluation(TOKENS)))
+        _ = study(FEATURES, other=Evaluation(TOKENS)).evaluation_sets
     unpadded = Dataset(TOKENS.x, TOKENS.y)
     with pytest.raises(InputError, match="padding token None"):
-        make_evaluation_sets(study(TOKENS, other=Evaluation(unpadded)))
+        _ = study(TOKENS, other=Evaluation(unpadded)).evaluation_sets
     with pytest.raises(InputError, match=r"evaluate.gone: .*which token is the padding"):
-        make_evaluation_sets(study(unpadded, gone=Evaluation(None, "token-dropout", 0.4)))
+        _ = study(unpadded, gone=Evaluation(None, "token-dropout", 0.4)).evaluation_sets

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.store.write import list_runs
+from curvewise.store.read import list_runs
 from curvewise.study import RECIPES, Dataset, Evaluation, load_study, study_recipe
 
 

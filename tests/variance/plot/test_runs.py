@@ -17,7 +17,7 @@ from curvewise.variance.calibration import measure_bipartitions, measure_calibra
 from curvewise.variance.decompose import decompose_variance
 from curvewise.variance.luck import measure_seed_luck
 from curvewise.variance.pairs import measure_dependent_pairs
-from curvewise.variance.plot.runs import Measure
+from curvewise.variance.plot.runs import DrawnUnit
 from curvewise.variance.votes import measure_disagreement, measure_ensemble
 
 
@@ -84,7 +84,7 @@ def test_the_three_standard_deviations_are_bars_about_the_mean(errors):
     ]
     np.testing.assert_allclose(ends, sorted(set(wanted)), atol=1e-12)
     texts = [t.get_text() for t in of(ax.texts, "curvewise-spread")]
-    assert texts[:2] == ["std test set", Measure("fraction").told(v.test_set_interval)]
+    assert texts[:2] == ["std test set", DrawnUnit("fraction").told(v.test_set_interval)]
 
 
 def test_a_curve_far_above_the_runs_leaves_the_histogram_readable():
@@ -147,7 +147,7 @@ def test_accuracy_beside_independent_errors_and_coins(errors):
         heights = np.asarray(line.get_ydata())
         np.testing.assert_allclose(heights / heights[0], pmf[wrong - a.errors[0]] / pmf[wrong[0] - a.errors[0]])
     texts = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert texts[2] == f"binomial, std {Measure('fraction').said(a.binomial_std)}"
+    assert texts[2] == f"binomial, std {DrawnUnit('fraction').said(a.binomial_std)}"
     assert len(of(draw(a, binomial=False).lines, "curvewise-predicted")) == 1
 
 
@@ -253,10 +253,10 @@ def test_narrow_axes_say_less_and_smaller(errors):
 def test_units_and_digits():
     assert digits(0.2) == "0.200"
     assert digits(np.inf) == "∞"
-    assert Measure("fraction").told(Interval(0.002, 0.0, 0.01)) == "0.200% [0%, 1.00%]"
-    assert Measure("percent").said(2.0) == "2.00%"
-    assert Measure("loss").label("test error") == "test loss"
-    assert Measure("score").label("test error of a run") == "negative score of a run"
+    assert DrawnUnit("fraction").told(Interval(0.002, 0.0, 0.01)) == "0.200% [0%, 1.00%]"
+    assert DrawnUnit("percent").said(2.0) == "2.00%"
+    assert DrawnUnit("loss").label("test error") == "test loss"
+    assert DrawnUnit("score").label("test error of a run") == "negative score of a run"
 
 
 def test_long_captions_are_broken_after_sentences_not_cut(votes):

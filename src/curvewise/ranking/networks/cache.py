@@ -26,10 +26,12 @@ from curvewise.text import Message, arg
 
 # Changes whenever the same inputs would give other features than before.
 FORMAT = 3
-LIMIT = 2**30  # bytes of features that are kept in memory
+# Bytes of features that are kept in memory.
+LIMIT = 2**30
 _ARRAYS = ("features", "probabilities", "examples")
 _FIELDS = ("name", "layer", "parameters", "source_accuracy", "seconds", "gflops")
-_MAPPED = 2**24  # bytes from which on an array is mapped, not read
+# Bytes from which on an array is mapped, not read.
+_MAPPED = 2**24
 
 
 class FeatureCache:

@@ -35,10 +35,12 @@ from curvewise.types.units import FloatArray
 RATE = 0.01
 # Those among which the paper on ranking takes the best for each checkpoint and task.
 PAPER_RATES = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5)
-MOMENTUM = 0.9  # of SGD, as in Li et al. 2021
+# Momentum of SGD in Li et al. 2021.
+MOMENTUM = 0.9
 SCHEDULES = ("constant", "linear", "cosine")
 TRAINING_PRECISIONS = ("float32", "bfloat16")
-BATCH = 256  # examples that are read, or scored, at a time
+# Examples that are read, or scored, at a time.
+BATCH = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -477,7 +479,7 @@ def _copied(network: nn.Module) -> nn.Module:
         said = str(error).strip().split("\n")[0][:200]
         raise InputError(
             f"network ({type(network).__name__}) cannot be copied and trained: {said} Make it "
-            "anew from its code and weights, or take linear_score of its features."
+            "again from its code and weights, or take linear_score of its features."
         ) from error
 
 
@@ -532,9 +534,11 @@ def find_networks(
     batch at a time. Networks that take more than one tensor (texts) are left out, as is whatever
     is no network of torch.
     """
-    stored = _stored(inputs)
-    if stored is None:
-        return {}
+    batches = list(inputs.batches(BATCH))
+    arrays = [batch for batch in batches if isinstance(batch, np.ndarray)]
+    if len(arrays) < len(batches) or len({batch.shape[1:] for batch in arrays}) > 1:
+        return {}  # texts, or images of several sizes
+    stored = torch.from_numpy(np.concatenate(arrays))
     options = {"device": device, "precision": precision if precision in TRAINING_PRECISIONS else "float32"}
     found = {}
     for checkpoint in as_checkpoints(checkpoints):
@@ -558,15 +562,6 @@ class _Prepare:
     def __call__(self, batch: Tensor) -> Tensor:
         found: Tensor = self.ready(batch).x
         return found.to(batch.device)
-
-
-def _stored(inputs: Inputs) -> Tensor | None:
-    """Return all examples as one tensor; None where their shapes differ."""
-    batches = list(inputs.batches(BATCH))
-    arrays = [batch for batch in batches if isinstance(batch, np.ndarray)]
-    if len(arrays) < len(batches) or len({batch.shape[1:] for batch in arrays}) > 1:
-        return None
-    return torch.from_numpy(np.concatenate(arrays))
 
 
 def _reader(checkpoint: Checkpoint, inputs: Inputs, device: str | None) -> TorchReader | None:

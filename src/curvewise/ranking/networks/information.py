@@ -19,11 +19,16 @@ from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.mixture import project
 from curvewise.ranking.networks.probes import TARGETS, Labelled, fifth, own_terms, read_labelled, scale_of, warn
 
-SHUFFLES = 4  # random orders in which test examples are put into batches
-WIDTH = 256  # units of each of the critic's two hidden layers
-RATE = 5e-4  # of Adam
-LOOK = 25  # steps between two looks at held-out examples
-PATIENCE = 10  # looks without a better bound after which training ends
+# Random orders in which test examples are put into batches.
+SHUFFLES = 4
+# Units of each of the critic's two hidden layers.
+WIDTH = 256
+# Learning rate of Adam.
+RATE = 5e-4
+# Steps between two looks at held-out examples.
+LOOK = 25
+# Looks without a better bound after which training ends.
+PATIENCE = 10
 # Examples for each dimension below which a critic learns its examples by heart.
 FEW = 10
 

@@ -25,7 +25,6 @@ from curvewise.ranking.networks.preprocessing import (
     is_network,
     is_picture,
     is_torch,
-    kind_of_numbers,
     layout_of,
     pair_of,
     pixels_of,
@@ -35,8 +34,10 @@ from curvewise.text import arg, either
 
 # An array with a row for each example; a list of texts, or of images of several sizes.
 Batch = NDArray[Any] | list[Any]
-_READ = 32  # examples that are read at a time to be hashed: photographs are large
-LONGEST = 512  # tokens of a text that are kept where neither network nor tokenizer has a limit
+# Examples that are read at a time to be hashed: photographs are large.
+_READ = 32
+# Tokens of a text that are kept where neither network nor tokenizer has a limit.
+LONGEST = 512
 NOT_APPLIED = (
     "Images of floating point are given to the network as they are, so the preprocessing was not applied: give images "
     "of uint8, from 0 to 255, for it."
@@ -241,7 +242,7 @@ def _from_loader(loader: Any) -> tuple[Any, NDArray[np.int64] | None]:
 
     if is_torch(loader.dataset, "IterableDataset", "torch.utils.data"):
         raise InputError(
-            "data is a stream (IterableDataset), which every checkpoint would have to read anew: "
+            "data is a stream (IterableDataset), which every checkpoint would have to read again: "
             "give a dataset with a length, or arrays."
         )
     return loader.dataset, sampled_rows(loader, len(loader.dataset), 0)
@@ -364,7 +365,8 @@ def preparation(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, first: B
 
 
 def _is_of(value: Any, kind: str) -> bool:
-    return hasattr(value, "dtype") and kind_of_numbers(value) == kind
+    """Tell if an array or tensor has numbers of a type."""
+    return hasattr(value, "dtype") and str(value.dtype).removeprefix("torch.") == kind
 
 
 def _for_reader(reader: Reader, batch: Any) -> Any:

@@ -18,7 +18,8 @@ from curvewise.ranking.measure import has_test
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced, reduce_features
 from curvewise.ranking.scores import as_matrix
 
-FIRST = 2  # steps before a loop is recorded
+# Steps before a loop is recorded, in which libraries allocate their workspaces.
+FIRST = 2
 
 
 def nleep_on_device(
@@ -66,7 +67,8 @@ def nleep_on_device(
     True
     """
     settings = NleepSettings(components, covariance, variant, steps)
-    place = _place(features, device)
+    default = features.device if isinstance(features, Tensor) else "cuda" if torch.cuda.is_available() else "cpu"
+    place = find_device(device) if device is not None else torch.device(default)
     here = torch.cuda.device(place) if place.type == "cuda" else nullcontext()
     with torch.no_grad(), here:
         x, test, xp = _matrix(features, "features", place), None, TorchOn(place)
@@ -116,14 +118,6 @@ def _recorded(step: Callable[[], None]) -> Callable[[int], None]:
         torch.cuda.current_stream().wait_stream(stream)
 
     return go
-
-
-def _place(features: Any, device: str | torch.device | None) -> torch.device:
-    if device is not None:
-        return find_device(device)
-    if isinstance(features, Tensor):
-        return features.device
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _matrix(values: Any, argument: str, place: torch.device) -> Tensor:

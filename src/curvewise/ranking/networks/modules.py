@@ -58,7 +58,7 @@ def from_module(
     model = getattr(model, "_orig_mod", model)  # inside of torch.compile
     place = chosen_device(model, device)
     own = preprocessing or preprocessing_of(model)
-    if is_script(model):
+    if any(isinstance(m, torch.jit.ScriptModule) for m in model.modules()):
         return ScriptReader(model, taken, place, precision, call_plain, own)
     call = call_hugging_face if is_hugging_face(model) else call_plain
     return TorchReader(model, taken, place, precision, call, own)
@@ -471,11 +471,6 @@ def _linear_input(func: Any, args: tuple[Any, ...]) -> Tensor | None:
     return None
 
 
-def is_script(model: nn.Module) -> bool:
-    """Tell if a network, or one inside of it, is TorchScript."""
-    return any(isinstance(m, torch.jit.ScriptModule) for m in model.modules())
-
-
 _CONVOLUTIONS = ("Conv1d", "Conv2d", "Conv3d")
 # Linear layers called last that are tried as the classifier: a network may have several heads.
 _LAST = 8
@@ -761,10 +756,11 @@ class _Digest:
         self._say(f"class {known or ''} {value.__qualname__}")
         if known is None:
             self.add(value.__bases__)
-            own = [(n, _plain_function(v)) for n, v in sorted(vars(value).items()) if n not in _DOCUMENTS]
-            for name, part in own:
-                self._say(name)
-                self._try(part)
+            for name, part in sorted(vars(value).items()):
+                if name not in _DOCUMENTS:
+                    self._say(name)
+                    # Of a static method, class method or property the function inside.
+                    self._try(part.fget if isinstance(part, property) else getattr(part, "__func__", part))
 
     def _function(self, value: types.FunctionType) -> None:
         known = _installed(value.__module__ or "")
@@ -807,11 +803,6 @@ def _alone(value: Any) -> str:
     found = _Digest()
     found.add(value)
     return found.hexdigest()
-
-
-def _plain_function(value: Any) -> Any:
-    """Return the function inside of a static method, class method or property."""
-    return value.fget if isinstance(value, property) else getattr(value, "__func__", value)
 
 
 def _content(cell: types.CellType) -> Any:

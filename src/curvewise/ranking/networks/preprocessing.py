@@ -1,4 +1,4 @@
-"""Images as a checkpoint takes them: resized, cropped, scaled and normalised, a batch at a time."""
+"""Preprocessing of images for a checkpoint, in any of its forms, and the types of the examples it is for."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
+from curvewise.text import arg
 
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 _CHANNELS = {"rgb": 3, "bgr": 3, "grey": 1}
-_LUMA = (0.299, 0.587, 0.114)  # of ITU-R BT.601, as Pillow's mode "L"
+# Weights of red, green and blue in ITU-R BT.601, as in Pillow's mode "L".
+_LUMA = (0.299, 0.587, 0.114)
 # Values that are resized at a time, at four bytes each.
 _PIXELS = 2**25
 Size = int | tuple[int, int]
@@ -75,11 +77,12 @@ class Preprocessing:
             ("layout", ("first", "last")),
         ):
             if getattr(self, name) not in allowed:
-                raise InputError(f"preprocessing: {name}={getattr(self, name)!r}: use one of {', '.join(allowed)}.")
+                problem, given = f"use one of {', '.join(allowed)}.", {name: getattr(self, name)}
+                raise InputError(problem, argument="preprocessing", value=given)
         for name in ("mean", "std"):
             put(self, name, self._per_channel(name))
         if min(self._tuple("std")) <= 0:
-            raise InputError(f"preprocessing: std={self.std!r}: give numbers above 0.")
+            raise InputError("give numbers above 0.", argument="preprocessing", value={"std": self.std})
 
     def __call__(self, images: Any) -> Any:
         """Make inputs for the network from pixels of uint8, (n, channels, height, width).
@@ -89,7 +92,14 @@ class Preprocessing:
         """
         tensor = is_torch(images, "Tensor")
         if not tensor and not isinstance(images, np.ndarray):
-            return self._joined([self(image[None]) for image in images])
+            parts = [self(image[None]) for image in images]
+            shapes = sorted({tuple(part.shape[1:]) for part in parts})
+            if len(shapes) > 1:
+                raise InputError(
+                    f"data has images of several sizes, and preprocessing leaves them so ({shapes[0]} and "
+                    f"{shapes[-1]}): give a size of (height, width), or a crop as well."
+                )
+            return put_together(parts)
         most = max(1, _PIXELS // math.prod(images.shape[1:])) if len(images) else 1
         if len(images) > most:  # photographs are large before they are resized
             starts = range(0, len(images), most)
@@ -101,15 +111,6 @@ class Preprocessing:
         if self.layout == "first":
             return x
         return x.movedim(1, -1).contiguous() if tensor else np.moveaxis(x, 1, -1)
-
-    def _joined(self, parts: Sequence[Any]) -> Any:
-        shapes = sorted({tuple(part.shape[1:]) for part in parts})
-        if len(shapes) > 1:
-            raise InputError(
-                f"data has images of several sizes, and preprocessing leaves them so ({shapes[0]} "
-                f"and {shapes[-1]}): give size=(height, width), or crop= as well."
-            )
-        return put_together(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as a dict."""
@@ -169,8 +170,9 @@ class Preprocessing:
         high, wide = (self.crop, self.crop) if isinstance(self.crop, int) else self.crop
         if high > x.shape[2] or wide > x.shape[3]:
             raise InputError(
-                f"preprocessing: crop={self.crop!r} is larger than images of "
-                f"{x.shape[2]} × {x.shape[3]}: give a size to resize them to first."
+                f"larger than images of {x.shape[2]} × {x.shape[3]}: give a size to resize them to first.",
+                argument="preprocessing",
+                value={"crop": self.crop},
             )
         top, left = round((x.shape[2] - high) / 2), round((x.shape[3] - wide) / 2)
         return x[:, :, top : top + high, left : left + wide]
@@ -191,30 +193,28 @@ def resize_matrix(size: int, wanted: int, interpolation: str, antialias: bool) -
     if interpolation == "nearest":
         found: NDArray[Any] = np.floor(centre) == np.arange(size)
         return found.astype(np.float32)
-    kernel, reach = {"bilinear": (_triangle, 1), "bicubic": (_cubic, 2)}[interpolation]
+    # torch and Pillow take a = −0.5 with antialias, torch −0.75 without.
     if antialias:
         stretch = max(size / wanted, 1.0)
-        weights = kernel((np.arange(size) + 0.5 - centre) / stretch, -0.5)
+        weights = _kernel(interpolation, (np.arange(size) + 0.5 - centre) / stretch, -0.5)
         found = weights / weights.sum(axis=1, keepdims=True)
         return found.astype(np.float32)
+    reach = {"bilinear": 1, "bicubic": 2}[interpolation]
     taps = np.floor(centre - 0.5) + np.arange(1 - reach, reach + 1)
     found = np.zeros((wanted, size))
     rows, places = np.arange(wanted)[:, None], taps.clip(0, size - 1).astype(int)
-    np.add.at(found, (rows, places), kernel(taps + 0.5 - centre, -0.75))
+    np.add.at(found, (rows, places), _kernel(interpolation, taps + 0.5 - centre, -0.75))
     return found.astype(np.float32)
 
 
-def _triangle(distance: NDArray[Any], _: float) -> NDArray[Any]:
-    found: NDArray[Any] = np.maximum(1 - np.abs(distance), 0.0)
-    return found
-
-
-def _cubic(distance: NDArray[Any], a: float) -> NDArray[Any]:
-    """Keys's cubic kernel; torch and Pillow take a = −0.5 with antialias, torch −0.75 without."""
+def _kernel(interpolation: str, distance: NDArray[Any], a: float) -> NDArray[Any]:
+    """Return the weights at distances in pixels: a triangle, or Keys's cubic with parameter a."""
     x = np.abs(distance)
+    if interpolation == "bilinear":
+        triangle: NDArray[Any] = np.maximum(1 - x, 0.0)
+        return triangle
     inner, outer = ((a + 2) * x - (a + 3)) * x**2 + 1, a * (((x - 5) * x + 8) * x - 4)
-    found: NDArray[Any] = np.where(x < 1, inner, np.where(x < 2, outer, 0.0))
-    return found
+    return np.where(x < 1, inner, np.where(x < 2, outer, 0.0))
 
 
 def _like(x: Any, values: Sequence[float]) -> Any:
@@ -248,16 +248,16 @@ def _as_size(value: Any, name: str) -> Size | None:
         return None
     sides = (value,) if isinstance(value, int) else tuple(value)
     if len(sides) not in (1, 2) or not all(isinstance(s, int) and not isinstance(s, bool) and s > 0 for s in sides):
-        raise InputError(f"preprocessing: {name}={value!r}: give a whole number (the shorter side) or (height, width).")
+        problem = "give a whole number (the shorter side) or (height, width)."
+        raise InputError(problem, argument="preprocessing", value={name: value})
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
 
-# What preprocessing a checkpoint brings along: of timm, torchvision and Hugging Face.
-
-# How pixels become inputs; a function of one's own is given a batch of uint8. The batch is a tensor where torch is
-# installed, and an array otherwise.
+# Preprocessing, or a function from a batch of uint8 to inputs. The batch is a tensor where torch is installed, and an
+# array otherwise.
 Prepare = Preprocessing | Callable[[Any], Any]
-_RESAMPLE = {0: "nearest", 2: "bilinear", 3: "bicubic"}  # Pillow's numbers
+# Pillow's numbers of filters, which Hugging Face writes.
+_RESAMPLE = {0: "nearest", 2: "bilinear", 3: "bicubic"}
 
 
 def as_preprocessing(given: Any) -> Prepare:
@@ -380,7 +380,7 @@ def _sides(size: Any) -> int | tuple[int, int] | None:
         return int(_get(size, "height")), int(_get(size, "width"))
     if _get(size, "shortest_edge") is not None:
         return int(_get(size, "shortest_edge"))
-    raise InputError(f"preprocessing: size={size!r} is not understood: give a Preprocessing.")
+    raise InputError("not understood: give a Preprocessing.", argument="preprocessing", value={"size": size})
 
 
 def _one_or_two(value: Any) -> int | tuple[int, int]:
@@ -392,13 +392,11 @@ def _one_or_two(value: Any) -> int | tuple[int, int]:
 def _interpolation(name: Any) -> str:
     if name not in INTERPOLATIONS:
         raise InputError(
-            f"preprocessing: interpolation={name!r} is not known: give a Preprocessing with one "
-            f"of {', '.join(INTERPOLATIONS)}."
+            f"give a Preprocessing with one of {', '.join(INTERPOLATIONS)}.",
+            argument="preprocessing",
+            value={"interpolation": name},
         )
     return str(name)
-
-
-# One example of a dataset: its input as an array, its label.
 
 
 def is_torch(value: Any, kind: str, module: str = "torch") -> bool:
@@ -414,15 +412,6 @@ def is_torch(value: Any, kind: str, module: str = "torch") -> bool:
 def is_network(value: Any) -> bool:
     """Tell if a value is a module of torch."""
     return is_torch(value, "Module", "torch.nn")
-
-
-def kind_of_numbers(value: Any) -> str:
-    """Return the name of the type of an array's or tensor's numbers.
-
-    >>> kind_of_numbers(np.zeros(3, np.uint8))
-    'uint8'
-    """
-    return str(value.dtype).removeprefix("torch.")
 
 
 def as_array(value: Any) -> NDArray[Any]:
@@ -471,6 +460,7 @@ def layout_of(shape: tuple[int, ...]) -> str:
     if first == last:
         raise InputError(
             f"data has images of shape {shape[1:]}, and it cannot be told where their channels "
-            "are: pass layout='first' or layout='last', with 1 or 3 channels."
+            "are: pass "
+            f"{arg('layout', 'first')} or {arg('layout', 'last')}, with 1 or 3 channels."
         )
     return "first" if first else "last"

@@ -21,12 +21,18 @@ from curvewise.ranking.scores import as_matrix
 from curvewise.types.units import FloatArray
 
 TARGETS = ("classes", "multilabel")
-PENALTIES = (1.0, 0.1, 0.01, 0.001)  # among which that of a converged classifier is chosen, from strong to weak
-MOMENTUM = 0.9  # of SGD, as in Li et al. 2021
-GAP = 1e-4  # of the loss above its minimum, relative to it, at convergence
-STEPS = 2000  # of L-BFGS at most
-LOOK = 10  # steps between two looks at the gap
-CHOOSING_ROWS = 4000  # examples on which a penalty is chosen, at most
+# Penalties among which that of a converged classifier is chosen, from strong to weak.
+PENALTIES = (1.0, 0.1, 0.01, 0.001)
+# Momentum of SGD in Li et al. 2021.
+MOMENTUM = 0.9
+# Distance of the loss above its minimum, relative to it, at convergence.
+GAP = 1e-4
+# Most steps of L-BFGS.
+STEPS = 2000
+# Steps between two looks at the gap.
+LOOK = 10
+# Most examples on which a penalty is chosen.
+CHOOSING_ROWS = 4000
 
 
 class Descent(TypedDict, total=False):
@@ -341,7 +347,12 @@ def descended(
     epochs, rate, size = how
     n, steps = len(x), -(-len(x) // size)
     if rate is None:
-        rate = 1 / (_largest_variance(x, random) + x.shape[1] / size)
+        # One over the largest curvature: the largest eigenvalue of the covariance by power iteration, and the noise
+        # that a batch of this size adds.
+        axis = torch.from_numpy(random.standard_normal(x.shape[1])).to(x.device, torch.float32)
+        for _ in range(10):
+            axis = x.T @ (x @ (axis / axis.norm().clamp(min=1e-30))) / len(x)
+        rate = 1 / (max(float(axis.norm()), 1e-12) + x.shape[1] / size)
     weights = _zeros(x, target)
     velocity = torch.zeros_like(weights)
     for _ in range(epochs):
@@ -351,15 +362,6 @@ def descended(
             velocity.mul_(MOMENTUM).add_(slope)
             weights.sub_(velocity, alpha=rate)
     return weights
-
-
-def _largest_variance(x: Tensor, random: np.random.Generator) -> float:
-    """Estimate the largest eigenvalue of the covariance of centred rows, by power iteration."""
-    start = random.standard_normal(x.shape[1])
-    axis = torch.from_numpy(start).to(x.device, torch.float32)
-    for _ in range(10):
-        axis = x.T @ (x @ (axis / axis.norm().clamp(min=1e-30))) / len(x)
-    return max(float(axis.norm()), 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -502,7 +504,7 @@ def warn(text: str) -> None:
 
 
 _FAILS = (
-    "{} Without test examples it is in-sample, and with no more examples than dimensions any labels can be told apart."
+    "{} Without test examples it is in-sample, and with no more examples than dimensions any labels can be separated."
 )
 MEASURES = (
     *(

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.ranking import scoring
-from curvewise.ranking.certainty import RELIABILITY, Reliability
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.networks.features import Extraction, TokenFeatures, extract_many
 from curvewise.ranking.networks.inputs import read_inputs
-from curvewise.ranking.rank import DEFAULT_MEASURES, CheckpointRanking, rank_candidates
+from curvewise.ranking.rank import DEFAULT_MEASURES, RELIABILITY, CheckpointRanking, Reliability, rank_candidates
 from curvewise.ranking.scoring import Candidate, Named, find_measures
 from curvewise.text import prefix
 from curvewise.types.results import data_frame

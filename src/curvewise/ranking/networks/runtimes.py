@@ -219,7 +219,8 @@ _ONNX_ROLES = {
         "pass",
     ),
 }
-_FLOAT = (1, 10, 11, 16)  # float32, float16, float64, bfloat16
+# ONNX's numbers of float32, float16, float64 and bfloat16.
+_FLOAT = (1, 10, 11, 16)
 
 
 class OnnxGraph:

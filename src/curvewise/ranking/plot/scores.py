@@ -29,6 +29,16 @@ CHOSEN = "curvewise-chosen"
 SCRATCH = "curvewise-reference"
 MOST_MEASURES = 6
 MOST_COLUMNS = 5
+# Most panels of bars beside each other.
+MOST_TASKS = 6
+MARKERS = "osD^vPX<>p"
+# Most kinds with a colour of their own.
+MOST_KINDS = 10
+# Colour of checkpoints that are shown and never ranked.
+REFERENCE = "black"
+BAR, FAILED, NAME = "curvewise-bar", "curvewise-failed", "curvewise-name"
+_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
+_ALIGN: dict[int, tuple[str, str]] = {1: ("left", "bottom"), 0: ("center", "center"), -1: ("right", "top")}
 
 
 def plot_checkpoint_scores(
@@ -87,7 +97,11 @@ def plot_checkpoint_scores(
             f"ax is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose "
             "with measures= and task=, or leave ax out."
         )
-    told, once = find_kinds(table, kinds), _once(table)
+    told = find_kinds(table, kinds)
+    # A checkpoint that several groups share is drawn once.
+    assert table.tasks is not None
+    keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
+    once = np.isin(np.arange(len(table)), list({key: i for i, key in reversed(list(enumerate(keys)))}.values()))
     left_out: list[int] = []
     with style():
         own = ax is None
@@ -98,7 +112,10 @@ def plot_checkpoint_scores(
             known = np.isfinite(table.scores[name][rows]) & np.isfinite(table.accuracy[rows])
             left_out.append(int((~known & table.ranked[rows]).sum()))
             said = _panel(panel, table, told, name, rows[known & table.ranked[rows]])
-            _lines(panel, table, where)
+            here = ~table.ranked & (table.tasks == where) & np.isfinite(table.accuracy)
+            for value in np.unique(as_percent(table) * table.accuracy[here]):  # of references
+                look: dict[str, Any] = {"color": REFERENCE, "lw": 1.0, "ls": "--", "zorder": 1.2}
+                panel.axhline(value, gid=SCRATCH, label="_reference", **look)
             first = len(tasks) > 1 and (k < len(tasks) or len(names) == 1)
             title = f"{safe_text(where, 30)}\n" if first else ""
             panel.set_title(f"{title}{plain(said)}", loc="left", fontsize=9.0)
@@ -126,17 +143,8 @@ def _chosen(table: CheckpointScores, measures: str | Sequence[str] | None) -> li
     return wanted
 
 
-def _once(table: CheckpointScores) -> NDArray[np.bool_]:
-    """Return a mask of the rows of the union: a checkpoint that several groups share is drawn once."""
-    assert table.tasks is not None
-    keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
-    first = {key: i for i, key in reversed(list(enumerate(keys)))}
-    mask = np.zeros(len(table), dtype=bool)
-    mask[list(first.values())] = True
-    return mask
-
-
 def _panels(measures: int, tasks: int) -> list[Axes]:
+    """Make a panel for each measure and task: measures are rows if there are several of both."""
     count = measures * tasks
     if count == 1:
         return [new_axes(5.6, 4.6)]
@@ -170,6 +178,7 @@ def _panel(ax: Axes, table: CheckpointScores, told: Kinds, name: str, rows: NDAr
 
 
 def _shown(value: float) -> str:
+    """Return a correlation with two decimals."""
     return "?" if np.isnan(value) else signed(float(value), 2)
 
 
@@ -185,14 +194,6 @@ def _mark(
     shown = dict.fromkeys([int(top[0]), best] if len(top) == 1 else [best])
     names = safe_names([str(table.checkpoints[rows[i]]) for i in shown], 28)
     place_names(ax, x, y, list(zip(shown, names, strict=True)))
-
-
-def _lines(ax: Axes, table: CheckpointScores, task: str) -> None:
-    """Draw the accuracies of references on a task as lines."""
-    here = ~table.ranked & (table.tasks == task) & np.isfinite(table.accuracy)
-    for value in np.unique(as_percent(table) * table.accuracy[here]):
-        look: dict[str, Any] = {"color": REFERENCE, "lw": 1.0, "ls": "--", "zorder": 1.2}
-        ax.axhline(value, gid=SCRATCH, label="_reference", **look)
 
 
 def _finish(
@@ -213,6 +214,7 @@ def _finish(
 
 
 def _caption(table: CheckpointScores, left_out: int) -> list[str]:
+    """Return the lines under the picture."""
     where = table.task_names
     lines = ["A dot is a checkpoint; ring: the highest score. τ: Kendall's τ-b, r: Pearson's."]
     if len(where) == 1 and where[0] != ONE_TASK:
@@ -222,14 +224,8 @@ def _caption(table: CheckpointScores, left_out: int) -> list[str]:
         who = shorten(clean(there[0]), 30) if len(there) == 1 else "references"
         lines[0] += f" Dashed: {who}, not ranked."
     if left_out:
-        lines.append(f"⚠ {left_out} dot(s) left out, where a score or an accuracy is no number.")
+        lines.append(f"⚠ {left_out} dot(s) left out, where a score or an accuracy is not a number.")
     return lines
-
-
-BAR = "curvewise-bar"
-FAILED = "curvewise-failed"
-# Panels beside each other.
-MOST_TASKS = 6
 
 
 def plot_fine_tuning(
@@ -296,8 +292,14 @@ def plot_fine_tuning(
         # Rows of panels that are groups have their names beside them.
         key = [] if kinds is None and len(names) > 1 else told.key(marked=False)
         if not table.ranked.all():
-            key.append((handle(REFERENCE, "s"), _references(table)))
-        _finish(axes, own, key if legend else [], _bar_caption(table), caption, None if own else 1)
+            there = [n for n in table.reference if n in table.checkpoints]
+            text = clean(there[0])[:24] if len(there) == 1 else "reference, not ranked"
+            key.append((handle(REFERENCE, "s"), text))
+        several = " of its group" if len(table.group_names) > 1 else ""
+        lines = [f"Accuracy after fine-tuning, less the mean of the ranked checkpoints{several}."]
+        if failed := int(np.isnan(table.accuracy).sum()):
+            lines.append(f"⚠ {failed} accuracies are not numbers.")
+        _finish(axes, own, key if legend else [], lines, caption, None if own else 1)
     return axes[0]
 
 
@@ -379,13 +381,9 @@ def _bar_panel(ax: Axes, table: CheckpointScores, told: Kinds, group: str, task:
         shade = told.shade(row) if table.ranked[row] else REFERENCE
         ax.barh(y, offset, height=0.72, color=shade, gid=BAR)
     unit = "%" if scale == 100 else ""
-    said = "none known" if np.isnan(mean) else f"mean {_mean(scale * mean)}{unit}"
-    ax.set_title(f"{safe_text(task, 26)}\n{said}", loc="left", fontsize=9.0)
-
-
-def _mean(value: float) -> str:
-    """One decimal, or three digits of what is small."""
-    return f"{value:.1f}" if abs(value) >= 1 else format_number(value, 3)
+    shown = f"{scale * mean:.1f}" if abs(scale * mean) >= 1 else format_number(scale * mean, 3)
+    text = "none known" if np.isnan(mean) else f"mean {shown}{unit}"
+    ax.set_title(f"{safe_text(task, 26)}\n{text}", loc="left", fontsize=9.0)
 
 
 def _label(axes: Sequence[Axes], table: CheckpointScores, names: Mapping[str, Sequence[str]]) -> None:
@@ -402,25 +400,6 @@ def _label(axes: Sequence[Axes], table: CheckpointScores, names: Mapping[str, Se
                     ax.set_ylabel(safe_text(group, 30), fontsize=9.5)
             if k == len(names) - 1 and j >= tasks - columns:
                 ax.set_xlabel(what, fontsize=9.0)
-
-
-def _references(table: CheckpointScores) -> str:
-    there = [n for n in table.reference if n in table.checkpoints]
-    return clean(there[0])[:24] if len(there) == 1 else "reference, not ranked"
-
-
-def _bar_caption(table: CheckpointScores) -> list[str]:
-    several = " of its group" if len(table.group_names) > 1 else ""
-    lines = [f"Accuracy after fine-tuning, less the mean of the ranked checkpoints{several}."]
-    failed = int(np.isnan(table.accuracy).sum())
-    return lines + ([f"⚠ {failed} accuracies are no number."] if failed else [])
-
-
-MARKERS = "osD^vPX<>p"
-# Kinds that get a colour of their own.
-MOST_KINDS = 10
-# Colour of checkpoints that are shown and never ranked.
-REFERENCE = "black"
 
 
 @dataclass(frozen=True, eq=False)
@@ -529,11 +508,6 @@ def legend_above(ax: Axes, key: Sequence[tuple[Any, str]]) -> None:
     )
     for artist, text in zip(box.get_texts(), texts, strict=True):
         artist.set_text(safe_text(text, 30))
-
-
-NAME = "curvewise-name"
-_SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-_ALIGN: dict[int, tuple[str, str]] = {1: ("left", "bottom"), 0: ("center", "center"), -1: ("right", "top")}
 
 
 def place_names(ax: Axes, x: FloatArray, y: FloatArray, names: Sequence[tuple[int, str]], *, size: float = 8.0) -> None:

@@ -71,8 +71,10 @@ class _Loop:
         if custom:  # a function of one's own sees the same blocks whatever the batch
             self.block = least
         elif self.perturbation.pairs is None and self.deep is None:
+            # A whole number of batches of at least BLOCK examples.
             self.block = -(-least // plan.batch) * plan.batch
         self.threads = 1
+        # Only traced networks and our own changes are known to be free of state that threads would share.
         if halves.pure and not custom and plan.device.type == "cpu" and not plan.compiled:
             self.threads = torch.get_num_threads()
         self.most = len(trial.labels)
@@ -134,6 +136,7 @@ class _Loop:
     def _in_pairs(self, source: ValueSource, rows: Integers) -> Codes:
         """Answer all magnitudes in one row, so that only the last batch has to be filled up."""
         assert self.trial.partners is not None
+        # Level −1, the clean examples, is a mixture of each example with itself by 0.
         levels = np.repeat(self.trial.levels, len(rows))
         own = np.tile(rows, len(self.trial.levels))
         mates = np.where(levels < 0, own, self.trial.partners[levels, own])
@@ -171,6 +174,7 @@ class _Loop:
         def judge(labels: Tensor, *values: Tensor) -> Tensor:
             return coded(logits_of(after(*values)), labels)
 
+        # Compiled for the shapes of one batch; the last one is filled up to the same.
         first = self._table(rows)[0][: self.plan.batch]
         example = [self.labels[first], *source.values(first)]
         return self._compiled(judge, [value[None] for value in example]) or judge
@@ -396,6 +400,7 @@ def groups(labels: Integers, pairs: str | None, block: int, most: int) -> list[N
     if pairs is None:
         size = max(most // block * block, block)
         return [everything[i : i + size] for i in range(0, len(labels), size)]
+    # Whole classes, packed one after the other: partners of the same class are then always in the same part.
     found: list[list[Integers]] = []
     room = 0
     for label in np.unique(labels):
@@ -418,6 +423,7 @@ def _room(value: Tensor, count: int) -> Tensor:
 
 def _picked(part: Tensor, rows: Tensor) -> Tensor:
     """Select rows, in the layout of the whole."""
+    # Indexing would give up channels-last, and convolutions would convert every batch again.
     if part.ndim == 4 and not part.is_contiguous():
         return part.permute(0, 2, 3, 1)[rows].permute(0, 3, 1, 2)
     return part[rows]
@@ -447,6 +453,7 @@ def replayed(body: Body, tape: Sequence[Tensor], advance: Callable[[float], None
         codes.index_copy_(0, cursor, code[None])
         cursor.add_(1)
 
+    # CUDA graphs are recorded on a side stream, after steps that initialise libraries there.
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):

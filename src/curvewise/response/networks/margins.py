@@ -60,6 +60,7 @@ def boundary_distances(subject: Subject, x: Tensor, y: Tensor, layer: int | None
         with caught(find_site(subject, layer), kept):
             logits = subject.answers(subject.model, x)
     margins = output_margins(logits, y)
+    # To first order the boundary is at the margin over the length of its gradient (Jiang et al. 2019).
     slope = torch.autograd.grad(margins.sum(), places[0])[0].flatten(1).norm(dim=1)
     return places[0].detach().flatten(1), margins.detach() / slope.clamp(min=1e-12)
 

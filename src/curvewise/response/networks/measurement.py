@@ -221,6 +221,7 @@ def measure_sensitivity(
     if counts.dtype.kind not in "iu" or not counts.size or counts[0] < 1:
         raise InputError("give whole numbers of at least 1.", argument="batches", value=batches)
     _check_signs(signs)
+    # A seed for each repeat: more repeats leave the first ones as they are.
     seeds = np.random.default_rng(_seed(rng)).integers(2**62, size=repeats).tolist()
     where: dict[str, Any] = {"layer": layer, "magnitudes": magnitudes, "signs": signs}
     curves: dict[int, list[ResponseCurve]] = {}
@@ -349,6 +350,7 @@ def _of_module(
     device = chosen_device(model, execution.device)
     start = time.perf_counter()
     with borrowed(model, device):
+        # Examples lie on the device as a whole where they fit; else batches are copied there.
         sample = trial.sample
         if sample.x.numel() * sample.x.element_size() <= budget(device):
             sample = sample.to(device)
@@ -400,6 +402,7 @@ def _plan(
 ) -> ExecutionPlan:
     cuda = device.type == "cuda"
     compiled = execution.compile if execution.compile is not None else cuda and trial.answers >= PAYS
+    # Pairs of all magnitudes are answered in one row, single examples magnitude by magnitude.
     row = len(trial.sample) if trial.partners is None else trial.answers
     batch = int(execution.batch or 0) or batch_size(seen.largest, len(trial.sample), row, cuda)
     # No compiler follows hooks.

@@ -146,6 +146,7 @@ def measure_model(
     how = Execution.of(device)
     if how.precision != "float32" or how.compile:
         raise InputError("measures are computed in float32 and not compiled: leave precision and compile out.")
+    # One seed for the sample and all noise: a measure has the same value alone and among others.
     seed = int(np.random.default_rng(rng).integers(2**31))
     place = chosen_device(model, how.device)
     sample = read_sample(data, reading, examples, seed)
@@ -166,6 +167,7 @@ def measure_model(
     chosen = _choose(measures, subject)
     title = name or type(model).__name__
     values, seconds = {}, {}
+    # Measures that fail for one reason share one warning.
     reasons: dict[str, list[str]] = {}
     with steady(), progressing("measuring", len(chosen), progress) as advance:
         for measure in chosen:
@@ -266,6 +268,9 @@ class ModelMeasures(Result):
     seconds: dict[str, float]
     settings: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"ModelMeasures({self.model!r}, measures={len(self.values)})"
 
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each measure."""

@@ -75,6 +75,7 @@ def squared_norms(subject: Subject, kind: str) -> Tensor:
 def kernel_norm(layer: Layer) -> Tensor:
     """Largest singular value of the kernel as a matrix, output channels by all the rest."""
     kernel = layer.kernel
+    # The smaller of the two Gram matrices has the same largest eigenvalue.
     if kernel.shape[1] > kernel.shape[2]:
         kernel = kernel.mT
     largest: Tensor = torch.linalg.eigvalsh(kernel @ kernel.mT)[:, -1].max()
@@ -241,6 +242,7 @@ def path_norm(subject: Subject) -> Tensor:
         if layer.norm is not None and bias is not None:
             biases[layer.norm] = bias.double()
             squared[f"{layer.name}.bias"] = torch.zeros_like(biases[layer.norm])
+    # With squared weights and an input of ones every path contributes the product of its squared weights.
     ones = torch.ones(1, *subject.sample.x.shape[1:], dtype=torch.float64, device=subject.device)
     with torch.no_grad(), _linear(subject.model, biases):
         return logits_of(functional_call(subject.model, squared, (ones,))).sum().sqrt()

@@ -169,7 +169,8 @@ class Perturbation:
         changed = self.change(before, magnitudes, aside)
         if self.of == "images" or x.dtype == torch.uint8:
             changed = changed.clamp(0, 1)
-        still = per_example(magnitudes == 0, x.ndim)  # resampling by nothing would leave a trace
+        # Resampling by nothing would leave a trace of rounding.
+        still = per_example(magnitudes == 0, x.ndim)
         changed = torch.where(still, before, changed)
         whole = x.dtype == torch.uint8 and self.of != "tokens"
         return (changed * 255).round().to(x.dtype) if whole else changed.to(x.dtype)
@@ -353,6 +354,7 @@ def usual_magnitudes(perturbation: str | Perturbation | Custom, count: int = 10)
         raise InputError("give a whole number of at least 2.", argument="count", value=count)
     found = find_perturbation(perturbation)
     low, high = found.usual
+    # Symmetrised, as linspace rounds the two halves differently.
     grid = np.linspace(low, high, count, endpoint=found.pairs != "inter")
     return (grid - grid[::-1]) / 2 if low == -high else grid
 

@@ -54,6 +54,7 @@ def augmentation_penalty(subject: Subject) -> Tensor:
     coloured = subject.sample.x.shape[1] == 3
     costs = []
     for name, magnitudes in AUGMENTATIONS.items():
+        # Grey images have neither saturation nor hue.
         if coloured or name not in COLOURED:
             curve = response_curve(subject, name, None, magnitudes)
             costs.append(float(subject.accuracy) - float(curve.accuracy[curve.magnitude != 0].mean()))

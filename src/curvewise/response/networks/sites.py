@@ -227,7 +227,7 @@ class NetworkHalves:
 def split(model: nn.Module, seen: Probe, x: Tensor) -> NetworkHalves:
     """Split a network in evaluation mode where it is perturbed; x are inputs to check it with."""
     site = seen.site
-    fast = _traced(model, site)
+    fast = trace_halves(model, site)
     if fast is not None and _agrees(fast, seen.logits, x, {0, len(x) // 2}):
         return fast
     if site is None:
@@ -275,7 +275,7 @@ class _Tracer(fx.Tracer):
         return m is self.whole or super().is_leaf_module(m, module_qualified_name)
 
 
-def _traced(model: nn.Module, site: Site | None) -> NetworkHalves | None:
+def trace_halves(model: nn.Module, site: Site | None) -> NetworkHalves | None:
     """Trace a network; None where it cannot be traced, or has hooks to be run."""
     if any(m._forward_hooks or m._forward_pre_hooks for m in model.modules()):
         return None
@@ -314,6 +314,7 @@ def _cut(model: nn.Module, graph: fx.Graph, site: Site) -> tuple[fx.GraphModule,
     modules = dict(model.named_modules(remove_duplicate=False))
     calls = [n for n in graph.nodes if n.op == "call_module" and modules[n.target] is site.module]
     at = calls[site.call]
+    # What does not depend on the layer, a shortcut past it say, is computed once in the first half and handed over.
     later = _dependants(at)
     first, second = fx.Graph(), fx.Graph()
     here: dict[fx.Node, fx.Node] = {}
@@ -354,6 +355,7 @@ def _quick(part: fx.GraphModule) -> fx.GraphModule:
         if _is_fusible(node, modules, calls):
             before = node.args[0]
             norm = modules[node.target]
+            # Each convolution is called once and feeds only this norm, so that its weights may change.
             modules[before.target] = fuse_conv_bn_eval(modules[before.target], norm)
             node.replace_all_uses_with(before)
             part.graph.erase_node(node)

@@ -74,6 +74,7 @@ class Subject:
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """Make something once and keep it, or the error that it raises, so that measures share it."""
+        # A network without layers, say, is refused once and not traced again for each norm.
         if key not in self._made:
             try:
                 self._made[key] = make()
@@ -94,6 +95,7 @@ class Subject:
 
     def noise(self, purpose: str, draw: int, count: int) -> Tensor:
         """Normal numbers, a function of the seed, the purpose and the draw alone."""
+        # The purpose is part of the seed, so that measures that are added or left out do not change the others.
         seed = torch.tensor(self.seed ^ zlib.crc32(purpose.encode()), device=self.device)
         drawn = Draw(seed, torch.tensor([draw], device=self.device))
         return drawn.normal(torch.Size((1, count)))[0]
@@ -136,6 +138,7 @@ def copied(model: nn.Module, device: torch.device | str | None) -> nn.Module:
     next pass.
     """
     model = getattr(model, "_orig_mod", model)  # what torch.compile wraps
+    # deepcopy refuses tensors with a history; the memo gives it detached copies instead.
     computed = {
         id(value): value.detach().clone()
         for module in model.modules()

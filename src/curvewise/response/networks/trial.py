@@ -144,7 +144,8 @@ class Trial:
         """Check that the perturbation fits the examples, and draw partners."""
         change = find_perturbation(perturbation)
         grid = _grid(change, magnitudes)
-        folded(grid, signs)  # refuses what has no score, before it is measured
+        # Refuses magnitudes that have no score before anything is measured.
+        folded(grid, signs)
         check_kind(change, sample, layer)
         if change.of == "tokens":
             change = change.fitted(sample.x, padding=sample.padding)
@@ -154,6 +155,7 @@ class Trial:
                 f"labels holds one class only, {labels[0]}, in {len(labels)} example(s): a response needs two or more "
                 "classes."
             )
+        # Mixing an example with itself would change nothing and count as robust.
         alone = lonely(labels) & (change.pairs == "intra")
         if alone.all():
             raise InputError(
@@ -198,7 +200,7 @@ def check_count(value: Any, argument: str, least: int) -> None:
     """Refuse what is not a whole number, or too small."""
     number = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not number or value < least:
-        raise InputError(f"{argument}={brief(value)}: give a whole number of at least {least}.")
+        raise InputError(f"give a whole number of at least {least}.", argument=argument, value=value)
 
 
 def _grid(perturbation: Perturbation, magnitudes: Magnitudes) -> FloatArray:
@@ -243,6 +245,7 @@ def check_kind(perturbation: Perturbation, sample: Sample, layer: str | int | No
             f"data holds inputs of shape {tuple(sample.x.shape[1:])}, and {arg('perturbation', perturbation.name)} is "
             "for images, (channels, height, width): add the channel, x[:, None]."
         )
+    # Pixels and tokens are changed as they are stored, other values as the network takes them.
     raw = perturbation.of in ("tokens", "images")
     perturbation.check_input(sample.x[:1] if raw else sample.given(sample.x[:1]))
 
@@ -294,6 +297,7 @@ def _same_class(labels: Integers, random: np.random.Generator) -> Integers:
     order = order[np.argsort(labels[order], kind="stable")]
     _, first, count = np.unique(labels[order], return_index=True, return_counts=True)
     following = np.arange(1, len(labels) + 1)
+    # The last of each class is followed by its first.
     following[first + count - 1] = first
     partners = np.empty(len(labels), dtype=np.int64)
     partners[order] = order[following]

@@ -213,6 +213,7 @@ def plot_responses(
     banded = intervals if intervals is not None else len(found) <= MANY[False]
     with style():
         ax = ax or new_axes(7.6, max(4.4, 1.3 + 0.165 * min(len(found), MANY[True])))
+        # Curves of different perturbations share the axis by the share of their range.
         scaled = not share_unit(found)
         looks = _looks(found, few)
         few_lines = len(found) <= 6  # thinner and paler the more there are
@@ -475,6 +476,7 @@ def scale(magnitude: FloatArray) -> FloatArray:
 def accuracy_axis(ax: Axes, whole: bool = False) -> None:
     """Show accuracies from 0 to 100%, or those that occur where all are high."""
     drawn = [np.asarray(line.get_ydata()) for line in ax.lines if line.get_gid() == RESPONSE]
+    # High accuracies are spread out; from 60% down the scale starts at 0, which exaggerates nothing.
     lowest = float(np.nanmin(np.concatenate(drawn)))
     bottom = 0.0 if whole or lowest < 60 else max(0.0, lowest - 0.12 * (100 - lowest) - 0.5)
     ax.set_ylim(bottom, 100 + 0.03 * (100 - bottom))
@@ -487,6 +489,7 @@ def magnitude_axis(ax: Axes, magnitude: FloatArray) -> None:
     low, high = float(magnitude.min()), float(magnitude.max())
     pad = 0.02 * (high - low)
     ax.set_xlim(low - pad, high + pad)
+    # Such a range is degrees, for which 45 and 90 are the usual ticks.
     if high - low >= 180 and high <= 360:
         step = 90 if is_narrow(ax) or high - low > 240 else 45
         ax.set_xticks(np.arange(math.ceil(low / step), math.floor(high / step) + 1) * step)

@@ -208,6 +208,7 @@ def _heat(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> lis
     best = [_best(column) for column in values.T]
     small = is_narrow(ax) or values.shape[1] > 8
     for i, j in np.ndindex(*values.shape):
+        # Dark text on bright cells, bright text on dark ones.
         share = (values[i, j] - low) / max(high - low, 1e-12)
         ax.text(
             j,
@@ -412,6 +413,7 @@ def _scores(corpus: ModelCorpus, name: str, judged: MeasureScores | None, lines:
             f"judgement has {judged.n} models with {name!r}, the corpus {len(x)}: give the corpus "
             "that was judged, or the same least_train_accuracy."
         )
+    # Without a judgement the CMI is computed here, and its warnings go into the caption.
     if judged is None and len(x) > 1:
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", CurvewiseWarning)
@@ -419,6 +421,7 @@ def _scores(corpus: ModelCorpus, name: str, judged: MeasureScores | None, lines:
             score = cmi_score(x, y, corpus.hyperparameters, orientation=sign)
         said = [f"⚠ {w.message}" for w in heard if issubclass(w.category, CurvewiseWarning)]
         lines.extend(line for line in said if line not in lines)
+    # Two points always lie on a line.
     constant = len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0
     r = math.nan if constant else float(np.corrcoef(x, y)[0, 1])
     shown = percent(score).replace("-", "−")

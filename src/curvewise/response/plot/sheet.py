@@ -116,6 +116,7 @@ def _usual(how: Perturbation) -> FloatArray:
     """Return magnitudes over the usual range that are short to write."""
     from curvewise.response.networks.perturbations import usual_magnitudes
 
+    # With two directions an odd number of columns, so that the unchanged image is in the middle.
     signed = how.usual[0] < 0
     grids = [usual_magnitudes(how, count) for count in COLUMNS if count % 2 or not signed]
     steps = [float(grid[1] - grid[0]) for grid in grids]
@@ -145,6 +146,7 @@ def _draw(ax: Axes, columns: Sequence[FloatArray], grid: FloatArray, partner: Sh
     lefts = [j * (width + gap) for j in range(len(columns))]
     if partner is not None:
         lefts.append(lefts[-1] + width + 3 * gap)
+    # One image with transparent gaps, instead of an Axes for each example.
     sheet = np.zeros((count * (height + gap) - gap, lefts[-1] + width, 4))
     for left, images in zip(lefts, cells, strict=True):
         for i, image in enumerate(images):
@@ -315,6 +317,7 @@ def perturbed(
     from curvewise.response.networks.perturbations import perturb
 
     mixed = None if partner is None else partner.pixels.astype(np.float32)
+    # Mixing commutes with normalising, so that mixtures need no normalised values.
     if images.mean is None or images.std is None or how.of == "images" or partner is not None:
         x = images.pixels.astype(np.float32)
         changed = perturb(x, how, magnitude, seed, partner=mixed)

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.reading.arrays import check_file, named_arrays
-from curvewise.reading.files import LARGEST_ARRAYS, check_unpacked
+from curvewise.reading.arrays import named_arrays
+from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.study.data import images as jpeg_archive
 from curvewise.study.data.dataset import TARGETS
-from curvewise.study.data.source import Part, Request, Source, array_part
+from curvewise.study.data.source import DataPart, DataSource, Request, array_part
 from curvewise.text import brief, format_path, list_names, suggest
 
 INPUTS = ("x", "images", "features", "inputs", "data", "tokens")
@@ -26,7 +26,7 @@ CLASS_NAMES = ("classes", "class_names", "label_names")
 CHANNELS = (1, 2, 3, 4)
 
 
-def load_npz(path: Path, request: Request) -> Source:
+def load_npz(path: Path, request: Request) -> DataSource:
     """Load inputs and labels from a ``.npz`` file, test examples too if it has them."""
     names, get = named_arrays(path)
     if jpeg_archive.is_archive(names):
@@ -41,16 +41,16 @@ def load_npz(path: Path, request: Request) -> Source:
     padding = request.count("padding", least=0) if kind == "tokens" else None
     numbers = request.one_of("targets", TARGETS) == "numbers"
     parts = [
-        _part(get, keys[x], keys[y], axes, kind, notes, numbers=numbers)
+        _npz_part(get, keys[x], keys[y], axes, kind, notes, numbers=numbers)
         for x, y in (("x", "y"), ("test_x", "test_y"))
         if x in keys
     ]
     classes = _class_names(get, names)
-    return Source(parts[0], parts[1] if len(parts) > 1 else None, classes, name, padding, notes)
+    return DataSource(parts[0], parts[1] if len(parts) > 1 else None, classes, name, padding, notes)
 
 
 def _keys(names: list[str], request: Request, source: str) -> dict[str, str]:
-    """Which array is x, y, test_x and test_y: as asked for, else by the usual names."""
+    """Find the arrays x, y, test_x and test_y: as asked for, else by the usual names."""
     asked = {k: v for k in ("x", "y", "test_x", "test_y") if (v := request.text(k)) is not None}
     for key, value in asked.items():
         if value not in names:
@@ -79,7 +79,7 @@ def _usual(names: list[str], part: str, keys: tuple[str, str]) -> dict[str, str]
     return found
 
 
-def _part(
+def _npz_part(
     get: Callable[[str], Any],
     x_key: str,
     y_key: str,
@@ -88,7 +88,7 @@ def _part(
     notes: list[str],
     *,
     numbers: bool,
-) -> Part:
+) -> DataPart:
     x, y = np.asarray(get(x_key)), np.asarray(get(y_key))
     if x.ndim == 0 or y.ndim == 0:
         raise InputError(f"{brief(x_key if x.ndim == 0 else y_key)} is a single value, no array.")
@@ -189,25 +189,25 @@ _CHUNK = 1 << 24
 
 
 def is_idx_name(name: str) -> bool:
-    """Whether a file is called as IDX files are."""
+    """Return whether a file has a name of IDX files."""
     return any(f"{mark}idx{k}-ubyte" in name for mark in "-." for k in (1, 3))
 
 
-def load_idx(folder: Path, request: Request) -> Source:
+def load_idx(folder: Path, request: Request) -> DataSource:
     """Load images and labels from the IDX files of a folder; the test part if it is there."""
     name = request.text("name") or folder.resolve().name
-    train = _part_idx(folder, ("train",))
-    test = _part_idx(folder, ("t10k", "test"))
+    train = _idx_part(folder, ("train",))
+    test = _idx_part(folder, ("t10k", "test"))
     if train is None:
         raise InputError(
             f"{format_path(folder)} has no training images: there should be train-images-idx3-ubyte and "
             "train-labels-idx1-ubyte, perhaps with .gz."
         )
     fashion = "fashion" in f"{name} {folder.resolve()}".lower()
-    return Source(train, test, FASHION if fashion else None, name)
+    return DataSource(train, test, FASHION if fashion else None, name)
 
 
-def _part_idx(folder: Path, marks: tuple[str, ...]) -> Part | None:
+def _idx_part(folder: Path, marks: tuple[str, ...]) -> DataPart | None:
     images, labels = (_find(folder, marks, kind) for kind in ("images", "labels"))
     if images is None and labels is None:
         return None
@@ -295,11 +295,11 @@ PIXELS = 3 * 32 * 32
 
 
 def is_cifar_name(name: str) -> bool:
-    """Whether a file is called as those of CIFAR are."""
+    """Return whether a file has a name of the files of CIFAR."""
     return name.startswith("data_batch") or name in ("train.bin", "test.bin", "test_batch.bin")
 
 
-def load_cifar(path: Path, request: Request) -> Source:
+def load_cifar(path: Path, request: Request) -> DataSource:
     """Load a folder of CIFAR's binary files, or an archive with its pictures as JPEG."""
     if path.is_file():
         return load_npz(path, request)
@@ -322,19 +322,19 @@ def load_cifar(path: Path, request: Request) -> Source:
     column = 1 if which == "fine" else 0
     tests = [path / ("test.bin" if hundred else "test_batch.bin")]
     classes = _classes(path, which)
-    train = _part_cifar(batches, 2 if hundred else 1, column)
-    test = _part_cifar(tests, 2 if hundred else 1, column) if tests[0].is_file() else None
-    return Source(train, test, classes, name or ("cifar100" if hundred else "cifar10"))
+    train = _cifar_part(batches, 2 if hundred else 1, column)
+    test = _cifar_part(tests, 2 if hundred else 1, column) if tests[0].is_file() else None
+    return DataSource(train, test, classes, name or ("cifar100" if hundred else "cifar10"))
 
 
-def _part_cifar(paths: list[Path], marks: int, column: int) -> Part:
-    read = [_read_cifar(path, marks + PIXELS) for path in paths]
+def _cifar_part(paths: list[Path], marks: int, column: int) -> DataPart:
+    read = [_read_batch(path, marks + PIXELS) for path in paths]
     rows: NDArray[Any] = read[0] if len(read) == 1 else np.concatenate(read)
     x = np.ascontiguousarray(rows[:, marks:]).reshape(-1, 3, 32, 32)
     return array_part(x, rows[:, column].astype(np.int64), format_path(paths[0]), format_path(paths[0]))
 
 
-def _read_cifar(path: Path, length: int) -> NDArray[np.uint8]:
+def _read_batch(path: Path, length: int) -> NDArray[np.uint8]:
     check_file(path)
     try:
         data = np.fromfile(path, dtype=np.uint8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NoReturn
@@ -9,7 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.learning.partition import partition_training_set
 from curvewise.store.record import data_digest
 
 TARGETS = ("classes", "numbers")
@@ -17,7 +20,7 @@ TARGETS = ("classes", "numbers")
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """What is to be learnt: training examples, and test examples where they come apart.
+    """Training examples, and test examples where they come apart.
 
     Attributes
     ----------
@@ -115,12 +118,12 @@ class Dataset:
 
     @property
     def is_numbers(self) -> bool:
-        """Whether the targets are numbers."""
+        """True if the targets are numbers."""
         return self.targets == "numbers"
 
     @property
     def is_image(self) -> bool:
-        """Whether the inputs are images."""
+        """True if the inputs are images."""
         return self.x.ndim == 4
 
     @cached_property
@@ -169,6 +172,46 @@ def _check_inputs(x_name: str, x: NDArray[Any]) -> None:
         raise InputError(f"{x_name} holds NaN or infinity: drop or fill these values.")
     if x.dtype.kind not in "fiub":
         raise InputError(f"{x_name} is of type {x.dtype}: pass numbers.")
+
+
+def hold_out(y: NDArray[Any], test: float, stratify: bool, entropy: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Split examples into a training part and a test set.
+
+    Parameters
+    ----------
+    y : ndarray, shape (examples,)
+        Targets.
+    test : float or int
+        Fraction, or number of examples, that is held out.
+    stratify : bool
+        Keep the proportions of the classes.
+    entropy : int
+        Determines the split.
+
+    Returns
+    -------
+    train, held : ndarray of int
+        Positions, in order.
+    """
+    count = isinstance(test, int | np.integer) and not isinstance(test, bool)
+    held_out = int(test) if count else math.ceil(round(float(test) * len(y), 6))
+    if not 1 <= held_out < len(y) or (not count and not 0 < test < 1):
+        raise InputError(
+            f"test={test!r} would hold out {held_out} of {len(y)} examples: pass a fraction "
+            "between 0 and 1, a number of examples, or (X_test, y_test)."
+        )
+    # Drawing the training part, not the test set, keeps the only example of a class for training.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        kept = partition_training_set(
+            y if stratify else len(y),
+            [len(y) - held_out],
+            1,
+            stratify=stratify,
+            rng=np.random.default_rng([entropy, 0]),
+        )
+    train = np.sort(kept.subsets[0].indices)
+    return train, np.setdiff1d(np.arange(len(y), dtype=np.int64), train)
 
 
 # Targets that are numbers: how they are checked, scaled, and how far predictions are off.

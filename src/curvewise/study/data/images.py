@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.reading.arrays import named_arrays
-from curvewise.study.data.source import Part, Request, Rows, Source, array_part
+from curvewise.study.data.source import DataPart, DataSource, Request, RowIndices, array_part
 from curvewise.text import brief, format_path, list_names
 
-Found: TypeAlias = list[tuple[Path, str]]  # images and their classes
+ImageFiles: TypeAlias = list[tuple[Path, str]]  # images and their classes
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 TRAIN = ("train", "training")
@@ -26,7 +26,7 @@ TEST = ("test", "testing", "val", "valid", "validation")
 """Folders above those of the classes; the first of each that is there is taken."""
 
 
-def load_image_folder(path: Path, request: Request) -> Source:
+def load_image_folder(path: Path, request: Request) -> DataSource:
     """Load images whose class is the folder they lie in."""
     name = request.text("name") or path.resolve().name
     size = request.size("size")
@@ -45,22 +45,22 @@ def load_image_folder(path: Path, request: Request) -> Source:
     if split and (left := [p.name for p in below.values() if p not in (train_at, test_at)]):
         notes.append(f"Folders not read: {list_names(sorted(left))}.")
     parts = [train_at, test_at] if split else [path]
-    found = [_found(p, notes) for p in parts if p is not None]
+    found = [_list_images(p, notes) for p in parts if p is not None]
     channels = channels or _channels([image for part in found for image in part], skip)
-    made = [_part(images, size, channels, skip, notes) for images in found]
-    return Source(made[0], made[1] if split else None, None, name, notes=notes)
+    made = [_folder_part(images, size, channels, skip, notes) for images in found]
+    return DataSource(made[0], made[1] if split else None, None, name, notes=notes)
 
 
 def _subfolders(path: Path) -> list[Path]:
     return sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
-def _found(path: Path, notes: list[str]) -> Found:
+def _list_images(path: Path, notes: list[str]) -> ImageFiles:
     """The images below a folder, class by class."""
     classes = _subfolders(path)
     if not classes:
         raise InputError(f"{format_path(path)} has no subfolders: images are expected in one folder for each class.")
-    found: Found = []
+    found: ImageFiles = []
     others = 0
     for folder in classes:
         inside = [p for p in folder.rglob("*") if p.is_file() and not p.name.startswith(".")]
@@ -76,7 +76,7 @@ def _found(path: Path, notes: list[str]) -> Found:
     return found
 
 
-def _channels(found: Found, skip: bool) -> int:
+def _channels(found: ImageFiles, skip: bool) -> int:
     """Grey if every image is; looks at the headers only."""
     image = pillow("Reading images")
     for path, _ in found:
@@ -87,13 +87,15 @@ def _channels(found: Found, skip: bool) -> int:
         except (OSError, SyntaxError, ValueError) as error:
             if not skip:
                 raise InputError(
-                    f"{_shown(path)} is not a whole picture ({error}): remove or replace it, "
+                    f"{_image_name(path)} is not a whole picture ({error}): remove or replace it, "
                     "or use data.on_error='skip'."
                 ) from error
     return 1
 
 
-def _part(found: Found, size: tuple[int, int] | None, channels: int, skip: bool, notes: list[str]) -> Part:
+def _folder_part(
+    found: ImageFiles, size: tuple[int, int] | None, channels: int, skip: bool, notes: list[str]
+) -> DataPart:
     def one(path: Path) -> NDArray[np.uint8]:
         return decode(path, size, channels)
 
@@ -101,19 +103,21 @@ def _part(found: Found, size: tuple[int, int] | None, channels: int, skip: bool,
     if skip:
         return _readable(found, labels, one, notes)
 
-    def read(rows: Rows | None) -> NDArray[np.uint8]:
+    def read(rows: RowIndices | None) -> NDArray[np.uint8]:
         wanted = [found[i][0] for i in (range(len(found)) if rows is None else rows)]
-        return decode_all(wanted, one, lambda i: _shown(wanted[i]))
+        return decode_all(wanted, one, lambda i: _image_name(wanted[i]))
 
-    return Part(labels, read)
+    return DataPart(labels, read)
 
 
-def _readable(found: Found, labels: NDArray[Any], one: Callable[[Path], NDArray[np.uint8]], notes: list[str]) -> Part:
-    """Those images that can be decoded; all are, to know which."""
+def _readable(
+    found: ImageFiles, labels: NDArray[Any], one: Callable[[Path], NDArray[np.uint8]], notes: list[str]
+) -> DataPart:
+    """Decode all images, and keep those that can be decoded."""
     pictures, good, bad = [], [], []
     for i, picture in enumerate(in_threads(one, [path for path, _ in found])):
         if isinstance(picture, ValueError):
-            bad.append(_shown(found[i][0]))
+            bad.append(_image_name(found[i][0]))
         else:
             pictures.append(picture)
             good.append(i)
@@ -121,12 +125,12 @@ def _readable(found: Found, labels: NDArray[Any], one: Callable[[Path], NDArray[
         raise InputError(f"None of the {len(found)} images can be read; the first is {bad[0]}.")
     if bad:
         notes.append(f"{len(bad)} images cannot be read and were left out: {list_names(bad, 5)}.")
-    x = decode_all(pictures, lambda picture: picture, lambda k: _shown(found[good[k]][0]))
+    x = decode_all(pictures, lambda picture: picture, lambda k: _image_name(found[good[k]][0]))
     return array_part(x, labels[good], "images", "labels")
 
 
-def _shown(path: Path) -> str:
-    """How messages call an image: with its class."""
+def _image_name(path: Path) -> str:
+    """Name an image for messages, with its class."""
     return f"{format_path(path.parent)}/{format_path(path)}"
 
 
@@ -134,25 +138,25 @@ def _shown(path: Path) -> str:
 
 
 def is_archive(names: Sequence[str]) -> bool:
-    """Whether a file with such arrays is an archive of pictures."""
+    """Return whether a file with such arrays is an archive of pictures."""
     return {"train_jpeg", "train_offsets", "train_labels"} <= set(names)
 
 
-def load_archive(path: Path, request: Request) -> Source:
+def load_archive(path: Path, request: Request) -> DataSource:
     """Load the pictures of an archive; only those asked for are decoded."""
     names, get = named_arrays(path)
     name = request.text("name") or path.stem.removesuffix("_jpeg")
     size = request.size("size")
     channels = request.one_of("channels", (1, 3), 3)
-    train = _part_jpeg_archive(get, "train", path, size, channels)
-    test = _part_jpeg_archive(get, "test", path, size, channels) if "test_jpeg" in names else None
+    train = _archive_part(get, "train", path, size, channels)
+    test = _archive_part(get, "test", path, size, channels) if "test_jpeg" in names else None
     classes = tuple(map(str, get("classes").tolist())) if "classes" in names else None
-    return Source(train, test, classes, name)
+    return DataSource(train, test, classes, name)
 
 
-def _part_jpeg_archive(
+def _archive_part(
     get: Callable[[str], Any], part: str, path: Path, size: tuple[int, int] | None, channels: int
-) -> Part:
+) -> DataPart:
     offsets, labels = (np.asarray(get(f"{part}_{kind}")) for kind in ("offsets", "labels"))
     if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or len(offsets) != len(labels) + 1:
         raise InputError(
@@ -177,13 +181,13 @@ def _part_jpeg_archive(
             lambda i: f"Picture {wanted[i]} of {brief(part)} in {format_path(path)}",
         )
 
-    return Part(labels, read)
+    return DataPart(labels, read)
 
 
 # Data of torchvision, where it is installed and was downloaded.
 
 
-def load_torchvision(request: Request) -> Source:
+def load_torchvision(request: Request) -> DataSource:
     """Load a dataset of torchvision from the folder it was downloaded to."""
     from curvewise.nn.files.datasets import open_torchvision
 
@@ -194,19 +198,19 @@ def load_torchvision(request: Request) -> Source:
         raise InputError(f"data.torchvision={brief(kind)} needs data.root: the folder it was downloaded to.")
     train, test = (open_torchvision(kind, root, train=which) for which in (True, False))
     channels = channels or (1 if train[0][0].mode in ("1", "L") else 3)
-    parts = [_part_vision(part, size, channels) for part in (train, test) if part is not None]
+    parts = [_torchvision_part(part, size, channels) for part in (train, test) if part is not None]
     names = getattr(train, "classes", None)
     classes = tuple(map(str, names)) if names is not None else None
-    return Source(parts[0], parts[1] if len(parts) > 1 else None, classes, name)
+    return DataSource(parts[0], parts[1] if len(parts) > 1 else None, classes, name)
 
 
-def _part_vision(data: Any, size: tuple[int, int] | None, channels: int) -> Part:
+def _torchvision_part(data: Any, size: tuple[int, int] | None, channels: int) -> DataPart:
     found = next((v for k in ("targets", "labels", "_labels") if (v := getattr(data, k, None)) is not None), None)
     labels = np.asarray([data[i][1] for i in range(len(data))] if found is None else found)
     if len(labels) != len(data):
         raise InputError(f"{type(data).__name__} has {len(data)} pictures and {len(labels)} labels.")
 
-    def read(rows: Rows | None) -> NDArray[np.uint8]:
+    def read(rows: RowIndices | None) -> NDArray[np.uint8]:
         wanted = list(range(len(data)) if rows is None else map(int, rows))
         return decode_all(
             wanted,
@@ -214,7 +218,7 @@ def _part_vision(data: Any, size: tuple[int, int] | None, channels: int) -> Part
             lambda i: f"Picture {wanted[i]} of {type(data).__name__}",
         )
 
-    return Part(labels, read)
+    return DataPart(labels, read)
 
 
 # Decode pictures with Pillow, several at a time.

@@ -9,8 +9,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,28 +19,26 @@ import numpy as np
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, os_reason
 from curvewise.nn.own_code import failure, find_function, importable
-from curvewise.reading.arrays import npz_arrays
 from curvewise.reading.files import large_files
-from curvewise.store.read import DATA, open_file
+from curvewise.store.read import COPY_ARRAYS, COPY_FIELDS, DATA, read_about, read_copy, unreadable_data
 from curvewise.store.write import write_file
-from curvewise.study.data import arrays as cifar
-from curvewise.study.data import arrays as idx
-from curvewise.study.data import arrays as npz
-from curvewise.study.data import images as image_folders
-from curvewise.study.data import images as vision
-from curvewise.study.data import tables
-from curvewise.study.data import tables as hub
+from curvewise.study.data.arrays import is_cifar_name, is_idx_name, load_cifar, load_idx, load_npz
 from curvewise.study.data.dataset import TARGETS, Dataset
-from curvewise.study.data.source import Request, Source, array_part, make_dataset, make_number_dataset
+from curvewise.study.data.images import load_image_folder, load_torchvision
+from curvewise.study.data.source import DataSource, Request, array_part, make_dataset
+from curvewise.study.data.tables import SUFFIXES, is_hub_folder, load_hub, load_table
 from curvewise.text import brief, format_path, list_names, suggest
 
-Loader = Callable[[Path, Request], Source]
+PACKAGED_NAMES = ("digits", "iris", "wine", "breast-cancer")
+"""Small data sets that come with scikit-learn."""
+
+Loader = Callable[[Path, Request], DataSource]
 
 PLACED: dict[str, tuple[Loader, tuple[str, ...]]] = {
-    "mnist": (idx.load_idx, ("mnist", "MNIST/raw")),
-    "fashion-mnist": (idx.load_idx, ("fashion-mnist", "FashionMNIST/raw", "/usr/share/datasets/fashion-mnist")),
-    "cifar10": (cifar.load_cifar, ("cifar10", "cifar-10-batches-bin", "cifar10_jpeg.npz")),
-    "cifar100": (cifar.load_cifar, ("cifar100", "cifar-100-binary")),
+    "mnist": (load_idx, ("mnist", "MNIST/raw")),
+    "fashion-mnist": (load_idx, ("fashion-mnist", "FashionMNIST/raw", "/usr/share/datasets/fashion-mnist")),
+    "cifar10": (load_cifar, ("cifar10", "cifar-10-batches-bin", "cifar10_jpeg.npz")),
+    "cifar100": (load_cifar, ("cifar100", "cifar-100-binary")),
 }
 """Data that must be fetched first: who reads it, and where it is looked for."""
 
@@ -53,13 +51,7 @@ REMEDIES = {
 
 OWN = re.compile(r"[\w.]{2,}:\w+")  # module:function; no drive of Windows
 
-
-# Small data sets that come with scikit-learn.
-
-NAMES_PACKAGED = ("digits", "iris", "wine", "breast-cancer")
-
-
-NAMES = (*NAMES_PACKAGED, *PLACED)
+NAMES = (*PACKAGED_NAMES, *PLACED)
 """Data that can be asked for by name."""
 
 
@@ -132,11 +124,9 @@ def load_dataset(
     with large_files(request.one_of("allow_large", (True, False), False)):
         source = _source(request)
         request.finish()
-        if targets == "numbers":
-            return make_number_dataset(source, *limits, standardise=standardise)
-        if standardise:
+        if standardise and targets != "numbers":
             raise InputError("data.standardise is for targets='numbers', and these are classes.")
-        return make_dataset(source, *limits)
+        return make_dataset(source, *limits, targets=targets, standardise=standardise)
 
 
 def made_by(spec: Any, folder: Path) -> dict[str, Any] | None:
@@ -165,25 +155,25 @@ def _options(spec: Any, folder: Path) -> dict[str, Any]:
     return {"name" if spec.lower() in NAMES or mistyped else "path": spec}
 
 
-def _source(request: Request) -> Source:
+def _source(request: Request) -> DataSource:
     kinds = [key for key in ("hf", "torchvision", "path") if key in request]
     if len(kinds) > 1:
         raise InputError(f"data has {' and '.join(kinds)}: give one of them.")
     if kinds == ["hf"]:
-        return hub.load_hub(request)
+        return load_hub(request)
     if kinds == ["torchvision"]:
-        return vision.load_torchvision(request)
+        return load_torchvision(request)
     if kinds == ["path"]:
         return _from_path(request)
     return _from_name(request)
 
 
-def _from_name(request: Request) -> Source:
+def _from_name(request: Request) -> DataSource:
     name = request.text("name")
     if name is None:
         raise InputError("data has neither name, path, hf, torchvision nor function: give one of them.")
     known = name.lower()
-    if known in NAMES_PACKAGED:
+    if known in PACKAGED_NAMES:
         return load_packaged(known)
     if known not in PLACED:
         raise InputError(
@@ -203,38 +193,38 @@ def _from_name(request: Request) -> Source:
     )
 
 
-def _from_path(request: Request) -> Source:
+def _from_path(request: Request) -> DataSource:
     path = request.path("path")
     assert path is not None
     if path.is_dir():
         return _from_folder(path, request)
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        return npz.load_npz(path, request)
-    if suffix in tables.SUFFIXES:
-        return tables.load_table(path, request)
-    if idx.is_idx_name(path.name):
+        return load_npz(path, request)
+    if suffix in SUFFIXES:
+        return load_table(path, request)
+    if is_idx_name(path.name):
         raise InputError(f"{format_path(path)} is one of several IDX files: give their folder.")
     raise InputError(
         f"{format_path(path)}: files that end in {suffix or 'nothing'} are not read. Give .npz, "
-        f"{', '.join(tables.SUFFIXES)}, or a folder of IDX files, CIFAR files or images."
+        f"{', '.join(SUFFIXES)}, or a folder of IDX files, CIFAR files or images."
     )
 
 
-def _from_folder(path: Path, request: Request) -> Source:
+def _from_folder(path: Path, request: Request) -> DataSource:
     names = [entry.name for entry in path.iterdir()]
     if not names:
         raise InputError(f"The folder {format_path(path)} is empty: there is nothing to load.")
     called = request.text("name")
     if called is not None and called.lower() in PLACED:
         return PLACED[called.lower()][0](path, request)
-    if any(idx.is_idx_name(name) for name in names):
-        return idx.load_idx(path, request)
-    if any(cifar.is_cifar_name(name) for name in names):
-        return cifar.load_cifar(path, request)
-    if hub.is_hub_folder(names):
-        return hub.load_hub(request, path)
-    return image_folders.load_image_folder(path, request)
+    if any(is_idx_name(name) for name in names):
+        return load_idx(path, request)
+    if any(is_cifar_name(name) for name in names):
+        return load_cifar(path, request)
+    if is_hub_folder(names):
+        return load_hub(request, path)
+    return load_image_folder(path, request)
 
 
 # Data that a function of the user's makes, and the copy of it that a store keeps.
@@ -288,7 +278,7 @@ def _check_options(asked: str, function: Callable[..., Any], options: Mapping[st
 
 
 @dataclass(frozen=True, eq=False)
-class MadeCopy:
+class DataCopy:
     """A copy, in a store, of the data that a function made.
 
     Attributes
@@ -307,7 +297,7 @@ class MadeCopy:
 
     @property
     def is_there(self) -> bool:
-        """Whether something has its name, be it a copy or not."""
+        """True if something has its name, be it a copy or not."""
         return os.path.lexists(self.path)
 
     def write(self, data: Dataset) -> None:
@@ -317,13 +307,13 @@ class MadeCopy:
             "module": self._module_hash(),
             "digest": data.digest,
             "made": time.strftime("%Y-%m-%d %H:%M"),
-            **{name: getattr(data, name) for name in _PLAIN},
+            **{name: getattr(data, name) for name in COPY_FIELDS},
         }
         with suppress(StoreError):  # one that is missing or damaged is written anew
-            known = _read_about(self.path)
+            known = read_about(self.path)
             if all(known.get(k) == about[k] for k in ("module", "digest")):
                 return
-        arrays = {name: getattr(data, name) for name in _ARRAYS}
+        arrays = {name: getattr(data, name) for name in COPY_ARRAYS}
         arrays = {name: value for name, value in arrays.items() if value is not None}
         arrays["about"] = np.array(json.dumps(about))
         store, folder = self.path.parent.parent, self.path.parent.name
@@ -340,11 +330,15 @@ class MadeCopy:
 
     def read(self) -> Dataset:
         """Read the copy as the Dataset that the function gave."""
-        return read_made(self.path, self._what)
+        arrays, about = read_copy(self.path, self._what)
+        plain: dict[str, Any] = {name: about[name] for name in COPY_FIELDS}
+        with unreadable_data(self.path, self._what):
+            lists = {name: tuple(plain[name]) for name in ("classes", "notes")}
+            return Dataset(**{**arrays, **plain, **lists})
 
     def assumption(self) -> str:
         """Say what a reader of the copy takes for granted."""
-        about, name = _read_about(self.path, self._what), self.options["function"]
+        about, name = read_about(self.path, self._what), self.options["function"]
         text = (
             f"{name} was not called, and is assumed to give the same data as for the run of "
             f"{about.get('made')}: pass --trust (in Python trust=True) to call it."
@@ -364,61 +358,17 @@ class MadeCopy:
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
-_ANY = "a study's data"
-
-
-def read_made(path: Path, what: str = _ANY) -> Dataset:
-    """Read a copy of data that a function made, and check it against its recorded digest."""
-    about = _read_about(path, what)
-    with unreadable_data(path, what):
-        names, get = npz_arrays(path, open_file)
-        arrays: dict[str, Any] = {name: get(name) for name in _ARRAYS if name in names}
-        plain = {name: about[name] for name in _PLAIN}
-        lists = {name: tuple(plain[name]) for name in ("classes", "notes")}
-        found = Dataset(**arrays, **plain | lists)
-        if found.digest != about.get("digest"):
-            raise ValueError("its examples are not those recorded")
-    return found
-
-
-def _read_about(path: Path, what: str = _ANY) -> dict[str, Any]:
-    """Read what a copy says of the data beside the arrays."""
-    with unreadable_data(path, what):
-        _, get = npz_arrays(path, open_file)
-        found = json.loads(str(get("about")))
-        if not isinstance(found, dict):
-            raise ValueError("it does not say what it holds")
-    return found
-
-
-@contextmanager
-def unreadable_data(path: Path, what: str = _ANY) -> Iterator[None]:
-    """Say of whatever goes wrong within that a copy of data is damaged, and what to do."""
-    try:
-        yield
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        if isinstance(error, OSError):
-            reason = os_reason(error, place=False)
-        # What the store writes is not compressed, so that allowing more is no remedy here.
-        reason = reason.partition(": pass allow_large")[0].removesuffix(".")
-        raise StoreError(
-            f"{path} cannot be read: {reason}. It is a copy of {what}: remove it, and run the study again."
-        ) from error
-
-
-_ARRAYS = ("x", "y", "test_x", "test_y")
-_PLAIN = ("classes", "name", "padding", "notes", "targets", "standardise")
-
-
-def made_copy(options: Mapping[str, Any], store: Path, folder: Path) -> MadeCopy:
+def data_copy(options: Mapping[str, Any], store: Path, folder: Path) -> DataCopy:
     """Name the copy, in a store, of what a function makes with these options."""
     key = json.dumps(dict(options), sort_keys=True, default=str)
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
-    return MadeCopy(store / DATA / f"made-{digest}.npz", options, folder)
+    return DataCopy(store / DATA / f"made-{digest}.npz", options, folder)
 
 
-def load_packaged(name: str) -> Source:
+# Small data sets that come with scikit-learn.
+
+
+def load_packaged(name: str) -> DataSource:
     """Load one of scikit-learn's sets; the digits as images, the others as features."""
     try:
         package = importlib.import_module("sklearn.datasets")
@@ -432,4 +382,4 @@ def load_packaged(name: str) -> Source:
         x = np.round(found.images * (255 / 16)).astype(np.uint8)[:, None]
     else:
         x = found.data.astype(np.float32)
-    return Source(array_part(x, found.target, "data", "target"), classes=classes, name=name)
+    return DataSource(array_part(x, found.target, "data", "target"), classes=classes, name=name)

@@ -16,14 +16,14 @@ from curvewise.study.data.dataset import Dataset, number_targets
 from curvewise.text import brief, list_names, suggest
 from curvewise.types.predictions import check_labelled
 
-Rows: TypeAlias = NDArray[np.int64]
+RowIndices: TypeAlias = NDArray[np.int64]
 
 SUBSET_SEED = 0
-"""Which examples ``examples = k`` picks is the same for every study of the data."""
+"""Of the choice that ``examples = k`` makes, which is the same for every study of the data."""
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class DataPart:
     """Training or test examples.
 
     Attributes
@@ -35,16 +35,16 @@ class Part:
     """
 
     labels: NDArray[Any]
-    read: Callable[[Rows | None], NDArray[Any]]
+    read: Callable[[RowIndices | None], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
-    """What a loader found.
+class DataSource:
+    """Examples as a loader found them.
 
     Attributes
     ----------
-    train, test : Part
+    train, test : DataPart
         The examples; None where the data has no test part.
     classes : tuple of str, optional
         Names of the classes 0, 1, …, where the data tells them.
@@ -56,95 +56,74 @@ class Source:
         What was taken for what; reading may add to it.
     """
 
-    train: Part
-    test: Part | None = None
+    train: DataPart
+    test: DataPart | None = None
     classes: tuple[str, ...] | None = None
     name: str = "data"
     padding: int | None = None
     notes: list[str] = field(default_factory=list)
 
 
-def array_part(x: NDArray[Any], labels: NDArray[Any], x_name: str, y_name: str) -> Part:
-    """Examples that are in memory; the names are those that messages use."""
+def array_part(x: NDArray[Any], labels: NDArray[Any], x_name: str, y_name: str) -> DataPart:
+    """Make a part of examples that are in memory; the names are for messages."""
     if len(x) != len(labels):
         raise InputError(f"{x_name} has {len(x)} examples and {y_name} has {len(labels)}: they must be as many.")
-    return Part(labels, lambda rows: x if rows is None else x[rows])
+    return DataPart(labels, lambda rows: x if rows is None else x[rows])
 
 
-def make_dataset(source: Source, examples: int | None, test_examples: int | None) -> Dataset:
-    """Number the classes, pick the examples asked for, and read them."""
-    notes = source.notes
-    labels = [_plain_labels(part.labels) for part in (source.train, source.test) if part is not None]
-    codes, classes = _numbered(labels, source.classes, notes)
-    seen = np.unique(codes[0])
-    if len(seen) < 2:
-        raise InputError(
-            f"{source.name} has one class only, {brief(classes[int(seen[0])])}: there is nothing "
-            "to tell apart. Is this the right column or folder?"
-        )
-    if len(codes) > 1 and (new := np.setdiff1d(codes[1], seen)).size:
-        names = list_names((classes[i] for i in new), 5)
-        notes.append(f"The test part has classes that the training part lacks: {names}.")
-    x, y = _picked(source.train, codes[0], examples, "examples", notes)
-    if source.test is None:
-        if test_examples is not None:
-            raise InputError(
-                f"data.test_examples={test_examples}: {source.name} has no test part; a study "
-                "holds out a share of the examples (design.test)."
-            )
-        return Dataset(x, y, None, None, classes, source.name, source.padding, tuple(notes))
-    test_x, test_y = _picked(source.test, codes[1], test_examples, "test_examples", notes)
-    return Dataset(x, y, test_x, test_y, classes, source.name, source.padding, tuple(notes))
-
-
-def make_number_dataset(
-    source: Source, examples: int | None, test_examples: int | None, *, standardise: bool
+def make_dataset(
+    source: DataSource, examples: int | None, test_examples: int | None, *, targets: str, standardise: bool
 ) -> Dataset:
-    """Take the labels for numbers, pick the examples asked for, and read them."""
+    """Number the classes, or take the labels for numbers; pick the examples asked for, and read them."""
     notes = source.notes
     if source.test is None and test_examples is not None:
         raise InputError(
-            f"data.test_examples={test_examples}: {source.name} has no test part; a study holds "
-            "out a share of the examples (design.test)."
+            f"data.test_examples={test_examples}: {source.name} has no test part; a study holds out a share of the "
+            "examples (design.test)."
         )
-    train = _picked_numbers(source.train, examples, "examples", notes)
-    test: tuple[NDArray[Any] | None, NDArray[np.float32] | None] = (None, None)
-    if source.test is not None:
-        test = _picked_numbers(source.test, test_examples, "test_examples", notes)
+    parts = [part for part in (source.train, source.test) if part is not None]
     about: dict[str, Any] = {"name": source.name, "padding": source.padding}
-    about |= {"targets": "numbers", "standardise": standardise}
-    return Dataset(*train, *test, notes=tuple(notes), **about)
-
-
-def _picked_numbers(
-    part: Part, most: int | None, option: str, notes: list[str]
-) -> tuple[NDArray[Any], NDArray[np.float32]]:
-    """At most that many examples, a random choice, in their old order."""
-    y = number_targets(part.labels, "The labels")
-    if most is None or most >= len(y):
-        return part.read(None), y
-    rows = np.sort(np.random.default_rng(SUBSET_SEED).choice(len(y), most, replace=False))
-    notes.append(f"{option}: {most:,} of {len(y):,}, drawn with seed 0.")
-    return part.read(rows), y[rows]
-
-
-def _picked(part: Part, codes: Rows, most: int | None, option: str, notes: list[str]) -> tuple[NDArray[Any], Rows]:
-    """At most that many examples, a stratified random choice, in their old order."""
-    rows = None
-    if most is not None and most < len(codes):
-        if most < len(np.unique(codes)):
+    if targets == "numbers":
+        y: list[NDArray[Any]] = [number_targets(part.labels, "The labels") for part in parts]
+        about |= {"targets": targets, "standardise": standardise}
+    else:
+        labels = [_plain_labels(part.labels) for part in parts]
+        codes, classes = _numbered(labels, source.classes, notes)
+        y, about["classes"] = [*codes], classes
+        seen = np.unique(codes[0])
+        if len(seen) < 2:
             raise InputError(
-                f"data.{option}={most} is less than the {len(np.unique(codes))} classes: take at "
-                "least one example of each."
+                f"{source.name} has one class only, {brief(classes[int(seen[0])])}: there is nothing "
+                "to tell apart. Is this the right column or folder?"
             )
-        drawn = partition_training_set(codes, [most], 1, rng=SUBSET_SEED)
-        rows = np.sort(drawn.subsets[0].indices)
-        notes.append(f"{option}: {most:,} of {len(codes):,}, drawn class by class with seed 0.")
-    return part.read(rows), codes if rows is None else codes[rows]
+        if len(codes) > 1 and (new := np.setdiff1d(codes[1], seen)).size:
+            names = list_names((classes[i] for i in new), 5)
+            notes.append(f"The test part has classes that the training part lacks: {names}.")
+    limits = {"examples": examples, "test_examples": test_examples}
+    names_of = (("x", "y"), ("test_x", "test_y"))
+    for part, values, (option, most), (x, own) in zip(parts, y, limits.items(), names_of, strict=False):
+        rows = _pick(values, most, option, notes, by_class=targets != "numbers")
+        about |= {x: part.read(rows), own: values if rows is None else values[rows]}
+    return Dataset(**about, notes=tuple(notes))
+
+
+def _pick(y: NDArray[Any], most: int | None, option: str, notes: list[str], *, by_class: bool) -> RowIndices | None:
+    """Draw at most so many examples, class by class if they have classes, in their old order; None for all."""
+    if most is None or most >= len(y):
+        return None
+    if not by_class:
+        notes.append(f"{option}: {most:,} of {len(y):,}, drawn with seed 0.")
+        return np.sort(np.random.default_rng(SUBSET_SEED).choice(len(y), most, replace=False))
+    if most < len(np.unique(y)):
+        raise InputError(
+            f"data.{option}={most} is less than the {len(np.unique(y))} classes: take at least one example of each."
+        )
+    notes.append(f"{option}: {most:,} of {len(y):,}, drawn class by class with seed 0.")
+    return np.sort(partition_training_set(y, [most], 1, rng=SUBSET_SEED).subsets[0].indices)
 
 
 def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels as whole numbers or as texts, one per example."""
+    """Turn labels into whole numbers or texts, one per example."""
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.ndim != 1:
         raise InputError(
@@ -175,7 +154,7 @@ def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
 
 def _numbered(
     labels: list[NDArray[Any]], classes: tuple[str, ...] | None, notes: list[str]
-) -> tuple[list[Rows], tuple[str, ...]]:
+) -> tuple[list[RowIndices], tuple[str, ...]]:
     """Classes from 0 on for the labels of each part, and their names."""
     if len({values.dtype.kind in "iu" for values in labels}) > 1:
         raise InputError("The training labels are numbers and the test labels texts, or the reverse.")
@@ -194,11 +173,11 @@ def _numbered(
     return np.split(codes.astype(np.int64), cuts), tuple(str(value) for value in values)
 
 
-# What a study file asks for in its table of data, taken out key by key.
+# ---- The table of data in a study file, taken out key by key
 
 
 class Request:
-    """The options of one set of data; what nobody took in the end is an error.
+    """The options of one set of data; options that were not taken in the end are an error.
 
     Parameters
     ----------
@@ -276,7 +255,7 @@ class Request:
         return path
 
     def rest(self) -> dict[str, Any]:
-        """All that nobody has taken yet."""
+        """Take all options that are left."""
         left = {k: v for k, v in self._options.items() if k not in self._taken}
         self._taken |= set(left)
         return left

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
-from curvewise.reading.arrays import check_file
-from curvewise.reading.files import parquet_frame
+from curvewise.reading.files import check_file, parquet_frame
 from curvewise.reading.table import check_names
 from curvewise.study.data import arrays as npz
 from curvewise.study.data.images import decode, decode_all
-from curvewise.study.data.source import Part, Request, Rows, Source, array_part
+from curvewise.study.data.source import DataPart, DataSource, Request, RowIndices, array_part
 from curvewise.text import brief, format_path, list_names, suggest
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ SUFFIXES = (".csv", ".tsv", ".parquet")
 LABELS = ("label", "labels", "target", "class", "y")
 
 
-def load_table(path: Path, request: Request) -> Source:
+def load_table(path: Path, request: Request) -> DataSource:
     """Load a table; a second file may hold the test examples."""
     name = request.text("name") or path.stem
     test_path = request.path("test")
@@ -45,9 +44,9 @@ def load_table(path: Path, request: Request) -> Source:
     for frame, file in zip(frames, (path, test_path), strict=False):
         assert file is not None
         _check_columns(frame, [label, *(features or []), *(encoding.columns if encoding else [])], file)
-        parts.append(_part(frame, label, features or [], encoding, format_path(file), notes))
+        parts.append(_table_part(frame, label, features or [], encoding, format_path(file), notes))
     padding = encoding.padding if encoding else None
-    return Source(parts[0], parts[1] if len(parts) > 1 else None, None, name, padding, notes)
+    return DataSource(parts[0], parts[1] if len(parts) > 1 else None, None, name, padding, notes)
 
 
 def label_column(names: list[str], asked: str | None, source: str) -> str:
@@ -114,9 +113,9 @@ def _check_columns(frame: pd.DataFrame, names: list[str], path: Path) -> None:
         )
 
 
-def _part(
-    frame: pd.DataFrame, label: str, features: list[str], encoding: Encoding | None, source: str, notes: list[str]
-) -> Part:
+def _table_part(
+    frame: pd.DataFrame, label: str, features: list[str], encoding: TextEncoding | None, source: str, notes: list[str]
+) -> DataPart:
     labels = label_values(frame[label], label)
     if encoding is not None:
         columns = [frame[name].tolist() for name in encoding.columns]
@@ -151,8 +150,8 @@ TEST = ("test", "validation", "val", "dev")
 
 
 @dataclass(frozen=True, eq=False)
-class Encoding:
-    """How texts become tokens.
+class TextEncoding:
+    """The way texts become tokens.
 
     Attributes
     ----------
@@ -173,22 +172,22 @@ class Encoding:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """What to learn from: pictures (with channels), texts (with an encoding), or numbers."""
+class HubColumns:
+    """Columns of inputs: pictures (with channels), texts (with an encoding), or numbers."""
 
     names: list[str]
     channels: int | None = None
     size: tuple[int, int] | None = None
-    encoding: Encoding | None = None
+    encoding: TextEncoding | None = None
     kind: str | None = None
 
 
 def is_hub_folder(names: Sequence[str]) -> bool:
-    """Whether a folder with such files is a dataset that was saved to disk."""
+    """Return whether a folder with such files is a dataset that was saved to disk."""
     return "dataset_dict.json" in names or {"dataset_info.json", "state.json"} <= set(names)
 
 
-def load_hub(request: Request, path: Path | None = None) -> Source:
+def load_hub(request: Request, path: Path | None = None) -> DataSource:
     """Load a Hugging Face dataset: images, texts or numbers, whichever columns are asked for."""
     place = str(path) if path is not None else request.text("hf") or ""
     name, config = request.text("name") or Path(place).name, request.text("config")
@@ -200,9 +199,9 @@ def load_hub(request: Request, path: Path | None = None) -> Source:
     test = _test(splits, asked, label)
     notes: list[str] = []
     columns = _columns(train, label, request)
-    made = [_part_hub(p, label, columns, place, notes) for p in (train, test) if p is not None]
+    made = [_hub_part(p, label, columns, place, notes) for p in (train, test) if p is not None]
     names = getattr(train.features[label], "names", None)
-    return Source(
+    return DataSource(
         made[0],
         made[1] if len(made) > 1 else None,
         None if names is None else tuple(names),
@@ -275,19 +274,19 @@ def _test(splits: dict[str, Any], asked: tuple[str | None, str | None], label: s
     return None
 
 
-def _columns(train: Any, label: str, request: Request) -> Columns:
+def _columns(train: Any, label: str, request: Request) -> HubColumns:
     """The columns to learn from: as asked for, else what there is beside the label."""
     kinds = {name: kind for name, kind in train.features.items() if name != label}
     image, features = request.text("image"), request.texts("features")
     if "text" in request:
         encoding = encoding_of(request)
-        return Columns(encoding.columns, encoding=encoding)
+        return HubColumns(encoding.columns, encoding=encoding)
     pictures = [name for name, kind in kinds.items() if type(kind).__name__ == "Image"]
     if image is None and features is None and len(pictures) == 1:
         image = pictures[0]
     if image is not None:
         channels = request.one_of("channels", (1, 3), 3)
-        return Columns([image], channels=channels, size=request.size("size"))
+        return HubColumns([image], channels=channels, size=request.size("size"))
     texts = [name for name, kind in kinds.items() if getattr(kind, "dtype", "") == "string"]
     if features is None and texts:
         raise InputError(
@@ -295,10 +294,10 @@ def _columns(train: Any, label: str, request: Request) -> Columns:
             "data.text=… and data.tokenizer=…, or name the numbers in data.features=[…]."
         )
     kind = request.one_of("kind", ("features", "tokens"))
-    return Columns(features or list(kinds), kind=kind)
+    return HubColumns(features or list(kinds), kind=kind)
 
 
-def _part_hub(part: Any, label: str, columns: Columns, place: str, notes: list[str]) -> Part:
+def _hub_part(part: Any, label: str, columns: HubColumns, place: str, notes: list[str]) -> DataPart:
     for name in columns.names:
         if name not in part.column_names:
             raise InputError(
@@ -310,11 +309,11 @@ def _part_hub(part: Any, label: str, columns: Columns, place: str, notes: list[s
         texts = [part[name][:] for name in columns.names]
         return text_part(texts, labels, columns.encoding, brief(place), notes)
     if columns.channels is not None:
-        return Part(labels, partial(_pictures, part, columns))
-    return array_part(_numbers_hub(part, columns, notes), labels, brief(place), brief(label))
+        return DataPart(labels, partial(_pictures, part, columns))
+    return array_part(_hub_numbers(part, columns, notes), labels, brief(place), brief(label))
 
 
-def _pictures(part: Any, columns: Columns, rows: Rows | None) -> NDArray[np.uint8]:
+def _pictures(part: Any, columns: HubColumns, rows: RowIndices | None) -> NDArray[np.uint8]:
     name, channels = columns.names[0], columns.channels or 3
     undecoded = importlib.import_module("datasets").Image(decode=False)
     cells = part.cast_column(name, undecoded)
@@ -328,7 +327,7 @@ def _pictures(part: Any, columns: Columns, rows: Rows | None) -> NDArray[np.uint
     return decode_all(wanted, one, lambda i: f"{brief(name)} of example {wanted[i]}")
 
 
-def _numbers_hub(part: Any, columns: Columns, notes: list[str]) -> NDArray[Any]:
+def _hub_numbers(part: Any, columns: HubColumns, notes: list[str]) -> NDArray[Any]:
     """One column of vectors, or several columns of numbers beside each other."""
     try:
         found = [np.asarray(part[name][:]) for name in columns.names]
@@ -347,7 +346,7 @@ def _numbers_hub(part: Any, columns: Columns, notes: list[str]) -> NDArray[Any]:
 LENGTH = 128
 
 
-def encoding_of(request: Request) -> Encoding:
+def encoding_of(request: Request) -> TextEncoding:
     """Read ``text``, ``tokenizer`` and ``length``."""
     columns, folder = request.texts("text") or [], request.path("tokenizer")
     length = request.count("length", least=2) or LENGTH
@@ -360,12 +359,12 @@ def encoding_of(request: Request) -> Encoding:
         )
     tokens = _tokens()
     tokenizer = tokens.load_tokenizer(folder)
-    return Encoding(columns, tokenizer, tokens.padding_of(tokenizer, folder), length)
+    return TextEncoding(columns, tokenizer, tokens.padding_of(tokenizer, folder), length)
 
 
 def text_part(
-    columns: Sequence[Sequence[Any]], labels: NDArray[Any], encoding: Encoding, source: str, notes: list[str]
-) -> Part:
+    columns: Sequence[Sequence[Any]], labels: NDArray[Any], encoding: TextEncoding, source: str, notes: list[str]
+) -> DataPart:
     """Examples whose texts are turned into tokens when they are read."""
     for name, column in zip(encoding.columns, columns, strict=True):
         if wrong := [v for v in column if not isinstance(v, str)]:
@@ -374,7 +373,7 @@ def text_part(
                 f"as {brief(wrong[0])}: drop or fill these rows."
             )
 
-    def read(rows: Rows | None) -> NDArray[np.int32]:
+    def read(rows: RowIndices | None) -> NDArray[np.int32]:
         wanted = range(len(labels)) if rows is None else rows
         texts = [[column[i] for i in wanted] for column in columns]
         ids, cut = _tokens().tokenise(encoding.tokenizer, *texts, length=encoding.length)
@@ -385,7 +384,7 @@ def text_part(
         found: NDArray[np.int32] = ids
         return found
 
-    return Part(labels, read)
+    return DataPart(labels, read)
 
 
 def _tokens() -> Any:

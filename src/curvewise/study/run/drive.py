@@ -1,4 +1,4 @@
-"""What every way of executing a study shares: what is to do, who is told, how it ended."""
+"""Execute a study, whatever executes it: the runs to make, dealt out in chunks, and how it ended."""
 
 from __future__ import annotations
 
@@ -13,20 +13,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from curvewise.errors import InputError, StoreError, Terminated
 from curvewise.progress import progress_bar, say
 from curvewise.store.claims import Claims
 from curvewise.store.write import cannot_write, check_writable, own_folder, put_back, remove_partial, write_labels
-from curvewise.study.run import options as events
-from curvewise.study.run.maker import STAYS, group_of, groups_of, kind_of, store_run
-from curvewise.study.run.options import Event, Outcome, Wishes
-from curvewise.study.standing import Standing, stand
-
-if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, Study
-
+from curvewise.study.run.maker import STAYS, group_of, kind_of, store_run
+from curvewise.study.run.options import DONE, FAILED, HELD, MEMORY, THERE, Event, Outcome, RunSettings
+from curvewise.study.spec.study import Job, StudySpec
+from curvewise.study.status import Standing, look_up
 
 POLL_SECONDS, LONGEST_POLL = 0.5, 5.0
 REPLACED = ".replaced"
@@ -35,8 +31,8 @@ REPLACED = ".replaced"
 class Drive:
     """One execution of a study, seen from the process that deals out the work."""
 
-    def __init__(self, study: Study, wishes: Wishes, workers: int, *, on_gpu: bool = False) -> None:
-        self.study, self.wishes, self._on_gpu = study, wishes, on_gpu
+    def __init__(self, study: StudySpec, settings: RunSettings, workers: int, *, on_gpu: bool = False) -> None:
+        self.study, self.settings, self._on_gpu = study, settings, on_gpu
         self.store: Path = study.runs_folder
         self._start = time.monotonic()
         self._digests = study.label_digests()
@@ -60,27 +56,27 @@ class Drive:
     def _prepare(self) -> None:
         self._exit.enter_context(terminable())
         self.claims = self._exit.enter_context(Claims(self.store))
-        jobs = shard_of(self.study.jobs, self.wishes.shard)
+        jobs = shard_of(self.study.jobs, self.settings.shard)
         self.jobs = list({job.id: job for job in jobs}.values())
-        if self.wishes.fresh:
+        if self.settings.fresh:
             aside = move_away(self.store, self.jobs, self.claims)
             if aside is not None:
-                say(f"What was there is now in {aside}.", self.wishes.progress)
+                say(f"What was there is now in {aside}.", self.settings.progress)
         put_back(self.store)
         if not self.study.dataset.is_numbers:  # which may be large, and no reader asks for them
             write_labels(self.store, {k: v.y for k, v in self.study.evaluation_sets.items()})
         self.study.keep_made_data()
         self.interrupted = tuple(self.claims.sweep()) if self.store.is_dir() else ()
         self._standings = {job.id: self._stand(job) for job in self.jobs}
-        due = [j for j in self.jobs if self._standings[j.id].is_due(self.wishes.retry_failed)]
+        due = [j for j in self.jobs if self._standings[j.id].is_due(self.settings.retry_failed)]
         self.due = {job.id: job for job in due}
         for identity, standing in self._standings.items():
             if standing.state == "failed" and identity not in self.due:
                 self._failed[identity] = standing.text
-        self.board = Board(due, self._workers, self.wishes.in_flight, on_gpu=self._on_gpu)
-        say(self._opening(), self.wishes.progress)
+        self.board = Board(due, self._workers, self.settings.in_flight, on_gpu=self._on_gpu)
+        say(self._opening(), self.settings.progress)
         total = sum(job.cost for job in due)
-        self._advance = self._exit.enter_context(progress_bar("starting", total, self.wishes.progress))
+        self._advance = self._exit.enter_context(progress_bar("starting", total, self.settings.progress))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -90,32 +86,32 @@ class Drive:
             say(
                 f"Stopped after {len(self._made)} runs. They are in {self.store}: run the study "
                 "again and it goes on from there.",
-                self.wishes.progress,
+                self.settings.progress,
             )
 
     def hear(self, event: Event) -> None:
-        """Take note of an event and show it."""
+        """Record an event and show it."""
         job = self.board.hear(event)
-        if event.kind in (events.MEMORY, events.DONE) and event.text:
+        if event.kind in (MEMORY, DONE) and event.text:
             self._notes[event.text] = None
         if job is not None:
-            if event.kind in (events.DONE, events.FAILED):
+            if event.kind in (DONE, FAILED):
                 self._made.add(job.id)
-            if event.kind == events.THERE:
+            if event.kind == THERE:
                 self._by_others.add(job.id)
-            if event.kind == events.FAILED or (event.kind == events.THERE and event.text):
+            if event.kind == FAILED or (event.kind == THERE and event.text):
                 self._failed[job.id] = event.text
-            if event.kind != events.HELD:
+            if event.kind != HELD:
                 self._advance(job.cost, self._how_far())
-        if self.wishes.tell is not None:
-            self.wishes.tell(event)
+        if self.settings.tell is not None:
+            self.settings.tell(event)
 
     def tried(self, chunk: Sequence[Job]) -> dict[str, int]:
-        """How often each run had been tried when we began: a further failure is another's."""
+        """Count how often each run had been tried when we began: a further failure is another's."""
         return {job.id: self._standings[job.id].attempts for job in chunk}
 
     def lose(self, chunk: Sequence[Job], reason: str, token: str | None = None) -> None:
-        """A worker died: put its runs back, or store those as failed that killed several."""
+        """Put the runs of a dead worker back, or store runs as failed that killed several."""
         if token is not None:
             self.claims.forget(token)
         self._lost |= {job.id for job in chunk if self.board.is_running(job)}
@@ -128,10 +124,10 @@ class Drive:
                 if not store_run(self.store, job.coordinates, environment=environment, **error):
                     text = f"{STAYS}\n{text}"
                 self.claims.release(job.id)
-            self.hear(Event(events.FAILED, job.id, text))
+            self.hear(Event(FAILED, job.id, text))
 
     def tidy(self, chunk: Sequence[Job], token: str | None) -> None:
-        """Remove what a worker left that was cut off: its claims, and what it wrote by halves."""
+        """Remove the claims and half-written runs of a worker that was cut off."""
         if token is not None:
             self.claims.forget(token)
         for job in chunk:
@@ -141,18 +137,18 @@ class Drive:
                     self.claims.release(job.id)
 
     def wait_for_others(self) -> None:
-        """Nothing is left for us at the moment: see how far others are, after a while."""
+        """Look after a while how far others are, where nothing is left for us at the moment."""
         time.sleep(self._pause)
         self._looked = -self._pause
         self.look_at_others()
 
     def look_at_others(self) -> None:
-        """See now and then what other processes have made, and take back what they left."""
+        """Look now and then which runs other processes have made, and take back those they left."""
         if not self.board.held or time.monotonic() - self._looked < self._pause:
             return
         if self.board.is_exhausted and self._pause == POLL_SECONDS:
             many = len(self.board.held)
-            say(f"Waiting for {many} runs that other processes are making.", self.wishes.progress)
+            say(f"Waiting for {many} runs that other processes are making.", self.settings.progress)
         self._looked, self._pause = time.monotonic(), min(1.5 * self._pause, LONGEST_POLL)
         for job in self.board.look_at_held(self.claims.is_held, self._is_settled):
             standing = self._stand(job)
@@ -160,11 +156,11 @@ class Drive:
             if standing.state == "failed":
                 self._failed[job.id] = standing.text
             self._advance(job.cost, self._how_far())
-            if self.wishes.tell is not None:
-                self.wishes.tell(Event(events.THERE, job.id))
+            if self.settings.tell is not None:
+                self.settings.tell(Event(THERE, job.id))
 
     def outcome(self) -> Outcome:
-        """How it ended; says so, and tidies up after processes that are gone."""
+        """Return how it ended, and show it; clean up after processes that are gone."""
         self.claims.sweep()
         stays = {i for i, text in self._failed.items() if text.startswith(STAYS)}
         notes = [*self._notes]
@@ -187,17 +183,17 @@ class Drive:
             notes=tuple(notes),
             lost=tuple(sorted(self._lost)),
         )
-        say(found.summary(), self.wishes.progress)
+        say(found.summary(), self.settings.progress)
         return found
 
     def _is_settled(self, job: Job) -> bool:
-        """Whether another process has done with a run: made it, or tried it once more in vain."""
+        """Return whether another process has finished a run: made it, or failed once more."""
         now = self._stand(job)
         again = now.state == "failed" and now.attempts > self._standings[job.id].attempts
         return now.state == "done" or again
 
     def _stand(self, job: Job) -> Standing:
-        return stand(self.store, job, self._digests, self.study.keep)
+        return look_up(self.store, job, self._digests, self.study.keep)[0]
 
     def _opening(self) -> str:
         states = [s.state for s in self._standings.values()]
@@ -217,7 +213,7 @@ class Drive:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Take a request to end, as a scheduler sends it, for Ctrl-C: claims are then given back.
+    """Handle a request to end, as a scheduler sends it, like Ctrl-C: claims are then given back.
 
     A handler that somebody else has set stays, except the one that Ray sets when it is started.
     """
@@ -263,13 +259,13 @@ def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
     return aside
 
 
-# What is still to be made: dealt out in chunks of runs that can be trained together.
+# ---- The runs that are still to be made, dealt out in chunks that can be trained together
 
 FIRST_CHUNK, LEAST_CHUNK, LARGEST_CHUNK = 32, 8, 256
 """Networks in a chunk; fewer than the least could not be trained side by side."""
 SHORT_SECONDS, LONG_SECONDS = 10.0, 60.0
 MOST_DEATHS = 3
-"""How often a run may take its worker down before it counts as failed."""
+"""Times that a run may take its worker down before it counts as failed."""
 
 
 class Board:
@@ -291,7 +287,9 @@ class Board:
         self, jobs: Iterable[Job], workers: int, in_flight: int | None = None, *, on_gpu: bool = False
     ) -> None:
         waiting = sorted(jobs, key=lambda job: -job.cost)  # the long ones first
-        self._waiting = {k: deque(v) for k, v in groups_of(waiting).items()}
+        self._waiting: dict[str, deque[Job]] = {}
+        for job in waiting:
+            self._waiting.setdefault(group_of(job), deque()).append(job)
         self._workers, self._on_gpu = max(1, workers), on_gpu
         self._first, self._least = in_flight or FIRST_CHUNK, in_flight or LEAST_CHUNK
         self._sizes: dict[str, int] = {}
@@ -304,12 +302,12 @@ class Board:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left to be made, by us or by others."""
+        """True if nothing is left to be made, by us or by others."""
         return not (self._running or self.held or self._suspects or any(self._waiting.values()))
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether only others' runs are left."""
+        """True if only others' runs are left."""
         return not (self._running or self._suspects or any(self._waiting.values()))
 
     def next_chunk(self, last: Job | None = None) -> list[Job]:
@@ -337,7 +335,7 @@ class Board:
         return found
 
     def _order(self, last: Job | None) -> list[str]:
-        """Groups as a worker should take them: what it has made ready serves its kind again."""
+        """Order the groups for a worker: data and kernels it has prepared serve its kind again."""
         keys = [key for key, group in self._waiting.items() if group]
         if last is None:
             return sorted(keys, key=lambda k: not self._is_search(k))
@@ -357,20 +355,20 @@ class Board:
         return chunk
 
     def hear(self, event: Event) -> Job | None:
-        """Take note of what became of a run; gives the run if it was being made here."""
+        """Record the outcome of a run; return the run if it was being made here."""
         if not event.is_final:
             return None
         job = self._running.pop(event.id, None)
         if job is None:
             return None
-        if event.kind == events.HELD:
+        if event.kind == HELD:
             self.held[job.id] = job
         else:
             self._open_searches.discard(job.id)
         return job
 
     def is_running(self, job: Job) -> bool:
-        """Whether a run was dealt out and nothing has been heard of it since."""
+        """Return whether a run was dealt out and nothing has been heard of it since."""
         return job.id in self._running
 
     def finish_chunk(self, chunk: Collection[Job], seconds: float) -> None:
@@ -387,7 +385,7 @@ class Board:
             self._sizes[key] = max(self._sizes[key] // 2, min(self._least, self._sizes[key]))
 
     def lose_chunk(self, chunk: Iterable[Job]) -> list[Job]:
-        """Put back what a dead worker left; gives the runs that took too many workers down."""
+        """Put the runs of a dead worker back; return those that took too many workers down."""
         hopeless = []
         for job in chunk:
             if self._running.get(job.id) is None:
@@ -401,7 +399,7 @@ class Board:
         return hopeless
 
     def look_at_held(self, is_held: Callable[[str], bool], is_done: Callable[[Job], bool]) -> list[Job]:
-        """See what others have finished, and put back what they gave up; gives the finished."""
+        """Return the runs that others have finished, and put back those they gave up."""
         finished = []
         for job in list(self.held.values()):
             if is_done(job):
@@ -414,7 +412,7 @@ class Board:
         return finished
 
 
-# A share of a study's runs, for one of several processes that know nothing of each other.
+# ---- A share of a study's runs, for one of several processes that know nothing of each other
 
 
 def parse_shard(shard: str) -> tuple[int, int]:

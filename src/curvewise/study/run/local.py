@@ -13,17 +13,14 @@ import threading
 import time
 import traceback
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any, Unpack
+from typing import IO, Any, Unpack
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError
 from curvewise.nn.own_code import installed_only
 from curvewise.study.run.drive import POLL_SECONDS, Drive
 from curvewise.study.run.maker import Maker
-from curvewise.study.run.options import Outcome, RunOptions, Wishes, choose_devices
-
-if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, Study
-
+from curvewise.study.run.options import Outcome, RunOptions, RunSettings, choose_devices
+from curvewise.study.spec.study import Job, StudySpec
 
 _LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in _LIBRARIES}
@@ -34,7 +31,7 @@ MOST_FALSE_STARTS = 3
 
 
 def run_local(
-    study: Study, *, device: str | None = None, workers: int | None = None, **options: Unpack[RunOptions]
+    study: StudySpec, *, device: str | None = None, workers: int | None = None, **options: Unpack[RunOptions]
 ) -> Outcome:
     """Make the runs that a study lacks, on this machine.
 
@@ -82,7 +79,7 @@ def run_local(
     >>> import tempfile
     >>> from curvewise.study.spec.design import Design
     >>> from curvewise.study.spec.learner import Learner
-    >>> from curvewise.study.spec.study import Study
+    >>> from curvewise.study.study import Study
     >>> bayes = Learner(estimator="sklearn.naive_bayes:GaussianNB")
     >>> store = tempfile.mkdtemp()
     >>> study = Study("digits", {"bayes": bayes}, Design(sizes=[100, 200], folds=2), store=store)
@@ -90,10 +87,10 @@ def run_local(
     >>> outcome.made, outcome.failed
     (4, {})
     """
-    wishes = Wishes(**options)
+    settings = RunSettings(**options)
     devices = choose_devices(study, device, workers)
     on_gpu = devices[0] != "cpu"
-    with Drive(study, wishes, len(devices), on_gpu=on_gpu) as drive:
+    with Drive(study, settings, len(devices), on_gpu=on_gpu) as drive:
         if workers == 0:
             _run_here(drive, devices[0])
         elif drive.due:
@@ -102,7 +99,7 @@ def run_local(
 
 
 def _run_here(drive: Drive, device: str) -> None:
-    maker = Maker(drive.study, claims=drive.claims, tell=drive.hear, device=device, **drive.wishes.making)
+    maker = Maker(drive.study, claims=drive.claims, tell=drive.hear, device=device, **drive.settings.making)
     last = None
     while not drive.board.is_finished:
         if chunk := drive.board.next_chunk(last):
@@ -116,7 +113,7 @@ def _run_here(drive: Drive, device: str) -> None:
 class _Worker:
     """A worker process, from outside."""
 
-    def __init__(self, study: Study, device: str, making: dict[str, Any], inbox: Any) -> None:
+    def __init__(self, study: StudySpec, device: str, making: dict[str, Any], inbox: Any) -> None:
         self.device = device
         self.chunk: list[Job] = []
         self.last: Job | None = None
@@ -192,7 +189,7 @@ class _Pool:
             self._stop()
 
     def _start(self, device: str) -> _Worker:
-        return _Worker(self.drive.study, device, self.drive.wishes.making, self.inbox)
+        return _Worker(self.drive.study, device, self.drive.settings.making, self.inbox)
 
     def _deal(self) -> None:
         for worker in self.workers:
@@ -263,7 +260,7 @@ LENGTH = struct.Struct("<Q")
 GIVE_UP_SECONDS = 10.0
 KINDS = (StoreError, MissingDependencyError, InputError, CurvewiseError)
 ERRORS = {kind.__name__: kind for kind in KINDS}
-"""What a worker may end with that ends the whole study."""
+"""Errors of a worker that end the whole study."""
 
 
 def main() -> None:

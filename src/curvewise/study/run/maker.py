@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,81 +23,61 @@ from curvewise.errors import CurvewiseError, InputError, MissingDependencyError,
 from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
 from curvewise.nn.task import Assignment, Examples, Keep, Trained
 from curvewise.store.claims import Claims
+from curvewise.store.record import TEST, run_id
+from curvewise.store.tables import LOSSES
 from curvewise.store.write import remove_partial, write_run
 from curvewise.study.data.dataset import log_loss, number_losses
-from curvewise.study.run import options as events
-from curvewise.study.run.options import Event, SpoiltDeviceError
-from curvewise.study.standing import LOSSES, Standing, is_done, join_keeps, stand
+from curvewise.study.run.estimators import fit_estimator
+from curvewise.study.run.options import DONE, FAILED, HELD, MEMORY, THERE, Event, SpoiltDeviceError
+from curvewise.study.run.programs import run_command
+from curvewise.study.spec.study import Job, StudySpec
+from curvewise.study.status import Standing, is_done, join_keeps, look_up
 
-if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, Study
-
-
-Tell = Callable[[Event], None]
 STAYS = "The stored run stays as it was, because making it again failed."
-"""Begins what is told of a failure that is not stored."""
+"""First line of the text of a failure that is not stored."""
+MOST_LETTERS = 20_000
+"""Of an error that is kept with a run; a traceback may repeat itself without end."""
+VALIDATION = "validation"
+THREADS = 4
+"""Storing waits for the disk, and a disk syncs several files in about the time of one."""
+BACKLOG = 64
+"""Runs waiting to be stored; more would only take memory."""
 
 
-def make_runs(
-    study: Study,
-    jobs: Sequence[Job],
-    store: Path | None = None,
-    *,
-    claims: Claims,
-    tell: Tell,
-    device: str = "cpu",
-    in_flight: int | None = None,
-    compile: bool = True,
-) -> None:
-    """Make runs and store each as soon as it is done.
+class Maker:
+    """Makes runs of one study in one process, and stores each as soon as it is done.
 
-    A run that raises or diverges is stored as failed and the others go on. Where memory does not
-    suffice, half as many networks are trained at once, and so on down to one.
+    A run that raises or diverges is stored as failed and the others go on. Where memory does not suffice, half as
+    many networks are trained at once, and so on down to one; this is remembered for the next runs of their kind.
 
     Parameters
     ----------
     study : Study
         Data, evaluation sets and what to keep.
-    jobs : sequence of Job
-        Which runs.
-    store : Path, optional
-        Folder of the runs; the study's by default.
     claims : Claims
-        Keeps other processes off these runs.
+        Keeps other processes off the runs.
     tell : callable
         Called with an :class:`~curvewise.study.run.options.Event` for every run.
     device : str
         Where networks are trained.
     in_flight : int, optional
-        How many networks at once; by default as the engine likes.
+        How many networks at once; by default as the engine chooses.
     compile : bool
         Whether kernels are compiled on a GPU.
-
-    Raises
-    ------
-    StoreError
-        If a run cannot be stored, on a full disk for instance; nothing half-written remains.
     """
-    options: dict[str, Any] = {"device": device, "in_flight": in_flight, "compile": compile}
-    Maker(study, store, claims=claims, tell=tell, **options).make(jobs)
-
-
-class Maker:
-    """Makes runs of one study in one process, and remembers how many fit into memory."""
 
     def __init__(
         self,
-        study: Study,
-        store: Path | None = None,
+        study: StudySpec,
         *,
         claims: Claims,
-        tell: Tell,
+        tell: Callable[[Event], None],
         device: str = "cpu",
         in_flight: int | None = None,
         compile: bool = True,
     ) -> None:
         self.study, self.claims, self.tell, self.device = study, claims, tell, device
-        self.store = study.runs_folder if store is None else Path(store)
+        self.store: Path = study.runs_folder
         self.most, self.compile = in_flight, compile
         self._in_flight: dict[str, int] = {}
         self._digests = study.label_digests()
@@ -106,12 +86,24 @@ class Maker:
         self._lock = threading.Lock()
 
     def make(self, jobs: Sequence[Job], tried: Mapping[str, int] | None = None) -> None:
-        """Make runs, as :func:`make_runs` does.
+        """Make runs.
 
         Where ``tried`` says how often a run had been tried, one that was tried more often is left:
         another process was here and failed.
+
+        Raises
+        ------
+        InputError
+            If this process has loaded other examples than those that the runs are named by.
+        StoreError
+            If a run cannot be stored, on a full disk for instance; nothing half-written remains.
         """
-        self._check_data(jobs)
+        if any(job.coordinates["data"] != self.study.data_digest for job in jobs):
+            raise InputError(
+                "data are not what they were when the runs were planned: they were loaded again, "
+                "and came out otherwise. Was a file changed meanwhile? A function of your own must "
+                "give the same every time: let it draw random numbers with a fixed seed."
+            )
         mine: list[Job] = []
         try:
             for job in jobs:
@@ -126,71 +118,56 @@ class Maker:
             for job in mine:
                 self.claims.release(job.id)
 
-    def _check_data(self, jobs: Sequence[Job]) -> None:
-        """Raise where this process has loaded other examples than those that runs are named by."""
-        if any(job.coordinates["data"] != self.study.data_digest for job in jobs):
-            raise InputError(
-                "data are not what they were when the runs were planned: they were loaded again, "
-                "and came out otherwise. Was a file changed meanwhile? A function of your own must "
-                "give the same every time: let it draw random numbers with a fixed seed."
-            )
-
     def _say(self, event: Event) -> None:
-        """Tell from whatever thread, one at a time."""
+        """Tell what happened, from any thread, one at a time."""
         with self._lock:
             self.tell(event)
 
     def _claim(self, job: Job, tried: int | None) -> bool:
         """Claim a run that is not there yet; another may have made it since we were told to."""
         if not self.claims.take(job.id):
-            self._say(Event(events.HELD, job.id))
+            self._say(Event(HELD, job.id))
             return False
-        standing = stand(self.store, job, self._digests, self.study.keep)
+        standing, _ = look_up(self.store, job, self._digests, self.study.keep)
         vain = standing.state == "failed" and tried is not None and standing.attempts > tried
         if standing.state == "done" or vain:
             self.claims.release(job.id)
-            self._say(Event(events.THERE, job.id, standing.text))
+            self._say(Event(THERE, job.id, standing.text))
             return False
         self._attempts[job.id], self._before[job.id] = standing.attempts, standing
         return True
 
     def _keep(self, job: Job) -> Keep:
-        """What to keep of a run: what another study kept of it stays, although it is made anew."""
+        """Join what the study keeps with what another study kept of the run, which is made again, too."""
         return join_keeps(self.study.keep, self._before[job.id].kept)
-
-    def _keep_of_network(self, job: Job) -> Keep:
-        """What is wanted of each network: an ensemble averages numbers, kept or not."""
-        keep, averaged = self._keep(job), job.learner.members > 1 and job.learner.loss is not None
-        return replace(keep, predictions=True) if averaged else keep
 
     def _make_alike(self, jobs: list[Job]) -> None:
         """Make runs that differ in nothing but their examples and seeds."""
         if jobs[0].is_search:
             for job in jobs:
-                search = partial(search_rate, self.study, job, device=self.device)
-                self._finish(job, guarded(search, self._check_device))
+                self._finish(job, self._guarded(partial(search_rate, self.study, job, device=self.device)))
         elif jobs[0].learner.kind == "network":
             settled = self._with_rate(jobs)
             if isinstance(settled, str):
                 for job in jobs:
                     self._attempts[job.id] -= 1  # it was not even tried
-                    self._finish(job, failed(settled))
+                    self._finish(job, Trained(error=settled))
             else:
                 self._train_networks(settled)
         else:
+            train = fit_estimator if jobs[0].learner.kind == "estimator" else run_command
             for job in jobs:
-                train = partial(train_other, self.study, job)
-                self._finish(job, guarded(train, self._check_device))
+                self._finish(job, self._guarded(partial(train, self.study, job)))
 
     def _with_rate(self, jobs: list[Job]) -> list[Job] | str:
-        """The runs with the learning rate that the search found; or why there is none."""
+        """Give the runs the learning rate that the search found; a text says why there is none."""
         needs = jobs[0].needs
         if needs is None:
             return jobs
         search = next((j for j in self.study.jobs if j.id == needs), None)
         found = Standing("missing")
         if search is not None:
-            found = stand(self.store, search, self._digests, self.study.keep)
+            found, _ = look_up(self.store, search, self._digests, self.study.keep)
         if found.state != "done":
             return f"The search for the learning rate, {needs}, is {found.state}. {found.text}"
         training, rate = jobs[0].learner.training, found.metrics["rate"]
@@ -200,7 +177,7 @@ class Maker:
         return [replace(job, learner=settled) for job in jobs]
 
     def _train_networks(self, jobs: list[Job]) -> None:
-        """Train what is pending; fewer at once while memory lacks, alone what raises in company."""
+        """Train all; fewer at once while memory lacks, one by one where a stack raises."""
         pending = {job.id: job for job in jobs}
         group = kind_of(jobs[0])
         while pending:
@@ -214,19 +191,19 @@ class Maker:
             if ran_out_of_memory(trouble) and size > 1:
                 self._in_flight[group] = max(1, size // 2)
                 text = f"Out of memory with {size} networks at once: {size // 2} from here on."
-                self._say(Event(events.MEMORY, next(iter(pending)), text))
+                self._say(Event(MEMORY, next(iter(pending)), text))
             elif len(pending) > 1:
                 for job in list(pending.values()):
                     self._train_networks([job])
                 return
             else:
                 (job,) = pending.values()
-                self._finish(job, failed("".join(traceback.format_exception(trouble))))
+                self._finish(job, Trained(error="".join(traceback.format_exception(trouble))))
                 return
 
     def _attempt(self, pending: dict[str, Job], at_once: int | None) -> BaseException | None:
-        """Train; what finishes is stored and leaves ``pending``. Gives what went wrong for all."""
-        with Writers() as writers:  # which store what has finished, whatever is raised here
+        """Train; runs that finish are stored and leave ``pending``. Return the error that stopped the others."""
+        with Writers() as writers:  # these store finished runs, whatever is raised here
             try:
                 for job, trained in self._train(list(pending.values()), at_once):
                     del pending[job.id]
@@ -243,6 +220,9 @@ class Maker:
 
         training, members = jobs[0].learner.training, jobs[0].learner.members
         assert training is not None
+        keep = self._keep(jobs[0])
+        if members > 1 and jobs[0].learner.loss is not None:  # an ensemble averages numbers, kept or not
+            keep = replace(keep, predictions=True)
         assignments = [
             assign(job, self.study.rows_of(job.n, job.fold), member) for job in jobs for member in range(members)
         ]
@@ -255,7 +235,7 @@ class Maker:
             device=self.device,
             in_flight=at_once,
             compile=self.compile,
-            keep=self._keep_of_network(jobs[0]),
+            keep=keep,
             folder=self.study.folder,
         ):
             which, member = divmod(index, members)
@@ -265,55 +245,52 @@ class Maker:
                 yield jobs[which], average([parts[m] for m in sorted(parts)])
                 del gathered[which]
 
+    def _guarded(self, train: Callable[[], Trained]) -> Trained:
+        """Record an exception as a failed run; also a call of ``exit``, which would end the process."""
+        try:
+            return train()
+        except (MissingDependencyError, StoreError):
+            raise
+        except CurvewiseError as error:
+            return Trained(error=str(error))
+        except (Exception, SystemExit) as error:
+            self._check_device(error)
+            return Trained(error="".join(traceback.format_exception(error)))
+
     def _check_device(self, error: BaseException) -> None:
-        """Raise where a GPU can be used no more, which need not be the fault of this run."""
+        """Raise where a GPU can no longer be used, which need not be the fault of this run."""
         if self.device.startswith("cuda") and spoilt_device(error):
             raise SpoiltDeviceError(str(error).partition("\n")[0]) from error
 
     def _finish(self, job: Job, trained: Trained) -> None:
-        """Store what came of a run, unless another process has taken it over from us."""
+        """Store the outcome of a run, unless another process has taken it over from us."""
         if not self.claims.holds(job.id):
-            self._say(Event(events.HELD, job.id, "Another process took it over."))
+            self._say(Event(HELD, job.id, "Another process took it over."))
             return
         keep = self._keep(job)
         outcome = assemble(self.study, job, trained, keep)
-        dropped = self._dropped(job) if outcome["status"] == "done" else ""
-        outcome["notes"] = (*outcome["notes"], *([dropped] if dropped else []))
-        outcome["notes"] = (*outcome["notes"], *trained.doubts)
-        environment = {
-            "device": self.device if job.learner.kind == "network" else "cpu",
-            "path": trained.path,
-            **self._bits(job, trained),
-            "attempts": self._attempts.get(job.id, 0) + 1,
-            **({} if job.is_search else {"evaluations": self._digests, "kept": keep.checkpoints}),
-        }
+        lost = [name for name in self._before[job.id].sets if name not in self._digests]
+        dropped = ""
+        if lost and outcome["status"] == "done" and not job.is_search:
+            sets = ", ".join(lost)
+            dropped = f"Made again for a study without the evaluation sets {sets}: what was stored for them is gone."
+        outcome["notes"] = (*outcome["notes"], *([dropped] if dropped else []), *trained.doubts)
+        on_cpu = job.learner.kind != "network" or self.device == "cpu"
+        environment: dict[str, Any] = {"device": "cpu" if on_cpu else self.device, "path": trained.path}
+        if job.learner.kind != "command":  # of which nothing is known
+            environment["same_bits"] = not trained.doubts
+        if job.learner.kind == "network" and on_cpu:  # whose kind decides the bits
+            environment["cpu"] = describe_cpu()
+        environment["attempts"] = self._attempts.get(job.id, 0) + 1
+        if not job.is_search:
+            environment |= {"evaluations": self._digests, "kept": keep.checkpoints}
         stored = store_run(self.store, job.coordinates, environment=environment, **outcome)
         self.claims.release(job.id)
         if outcome["status"] == "done":
-            self._say(Event(events.DONE, job.id, dropped, trained.seconds))
+            self._say(Event(DONE, job.id, dropped, trained.seconds))
         else:
             text = outcome["error"] if stored else f"{STAYS}\n{outcome['error']}"
-            self._say(Event(events.FAILED, job.id, text, trained.seconds))
-
-    def _bits(self, job: Job, trained: Trained) -> dict[str, Any]:
-        """Whether the run has the same bits however it is made, and on which kinds of CPU.
-
-        Nothing is known of commands.
-        """
-        if job.learner.kind == "command":
-            return {}
-        on_cpu = job.learner.kind == "network" and self.device == "cpu"
-        cpu = {"cpu": describe_cpu()} if on_cpu else {}
-        return {"same_bits": not trained.doubts, **cpu}
-
-    def _dropped(self, job: Job) -> str:
-        """What the stored run had been tried on, and will not be any more."""
-        sets = [name for name in self._before[job.id].sets if name not in self._digests]
-        if job.is_search or not sets:
-            return ""
-        return (
-            f"Made again for a study without the evaluation sets {', '.join(sets)}: what was stored for them is gone."
-        )
+            self._say(Event(FAILED, job.id, text, trained.seconds))
 
 
 def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool:
@@ -321,8 +298,6 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool
 
     A failure is not stored over a run that was done, and False says so.
     """
-    from curvewise.store.record import run_id
-
     if parts.get("status") == "failed" and is_done(store / run_id(coordinates)):
         return False
     try:
@@ -335,147 +310,115 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool
         reason = os_reason(cause, place=False) if isinstance(cause, OSError) else str(error).removesuffix(".")
         raise StoreError(
             f"A run cannot be stored in {store}: {reason}. What is stored is whole: run the study "
-            "again once that is mended, and it goes on where it stopped."
+            "again once that is corrected, and it goes on where it stopped."
         ) from error
     return True
 
 
-def groups_of(jobs: Sequence[Job]) -> dict[str, list[Job]]:
-    """Runs by what they have in common, in their order."""
-    groups: dict[str, list[Job]] = {}
-    for job in jobs:
-        groups.setdefault(group_of(job), []).append(job)
-    return groups
-
-
 def group_of(job: Job) -> str:
-    """Names what runs share that take as long as each other and may be trained in one stack."""
+    """Name the group of runs that take as long as each other and may be trained in one stack."""
     return f"{job.n} {kind_of(job)}"
 
 
 def kind_of(job: Job) -> str:
-    """Names what runs must share to be trained side by side."""
+    """Name what runs must share to be trained side by side."""
     return json.dumps([job.name, job.is_search, job.needs, dict(job.settings)], default=str)
 
 
-# What came out of a training, as the parts of a stored run.
-
-TEST = "test"
-MOST_LETTERS = 20_000
-"""Of an error that is kept with a run; a traceback may repeat itself without end."""
+# ---- The outcome of a training, as the parts of a stored run
 
 
-def assemble(study: Study, job: Job, trained: Trained, keep: Keep | None = None) -> dict[str, Any]:
-    """Turn what came of a training into what :func:`~curvewise.store.write.write_run` takes.
+def assemble(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[str, Any]:
+    """Turn the outcome of a training into the arguments of :func:`~curvewise.store.write.write_run`.
 
-    Probabilities become predicted classes, errors and losses; of numbers there are losses. Those
-    that are not finite, or not of the right shape, make the run a failed one. What is kept is what
-    the study asks for, unless ``keep`` says otherwise.
+    Probabilities become predicted classes, errors and losses; numbers become losses. Values that are not finite,
+    or not of the right shape, make the run a failed one.
     """
     metrics: dict[str, float] = {k: float(v) for k, v in trained.metrics.items()}
     metrics["seconds"] = trained.seconds
+    parts: dict[str, Any] = {}
     error = trained.error
-    numbers = study.dataset.is_numbers
-    if numbers and error is None and not job.is_search:
-        trained, error = _judged(study, job, trained)
-    elif error is None and not job.is_search:
-        error = _wrong(trained.probabilities, study.evaluation_sets)
+    if error is None and not job.is_search:
+        try:
+            parts = _evaluate(study, job, trained, keep)
+        except UnusablePredictions as problem:
+            error = str(problem)
     if error is not None:
+        if len(error) > MOST_LETTERS:
+            error = f"{error[: MOST_LETTERS // 2]}\n[…]\n{error[-MOST_LETTERS // 2 :]}"
         finite = {k: v for k, v in metrics.items() if math.isfinite(v)}
-        text = _shortened(error)
-        return {"status": "failed", "error": text, "metrics": finite, "notes": trained.notes}
-    parts = {"status": "done", "metrics": metrics, "notes": trained.notes}
-    if job.is_search:
-        return parts
-    measure = _measured_numbers if numbers else _measured
-    return {**parts, **measure(study, trained, metrics, keep or study.keep)}
+        return {"status": "failed", "error": error, "metrics": finite, "notes": trained.notes}
+    measured = parts.pop("metrics", {})
+    main = "loss" if study.dataset.is_numbers else "error"
+    if main in measured and f"train_{main}" in metrics:
+        measured["gap"] = measured[main] - metrics[f"train_{main}"]
+    return {"status": "done", "metrics": {**metrics, **measured}, "notes": trained.notes, **parts}
 
 
-def _judged(study: Study, job: Job, trained: Trained) -> tuple[Trained, str | None]:
-    """Losses of predicted numbers, where they were not measured yet; and what is wrong."""
-    losses = dict(trained.losses)
-    for name, examples in study.evaluation_sets.items():
-        if name in trained.predictions and name not in losses:
-            given, expected = trained.predictions[name], examples.y.shape
-            if given.shape != expected:
-                return trained, f"Numbers for {name!r} have shape {given.shape}: not {expected}."
-            losses[name] = number_losses(given, examples.y, str(job.learner.loss))
-        if name not in losses:
-            return trained, f"Nothing was predicted for the evaluation set {name!r}."
-        if not np.isfinite(losses[name]).all():
-            return trained, f"The training diverged: losses for {name!r} are not finite."
-    return replace(trained, losses=losses), None
+class UnusablePredictions(Exception):
+    """Predictions are missing, of the wrong shape or not finite."""
 
 
-def _measured_numbers(study: Study, trained: Trained, metrics: dict[str, float], keep: Keep) -> dict[str, Any]:
-    arrays, measured = {}, {}
-    for name in study.evaluation_sets:
-        ending = "" if name == TEST else f".{name}"
-        arrays[f"{LOSSES}{ending}"] = trained.losses[name]
-        measured[f"loss{ending}"] = float(trained.losses[name].mean(dtype=np.float64))
-        if keep.features and name in trained.features:
-            arrays[f"features{ending}"] = trained.features[name]
-    if "train_loss" in metrics:
-        measured["gap"] = measured["loss"] - metrics["train_loss"]
-    return {
-        "predictions": dict(trained.predictions) if keep.predictions else None,
-        "metrics": {**metrics, **measured},
-        "arrays": arrays,
-        "checkpoints": trained.checkpoints,
-    }
-
-
-def _measured(study: Study, trained: Trained, metrics: dict[str, float], keep: Keep) -> dict[str, Any]:
+def _evaluate(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[str, Any]:
+    """Measure the predictions for every evaluation set; arrays, labels and metrics have its name as a suffix."""
     predictions, arrays, labels = {}, {}, {}
-    measured: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name, examples in study.evaluation_sets.items():
         ending = "" if name == TEST else f".{name}"
-        given = trained.probabilities[name]
-        predicted = given.argmax(axis=1).astype(np.min_scalar_type(examples.classes - 1))
-        predictions[name], labels[name] = predicted, examples.y
-        measured[f"error{ending}"] = float(np.mean(predicted != examples.y))
-        if not trained.hard:
-            measured[f"loss{ending}"] = log_loss(given, examples.y)
-        if keep.probabilities:
-            arrays[f"probabilities{ending}"] = given
+        if examples.is_numbers:
+            losses = _losses_of(trained, name, examples, str(job.learner.loss))
+            arrays[f"{LOSSES}{ending}"] = losses
+            metrics[f"loss{ending}"] = float(losses.mean(dtype=np.float64))
+            if keep.predictions and name in trained.predictions:
+                predictions[name] = trained.predictions[name]
+        else:
+            given = trained.probabilities.get(name)
+            _check_predicted(given, (len(examples.y), examples.classes), "Probabilities", name)
+            assert given is not None
+            predicted = given.argmax(axis=1).astype(np.min_scalar_type(examples.classes - 1))
+            predictions[name], labels[name] = predicted, examples.y
+            metrics[f"error{ending}"] = float(np.mean(predicted != examples.y))
+            if not trained.hard:
+                metrics[f"loss{ending}"] = log_loss(given, examples.y)
+            if keep.probabilities:
+                arrays[f"probabilities{ending}"] = given
         if keep.features and name in trained.features:
             arrays[f"features{ending}"] = trained.features[name]
-    if "train_error" in metrics:
-        measured["gap"] = measured["error"] - metrics["train_error"]
     return {
         "predictions": predictions,
-        "metrics": {**metrics, **measured},
+        "metrics": metrics,
         "arrays": arrays,
         "labels": labels,
         "checkpoints": trained.checkpoints,
     }
 
 
-def _wrong(probabilities: Mapping[str, NDArray[np.float32]], sets: Mapping[str, Examples]) -> str | None:
-    for name, examples in sets.items():
-        if name not in probabilities:
-            return f"Nothing was predicted for the evaluation set {name!r}."
-        given, expected = probabilities[name], (len(examples.y), examples.classes)
-        if given.shape != expected:
-            return f"Probabilities for {name!r} have shape {given.shape}: expected {expected}."
-        if not np.isfinite(given).all():
-            return f"The training diverged: probabilities for {name!r} are not finite."
-    return None
+def _losses_of(trained: Trained, name: str, examples: Examples, loss: str) -> NDArray[np.float32]:
+    """Losses of predicted numbers: as the engine measured them, else from the predictions."""
+    losses = trained.losses.get(name)
+    if losses is None:
+        given = trained.predictions.get(name)
+        _check_predicted(given, examples.y.shape, "Numbers", name, finite=False)
+        assert given is not None
+        losses = number_losses(given, examples.y, loss)
+    if not np.isfinite(losses).all():
+        raise UnusablePredictions(f"The training diverged: losses for {name!r} are not finite.")
+    return losses
 
 
-def _shortened(text: str) -> str:
-    if len(text) <= MOST_LETTERS:
-        return text
-    return f"{text[: MOST_LETTERS // 2]}\n[…]\n{text[-MOST_LETTERS // 2 :]}"
-
-
-def failed(text: str) -> Trained:
-    """A training that came to nothing."""
-    return Trained(error=text)
+def _check_predicted(
+    given: NDArray[Any] | None, expected: tuple[int, ...], what: str, name: str, *, finite: bool = True
+) -> None:
+    if given is None:
+        raise UnusablePredictions(f"Nothing was predicted for the evaluation set {name!r}.")
+    if given.shape != expected:
+        raise UnusablePredictions(f"{what} for {name!r} have shape {given.shape}: expected {expected}.")
+    if finite and not np.isfinite(given).all():
+        raise UnusablePredictions(f"The training diverged: {what.lower()} for {name!r} are not finite.")
 
 
 def assign(job: Job, rows: NDArray[np.int64], member: int = 0) -> Assignment:
-    """What the engine is to train for a job, or for one network of its ensemble.
+    """Assign the engine a job, or one network of its ensemble.
 
     The first network has the seeds of a run without an ensemble, the others seeds derived of them.
     """
@@ -488,10 +431,9 @@ def assign(job: Job, rows: NDArray[np.int64], member: int = 0) -> Assignment:
 
 
 def average(members: Sequence[Trained]) -> Trained:
-    """Average what an ensemble's members predict; one that failed fails the ensemble.
+    """Average the predictions of an ensemble's members; one that failed fails the ensemble.
 
-    What was measured on the training examples is the mean over the members, and features stand side
-    by side.
+    Metrics of the training examples are means over the members, and features stand side by side.
     """
     if len(members) == 1:
         return members[0]
@@ -521,17 +463,15 @@ def average(members: Sequence[Trained]) -> Trained:
 
 
 def _mean(parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """In double precision and the order of the members, whoever finished first."""
+    """Average in double precision and in the order of the members, whichever finished first."""
     mean: NDArray[np.float64] = np.stack(parts).astype(np.float64).mean(axis=0)
     return mean.astype(np.float32)
 
 
-# Find a learning rate on one training subset, for all runs of a learner.
-
-VALIDATION = "validation"
+# ---- The search for a learning rate, on one training subset, for all runs of a learner
 
 
-def search_rate(study: Study, job: Job, *, device: str = "cpu") -> Trained:
+def search_rate(study: StudySpec, job: Job, *, device: str = "cpu") -> Trained:
     """Train with each candidate rate on two thirds of a subset and try it on the other third.
 
     The rate with the least error is taken; among equals the one with the lower loss, then the lower
@@ -561,7 +501,7 @@ def search_rate(study: Study, job: Job, *, device: str = "cpu") -> Trained:
     numbers = study.examples.is_numbers
     labels = np.zeros(len(study.examples.y), np.int64) if numbers else study.examples.y
     rows, held = split_in_three(subset, labels, job.seeds["order"])
-    sets = {VALIDATION: _part(study.examples, held)}
+    sets = {VALIDATION: replace(study.examples, x=study.examples.x[held], y=study.examples.y[held])}
     tried: list[tuple[float, float, float]] = []
     errors: list[str] = []
     seconds, path = 0.0, ""
@@ -584,6 +524,7 @@ def search_rate(study: Study, job: Job, *, device: str = "cpu") -> Trained:
 
 
 def _judge(trained: Trained, y: NDArray[np.int64]) -> tuple[float, float, str | None]:
+    """Error and loss on the validation third, and why there are none; numbers have no error."""
     if trained.error is not None:
         return 1.0, float("inf"), trained.error
     if trained.losses:
@@ -614,49 +555,11 @@ def split_in_three(
     return by_class[~third], by_class[third]
 
 
-def _part(examples: Examples, rows: NDArray[np.int64]) -> Examples:
-    return replace(examples, x=examples.x[rows], y=examples.y[rows])
-
-
-# Train what is no network, and take what is raised for a failed run.
-
-
-def train_other(study: Study, job: Job) -> Trained:
-    """Have an estimator or a command make a run."""
-    if job.learner.kind == "estimator":
-        from curvewise.study.run.estimators import fit_estimator
-
-        return fit_estimator(study, job)
-    from curvewise.study.run.programs import run_command
-
-    return run_command(study, job)
-
-
-def guarded(train: Callable[[], Trained], check: Callable[[BaseException], None]) -> Trained:
-    """What raises is a failed run, with the reason; also what would end the process.
-
-    An error is shown to ``check`` first, which may raise another.
-    """
-    try:
-        return train()
-    except (MissingDependencyError, StoreError):
-        raise
-    except CurvewiseError as error:
-        return failed(str(error))
-    except (Exception, SystemExit) as error:
-        check(error)
-        return failed("".join(traceback.format_exception(error)))
-
-
-# Threads that store runs while the next ones are trained.
-
-THREADS = 4
-"""Storing waits for the disk, and a disk syncs several files in about the time of one."""
-BACKLOG = 64
+# ---- Threads that store runs while the next ones are trained
 
 
 class Writers:
-    """Calls functions in threads, not too far behind; what one raises is raised by us.
+    """Threads that call functions, not too far behind; an exception in one is raised here.
 
     Examples
     --------

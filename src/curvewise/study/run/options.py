@@ -1,4 +1,4 @@
-"""What a user may say about how a study is executed."""
+"""Options of an execution of a study, the events it tells, and its outcome."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from curvewise.errors import CurvewiseError, InputError
+from curvewise.study.spec.study import StudySpec
+from curvewise.text import arg
 
-if TYPE_CHECKING:
-    from curvewise.study.spec.study import Study
+DONE, FAILED, THERE, HELD, MEMORY = "done", "failed", "there", "held", "memory"
 
 
 class RunOptions(TypedDict, total=False):
-    """Rarer options of :func:`~curvewise.study.run.local.run_local`, which describes them."""
+    """Less common options of :func:`~curvewise.study.run.local.run_local`, which describes them."""
 
     in_flight: int | None
     compile: bool
@@ -27,44 +28,13 @@ class RunOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Event:
-    """What happened to one run.
-
-    Attributes
-    ----------
-    kind : {"done", "failed", "there", "held", "memory"}
-        Made; made and failed; found made already; another process is making it; there was too
-        little memory, and it is tried again with fewer networks at once.
-    id : str
-        Which run.
-    text : str
-        Why it failed, or what a reader should know.
-    seconds : float
-        How long it took.
-    where : str
-        Machine and process.
-    """
-
-    kind: str
-    id: str
-    text: str = ""
-    seconds: float = 0.0
-    where: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
-
-    @property
-    def is_final(self) -> bool:
-        """Whether nothing more will be heard of the run from who told this."""
-        return self.kind != MEMORY
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """How a study is to be executed, whatever executes it.
+class RunSettings:
+    """Options of an execution, checked; the same whatever executes the study.
 
     Attributes
     ----------
     in_flight : int, optional
-        How many networks a worker trains at once; by default as the engine likes.
+        How many networks a worker trains at once; by default as the engine chooses.
     compile : bool
         Whether kernels are compiled on a GPU.
     fresh : bool
@@ -90,29 +60,33 @@ class Wishes:
 
     @property
     def making(self) -> dict[str, Any]:
-        """What a :class:`~curvewise.study.run.maker.Maker` is told of them."""
+        """The options of a :class:`~curvewise.study.run.maker.Maker`."""
         return {"in_flight": self.in_flight, "compile": self.compile}
 
     def __post_init__(self) -> None:
         if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
-            raise InputError(f"in_flight={self.in_flight!r}: give a whole number from 1 on.")
+            raise InputError("give a whole number from 1 on.", argument="in_flight", value=self.in_flight)
         if self.fresh and self.shard is not None:
             raise InputError(
-                "fresh=True with a shard would throw away what other shards have made: run once "
-                "with fresh=True and without a shard, or name another store."
+                f"{arg('fresh', True)} with a shard would throw away what other shards have made: run once "
+                f"with {arg('fresh', True)} and without a shard, or name another store."
             )
 
 
-def choose_devices(study: Study, device: str | None, workers: int | None) -> list[str]:
+def choose_devices(study: StudySpec, device: str | None, workers: int | None) -> list[str]:
     """Give each worker its device."""
     if workers is not None and (type(workers) is not int or workers < 0):
-        raise InputError(f"workers={workers!r}: give a whole number, 0 for this process.")
+        raise InputError("give a whole number, 0 for this process.", argument="workers", value=workers)
     if device is not None and device != "cpu" and not device.startswith("cuda"):
-        raise InputError(f"device={device!r}: use 'cpu', 'cuda' or 'cuda:1'.")
+        raise InputError("use 'cpu', 'cuda' or 'cuda:1'.", argument="device", value=device)
     networks = any(learner.kind == "network" for learner in study.learners.values())
-    gpus = _gpus() if networks and device in (None, "cuda") else []
+    gpus: list[str] = []
+    if networks and device in (None, "cuda"):
+        from curvewise.nn.devices import list_gpus  # asks torch, which takes seconds to import
+
+        gpus = list_gpus()
     if device == "cuda" and networks and not gpus:
-        raise InputError("device='cuda', but torch sees no GPU here: use device='cpu'.")
+        raise InputError(f"{arg('device', device)}, but torch sees no GPU here: use {arg('device', 'cpu')}.")
     if gpus:
         return [gpus[i % len(gpus)] for i in range(workers or len(gpus))]
     single = device or "cpu"
@@ -127,23 +101,40 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _gpus() -> list[str]:
-    from curvewise.nn.devices import list_gpus
+@dataclass(frozen=True)
+class Event:
+    """An event in the making of one run.
 
-    return list_gpus()
+    Attributes
+    ----------
+    kind : {"done", "failed", "there", "held", "memory"}
+        Made; made and failed; found made already; another process is making it; there was too
+        little memory, and it is tried again with fewer networks at once.
+    id : str
+        Which run.
+    text : str
+        Why it failed, or what a reader should know.
+    seconds : float
+        How long it took.
+    where : str
+        Machine and process.
+    """
 
+    kind: str
+    id: str
+    text: str = ""
+    seconds: float = 0.0
+    where: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
 
-# What happened to a run, told by whoever makes it to whoever watches.
-
-DONE, FAILED, THERE, HELD, MEMORY = "done", "failed", "there", "held", "memory"
-
-
-# How the execution of a study ended.
+    @property
+    def is_final(self) -> bool:
+        """True if no more events of the run will come from the same process."""
+        return self.kind != MEMORY
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the execution of a study ended.
+    """The outcome of an execution of a study.
 
     Attributes
     ----------
@@ -181,7 +172,7 @@ class Outcome:
     lost: tuple[str, ...] = ()
 
     def summary(self) -> str:
-        """Say in a sentence or two how it ended."""
+        """Summarise how it ended in a sentence or two."""
         parts = [f"{self.made} of {self.planned} runs made"]
         again = len({*self.redone, *self.interrupted})
         parts += [f"{again} of them interrupted, failed or damaged before"] if again else []
@@ -194,9 +185,6 @@ class Outcome:
             lines = next(iter(self.failed.values())).strip().splitlines() or ["no reason given"]
             text += f" The first failure: {lines[-1][:300]}"
         return text
-
-
-# What goes wrong in a training and is not the fault of the run.
 
 
 class SpoiltDeviceError(CurvewiseError):

@@ -24,20 +24,20 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, StoreError, os_reason, parse_reason
 from curvewise.nn.task import Trained
 from curvewise.store.read import DATA, is_file
-from curvewise.store.record import data_digest
+from curvewise.store.record import TEST, data_digest
 from curvewise.store.write import own_folder, write_file
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, one_hot
 from curvewise.study.spec.learner import FIELDS
 
 if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, Study
+    from curvewise.study.spec.study import Job, StudySpec
 
 
 MEASURED = ("error", "loss", "gap", "seconds")
-"""What a command cannot say of itself; error.<set> and loss.<set> neither."""
+"""Metrics that a command cannot report itself; error.<set> and loss.<set> neither."""
 
 
-def run_command(study: Study, job: Job) -> Trained:
+def run_command(study: StudySpec, job: Job) -> Trained:
     """Run the command of a job and read the predictions that it leaves.
 
     The command line is split into words as a shell would, then the fields in braces are filled in;
@@ -88,7 +88,7 @@ def run_command(study: Study, job: Job) -> Trained:
     >>> import numpy as np
     >>> from curvewise.study.data.dataset import Dataset
     >>> from curvewise.study.spec.learner import Learner
-    >>> from curvewise.study.spec.study import Study
+    >>> from curvewise.study.study import Study
     >>> code = "import numpy as np; np.save('{out}/predictions.npy', np.zeros(2, int))"
     >>> learner = Learner(command=f'python -c "{code}"')
     >>> data = Dataset(np.zeros((10, 1)), np.arange(10) % 2)
@@ -113,7 +113,7 @@ def run_command(study: Study, job: Job) -> Trained:
     return Trained(seconds=time.perf_counter() - start, path="command", **found)
 
 
-def _prepare(study: Study, job: Job, place: Path) -> tuple[list[str], dict[str, str], Path]:
+def _prepare(study: StudySpec, job: Job, place: Path) -> tuple[list[str], dict[str, str], Path]:
     """Write what the command is given; gives its words, its environment and its folder."""
     out = place / "out"
     out.mkdir()
@@ -169,7 +169,7 @@ def fill_command(command: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def asked_fields(command: str) -> list[str]:
-    """Names in braces, each once.
+    """List the names in braces, each once.
 
     >>> asked_fields("train {n} {out} {{not}} {n:05d}")
     ['n', 'out']
@@ -181,8 +181,8 @@ def asked_fields(command: str) -> list[str]:
     return list(dict.fromkeys(parsed))
 
 
-def _field_values(study: Study, job: Job, rows: Path, out: Path) -> dict[str, Any]:
-    """What a command may ask for; the file with the data is only written if it does."""
+def _field_values(study: StudySpec, job: Job, rows: Path, out: Path) -> dict[str, Any]:
+    """Give the fields that a command may ask for; the file with the data is only written if it does."""
     settings = {**job.learner.options, **job.settings}
     if taken := sorted(set(settings) & set(FIELDS)):
         raise InputError(f"grid has {', '.join(taken)}, which a command is given already: use another name.")
@@ -194,7 +194,7 @@ def _field_values(study: Study, job: Job, rows: Path, out: Path) -> dict[str, An
     return {**values, **settings}
 
 
-def write_data(study: Study) -> Path:
+def write_data(study: StudySpec) -> Path:
     """Write a study's examples to an ``.npz`` file in its store, unless they are there.
 
     Parameters
@@ -220,8 +220,8 @@ def write_data(study: Study) -> Path:
     return final
 
 
-def _read_outputs(study: Study, out: Path) -> dict[str, Any]:
-    """What the command left, checked."""
+def _read_outputs(study: StudySpec, out: Path) -> dict[str, Any]:
+    """Read and check the files that the command left."""
     probabilities, numbers = {}, {}
     hard = False
     try:
@@ -244,7 +244,6 @@ def _read_outputs(study: Study, out: Path) -> dict[str, Any]:
 
 # Read and check what a command of one's own left in its folder.
 
-TEST = "test"
 LARGEST_JSON = 1_000_000  # bytes
 SUM_TOLERANCE = 0.01  # softmax in half precision is off by about a thousandth
 
@@ -489,7 +488,7 @@ class _Tail:
             self._stream.close()
 
     def text(self) -> str:
-        """What was printed last, on lines of its own."""
+        """The last output, on lines of its own."""
         printed = self._kept.decode(errors="replace").strip()
         if not printed:
             return " It printed nothing."

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.own_code import installed_only
@@ -22,17 +22,14 @@ from curvewise.store.claims import Claims
 from curvewise.study.run.drive import POLL_SECONDS, Drive, terminable
 from curvewise.study.run.local import ERRORS, ONE_THREAD, STOP_SECONDS, describe_fatal
 from curvewise.study.run.maker import Maker
-from curvewise.study.run.options import Event, Outcome, RunOptions, SpoiltDeviceError, Wishes, usable_cores
-
-if TYPE_CHECKING:
-    from curvewise.study.spec.study import Job, Study
-
+from curvewise.study.run.options import Event, Outcome, RunOptions, RunSettings, SpoiltDeviceError, usable_cores
+from curvewise.study.spec.study import Job, StudySpec
 
 LOCAL = "local"
 
 
 def run_ray(
-    study: Study,
+    study: StudySpec,
     address: str | None = None,
     *,
     cpus: float = 1,
@@ -87,7 +84,7 @@ def run_ray(
     """
     if cpus < 0 or gpus < 0 or cpus + gpus == 0:
         raise InputError(f"cpus={cpus!r}, gpus={gpus!r}: a task needs some of either.")
-    wishes = Wishes(**options)
+    settings = RunSettings(**options)
     ray = _import_ray()
     # Other machines, and Ray's processes on this one, work in other folders.
     study = replace(study, folder=study.folder.resolve())
@@ -96,7 +93,7 @@ def run_ray(
         if not room:
             raise InputError(f"cpus={cpus:g}, gpus={gpus:g}: no node of the cluster has that much for one task.")
         slots = room if workers is None else max(1, workers)
-        with Drive(study, wishes, slots, on_gpu=gpus > 0) as drive:
+        with Drive(study, settings, slots, on_gpu=gpus > 0) as drive:
             if drive.due:
                 _Tasks(ray, drive, slots, cpus, gpus).run()
             return drive.outcome()
@@ -165,7 +162,7 @@ def _loopback() -> Iterator[None]:
 
 
 def _room(ray: Any, cpus: float, gpus: float) -> int:
-    """How many tasks the cluster can run at a time."""
+    """Count the tasks that the cluster can run at a time."""
     room = 0
     for node in ray.nodes():
         has = node["Resources"] if node["Alive"] else {}
@@ -190,7 +187,7 @@ class _Tasks:
         self.ray, self.drive, self.board, self.slots = ray, drive, drive.board, slots
         self.study = ray.put(drive.study)
         self.key = uuid.uuid4().hex
-        self.options = {"device": "cuda" if gpus else "cpu", **drive.wishes.making}
+        self.options = {"device": "cuda" if gpus else "cpu", **drive.settings.making}
         self.running: dict[Any, _Chunk] = {}
         self.task = ray.remote(make_chunk).options(
             num_cpus=cpus, num_gpus=gpus, num_returns="streaming", max_retries=0, runtime_env={"env_vars": ONE_THREAD}
@@ -252,7 +249,7 @@ class _Tasks:
 
 def make_chunk(
     key: str,
-    study: Study,
+    study: StudySpec,
     work: tuple[list[Job], dict[str, int]],
     token: str,
     options: dict[str, Any],

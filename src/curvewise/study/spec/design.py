@@ -1,10 +1,11 @@
-"""Which runs a study makes: sizes × folds × seeds, and a grid of settings."""
+"""The design of a study: sizes × folds × seeds, and a grid of settings."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -28,7 +29,7 @@ MOST_RUNS = 500_000
 
 @dataclass(frozen=True)
 class Design:
-    """Which runs a study makes of each learner.
+    """The runs that a study makes of each learner.
 
     Attributes
     ----------
@@ -153,13 +154,13 @@ class Design:
 
     @property
     def variations(self) -> tuple[tuple[str, ...], ...]:
-        """What varies, experiment by experiment; usually one."""
+        """The sources of randomness that vary, experiment by experiment; usually one."""
         if any(not isinstance(v, str) for v in self.vary):
             return tuple((v,) if isinstance(v, str) else tuple(v) for v in self.vary)
         return (tuple(self.vary),)  # type: ignore[arg-type]  # strings only, as just seen
 
     def is_poked(self, variation: Sequence[str]) -> bool:
-        """Whether a weight is nudged in the runs of a variation."""
+        """Return whether a weight is nudged in the runs of a variation."""
         return self.poke is not None and (len(self.variations) == 1 or "poke" in variation)
 
     @property
@@ -220,3 +221,12 @@ def _settled(value: Any) -> Any:
 def _is_number(value: Any) -> bool:
     number = isinstance(value, int | float | np.integer | np.floating)
     return number and not isinstance(value, bool) and math.isfinite(value)
+
+
+def check_keys(table: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse a key that means nothing here, and suggest the one that was meant."""
+    for key in table:
+        if key not in known:
+            close = get_close_matches(str(key), known, 1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"{key!r} is not known here.{meant} There are {', '.join(known)}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -10,7 +11,7 @@ import tomllib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -20,56 +21,16 @@ from curvewise.errors import InputError, parse_reason
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.evaluation import Evaluation
+from curvewise.study.spec.design import Design, check_keys
 from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.study import Study
+from curvewise.study.spec.recipes import RECIPES, recipe_document, with_recipe
+from curvewise.study.spec.study import Evaluation, StudySpec
 
 _WIDTH = 100
 
 
-def load_study(path: str | PathLike[str], *, trust: bool = False) -> Study:
-    """Read a study file.
-
-    Nothing is trained, and nothing that the file names is imported or read. Code that it names is
-    imported by :meth:`~Study.run`, and before that only if the file is trusted: see the page on
-    studies from others. Relative paths in it start at the file's folder.
-
-    Parameters
-    ----------
-    path : path
-        A TOML file, see the guide to studies; ``curvewise study new`` writes one to begin with.
-    trust : bool
-        Whether code that the file names may be imported by whatever needs it, such as
-        :meth:`~Study.plan` and :meth:`~Study.network`, and not by :meth:`~Study.run` only.
-
-    Returns
-    -------
-    Study
-        Ready for :meth:`~Study.plan` and :meth:`~Study.run`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read as a study; the message names the table and the key.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "study.toml"
-    >>> _ = path.write_text('''
-    ... data = "digits"
-    ... [learners.small]
-    ... architecture = "mlp"
-    ... width = 32
-    ... [design]
-    ... sizes = [100, 400]
-    ... ''')
-    >>> study = load_study(path)
-    >>> study.learners["small"].training.options, study.design.sizes
-    ({'width': 32}, (100, 400))
-    """
-    file = Path(path)
+def read_document(file: Path) -> dict[str, Any]:
+    """Read the tables of a study file."""
     if file.is_dir():
         there = file / "study.toml"
         which = str(there) if there.is_file() else "the study file in it"
@@ -79,13 +40,12 @@ def load_study(path: str | PathLike[str], *, trust: bool = False) -> Study:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{file} cannot be read as a study file: {error}.") from error
     try:
-        document = tomllib.loads(text)
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # among them integers of thousands of digits
         raise InputError(f"{file} is not valid TOML: {parse_reason(error):.300}.") from error
-    return replace(study_from_document(document, file.parent, file.name), trust=trust)
 
 
-def write_study(study: Study, path: str | PathLike[str]) -> Path:
+def write_document(study: StudySpec, path: str | PathLike[str]) -> Path:
     """Write a study file that :func:`load_study` reads as the same study.
 
     Parameters
@@ -166,7 +126,7 @@ def _value(value: Any, key: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A quoted string; JSON escapes what TOML does, but for one character."""
+    """Quote a string; JSON escapes the same characters as TOML, but for one."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -174,10 +134,10 @@ def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-# A study in plain words: the tables of a study file, and the study that they describe.
+# ---- The tables of a study file, and the study that they describe
 
 KEYS = ("name", "seed", "recipe", "data", "learners", "design", "evaluate", "keep", "store", "folder")
-"""What a study file may hold at its top."""
+"""Keys that a study file may hold at its top."""
 
 KINDS = ("architecture", "estimator", "command")
 SETTINGS = tuple(f.name for f in fields(Training))
@@ -200,43 +160,36 @@ FOREIGN = {
     "network": "architecture",
     "ensemble": "members",
 }
-"""What others call our settings: too far apart in spelling to be found by it."""
+"""Names of our settings elsewhere, too far apart in spelling to be found by it."""
 
 
-def study_from_document(document: Mapping[str, Any], folder: Path, source: str = "study") -> Study:
-    """Make a study of the tables of a study file; nothing named in them is imported or read.
-
-    Parameters
-    ----------
-    document : dict
-        As ``tomllib`` reads a study file.
-    folder : Path
-        Where the file lies, and relative paths start.
-    source : str
-        What messages call it.
-    """
-    from curvewise.study.spec.recipes import with_recipe
-
+def study_fields(document: Mapping[str, Any], folder: Path, source: str = "study") -> dict[str, Any]:
+    """Turn the tables of a study file into the fields of a study; nothing named in them is imported or read."""
     with within(source):
         check_keys(document, KEYS)
-        document, defaults = with_recipe(document)
+        document, defaults = with_recipe(document) if "recipe" in document else (document, {})
         for key, kind in _TOP.items():
             if key in document and not isinstance(document[key], kind):
-                raise InputError(f"{key}={document[key]!r}: give {_SAID[kind]}.")
+                raise InputError(f"{key}={document[key]!r}: give {_KIND_NAMES[kind]}.")
         if "data" not in document:
             raise InputError("data is missing: say what to learn, such as data = 'digits'.")
         if not document.get("learners"):
             raise InputError("learners is missing: add a table such as [learners.small].")
-    parts: dict[str, Any] = {
-        "data": _data(document["data"], source),
+        if not document["data"]:
+            raise InputError("data is empty: say what to learn, such as data = 'digits'.")
+    data, design = document["data"], document.get("design", {})
+    with within(f"{source}, [design]"):
+        check_keys(design, [f.name for f in fields(Design)])
+        design = Design(**design)
+    return {
+        "data": data if isinstance(data, str) else dict(data),
         "learners": _learners(document["learners"], defaults, source),
-        "design": _design(document.get("design", {}), source),
+        "design": design,
         "evaluate": _evaluations(document.get("evaluate", {}), source),
         "keep": _keep(document.get("keep", {}), source),
         "folder": Path(os.path.normpath(folder / document.get("folder", "."))),
+        **{k: document[k] for k in ("seed", "name", "store") if k in document},
     }
-    with within(source):
-        return Study(**parts, **{k: document[k] for k in ("seed", "name", "store") if k in document})
 
 
 _TOP: dict[str, Any] = {
@@ -250,32 +203,21 @@ _TOP: dict[str, Any] = {
     "store": str,
     "folder": str,
 }
-_SAID: dict[Any, str] = {str: "text", int: "a whole number", Mapping: "a table", str | Mapping: "a name or a table"}
+_KIND_NAMES: dict[Any, str] = {
+    str: "text",
+    int: "a whole number",
+    Mapping: "a table",
+    str | Mapping: "a name or a table",
+}
 
 
 @contextmanager
 def within(place: str) -> Iterator[None]:
-    """Say where a mistake stands."""
+    """Put the place of a mistake before its message."""
     try:
         yield
-    except InputError as error:
+    except InputError as error:  # in the terms of Python, which are those of TOML, and never as options
         raise InputError(f"{place}: {error}") from None
-
-
-def check_keys(table: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse a key that means nothing here, and suggest the one that was meant."""
-    for key in table:
-        if key not in known:
-            close = get_close_matches(str(key), known, 1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"{key!r} is not known here.{meant} There are {', '.join(known)}.")
-
-
-def _data(data: str | Mapping[str, Any], source: str) -> str | dict[str, Any]:
-    with within(f"{source}, [data]"):
-        if not data:
-            raise InputError("data is empty: say what to learn, such as data = 'digits'.")
-    return data if isinstance(data, str) else dict(data)
 
 
 def _learners(tables: Mapping[str, Any], defaults: Mapping[str, Any], source: str) -> dict[str, Learner]:
@@ -298,53 +240,38 @@ def learner_from_table(table: Mapping[str, Any], defaults: Mapping[str, Any] | N
         table = {**(defaults or {}), **table}
     kinds = [kind for kind in KINDS if kind in table]
     if len(kinds) != 1:
-        _check_some_kind(table, kinds)
+        likely = {FOREIGN.get(k) or next(iter(get_close_matches(k, KINDS, 1)), None) for k in table} & set(KINDS)
+        close = f" Did you mean {likely.pop()!r}?" if likely and not kinds else ""
+        raise InputError(f"a learner needs one of {', '.join(KINDS)}; it has {' and '.join(kinds) or 'none'}.{close}")
     kind = kinds[0]
     own = {"architecture": (*SETTINGS, "members"), "estimator": ESTIMATOR}.get(kind, COMMAND)
-    said = {k: v for k, v in table.items() if k in own and k != "options"}
+    given = {k: v for k, v in table.items() if k in own and k != "options"}
     options = table.get("options", {})
     if not isinstance(options, Mapping):
         raise InputError(f"options={options!r}: give a table of names and values.")
     beside = {k: v for k, v in table.items() if k not in own and k != "options"}
     for key in beside:
-        _check_option(key, own, kind)
+        if meant := _meant(key, own):
+            raise InputError(
+                f"{key!r} is not known here. Did you mean {meant!r}? If it really is an option of the "
+                f"{kind}, put it into options = {{ {key} = … }}."
+            )
     if both := sorted(options.keys() & beside.keys()):
         raise InputError(f"{both[0]!r} stands in options and beside it: give it once.")
     options = {**beside, **options}
     if kind == "architecture":
-        members = said.pop("members", 1)
-        return Learner(Training(**said, options=options), members=members)
-    return Learner(**said, options=options)
-
-
-def _check_some_kind(table: Mapping[str, Any], kinds: Sequence[str]) -> None:
-    meant = {FOREIGN.get(k) or next(iter(get_close_matches(k, KINDS, 1)), None) for k in table}
-    meant &= set(KINDS)
-    close = f" Did you mean {meant.pop()!r}?" if meant and not kinds else ""
-    raise InputError(f"a learner needs one of {', '.join(KINDS)}; it has {' and '.join(kinds) or 'none'}.{close}")
-
-
-def _check_option(key: str, own: Sequence[str], kind: str) -> None:
-    if meant := _meant(key, own):
-        raise InputError(
-            f"{key!r} is not known here. Did you mean {meant!r}? If it really is an option of the "
-            f"{kind}, put it into options = {{ {key} = … }}."
-        )
+        members = given.pop("members", 1)
+        return Learner(Training(**given, options=options), members=members)
+    return Learner(**given, options=options)
 
 
 def _meant(key: str, own: Sequence[str]) -> str | None:
-    """A setting that the key looks like, if any."""
+    """Return a setting that the key looks like, if any."""
     if own == ESTIMATOR:  # its parameters may be called anything
         return None
     if FOREIGN.get(key) in own:
         return FOREIGN[key]
     return next(iter(get_close_matches(key, own, 1, cutoff=0.8)), None)
-
-
-def _design(table: Mapping[str, Any], source: str) -> Design:
-    with within(f"{source}, [design]"):
-        check_keys(table, [f.name for f in fields(Design)])
-        return Design(**table)
 
 
 def _evaluations(tables: Mapping[str, Any], source: str) -> dict[str, Evaluation]:
@@ -369,7 +296,7 @@ def _keep(table: Mapping[str, Any], source: str) -> Keep:
         return Keep(**table)
 
 
-def document_of(study: Study, folder: Path | None = None) -> dict[str, Any]:
+def document_of(study: StudySpec, folder: Path | None = None) -> dict[str, Any]:
     """Write a study as the tables of a study file in ``folder``; defaults are left out.
 
     Raises
@@ -380,7 +307,7 @@ def document_of(study: Study, folder: Path | None = None) -> dict[str, Any]:
     document: dict[str, Any] = {"name": study.name, "seed": study.seed}
     if study.store is not None:
         document["store"] = os.fspath(study.store)
-    if folder is not None and (start := _start(study.folder, folder)) != ".":
+    if folder is not None and (start := os.path.relpath(study.folder.resolve(), folder.resolve())) != ".":
         document["folder"] = start
     document["data"] = _plain_data(study.data, "data")
     document["learners"] = {k: table_of_learner(v) for k, v in study.learners.items()}
@@ -392,10 +319,6 @@ def document_of(study: Study, folder: Path | None = None) -> dict[str, Any]:
     }
     document["keep"] = _changed(study.keep, Keep())
     return {k: v for k, v in document.items() if v not in ({}, None)}
-
-
-def _start(folder: Path, home: Path) -> str:
-    return os.path.relpath(folder.resolve(), home.resolve())
 
 
 def _plain_data(data: Any, where: str) -> Any:
@@ -427,7 +350,7 @@ def table_of_learner(learner: Learner) -> dict[str, Any]:
 
 
 def _changed(value: Any, default: Any) -> dict[str, Any]:
-    """The fields that differ from the defaults, tuples as lists."""
+    """Return the fields that differ from the defaults, tuples as lists."""
     pairs = {f.name: (getattr(value, f.name), getattr(default, f.name)) for f in fields(value)}
     return {
         k: _listed(v) for k, (v, usual) in pairs.items() if v != usual and v is not None and not isinstance(v, Dataset)
@@ -438,3 +361,80 @@ def _listed(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_listed(v) for v in value]
     return {k: _listed(v) for k, v in value.items()} if isinstance(value, Mapping) else value
+
+
+STARTER = """\
+# A study: many trainings by a plan. See what it would do, do it, look at it:
+#   curvewise study plan study.toml
+#   curvewise study run study.toml
+#   curvewise study report study.toml
+
+name = "digits"
+seed = 0                    # decides the test set, the subsets and the seeds of all runs
+# store = "runs"            # folder of the runs; by default digits-runs beside this file
+
+[data]
+name = "digits"             # or a file or folder: path = "data.npz"
+
+# Networks: settings of the training, and beside them options of the architecture (width).
+[learners.network]
+architecture = "mlp"        # linear, mlp, cnn, vgg11 …, nin, resnet9 …, or "module:function"
+width = 64
+optimiser = "sgd"           # sgd, adam, adamw, ranger
+rate = 0.1                  # several, as [0.05, 0.1], are searched on one subset
+batch = 32
+epochs = 20
+schedule = "linear"         # constant, linear, cosine, drops, plateau, early-stop, searched
+
+# Estimators of scikit-learn with their parameters.
+[learners.forest]
+estimator = "sklearn.ensemble:RandomForestClassifier"
+n_estimators = 50
+
+# Anything else: a command that writes its predictions into the folder {out}.
+# [learners.mine]
+# command = "python train.py --rows {rows} --seed {seed} --out {out}"
+
+[design]
+sizes = [50, 100, 200, 400]
+folds = [8, 4, 2, 1]        # disjoint subsets of each size
+seeds = 2                   # runs on each subset
+vary = ["init", "order", "augmentation"]    # what differs between them
+# poke = { epoch = 0, factor = 1.001 }      # nudge one weight
+# grid = { batch = [16, 64] }               # every combination is trained
+
+# Further sets to predict, beside the test set; needs the extra torch.
+# [evaluate.rotated]
+# perturbation = "rotation"
+# magnitude = 30
+
+[keep]
+probabilities = false
+checkpoints = "none"        # end, or drops: also before every drop of the learning rate
+features = false
+"""
+
+# Recipes that cannot be written without a choice.
+_CHOICES = {"variance-text": {"model": "models/encoder"}}
+
+
+def starter_text(recipe: str | None = None) -> str:
+    """Text of a study file to begin with, by the protocol of a paper if one is named.
+
+    >>> "batch = 500" in starter_text("variance")
+    True
+    """
+    if recipe is None:
+        return STARTER
+    asked = {"name": recipe, **_CHOICES.get(recipe, {})}
+    document = recipe_document(asked)
+    document.pop("training")
+    words = inspect.getdoc(RECIPES[recipe]) or ""
+    said = words.split("\nParameters\n")[0].strip()
+    head = [
+        f"# Recipe {recipe}. {line}" if i == 0 else f"# {line}".rstrip() for i, line in enumerate(said.splitlines())
+    ]
+    tables = toml_text({"name": recipe, "seed": 0, "data": {"name": "digits"}, **document})
+    if not document["learners"]:
+        raise InputError(f"recipe={recipe!r} names no learner.")
+    return "\n".join([*head, "", tables])

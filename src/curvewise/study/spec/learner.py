@@ -1,4 +1,4 @@
-"""Who is trained: a network, an estimator of scikit-learn, or a command of one's own."""
+"""Learners: a network, an estimator of scikit-learn, or a command of one's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from curvewise.nn.task import Outputs, settle_training
 from curvewise.nn.training import NUMBER_LOSSES, Training
 
 FIELDS = (*("n", "fold", "seed", "init_seed", "order_seed", "augmentation_seed"), *("id", "rows", "data", "out"))
-"""What a command may ask for in braces, beside the names of the grid."""
+"""Fields that a command may ask for in braces, beside the names of the grid."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Learner:
         return self.judged if self.training is None else self.training.loss
 
     def takes(self, setting: str) -> bool:
-        """Whether a setting that a grid varies for all learners means something to this one.
+        """Return whether a setting that a grid varies for all learners means something to this one.
 
         >>> Learner(estimator="sklearn.svm:SVC").takes("batch")
         False

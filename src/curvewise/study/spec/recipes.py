@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 from curvewise.errors import InputError
-from curvewise.study.data.dataset import Dataset
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.document import KEYS, check_keys, study_from_document, toml_text
-from curvewise.study.spec.study import Study
+from curvewise.study.spec.design import check_keys
+
+# Learning curves as in Hoiem et al. 2021.
+
+RATES = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03)
+SHARES = (0.0625, 0.125, 0.25, 0.5, 1.0)
+FOLDS = (16, 8, 4, 2, 1)
 
 
 def learning(
@@ -71,6 +72,24 @@ def learning(
     }
 
 
+# Variance between runs as in Jordan 2023.
+
+EPOCHS = (0, 4, 16, 64)
+ALL = ["init", "order", "augmentation"]
+
+RESNET9 = {
+    "architecture": "resnet9",
+    "optimiser": "sgd",
+    "rate": 0.5,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+    "batch": 500,
+    "epochs": 64,
+    "schedule": "linear",
+    "augmentation": ["flip", "translate:2", "cutout:12"],
+}
+
+
 def variance(architecture: str = "resnet9") -> dict[str, Any]:
     """Many runs of one training at four lengths, with all three seeds varied.
 
@@ -90,7 +109,7 @@ def variance(architecture: str = "resnet9") -> dict[str, Any]:
 
 
 def variance_sources(architecture: str = "resnet9", epoch: float = 0) -> dict[str, Any]:
-    """What each source of randomness does alone, and a nudge of a single weight.
+    """The effect of each source of randomness alone, and of a nudge of a single weight.
 
     Jordan 2023, appendix D: the same training with all three seeds varied, with only one of
     initial weights, order and augmentation varied, and with nothing varied but one weight that is
@@ -157,6 +176,17 @@ def variance_text(model: str = "", length: int | None = None) -> dict[str, Any]:
     return {"training": usual, "learners": {"encoder": usual}, "design": {"seeds": 100, "vary": ALL}}
 
 
+# Corpora of models for perturbation response as in Schiff et al. 2021.
+
+DEPTHS = {"vgg": ["vgg11", "vgg13", "vgg16", "vgg19"], "resnet": ["resnet18", "resnet34", "resnet50"]}
+BATCHES = (1024, 2048, 4096)
+RESPONSE_RATES = (1e-4, 1e-5)
+RESPONSE_SHARES = (0.0, 0.5, 1.0)
+
+REACH = {"rotation": 180.0, "shift-x": 0.5, "shift-y": 0.5, "colour": 0.25}
+"""Reach of each perturbation to either side, table 2; 90 degrees for digits."""
+
+
 def response(
     family: str = "vgg", perturbation: str = "rotation", reach: float | None = None, widths: Sequence[int] = ()
 ) -> dict[str, Any]:
@@ -195,7 +225,7 @@ def response(
         "architecture": DEPTHS[family][0],
         "optimiser": "adam",
         "batch": BATCHES[0],
-        "rate": RATES_RESPONSE[0],
+        "rate": RESPONSE_RATES[0],
         "epochs": 200,
         "schedule": "plateau",
         "patience": 10,
@@ -204,8 +234,8 @@ def response(
     grid: dict[str, Any] = {"architecture": DEPTHS[family]}
     grid |= {"batch_norm": [False, True]} if family == "vgg" else {}
     grid |= {"width": list(widths)} if widths else {}
-    grid |= {"batch": list(BATCHES), "rate": list(RATES_RESPONSE)}
-    grid["augmentation"] = [[f"{perturbation}:{s * full:g}"] if s else [] for s in SHARES_RESPONSE]
+    grid |= {"batch": list(BATCHES), "rate": list(RESPONSE_RATES)}
+    grid["augmentation"] = [[f"{perturbation}:{s * full:g}"] if s else [] for s in RESPONSE_SHARES]
     return {
         "training": usual,
         "learners": {family: usual},
@@ -213,6 +243,11 @@ def response(
         "evaluate": {perturbation: {"perturbation": perturbation, "magnitude": [-full, full]}},
         "keep": {"checkpoints": "end"},
     }
+
+
+# Transfer with its controls as in Atanov et al. 2022.
+
+TRANSFER_SHARES = (0.03, 0.0625, 0.125, 0.25, 0.5, 1.0)
 
 
 def transfer(
@@ -265,9 +300,15 @@ def transfer(
     return {
         "training": usual,
         "learners": learners,
-        "design": {"sizes": list(SHARES_TRANSFER), "folds": 1, "seeds": 2},
+        "design": {"sizes": list(TRANSFER_SHARES), "folds": 1, "seeds": 2},
         "keep": {"probabilities": True},
     }
+
+
+# Ground truth for ranking checkpoints as in Li et al. 2021.
+
+RANKING_RATES = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5)
+STEPS = (2500, 5000, 10000, 15000, 20000, 40000)
 
 
 def ranking(
@@ -305,7 +346,7 @@ def ranking(
     return {
         "training": usual,
         "learners": learners,
-        "design": {"grid": {"rate": list(RATES_RANKING), "steps": list(STEPS)}},
+        "design": {"grid": {"rate": list(RANKING_RATES), "steps": list(STEPS)}},
     }
 
 
@@ -346,57 +387,19 @@ RECIPES: dict[str, Callable[..., dict[str, Any]]] = {
 """Each gives the tables of a study file, and in ``training`` what holds for any learner."""
 
 
-def study_recipe(recipe: str, data: Dataset | Mapping[str, Any] | str, /, **changes: Any) -> Study:
-    """Make a study that follows the protocol of a paper.
-
-    Parameters
-    ----------
-    recipe : str
-        A name of :data:`curvewise.study.spec.recipes.RECIPES`; the function behind it says what the
-        paper did, where it is silent, and which options there are.
-    data : Dataset, dict or str
-        What to learn.
-    **changes
-        Options of the recipe (``architecture="resnet18"``); fields of :class:`Design`
-        (``seeds=20``); or tables as in a study file: ``learners={"mine": {"rate": 0.1}}``,
-        ``design``, ``evaluate``, ``keep``, ``seed``, ``name``, ``store``, ``folder``. Learners
-        named here are trained instead of the recipe's, each from the recipe's settings.
-
-    Returns
-    -------
-    Study
-        Ready to be planned and run.
-
-    Examples
-    --------
-    >>> study = study_recipe("variance", "cifar10", seeds=200)
-    >>> study.design.grid["epochs"], study.learners["resnet9"].training.batch
-    ([0, 4, 16, 64], 500)
-    """
-    tables = {k: v for k, v in changes.items() if k in KEYS and k not in ("recipe", "data")}
-    designed = {f.name for f in fields(Design)}
-    design = {k: v for k, v in changes.items() if k in designed}
-    options = {k: v for k, v in changes.items() if k not in tables and k not in designed}
-    tables["design"] = {**tables.get("design", {}), **design}
-    folder = Path(tables.pop("folder", "."))
-    store = {"store": str(tables.pop("store"))} if tables.get("store") is not None else {}
-    document = {"name": recipe, **tables, **store, "recipe": {"name": recipe, **options}}
-    named = data if isinstance(data, str) or not isinstance(data, Dataset) else "data"
-    study = study_from_document({**document, "data": named}, folder, f"recipe {recipe!r}")
-    return replace(study, data=data)
-
-
 def with_recipe(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Put the tables of a document's recipe under its own; also the defaults of each learner."""
     own = {k: v for k, v in document.items() if k != "recipe"}
-    if "recipe" not in document:
-        return own, {}
     given = recipe_document(document["recipe"])
     usual, learners = given.pop("training"), given["learners"]
     merged = {**given, **own}
     for table in ("design", "keep", "evaluate"):
         if isinstance(own.get(table, {}), Mapping):
-            merged[table] = {**_still(given.get(table, {}), own.get(table, {})), **own.get(table, {})}
+            mine = own.get(table, {})
+            # Folds and pokes of a recipe make no sense beside the user's own sizes and variations.
+            gone = {"folds"} if "sizes" in mine else set()
+            gone |= {"poke"} if "vary" in mine and "poke" not in str(mine["vary"]) else set()
+            merged[table] = {**{k: v for k, v in given.get(table, {}).items() if k not in gone}, **mine}
     if not own.get("learners"):
         return {**merged, "learners": learners}, {}
     return merged, {name: learners.get(name, usual) for name in own["learners"]}
@@ -412,136 +415,3 @@ def recipe_document(recipe: Any) -> dict[str, Any]:
     options = {k: v for k, v in asked.items() if k != "name"}
     check_keys(options, list(inspect.signature(make).parameters))
     return make(**options)
-
-
-def _still(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a recipe's design still makes sense beside the user's own words."""
-    gone = {"folds"} if "sizes" in own else set()
-    gone |= {"poke"} if "vary" in own and "poke" not in str(own["vary"]) else set()
-    return {k: v for k, v in given.items() if k not in gone}
-
-
-# Learning curves as in Hoiem et al. 2021.
-
-RATES = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03)
-SHARES = (0.0625, 0.125, 0.25, 0.5, 1.0)
-FOLDS = (16, 8, 4, 2, 1)
-
-
-# Variance between runs as in Jordan 2023.
-
-EPOCHS = (0, 4, 16, 64)
-ALL = ["init", "order", "augmentation"]
-
-RESNET9 = {
-    "architecture": "resnet9",
-    "optimiser": "sgd",
-    "rate": 0.5,
-    "momentum": 0.9,
-    "weight_decay": 5e-4,
-    "batch": 500,
-    "epochs": 64,
-    "schedule": "linear",
-    "augmentation": ["flip", "translate:2", "cutout:12"],
-}
-
-
-# Corpora of models for perturbation response as in Schiff et al. 2021.
-
-DEPTHS = {"vgg": ["vgg11", "vgg13", "vgg16", "vgg19"], "resnet": ["resnet18", "resnet34", "resnet50"]}
-BATCHES = (1024, 2048, 4096)
-RATES_RESPONSE = (1e-4, 1e-5)
-SHARES_RESPONSE = (0.0, 0.5, 1.0)
-
-REACH = {"rotation": 180.0, "shift-x": 0.5, "shift-y": 0.5, "colour": 0.25}
-"""How far each perturbation goes to either side, table 2; 90 degrees for digits."""
-
-
-# Transfer with its controls as in Atanov et al. 2022.
-
-SHARES_TRANSFER = (0.03, 0.0625, 0.125, 0.25, 0.5, 1.0)
-
-
-# Ground truth for ranking checkpoints as in Li et al. 2021.
-
-RATES_RANKING = (0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5)
-STEPS = (2500, 5000, 10000, 15000, 20000, 40000)
-
-
-# A study file to begin with.
-
-STARTER = """\
-# A study: many trainings by a plan. See what it would do, do it, look at it:
-#   curvewise study plan study.toml
-#   curvewise study run study.toml
-#   curvewise study report study.toml
-
-name = "digits"
-seed = 0                    # decides the test set, the subsets and the seeds of all runs
-# store = "runs"            # folder of the runs; by default digits-runs beside this file
-
-[data]
-name = "digits"             # or a file or folder: path = "data.npz"
-
-# Networks: settings of the training, and beside them options of the architecture (width).
-[learners.network]
-architecture = "mlp"        # linear, mlp, cnn, vgg11 …, nin, resnet9 …, or "module:function"
-width = 64
-optimiser = "sgd"           # sgd, adam, adamw, ranger
-rate = 0.1                  # several, as [0.05, 0.1], are searched on one subset
-batch = 32
-epochs = 20
-schedule = "linear"         # constant, linear, cosine, drops, plateau, early-stop, searched
-
-# Estimators of scikit-learn with their parameters.
-[learners.forest]
-estimator = "sklearn.ensemble:RandomForestClassifier"
-n_estimators = 50
-
-# Anything else: a command that writes its predictions into the folder {out}.
-# [learners.mine]
-# command = "python train.py --rows {rows} --seed {seed} --out {out}"
-
-[design]
-sizes = [50, 100, 200, 400]
-folds = [8, 4, 2, 1]        # disjoint subsets of each size
-seeds = 2                   # runs on each subset
-vary = ["init", "order", "augmentation"]    # what differs between them
-# poke = { epoch = 0, factor = 1.001 }      # nudge one weight
-# grid = { batch = [16, 64] }               # every combination is trained
-
-# Further sets to predict, beside the test set; needs the extra torch.
-# [evaluate.rotated]
-# perturbation = "rotation"
-# magnitude = 30
-
-[keep]
-probabilities = false
-checkpoints = "none"        # end, or drops: also before every drop of the learning rate
-features = false
-"""
-
-# Recipes that cannot be written without a choice.
-_CHOICES = {"variance-text": {"model": "models/encoder"}}
-
-
-def starter_text(recipe: str | None = None) -> str:
-    """Text of a study file to begin with, by the protocol of a paper if one is named.
-
-    >>> "batch = 500" in starter_text("variance")
-    True
-    """
-    if recipe is None:
-        return STARTER
-    asked = {"name": recipe, **_CHOICES.get(recipe, {})}
-    document = recipe_document(asked)
-    document.pop("training")
-    words = inspect.getdoc(RECIPES[recipe]) or ""
-    said = words.split("\nParameters\n")[0].strip()
-    head = [
-        f"# Recipe {recipe}. {line}" if i == 0 else f"# {line}".rstrip() for i, line in enumerate(said.splitlines())
-    ]
-    tables = toml_text({"name": recipe, "seed": 0, "data": {"name": "digits"}, **document})
-    if not document["learners"]:
-        raise InputError(f"recipe={recipe!r} names no learner.")
-    return "\n".join([*head, "", tables])

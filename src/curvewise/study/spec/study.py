@@ -1,93 +1,80 @@
-"""A study: data, learners and a design, and the runs that follow from them."""
+"""The specification of a study: data, learners and a design, and the runs that follow from them.
+
+Nothing here trains or reads a store: :class:`~curvewise.study.study.Study` adds that on top.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import count
-from os import PathLike
+from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, UntrustedCodeError
+from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyError, UntrustedCodeError
 from curvewise.learning.partition import Partition, Subset, partition_training_set
 from curvewise.nn.own_code import names_own_code
-from curvewise.nn.task import Examples, Keep, Outputs, Poke
-from curvewise.store.record import data_digest, run_id
-from curvewise.study.data.dataset import Dataset, scaled, target_scale
+from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
+from curvewise.store.record import TEST, data_digest, run_id
+from curvewise.study.data.dataset import Dataset, hold_out, scaled, target_scale
+from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
 from curvewise.study.spec.design import Design
-from curvewise.study.spec.evaluation import Evaluation
 from curvewise.study.spec.learner import Learner, settle_learner
-from curvewise.types.measurements import Measurements
-from curvewise.types.predictions import Predictions
+from curvewise.text import brief, either, list_names
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from curvewise.study.data.load import MadeCopy
-    from curvewise.study.plan import Plan
-    from curvewise.study.results import StudyNetwork
-    from curvewise.study.status import Status
-
-
-TEST = "test"
-"""The evaluation set that every study has."""
+RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
+SEARCH = "rate-search/1"
 
 
 @dataclass(frozen=True)
-class Study:
-    """Data, learners and a design: many trainings, their store, and what the lenses read of it.
-
-    Nothing is loaded, imported or trained before it is needed. :func:`load_study` reads one from a
-    file, :func:`study_recipe` makes one by the protocol of a paper.
+class Evaluation:
+    """A set of examples that every trained model predicts.
 
     Attributes
     ----------
-    data : Dataset, dict or str
-        What to learn: loaded data, or how to load it as :func:`load_dataset` takes it.
-    learners : dict of str to Learner
-        Who learns.
-    design : Design
-        Sizes, folds, seeds, grid.
-    evaluate : dict of str to Evaluation
-        Further sets to predict, beside the test set.
-    keep : Keep
-        What to keep of each run.
-    seed : int
-        Decides the held-out examples, the subsets and the seeds of the runs.
-    name : str
-        What the study is called.
-    folder : Path
-        Where relative paths start.
-    store : Path, optional
-        Folder of the runs; by default ``<name>-runs`` in ``folder``.
-    trust : bool
-        Whether code that the study names (``"module:function"``) may be imported before
-        :meth:`run`. True for a study made in Python, False for one of :func:`load_study`.
+    data : Dataset, dict or str, optional
+        Other examples of the same classes, as the data of a study is given; their test part if
+        they have one. None for the study's own test set.
+    perturbation : str, optional
+        Name of a perturbation of :data:`curvewise.nn.perturbations.PERTURBATIONS` applied to them.
+    magnitude : float, or two, optional
+        How strongly, in the unit of the perturbation. Two are a range: each example has a
+        magnitude of its own, drawn uniformly from it; the same for every model.
 
     Examples
     --------
-    >>> import tempfile
-    >>> study = Study(
-    ...     data="digits",
-    ...     learners={"bayes": Learner(estimator="sklearn.naive_bayes:GaussianNB")},
-    ...     design=Design(sizes=[100, 200, 400], folds=2),
-    ...     folder=Path(tempfile.mkdtemp()),
-    ... )
-    >>> study.plan().total_to_do
-    6
-    >>> study.run(workers=0, progress=False).done
-    6
-    >>> study.measurements()
-    Measurements(6 rows in fraction, 3 sizes (100 to 400), 1 learner(s): 'bayes')
+    >>> Evaluation(perturbation="rotation", magnitude=[-180, 180]).magnitude
+    (-180, 180)
     """
+
+    data: Dataset | Mapping[str, Any] | str | None = None
+    perturbation: str | None = None
+    magnitude: float | tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.magnitude, list | tuple):
+            numbers = all(isinstance(m, Real) and not isinstance(m, bool) for m in self.magnitude)
+            if not numbers or len(self.magnitude) != 2 or not self.magnitude[0] < self.magnitude[1]:
+                raise InputError(
+                    f"magnitude={brief(self.magnitude)}: give one number, or a range of two, the lower first."
+                )
+            object.__setattr__(self, "magnitude", tuple(self.magnitude))
+        if (self.perturbation is None) != (self.magnitude is None):
+            raise InputError("perturbation and magnitude belong together: give both or neither.")
+
+
+@dataclass(frozen=True)
+class StudySpec:
+    """Data, learners and a design; see :class:`~curvewise.study.study.Study` for its fields."""
 
     data: Dataset | Mapping[str, Any] | str
     learners: Mapping[str, Learner]
@@ -128,195 +115,17 @@ class Study:
                 )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent to workers: how the study was given, not what was loaded or computed."""
+        """Send the fields to workers, and nothing that was loaded or computed."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
-
-    def plan(self, *, measure: bool = True, device: str | None = None, trust: bool = False) -> Plan:
-        """Say what :meth:`run` would do: runs, time, disk space, and what to beware of.
-
-        Of a study that is not trusted, no code is imported: what cannot be known without it is
-        said in the warnings.
-
-        Parameters
-        ----------
-        measure : bool
-            Whether to train networks for a few steps where no stored run tells how long they take.
-        device : str, optional
-            Where it would be done; by default as :meth:`run` chooses.
-        trust : bool
-            Whether code that the study names may be imported, although the study is not trusted.
-        """
-        from curvewise.study.plan import plan_study
-
-        return plan_study(self._trusted() if trust else self, measure=measure, device=device)
-
-    def run(self, on: str = "local", **options: Any) -> Status:
-        """Make the runs that the store lacks; what is there stays.
-
-        This imports the code that the study names, and starts its commands, trusted or not.
-
-        Parameters
-        ----------
-        on : str
-            ``"local"``: processes of this machine. ``"ray"``: a Ray cluster that is found or
-            started here; an address: that Ray cluster.
-        **options
-            As of :func:`curvewise.study.run.local.run_local`: ``device``, ``workers``,
-            ``in_flight``, ``compile``, ``fresh``, ``shard``, ``retry_failed``, ``progress``.
-
-        Returns
-        -------
-        Status
-            How far the study is now. A run that failed is counted there, and is no error.
-        """
-        if on not in ("local", "ray", "auto") and ":" not in on:
-            raise InputError(f"on={on!r}: use 'local', 'ray', or an address as 'host:6379'.")
-        if not self.trust:
-            return self._trusted().run(on, **options)
-        if on == "local":
-            from curvewise.study.run.local import run_local
-
-            outcome = run_local(self, **options)
-        else:
-            from curvewise.study.run.ray import run_ray
-
-            outcome = run_ray(self, address=None if on == "ray" else on, **options)
-        from curvewise.study.status import after_run
-
-        return after_run(self.status(), outcome)
-
-    def status(self) -> Status:
-        """Say how far the study is: done, failed and why, being made by whom, left."""
-        from curvewise.study.status import study_status
-
-        return study_status(self)
-
-    def measurements(
-        self,
-        metric: str | None = None,
-        evaluation: str = TEST,
-        *,
-        learner: str | None = None,
-        seeds: str = "each",
-        **settings: Any,
-    ) -> Measurements:
-        """One value per run, for the learning lens.
-
-        Settings of the grid make a learner another one: they are part of its name. Failed runs are
-        NaN with status ``"failed"``; what failed or is missing is said in the notes.
-
-        Parameters
-        ----------
-        metric : str, optional
-            ``"error"`` (the default for classes), ``"loss"`` (for numbers), ``"train_error"``,
-            ``"train_loss"``, ``"gap"`` (error minus train_error; loss minus train_loss for
-            numbers), or whatever the runs measured.
-        evaluation : str
-            On which evaluation set.
-        learner : str, optional
-            Only this one.
-        seeds : {"each", "mean"}
-            A row for each run, or for each training subset the mean over its seeds: the second
-            for learning curves, whose intervals take rows as independent.
-        **settings
-            Only runs with these: ``n``, ``fold``, ``vary``, names of the grid.
-        """
-        from curvewise.study.results import read_measurements
-
-        if seeds not in ("each", "mean"):
-            raise InputError(f"seeds={seeds!r}: use 'each' or 'mean'.")
-        asked = metric or ("loss" if self.dataset.is_numbers else "error")
-        found = read_measurements(self, asked, evaluation, learner, settings)
-        return found.subset_means() if seeds == "mean" else found
-
-    def predictions(
-        self,
-        learner: str | None = None,
-        *,
-        n: int | None = None,
-        evaluation: str = TEST,
-        probabilities: bool = False,
-        **settings: Any,
-    ) -> Predictions:
-        """What the runs of one training predicted, for the variance lens.
-
-        Where targets are numbers, the loss of each example (``kind="losses"``). Runs are read a few
-        at a time when they are needed, so that they need not fit into memory.
-
-        Parameters
-        ----------
-        learner : str, optional
-            Whose; not needed if there is one.
-        n : int, optional
-            Training size; not needed if there is one.
-        evaluation : str
-            For which evaluation set.
-        probabilities : bool
-            Probabilities of the classes, if they were kept, instead of the predicted class.
-        **settings
-            Only runs with these: ``fold``, ``vary``, names of the grid.
-
-        Raises
-        ------
-        InputError
-            If the runs are of more than one training; the message says what to choose.
-        """
-        from curvewise.study.results import read_predictions
-
-        return read_predictions(self, learner, evaluation, probabilities, {"n": n, **settings})
-
-    def network(
-        self, learner: str | None = None, *, run: str | None = None, n: int | None = None, **settings: Any
-    ) -> StudyNetwork:
-        """A trained network with its weights, and the examples it was trained on.
-
-        Needs ``[keep] checkpoints = "end"``.
-
-        Parameters
-        ----------
-        learner : str, optional
-            Whose; the first one's if there are several.
-        run : str, optional
-            Id of a run, instead of its coordinates.
-        n : int, optional
-            Training size.
-        **settings
-            As of :meth:`predictions`.
-        """
-        from curvewise.study.results import choose_network
-
-        return choose_network(self, learner, run, {"n": n, **settings})
-
-    def frame(self) -> pd.DataFrame:
-        """One row per planned run: a corpus of models, a table of losses, a truth to rank by.
-
-        Columns: run (its id), learner, n, fold, the seeds, the settings of the grid, what else the
-        learners differ in, status (done, failed, missing, outdated, damaged), then the metrics:
-        error, loss, train_error, train_loss, gap, ``error.<set>`` for further evaluation sets,
-        seconds, …, and the reason of a failure.
-        """
-        from curvewise.study.results import read_frame
-
-        return read_frame(self)
-
-    def save(self, path: str | PathLike[str]) -> Path:
-        """Write a study file that :func:`load_study` reads as the same study.
-
-        Raises
-        ------
-        InputError
-            If the data is in memory, which a file cannot name.
-        """
-        from curvewise.study.spec.document import write_study
-
-        return write_study(self, path)
 
     @property
     def runs_folder(self) -> Path:
-        """Where the runs are kept."""
+        """The folder in which the runs are kept."""
         if self.store is not None:
             return self.folder / self.store
         return self.folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', self.name)}-runs"
+
+    # ---- Data, and code that may be imported only if the study is trusted
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -324,54 +133,42 @@ class Study:
         return self.load_data(self.data, "data")
 
     def load_data(self, spec: Dataset | Mapping[str, Any] | str, key: str) -> Dataset:
-        """Load data of the study; of a study that is not trusted, call no function to make it.
-
-        Parameters
-        ----------
-        spec : Dataset, dict or str
-            What to load.
-        key : str
-            Where the study has it, for messages.
+        """Load data of the study; ``key`` is its place in the study, for messages.
 
         Raises
         ------
         UntrustedCodeError
-            If a function makes the data, and no run has left a copy of it in the store.
+            If a function makes the data, the study is not trusted, and no run has left a copy in the store.
         """
         if isinstance(spec, Dataset):
             return spec
-        from curvewise.study.data.load import load_dataset
-
         copy = self._copy_of(spec)
         if self.trust or copy is None:
             return load_dataset(spec, folder=self.folder)
         if not copy.is_there:
             raise UntrustedCodeError(
                 f"{key} is made by {copy.options['function']}, which is not imported without "
-                "--trust (in Python trust=True), and no run has left a copy of the data in "
+                f"{either('trust=True', '--trust')}, and no run has left a copy of the data in "
                 f"{self.runs_folder}: the examples, and so the runs, are unknown. Read the code, "
-                "then pass --trust, or run the study."
+                f"then pass {either('trust=True', '--trust')}, or run the study."
             )
         return copy.read()
 
-    def _copy_of(self, spec: Dataset | Mapping[str, Any] | str | None) -> MadeCopy | None:
-        """The copy in the store of what a function makes; None for data that is read."""
-        from curvewise.study.data.load import made_by, made_copy
-
+    def _copy_of(self, spec: Dataset | Mapping[str, Any] | str | None) -> DataCopy | None:
+        """The copy in the store of data that a function makes; None for data that is read."""
         options = None if spec is None else made_by(spec, self.folder)
-        return None if options is None else made_copy(options, self.runs_folder, self.folder)
+        return None if options is None else data_copy(options, self.runs_folder, self.folder)
 
     def keep_made_data(self) -> None:
-        """Keep a copy of data that functions make in the store, which is read without trust."""
-        sets = [self.data, *(e.data for e in self.evaluate.values())]
-        for i, spec in enumerate(sets):
+        """Copy data that functions make to the store, where it can be read without trust."""
+        for i, spec in enumerate((self.data, *(e.data for e in self.evaluate.values()))):
             copy = self._copy_of(spec)
             if copy is not None and spec is not None:
                 copy.write(self.dataset if i == 0 else self.load_data(spec, "data"))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is taken for granted because code of the study was not imported."""
+        """Assumptions made because code of the study was not imported."""
         if self.trust:
             return ()
         copies = [self._copy_of(s) for s in (self.data, *(e.data for e in self.evaluate.values()))]
@@ -379,39 +176,37 @@ class Study:
         return tuple(dict.fromkeys(copy.assumption() for copy in there))
 
     def unimported(self, learner: Learner) -> str | None:
-        """What a learner is made by that may not be imported; None if it can be made."""
+        """The code that makes a learner and may not be imported; None if it can be made."""
         name, options = learner.estimator, learner.options
         if learner.training is not None:
             name, options = learner.training.architecture, learner.training.options
         own = name is not None and names_own_code(name, options)
         return name if own and not self.trust else None
 
-    def _trusted(self) -> Study:
-        """The study, whose code may be imported; what was read from files is not read again."""
+    def trusted(self) -> Self:
+        """The same study with permission to import its code; files that were read are not read again."""
+        if self.trust:
+            return self
         trusted = replace(self, trust=True)
         if "dataset" in self.__dict__ and self._copy_of(self.data) is None:
             trusted.__dict__["dataset"] = self.dataset
         return trusted
 
+    # ---- Training part, test set and subsets
+
     @cached_property
     def train_rows(self) -> NDArray[np.int64]:
         """Positions of the examples that may be trained on."""
-        data = self.dataset
-        if data.test_x is not None:
-            return np.arange(len(data.y), dtype=np.int64)
-        return np.setdiff1d(np.arange(len(data.y), dtype=np.int64), self._held_out)
+        rows = np.arange(len(self.dataset.y), dtype=np.int64)
+        return rows if self.dataset.test_x is not None else np.setdiff1d(rows, self._held_out)
 
     @cached_property
     def _held_out(self) -> NDArray[np.int64]:
-        from curvewise.study.curves import hold_out
-
-        data = self.dataset
-        _, split, _ = hold_out(data.x, data.y, self.design.test, self._stratify, self.seed)
-        return split.test
+        return hold_out(self.dataset.y, self.design.test, self._stratify, self.seed)[1]
 
     @property
     def _stratify(self) -> bool:
-        """Whether subsets keep the shares of the classes; numbers have none."""
+        """True if subsets keep the shares of the classes; numbers have none."""
         return self.design.stratify and not self.dataset.is_numbers
 
     @cached_property
@@ -422,7 +217,7 @@ class Study:
             raise InputError("per_class=True counts examples of a class, and targets are numbers.")
         sizes = [len(self.train_rows)] if design.sizes is None else list(design.sizes)
         with warnings.catch_warnings():
-            # Said in the plan and in notes, rather than by each worker that draws the subsets.
+            # They stand in the plan and in notes, rather than coming from each worker that draws the subsets.
             warnings.simplefilter("ignore", CurvewiseWarning)
             return partition_training_set(
                 labels if self._stratify or design.per_class else len(labels),
@@ -436,6 +231,7 @@ class Study:
 
     @cached_property
     def _subsets(self) -> dict[tuple[int, int], tuple[NDArray[np.int64], str]]:
+        """For each size and fold, the positions of its examples and their hash."""
         found = {}
         for subset in self.partition:
             rows = self.train_rows[subset.indices]
@@ -450,10 +246,48 @@ class Study:
         """Hash of the examples of one training subset."""
         return self._subsets[subset.n, subset.fold][1]
 
+    # ---- Examples as networks take them
+
     @cached_property
-    def jobs(self) -> list[Job]:
-        """Every run that the study asks for, searches for learning rates first."""
-        return plan_jobs(self)
+    def examples(self) -> Examples:
+        """The examples that networks are trained on."""
+        return self.as_examples(self.dataset.x, self.dataset.y)
+
+    @cached_property
+    def evaluation_sets(self) -> dict[str, Examples]:
+        """The sets that every trained model predicts, by name; the test set first."""
+        if self.keep.probabilities and self.dataset.is_numbers:
+            raise InputError(
+                "keep has probabilities, which numbers have not: use predictions = true to keep the predicted numbers."
+            )
+        return _make_evaluation_sets(self)
+
+    def test_examples(self) -> Examples:
+        """The test set: the data's own, or the examples held out."""
+        data = self.dataset
+        if data.test_x is not None and data.test_y is not None:
+            return self.as_examples(data.test_x, data.test_y)
+        return self.as_examples(data.x[self._held_out], data.y[self._held_out])
+
+    def label_digests(self) -> dict[str, str]:
+        """For each evaluation set, the hash of its inputs and targets."""
+        return {name: examples_digest(s) for name, s in self.evaluation_sets.items()}
+
+    def as_examples(self, x: NDArray[Any], y: NDArray[Any]) -> Examples:
+        """Inputs and targets as the study normalises them."""
+        mean, std = self._channel_statistics
+        data = self.dataset
+        if data.is_numbers:
+            targets = y if self._target_scale is None else scaled(y, *self._target_scale)
+        else:
+            targets = y.astype(np.int64)
+        return Examples(x, targets, len(data.classes), mean=mean, std=std, padding=data.padding)
+
+    @property
+    def outputs(self) -> Outputs:
+        """The prediction for one input: the number of classes, or the shape of its numbers."""
+        data = self.dataset
+        return tuple(data.y.shape[1:]) if data.is_numbers else len(data.classes)
 
     @cached_property
     def data_digest(self) -> str:
@@ -463,49 +297,6 @@ class Study:
         if data.is_numbers:
             about = (*about, "numbers", self._target_scale)
         return data_digest([data.digest, repr(about)])
-
-    @cached_property
-    def examples(self) -> Examples:
-        """What networks are trained on."""
-        return self._examples(self.dataset.x, self.dataset.y)
-
-    @cached_property
-    def evaluation_sets(self) -> dict[str, Examples]:
-        """What every trained model predicts, by name; the test set first."""
-        from curvewise.study.spec.evaluation import make_evaluation_sets
-
-        if self.keep.probabilities and self.dataset.is_numbers:
-            raise InputError(
-                "keep has probabilities, which numbers have not: use predictions = true to keep the predicted numbers."
-            )
-        return make_evaluation_sets(self)
-
-    def test_examples(self) -> Examples:
-        """The test set: the data's own, or the examples held out."""
-        data = self.dataset
-        if data.test_x is not None and data.test_y is not None:
-            return self._examples(data.test_x, data.test_y)
-        return self._examples(data.x[self._held_out], data.y[self._held_out])
-
-    def label_digests(self) -> dict[str, str]:
-        """For each evaluation set, the hash of its inputs and targets."""
-        return {name: examples_digest(s) for name, s in self.evaluation_sets.items()}
-
-    def _examples(self, x: NDArray[Any], y: NDArray[Any]) -> Examples:
-        mean, std = self._channel_statistics
-        data = self.dataset
-        targets = self.scaled_targets(y) if data.is_numbers else y.astype(np.int64)
-        return Examples(x, targets, len(data.classes), mean=mean, std=std, padding=data.padding)
-
-    @property
-    def outputs(self) -> Outputs:
-        """What is predicted of one input: the number of classes, or the shape of its numbers."""
-        data = self.dataset
-        return tuple(data.y.shape[1:]) if data.is_numbers else len(data.classes)
-
-    def scaled_targets(self, y: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Numbers as the study predicts them: standardised if the data asks for it."""
-        return y if self._target_scale is None else scaled(y, *self._target_scale)
 
     @cached_property
     def _target_scale(self) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
@@ -518,33 +309,165 @@ class Study:
         data = self.dataset
         if data.padding is not None:  # tokens
             return None, None
-        if not data.is_image:
+        if data.is_image:
+            # Counting the 256 levels channel by channel needs no copy of all images, let alone in double precision.
+            channels = range(data.x.shape[1])
+            counts = np.stack([np.bincount(data.x[self.train_rows, c].ravel(), minlength=256) for c in channels])
+            levels = np.arange(256) / 255
+            share = counts / counts.sum(axis=1, keepdims=True)
+            mean = share @ levels
+            std = np.sqrt(np.maximum(share @ levels**2 - mean**2, 0))
+        else:
             features = data.x[self.train_rows].astype(np.float64)
-            return _as_tuples(features.mean(axis=0), features.std(axis=0))
-        counts = np.stack(
-            [np.bincount(data.x[self.train_rows, c].ravel(), minlength=256) for c in range(data.x.shape[1])]
-        )
-        levels = np.arange(256) / 255
-        share = counts / counts.sum(axis=1, keepdims=True)
-        mean = share @ levels
-        std = np.sqrt(np.maximum(share @ levels**2 - mean**2, 0))
-        return _as_tuples(mean, std)
+            mean, std = features.mean(axis=0), features.std(axis=0)
+        # Values that do not vary are not scaled.
+        return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
 
+    # ---- Runs
 
-def _as_tuples(mean: NDArray[np.float64], std: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Plain numbers; what does not vary is not scaled."""
-    return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
+    @cached_property
+    def jobs(self) -> list[Job]:
+        """Every run that the study asks for, searches for learning rates first."""
+        return _plan_jobs(self)
 
 
 def examples_digest(examples: Examples) -> str:
-    """Hash of the inputs and targets of an evaluation set."""
+    """Hash the inputs and targets of an evaluation set."""
     return data_digest([data_digest(examples.x), data_digest(examples.y)])
 
 
-# The runs that a study plans, each with the coordinates that name it in the store.
+# ---- Evaluation sets
 
-RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
-SEARCH = "rate-search/1"
+
+def _make_evaluation_sets(study: StudySpec) -> dict[str, Examples]:
+    """Make the test set and the study's other evaluation sets, in the order of the study.
+
+    Other data must have inputs of the study's shape. Its classes are matched by name; by number
+    where either side has only numbers for names. Perturbed copies are drawn from the study's seed
+    and the perturbation, so that several magnitudes of one perturbation share their noise. For a
+    range of magnitudes each example's own is drawn from the seed, the perturbation and the
+    example's position, whatever the range. Where targets are numbers, other data must have numbers
+    of the same shape; where they are images, no perturbation may move the pixels of an input.
+    """
+    own = study.dataset
+    for name, evaluation in study.evaluate.items():  # before anything is loaded or perturbed
+        _check_perturbation(name, evaluation, own)
+    sets = {TEST: study.test_examples()}
+    for name, evaluation in study.evaluate.items():
+        examples = sets[TEST]
+        if evaluation.data is not None:
+            other = study.load_data(evaluation.data, f"evaluate.{name}.data")
+            examples = study.as_examples(*_matched(name, other, own))
+        sets[name] = _perturbed(examples, evaluation, study.seed)
+    return sets
+
+
+def _matched(name: str, other: Dataset, own: Dataset) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Inputs and targets of other data in the study's terms: its test part, else all of it."""
+    if other.targets != own.targets:
+        raise InputError(
+            f"evaluate.{name} has targets={other.targets!r}, the study's data {own.targets!r}: say the same for both."
+        )
+    x, y = other.x, other.y
+    if other.test_x is not None and other.test_y is not None:
+        x, y = other.test_x, other.test_y
+    if x.shape[1:] != own.x.shape[1:]:
+        raise InputError(
+            f"evaluate.{name} has inputs of shape {x.shape[1:]}, the study's data of "
+            f"{own.x.shape[1:]}: bring both to one shape."
+        )
+    kinds = {"f": "features", "b": "features"}
+    if own.x.ndim == 2:
+        here, there = (kinds.get(v.dtype.kind, "tokens") for v in (own.x, x))
+        if here != there:
+            raise InputError(f"evaluate.{name} holds {there}, the study's data {here}.")
+        x = x.astype(own.x.dtype, copy=False)
+    if other.padding != own.padding:
+        raise InputError(
+            f"evaluate.{name} has the padding token {other.padding}, the study's data "
+            f"{own.padding}: use one tokenizer for both."
+        )
+    if not own.is_numbers:
+        return x, _numbered_as(name, y, other.classes, own.classes)
+    if y.shape[1:] != own.y.shape[1:]:
+        raise InputError(
+            f"evaluate.{name} has targets of shape {y.shape[1:]}, the study's data of "
+            f"{own.y.shape[1:]}: bring both to one shape."
+        )
+    return x, y
+
+
+def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours: tuple[str, ...]) -> NDArray[np.int64]:
+    """Number the classes of other data as the study numbers them."""
+    used = np.unique(y)
+    position = {label: i for i, label in enumerate(ours)}
+    if all(theirs[i] in position for i in used):
+        numbers = np.array([position.get(label, -1) for label in theirs], dtype=np.int64)
+        return numbers[y]
+    # Names that are just the numbers 0, 1, … are no names: then the numbers must mean the same.
+    unnamed = any(names == tuple(map(str, range(len(names)))) for names in (theirs, ours))
+    if unnamed and used[-1] < len(ours):
+        return y.astype(np.int64)
+    unknown = [theirs[i] for i in used if theirs[i] not in position]
+    raise InputError(
+        f"evaluate.{name} has classes that the study does not: {list_names(unknown, 5)}; the study has "
+        f"{list_names(ours, 10)}. Name them alike."
+    )
+
+
+def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> None:
+    if evaluation.perturbation is None or evaluation.magnitude is None:
+        return
+    try:
+        perturbation = _perturbations().find_perturbation(evaluation.perturbation)
+        if perturbation.pairs is not None:
+            raise InputError(
+                f"perturbation={perturbation.name!r} mixes examples in pairs, of which a set has "
+                "none: use one that changes each example by itself."
+            )
+        given = evaluation.magnitude
+        for magnitude in given if isinstance(given, tuple) else (given,):
+            perturbation.check(magnitude)
+        perturbation.check_input(data.x)
+        if perturbation.name in MOVING and data.y.ndim > 2:
+            raise InputError(
+                f"perturbation={perturbation.name!r} moves the pixels of an input and not those of "
+                "its target, which is an image: use one that moves nothing."
+            )
+        if perturbation.name == "token-dropout" and data.padding is None:
+            raise InputError(
+                "perturbation='token-dropout' puts padding in the place of tokens: say which token "
+                "is the padding of the data."
+            )
+    except InputError as error:
+        raise InputError(f"evaluate.{name}: {error}") from error
+
+
+def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Examples:
+    if evaluation.perturbation is None or evaluation.magnitude is None:
+        return examples
+    own = np.random.SeedSequence([seed, zlib.crc32(evaluation.perturbation.encode())])
+    drawn, other = (int(state) for state in own.generate_state(2))
+    perturbations = _perturbations()
+    magnitude: Any = evaluation.magnitude
+    if isinstance(magnitude, tuple):
+        magnitude = perturbations.draw_magnitudes(*magnitude, len(examples.y), other)
+    change = perturbations.find_perturbation(evaluation.perturbation, padding=examples.padding)
+    changed = perturbations.perturb(examples.x, change, magnitude, drawn)
+    return replace(examples, x=changed)
+
+
+def _perturbations() -> Any:
+    try:
+        from curvewise.response.networks import perturbations
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f'Perturbed evaluation sets need {error.name}, which is not installed: pip install "curvewise[torch]".'
+        ) from error
+    return perturbations
+
+
+# ---- Runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -556,7 +479,7 @@ class Job:
     id : str
         Hash of the coordinates, and the name of the run's folder in the store.
     coordinates : dict
-        What identifies the run.
+        Identify the run.
     name : str
         Name of the learner in the study.
     learner : Learner
@@ -564,15 +487,15 @@ class Job:
     settings : dict
         The settings that the grid gave.
     n, fold : int
-        Which training subset.
+        The training subset.
     seeds : dict of str to int
         init, order, augmentation.
     poke : Poke, optional
-        Whether and when a weight is nudged.
+        Nudge of one weight.
     needs : str, optional
         Id of the search for the learning rate, which must be in the store before this run.
     is_search : bool
-        Whether this is such a search.
+        True for such a search.
     varies : str
         What differs between the runs it belongs with, as ``"init+order"``; no part of its
         coordinates, which say how it was trained and not why.
@@ -593,7 +516,7 @@ class Job:
 
     @property
     def cost(self) -> float:
-        """How long it takes, in examples looked at: only good for comparing runs of a learner."""
+        """Number of examples looked at: only good for comparing runs of one learner."""
         training = self.learner.training
         if training is None:
             return float(self.n)
@@ -601,7 +524,7 @@ class Job:
         return looks * self.learner.members * (len(training.rates) if self.is_search else 1)
 
 
-def plan_jobs(study: Study) -> list[Job]:
+def _plan_jobs(study: StudySpec) -> list[Job]:
     """List the runs of a study: searches for rates first, then learner by learner."""
     searches: list[Job] = []
     runs: list[Job] = []
@@ -626,38 +549,28 @@ def plan_jobs(study: Study) -> list[Job]:
 
 
 def _runs(
-    study: Study, name: str, learner: Learner, settings: Mapping[str, Any], shared: Mapping[str, Any], needs: str | None
-) -> list[Job]:
-    jobs = []
+    study: StudySpec,
+    name: str,
+    learner: Learner,
+    settings: Mapping[str, Any],
+    shared: Mapping[str, Any],
+    needs: str | None,
+) -> Iterator[Job]:
     for subset in study.partition:
-        where = {"n": subset.n, "fold": subset.fold, "subset": study.subset_digest(subset)}
+        n, fold = subset.n, subset.fold
+        where = {"n": n, "fold": fold, "subset": study.subset_digest(subset)}
         for varies, seeds, poke in _chances(study, subset):
-            coordinates = {**shared, **where, **{f"{k}_seed": v for k, v in seeds.items()}}
+            at = {**shared, **where, **{f"{k}_seed": v for k, v in seeds.items()}}
             if poke is not None:
-                coordinates["poke"] = {"epoch": float(poke.epoch), "factor": float(poke.factor)}
-                coordinates["poke_seed"] = poke.seed
+                at["poke"] = {"epoch": float(poke.epoch), "factor": float(poke.factor)}
+                at["poke_seed"] = poke.seed
             if needs is not None:
-                coordinates["search"] = needs
-            jobs.append(
-                Job(
-                    id=run_id(coordinates),
-                    coordinates=coordinates,
-                    name=name,
-                    learner=learner,
-                    settings=settings,
-                    n=subset.n,
-                    fold=subset.fold,
-                    seeds=seeds,
-                    poke=poke,
-                    needs=needs,
-                    varies=varies,
-                )
-            )
-    return jobs
+                at["search"] = needs
+            yield Job(run_id(at), at, name, learner, settings, n, fold, seeds, poke, needs, varies=varies)
 
 
-def _chances(study: Study, subset: Subset) -> Iterator[tuple[str, dict[str, int], Poke | None]]:
-    """What varies, the seeds and the poke of each run on one subset.
+def _chances(study: StudySpec, subset: Subset) -> Iterator[tuple[str, dict[str, int], Poke | None]]:
+    """Give for each run on one subset what varies, its seeds and its poke.
 
     The run in which everything stays at its first seed would belong to every variation. It counts
     in the first one only, and the others go on to the next replicate, so that no run is in two.
@@ -678,52 +591,39 @@ def _chances(study: Study, subset: Subset) -> Iterator[tuple[str, dict[str, int]
 
 
 def _search(
-    study: Study, name: str, learner: Learner, settings: Mapping[str, Any], shared: Mapping[str, Any]
+    study: StudySpec, name: str, learner: Learner, settings: Mapping[str, Any], shared: Mapping[str, Any]
 ) -> Job | None:
-    """The search for the learning rate, on the first subset of the middle size."""
+    """Plan the search for the learning rate, on the first subset of the middle size."""
     if learner.training is None or len(learner.training.rates) < 2:
         return None
     sizes = study.partition.sizes
     subset = study.partition.at(sizes[len(sizes) // 2])[0]
     seeds = study.design.seeds_of(study.seed, subset.n, subset.fold, 0)
     seeds.pop("poke", None)
-    coordinates = {
-        **shared,
-        "recipe": SEARCH,
-        "n": subset.n,
-        "subset": study.subset_digest(subset),
-        **{f"{k}_seed": v for k, v in seeds.items()},
-    }
-    return Job(
-        id=run_id(coordinates),
-        coordinates=coordinates,
-        name=name,
-        learner=replace(learner, members=1),
-        settings=settings,
-        n=subset.n,
-        fold=subset.fold,
-        seeds=seeds,
-        is_search=True,
-    )
+    # No fold: the id of a search must not depend on how many folds the study has.
+    at = {**shared, "recipe": SEARCH, "n": subset.n, "subset": study.subset_digest(subset)}
+    at |= {f"{k}_seed": v for k, v in seeds.items()}
+    alone = replace(learner, members=1)  # the rate of one network serves its ensemble
+    return Job(run_id(at), at, name, alone, settings, subset.n, subset.fold, seeds, is_search=True)
 
 
 def _weights_digest(learner: Learner, folder: Path, known: dict[str, str]) -> str | None:
-    """Hash of what the network starts from, so that other weights are another run."""
+    """Hash the weights that a network starts from, so that other weights are another run."""
     training = learner.training
     if training is None:
         return None
-    found = []
+    files = []
     if training.architecture.startswith("hf:"):
         place = folder / training.architecture.removeprefix("hf:")
-        found += sorted(p for p in place.glob("*") if p.is_file())
+        files += sorted(p for p in place.glob("*") if p.is_file())
     if training.weights is not None:
         path = folder / training.weights
         if not path.is_file():
             raise InputError(f"weights={training.weights!r}: there is no file {path}.")
-        found.append(path)
-    for path in found:
+        files.append(path)
+    for path in files:
         if str(path) not in known:
             with path.open("rb") as stream:
                 known[str(path)] = hashlib.file_digest(stream, "sha256").hexdigest()[:32]
-    hashes = [known[str(path)] for path in found]
+    hashes = [known[str(path)] for path in files]
     return hashes[0] if len(hashes) == 1 else data_digest(hashes) if hashes else None

@@ -1,13 +1,16 @@
-"""Methods against each other: differences of their CCI with intervals."""
+"""Pictures of methods against each other: differences of CCI, ranks by training size, and win rates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 
 from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view
@@ -15,15 +18,44 @@ from curvewise.drawing.labels import safe_names
 from curvewise.drawing.marks import bars, ends_of, finish, note, zero_line
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
 from curvewise.errors import InputError
-from curvewise.transfer.plot.panels import End, interval_bars, several_of, size_axis, size_limits, warned, write_words
-from curvewise.transfer.plot.result import X_LABEL, write_names
-from curvewise.transfer.result import ComparedMethods, TransferComparison
+from curvewise.transfer.plot.panels import (
+    BAND,
+    X_LABEL,
+    CurveEnd,
+    DrawnMethods,
+    MethodLook,
+    choose_methods,
+    compact,
+    end_at,
+    has_room,
+    interval_bars,
+    name_ends,
+    name_tasks,
+    panels_of,
+    paths_of,
+    settle,
+    several_of,
+    size_axis,
+    size_limits,
+    warned,
+    write_names,
+    write_words,
+)
+from curvewise.transfer.result import ComparedMethods, MethodRank, TransferComparison, TransferRanks, TransferResult
 from curvewise.transfer.wins import WinRate, WinRates
 from curvewise.types.units import FloatArray
 
+CLEAREST = 30  # differences shown of many
+MISSING = 0.2  # share of the methods that a size may lack, besides a single one: ranks of a few say little
+
 DIFFERENCE = "curvewise-difference"
-CLEAREST = 30
-"""Differences shown of many."""
+PLACE = "curvewise-place"
+STEP = "curvewise-step"
+OTHER = "curvewise-other"
+RATE = "curvewise-rate"
+RUN = "curvewise-run"
+HALF = "curvewise-half"
+WON = "examples won against scratch (%)"
 
 
 def plot_transfer_comparison(
@@ -79,40 +111,38 @@ def plot_transfer_comparison(
     with style():
         own = ax is None
         ax = ax or new_axes(height=2.0 + 0.24 * len(shown))
-        _rows(ax, shown)
-        names = _names(shown, len(tasks) > 1, is_narrow(ax))
+        _difference_rows(ax, shown)
+        names = _difference_names(shown, len(tasks) > 1, is_narrow(ax))
         rows_of(ax, names)
         ax.set_xlabel("difference of CCI")
-        key = [(_handle(colour(0)), "differ"), (_handle(NEUTRAL), "cannot be told apart")]
+        labels = ((colour(0), "differ"), (NEUTRAL, "no significant difference"))
+        key = [(Line2D([], [], color=shade, marker="o", ms=5), label) for shade, label in labels]
         options: dict[str, Any] = {"legend": legend, "caption": caption, "columns": 2}
         options["indent"] = max(map(len, names)) / 14
-        finish(ax, own, key if own else [], _caption(result, rows, shown), **options)
+        finish(ax, own, key if own else [], _difference_caption(result, rows, shown), **options)
     return ax
 
 
 def _clearest(rows: Sequence[ComparedMethods], most: int) -> list[ComparedMethods]:
-    """The smallest p-values, ordered by the difference."""
+    """Choose the smallest p-values, ordered by the difference, the better method first."""
     known = sorted(rows, key=lambda r: 2.0 if np.isnan(r.pvalue) else r.pvalue)[:most]
-    turned = [_turned(r) for r in known]
+    turned = []
+    for row in known:
+        d = row.difference
+        if d.estimate < 0:
+            away = replace(d, estimate=-d.estimate, low=-d.high, high=-d.low)
+            row = replace(row, one=row.two, two=row.one, difference=away)
+        turned.append(row)
     value = [r.difference.estimate for r in turned]
     order = np.argsort([np.inf if np.isnan(v) else -v for v in value], kind="stable")
     return [turned[i] for i in order]
 
 
-def _turned(row: ComparedMethods) -> ComparedMethods:
-    """The better method first."""
-    d = row.difference
-    if not d.estimate < 0:
-        return row
-    away = replace(d, estimate=-d.estimate, low=-d.high, high=-d.low)
-    return replace(row, one=row.two, two=row.one, difference=away)
-
-
-def _rows(ax: Axes, rows: Sequence[ComparedMethods]) -> None:
-    """Differences with their intervals, sure ones in blue."""
+def _difference_rows(ax: Axes, rows: Sequence[ComparedMethods]) -> None:
+    """Draw differences with their intervals, significant ones in blue."""
     middle, low, high = ends_of(r.difference for r in rows)
     limits, place = view(middle, low, high, 0.0), np.arange(float(len(rows)))
-    found = np.array([_is_sure(r) for r in rows])
+    found = np.array([bool(r.adjusted <= 1 - r.difference.level) for r in rows])
     zero_line(ax)
     for part, shade in ((found, colour(0)), (~found, NEUTRAL)):
         bars(ax, place[part], low[part], high[part], shade, limits=limits, horizontal=True)
@@ -121,12 +151,7 @@ def _rows(ax: Axes, rows: Sequence[ComparedMethods]) -> None:
     ax.set_xlim(*limits)
 
 
-def _is_sure(row: ComparedMethods) -> bool:
-    """Whether the two surely differ, all comparisons together."""
-    return bool(row.adjusted <= 1 - row.difference.level)
-
-
-def _names(rows: Sequence[ComparedMethods], several: bool, narrow: bool) -> list[str]:
+def _difference_names(rows: Sequence[ComparedMethods], several: bool, narrow: bool) -> list[str]:
     every = list(dict.fromkeys(name for row in rows for name in (row.one, row.two)))
     short = dict(zip(every, safe_names(every, 11 if narrow else 18), strict=True))
     tasks = list(dict.fromkeys(row.task for row in rows))
@@ -135,11 +160,7 @@ def _names(rows: Sequence[ComparedMethods], several: bool, narrow: bool) -> list
     return [f"{short[r.one]} − {short[r.two]}{t}" for r, t in zip(rows, tails, strict=True)]
 
 
-def _handle(shade: str) -> Line2D:
-    return Line2D([], [], color=shade, marker="o", ms=5)
-
-
-def _caption(
+def _difference_caption(
     result: TransferComparison, rows: Sequence[ComparedMethods], shown: Sequence[ComparedMethods]
 ) -> list[str]:
     level = shown[0].difference.level
@@ -151,13 +172,179 @@ def _caption(
     return [*lines, *warned(result)]
 
 
-# On how many test examples a method beats scratch: one share, or shares by training size.
+# Ranks of methods by training size.
 
-RATE = "curvewise-rate"
-RUN = "curvewise-run"
-HALF = "curvewise-half"
-BAND = "curvewise-band"
-Y_LABEL = "examples won against scratch (%)"
+
+def plot_transfer_ranks(
+    ranks: TransferRanks,
+    ax: Axes | None = None,
+    *,
+    task: str | Sequence[str] | None = None,
+    methods: str | Sequence[str] | None = None,
+    highlight: str | Sequence[str] | None = None,
+    scratch: str | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the place of each method at each training size, the best on top.
+
+    Parameters
+    ----------
+    ranks : TransferRanks
+        What to draw.
+    ax : Axes, optional
+        Where, for one task; a new figure with a panel for each by default.
+    task, methods : str or sequence of str, optional
+        Only these. Places are those among all methods; the others are faint and without names.
+    highlight : str or sequence of str, optional
+        Methods in colour; the others are grey.
+    scratch : str, optional
+        The method that is black; by default the one that starts from nothing.
+    legend : bool
+        Name the methods at both ends.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or those of the first panel.
+
+    Examples
+    --------
+    >>> from curvewise.transfer.measure import measure_transfer
+    >>> runs = {
+    ...     "method": ["scratch"] * 4 + ["swav"] * 4 + ["color"] * 4,
+    ...     "n": [100, 100, 1000, 1000] * 3,
+    ...     "risk": [0.8, 0.82, 0.5, 0.49, 0.6, 0.61, 0.45, 0.44, 0.7, 0.71, 0.48, 0.5],
+    ... }
+    >>> measured = measure_transfer(runs, blind=0.9, maximal=0.1)
+    >>> ax = plot_transfer_ranks(measured.ranks())
+    >>> [size.get_text() for size in ax.get_xticklabels()]
+    ['100', '1K']
+    """
+    scratch = scratch or ranks.scratch
+    with style():
+        tasks = several_of("task", task, tuple(dict.fromkeys(r.task for r in ranks.rows)))
+        every = tuple(dict.fromkeys(r.method for r in ranks.rows))
+        mean = {m: np.mean([r.rank / r.among for r in ranks.rows if r.method == m]) for m in every}
+        known = tuple(m for m in every if m != scratch)
+        order = sorted(known, key=lambda m: float(mean[m]))
+        chosen = choose_methods(known, scratch, tasks, methods, highlight, order)
+        return _draw_ranks(ranks, ax, chosen, scratch, legend, caption)
+
+
+def draw_ranks(
+    result: TransferResult, ax: Axes | None, chosen: DrawnMethods, legend: bool, caption: bool | None
+) -> Axes:
+    """Draw the ranks of a measured transfer."""
+    return _draw_ranks(result.ranks(), ax, chosen, result.scratch, legend, caption)
+
+
+def _draw_ranks(
+    ranks: TransferRanks, ax: Axes | None, chosen: DrawnMethods, scratch: str, legend: bool, caption: bool | None
+) -> Axes:
+    own = ax is None
+    drawn = {*chosen.methods, scratch}
+    groups = [[r for r in ranks.rows if r.task == t] for t in chosen.tasks]
+    sizes = []
+    for rows in groups:  # sizes at which enough methods were measured
+        most = max((r.among for r in rows), default=0)
+        sizes.append(sorted({r.n for r in rows if r.among >= most - max(1.0, MISSING * most)}))
+    most = max((r.among for rows in groups for r in rows), default=1)
+    longest = max((len(chosen.looks[m].name) for m in drawn), default=0)
+    height, width = 1.3 + 0.23 * most, 3.6 + 0.15 * longest
+    axes = panels_of(ax, chosen.tasks, (max(7.0, width + 1.0), height + 0.3), (width, height), columns=2)
+    ends: list[tuple[list[CurveEnd], list[CurveEnd]]] = []
+    for panel, rows, n in zip(axes, groups, sizes, strict=True):
+        kept = [r for r in rows if r.n in n]
+        # Methods that were not chosen have their places all the same.
+        for method in dict.fromkeys(r.method for r in kept if r.method not in drawn):
+            path = sorted((r for r in kept if r.method == method), key=lambda r: r.n)
+            faint: dict[str, Any] = {"color": "#E4E4E4", "lw": 1.0, "marker": "o", "ms": 3.0, "zorder": 1.0}
+            panel.plot([n.index(r.n) for r in path], [r.rank for r in path], gid=OTHER, label="_other", **faint)
+        paths = paths_of([r for r in kept if r.method in drawn], chosen, scratch)
+        for method, path in paths.items():
+            _rank_path(panel, path, n, chosen.looks[method], method == scratch)
+        _rank_axes(panel, n, max((r.among for r in rows), default=1))
+        ends.append(_rank_ends(paths, n, chosen, scratch))
+    name_tasks(axes, chosen.tasks)
+    write_words(axes, own, _rank_caption(ranks, chosen, groups, sizes), caption)
+    if legend:
+        settle(axes[0])
+        for panel, (first, last) in zip(axes, ends, strict=True):
+            if has_room(panel, own):
+                name_ends(panel, first, "left")
+                panel.tick_params(axis="y", labelleft=False)
+            name_ends(panel, last)
+    return axes[0]
+
+
+def _rank_path(ax: Axes, path: Sequence[MethodRank], sizes: Sequence[float], look: MethodLook, scratch: bool) -> None:
+    """Draw one method from size to size, fainter where more places are possible."""
+    x = [sizes.index(r.n) for r in path]
+    y = [r.rank for r in path]
+    # From 0.35, any place is possible, to 1, only this one.
+    clear = [1.0 - 0.65 * min(1.0, (r.high - r.low) / max(r.among - 1, 1)) for r in path]
+    z = 2.6 if scratch else (1.4 if look.back else 2.0)
+    width = 2.8 if scratch else (1.4 if look.back else 2.2)
+    fade = [to_rgba(look.shade, alpha) for alpha in clear]
+    between = [to_rgba(look.shade, 0.5 * (a + b)) for a, b in pairwise(clear)]
+    points = np.column_stack([x, y])
+    pairs = np.stack([points[:-1], points[1:]], axis=1)
+    lines = LineCollection(list(pairs), colors=between, linewidths=width, zorder=z)
+    lines.set_gid(STEP)
+    ax.add_collection(lines)
+    # White under a faint dot, so that lines do not shine through.
+    ax.scatter(x, y, s=49.0, color="white", linewidths=0.0, zorder=z + 0.05)
+    dots: dict[str, Any] = {"linewidths": 0.0, "zorder": z + 0.1, "gid": PLACE}
+    ax.scatter(x, y, s=49.0, facecolors=fade, **dots)
+
+
+def _rank_axes(ax: Axes, sizes: Sequence[float], most: int) -> None:
+    """Show places from the top, sizes side by side."""
+    ax.set_ylim(most + 0.6, 0.4)
+    step = 1 if most <= 12 else 2 if most <= 24 else 5
+    ax.set_yticks([1, *range(1 + step, most + 1, step)])
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.set_xlim(-0.12, max(len(sizes) - 1, 0) + 0.12)
+    ax.set_xticks(range(len(sizes)), labels=[compact(n) for n in sizes])
+    ax.set_xlabel(X_LABEL)
+
+
+def _rank_ends(
+    paths: dict[str, list[MethodRank]], sizes: Sequence[float], chosen: DrawnMethods, scratch: str
+) -> tuple[list[CurveEnd], list[CurveEnd]]:
+    """Return names at the left for methods that start there, at the right for all."""
+    first, last = [], []
+    for method, path in paths.items():
+        if not chosen.named(method):
+            continue
+        look = chosen.looks[method]
+        rest = (look.ink, look.back, method == scratch)
+        if path[0].n == sizes[0]:
+            text = f"{look.name}  {path[0].rank:g}"
+            first.append(CurveEnd(0.0, path[0].rank, text, *rest))
+        text = f"{path[-1].rank:g}  {look.name}"
+        last.append(CurveEnd(float(sizes.index(path[-1].n)), path[-1].rank, text, *rest))
+    return first, last
+
+
+def _rank_caption(
+    ranks: TransferRanks, chosen: DrawnMethods, groups: Sequence[Sequence[MethodRank]], sizes: Sequence[Sequence[float]]
+) -> list[str]:
+    said = "Place by mean risk, 1 is the best. The fainter, the more places are possible at "
+    said += f"{100 * ranks.level:.4g}%."
+    lost = [n for rows, kept in zip(groups, sizes, strict=True) for n in sorted({r.n for r in rows} - set(kept))]
+    if lost:
+        many = sorted(set(lost))
+        few = ", ".join(map(compact, many[:6])) + (" …" if len(many) > 6 else "")
+        said += f" Left out: sizes that many methods lack ({few})."
+    return [said, chosen.note, *warned(ranks)]
+
+
+# Shares of test examples on which a method beats scratch.
 
 
 def plot_win_rates(
@@ -206,15 +393,15 @@ def plot_win_rates(
         names = safe_names(list(given), 24)
         rows = list(given.values())
         for i, one in enumerate(rows):
-            _curve(ax, one, colour(i), bands=len(rows) <= 3, dots=len(rows) == 1)
+            _win_curve(ax, one, colour(i), bands=len(rows) <= 3, dots=len(rows) == 1)
         sizes = np.unique(np.concatenate([one.n for one in rows]))
         size_axis(ax, sizes, size_limits([sizes])[0])
-        ax.set_ylim(*_limits(rows))
+        ax.set_ylim(*_win_limits(rows))
         ax.set_xlabel(X_LABEL)
-        ax.set_ylabel(Y_LABEL)
-        write_words([ax], own, _caption_transfer_wins(rows), caption)
+        ax.set_ylabel(WON)
+        write_words([ax], own, _win_caption(rows), caption)
         if legend and isinstance(result, Mapping):
-            ends = [_end(one, names[i], colour(i)) for i, one in enumerate(rows)]
+            ends = [end_at(one.n, _percent(one)[0], MethodLook(colour(i), names[i])) for i, one in enumerate(rows)]
             write_names([ax], [ends])
     return ax
 
@@ -260,13 +447,16 @@ def plot_win_rate(result: WinRate, ax: Axes | None = None, *, caption: bool | No
         ax.set_ylim(-0.5, 0.7)
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
-        ax.set_xlabel(Y_LABEL)
-        write_words([ax], own, _said(result), caption)
+        ax.set_xlabel(WON)
+        text = f"{result.examples:,} test examples, ties half"
+        text += f"; bar: {100 * result.level:.4g}% interval" if np.isfinite(rate.width) else ""
+        text += "; small dots: single runs." if result.runs > 1 else "."
+        write_words([ax], own, [text, *warned(result)], caption)
     return ax
 
 
 def _half(ax: Axes, horizontal: bool) -> None:
-    """Where a method is no better than scratch."""
+    """Draw the line at which a method is no better than scratch."""
     draw = ax.axhline if horizontal else ax.axvline
     draw(50.0, color="black", lw=1.4, zorder=0.9, gid=HALF, label="_half")
     if horizontal:
@@ -275,8 +465,8 @@ def _half(ax: Axes, horizontal: bool) -> None:
         note(ax, "as often as scratch", (0.015, 50.0), color="#6E6E6E", **place)
 
 
-def _curve(ax: Axes, result: WinRates, shade: str, bands: bool, dots: bool) -> None:
-    """Rates with intervals; hollow where ½ is not excluded."""
+def _win_curve(ax: Axes, result: WinRates, shade: str, bands: bool, dots: bool) -> None:
+    """Draw rates with intervals; hollow where ½ is not excluded."""
     rate, low, high = _percent(result)
     known = np.isfinite(low + high)
     if bands and known.all() and len(rate) > 1:
@@ -302,8 +492,8 @@ def _percent(result: WinRates) -> tuple[FloatArray, FloatArray, FloatArray]:
     return 100 * rate, 100 * low, 100 * high
 
 
-def _limits(rows: Sequence[WinRates]) -> tuple[float, float]:
-    """All rates and their intervals, and one half."""
+def _win_limits(rows: Sequence[WinRates]) -> tuple[float, float]:
+    """Return limits with all rates and their intervals, and one half."""
     values = np.concatenate([np.concatenate(_percent(one)) for one in rows])
     known = [50.0, *values[np.isfinite(values)].tolist()]
     low, high = min(known), max(known)
@@ -311,14 +501,7 @@ def _limits(rows: Sequence[WinRates]) -> tuple[float, float]:
     return max(low - pad, -2.0), min(high + pad, 102.0)
 
 
-def _end(result: WinRates, text: str, shade: str) -> End:
-    rate = _percent(result)[0]
-    known = np.flatnonzero(np.isfinite(rate))
-    at = int(known[-1]) if len(known) else 0
-    return End(float(result.n[at]), float(rate[at]), text, shade)
-
-
-def _caption_transfer_wins(rows: Sequence[WinRates]) -> list[str]:
+def _win_caption(rows: Sequence[WinRates]) -> list[str]:
     one = rows[0]
     said = "Share of test examples with a lower loss than from scratch, ties half."
     if any(np.isfinite(r.rate.width) for row in rows for r in row.rates):
@@ -327,10 +510,3 @@ def _caption_transfer_wins(rows: Sequence[WinRates]) -> list[str]:
         said += " Small dots: single runs."
     alone = [one.end.text, *warned(one)] if len(rows) == 1 else []
     return [said, *alone]
-
-
-def _said(result: WinRate) -> list[str]:
-    said = f"{result.examples:,} test examples, ties half"
-    said += f"; bar: {100 * result.level:.4g}% interval" if np.isfinite(result.rate.width) else ""
-    said += "; small dots: single runs." if result.runs > 1 else "."
-    return [said, *warned(result)]

@@ -1,11 +1,10 @@
-"""What pictures of transfer share: who gets which colour, panels for tasks, axes, controls."""
+"""Parts that pictures of transfer share: colours of methods, panels for tasks, axes, controls, names of curves."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -21,29 +20,30 @@ from curvewise.drawing.marks import INTERVAL, note
 from curvewise.drawing.panels import new_panels, spread_out, write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, write_caption
 from curvewise.errors import InputError
-from curvewise.transfer.result import TransferResult
+from curvewise.text import list_names, suggest
+from curvewise.transfer.result import RiskCurve, TransferResult
 from curvewise.types.units import FloatArray
 
-SCRATCH = "black"
-"""Colour of training from scratch."""
-
-GREY = "#B4B4B4"
-"""Methods that stand back."""
-
-CROWD = 10
-"""With more methods than this, only the best are coloured."""
-
+SCRATCH = "black"  # colour of training from scratch
+GREY = "#B4B4B4"  # methods that stand back
+QUIET = "#7A7A7A"  # names of what stands back: legible where the line is pale
+CROWD = 10  # with more methods than this, only the best are coloured
 NAMED_IN_CROWD = 5
-LONGEST_WARNING = 240
-"""Characters of a warning in a caption."""
+LONGEST_WARNING = 240  # characters of a warning in a caption
+LONGEST = 24  # characters of a name that are shown
+TYPE_SIZES = (8.5, 7.5, 6.5)  # of names beside curves in points: the first that fits
 
-LONGEST = 24
-"""Characters of a name that are shown."""
+CONTROL = "curvewise-control"
+RISK = "curvewise-risk"
+BAND = "curvewise-band"
+END = "curvewise-end"
+Y_LABEL = "calibrated risk"
+X_LABEL = "training size $n$"
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a method is drawn."""
+class MethodLook:
+    """Colour and name of a method in pictures."""
 
     shade: str
     name: str
@@ -52,23 +52,22 @@ class Look:
     @property
     def ink(self) -> str:
         """Colour of its name: legible where the line is pale."""
-        return "#7A7A7A" if self.back else self.shade
+        return QUIET if self.back else self.shade
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """Tasks and methods to draw, and how each method looks in every panel."""
+class DrawnMethods:
+    """Tasks and methods to draw, with the look of each method in every panel."""
 
     tasks: tuple[str, ...]
     methods: tuple[str, ...]
-    looks: Mapping[str, Look]
+    looks: Mapping[str, MethodLook]
     note: str = ""
     picked: bool = False
-    quiet: bool = False
-    """Whether methods that stand back have no names: some were named to stand out."""
+    quiet: bool = False  # methods that stand back have no names, since some were named to stand out
 
     def named(self, method: str) -> bool:
-        """Whether the name of a method is written beside its curve."""
+        """Tell whether the name of a method is written beside its curve."""
         return not (self.quiet and self.looks[method].back)
 
     @property
@@ -77,38 +76,13 @@ class Chosen:
         return sorted(self.methods, key=lambda m: not self.looks[m].back)
 
 
-def one_of(argument: str, value: Any, known: Sequence[str]) -> str:
-    """A word that must be one of a few; a near miss is told which was meant.
-
-    >>> one_of("kind", "cci", ("curves", "cci"))
-    'cci'
-    """
-    if value in known:
-        return str(value)
-    near = get_close_matches(str(value), known, n=1)
-    meant = f"did you mean {near[0]!r}? There are" if near else "use one of"
-    few = ", ".join(map(repr, known[:20])) + (", …" if len(known) > 20 else "")
-    raise InputError(f"{argument}={value!r} is not known: {meant} {few}.")
-
-
-def several_of(argument: str, value: str | Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
-    """Some names, each once; all of them if None."""
-    if value is None:
-        return tuple(known)
-    wanted = [value] if isinstance(value, str) else list(value)
-    found = tuple(dict.fromkeys(one_of(argument, name, known) for name in wanted))
-    if not found:
-        raise InputError(f"{argument} is empty: use some of {', '.join(map(repr, known))}.")
-    return found
-
-
 def choose_drawn(
     result: TransferResult,
     task: str | Sequence[str] | None,
     methods: str | Sequence[str] | None,
     highlight: str | Sequence[str] | None,
-) -> Chosen:
-    """Which tasks and methods, and their colours: the same in all panels and pictures."""
+) -> DrawnMethods:
+    """Choose tasks and methods, and their colours: the same in all panels and pictures."""
     tasks = several_of("task", task, result.tasks)
     ahead = {m for t in result.tasks for m in by_improvement(result, result.methods, [t])[:1]}
     order = sorted(by_improvement(result, result.methods), key=lambda m: m not in ahead)
@@ -128,16 +102,16 @@ def choose_methods(
     highlight: str | Sequence[str] | None,
     order: Sequence[str],
     front: int = NAMED_IN_CROWD,
-) -> Chosen:
-    """Methods and their colours; of a crowd the first in ``order``, ``front`` of them, have one."""
+) -> DrawnMethods:
+    """Choose methods and their colours; of a crowd the first in ``order``, ``front`` of them, have one."""
     every = (*known, scratch)
     drawn = tuple(m for m in several_of("methods", methods, every) if m != scratch)
     names = dict(zip(every, safe_names(every, LONGEST), strict=True))
     shades, said = _shades(known, every, drawn, highlight, [m for m in order if m in drawn][:front])
-    looks = {m: Look(shades.get(m, GREY), names[m], m not in shades) for m in drawn}
-    looks[scratch] = Look(SCRATCH, names[scratch])
+    looks = {m: MethodLook(shades.get(m, GREY), names[m], m not in shades) for m in drawn}
+    looks[scratch] = MethodLook(SCRATCH, names[scratch])
     picked = methods is not None or highlight is not None
-    return Chosen(tasks, drawn, looks, said, picked, highlight is not None)
+    return DrawnMethods(tasks, drawn, looks, said, picked, highlight is not None)
 
 
 def _shades(
@@ -147,7 +121,7 @@ def _shades(
     highlight: str | Sequence[str] | None,
     best: Sequence[str],
 ) -> tuple[dict[str, str], str]:
-    """Colours of the methods that have one, and why only some do: of a crowd the best."""
+    """Return the colours of the methods that have one, and a note where only the best of a crowd do."""
     if highlight is not None:
         wanted = [highlight] if isinstance(highlight, str) else list(highlight)
         named = [one_of("highlight", name, every) for name in dict.fromkeys(wanted)]
@@ -162,8 +136,32 @@ def _shades(
     return {m: colour(i) for i, m in enumerate(best)}, said
 
 
+def one_of(argument: str, value: Any, known: Sequence[str]) -> str:
+    """Check a word that must be one of a few.
+
+    >>> one_of("kind", "cci", ("curves", "cci"))
+    'cci'
+    """
+    if value not in known:
+        raise InputError(
+            f"is not known.{suggest(value, known)} There are {list_names(known)}.", argument=argument, value=value
+        )
+    return str(value)
+
+
+def several_of(argument: str, value: str | Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
+    """Check some names, each once; all of them if None."""
+    if value is None:
+        return tuple(known)
+    wanted = [value] if isinstance(value, str) else list(value)
+    found = tuple(dict.fromkeys(one_of(argument, name, known) for name in wanted))
+    if not found:
+        raise InputError(f"is empty: use some of {list_names(known)}.", argument=argument, value=value)
+    return found
+
+
 def by_improvement(result: TransferResult, methods: Sequence[str], tasks: Sequence[str] | None = None) -> list[str]:
-    """Methods from the highest CCI to the lowest, over tasks each less its mean."""
+    """Sort methods from the highest CCI to the lowest, over tasks each less its mean."""
     kept = [i for i in result.improvements if tasks is None or i.task in tasks]
     score: dict[str, list[float]] = {m: [] for m in methods}
     for task in dict.fromkeys(i.task for i in kept):
@@ -175,8 +173,26 @@ def by_improvement(result: TransferResult, methods: Sequence[str], tasks: Sequen
     return sorted(methods, key=lambda m: -float(np.mean(score[m])) if score[m] else math.inf)
 
 
-def panels_of(ax: Axes | None, tasks: Sequence[str], alone: tuple[float, float] = (7.0, 4.6)) -> list[Axes]:
-    """The Axes given, or new ones: one for each task, in lines of about the same length."""
+def panels_of(
+    ax: Axes | None,
+    tasks: Sequence[str],
+    alone: tuple[float, float] = (7.0, 4.6),
+    each: tuple[float, float] = (4.6, 4.4),
+    columns: int | None = None,
+) -> list[Axes]:
+    """Return the Axes given, or new ones: one for each task, in lines of about the same length.
+
+    Parameters
+    ----------
+    ax : Axes, optional
+        Of the user, for one task.
+    tasks : sequence of str
+        A panel for each.
+    alone, each : tuple of float
+        Width and height in inches of a single panel, and of one of several in two columns; of three, narrower.
+    columns : int, optional
+        By default 2 or 3.
+    """
     if ax is not None:
         if len(tasks) > 1:
             raise InputError(
@@ -185,87 +201,22 @@ def panels_of(ax: Axes | None, tasks: Sequence[str], alone: tuple[float, float] 
         return [ax]
     if len(tasks) == 1:
         return [new_axes(*alone)]
-    columns = 2 if len(tasks) in (2, 4) else 3
-    axes = new_panels(len(tasks), columns, 3.9 if columns == 3 else 4.6, 4.4)
+    columns = columns or (2 if len(tasks) in (2, 4) else 3)
+    axes = new_panels(len(tasks), columns, each[0] - 0.7 * (columns == 3), each[1])
     for panel in axes:
         panel.set_gid(OWN)
     return axes
 
 
 def name_tasks(axes: Sequence[Axes], tasks: Sequence[str], pad: float = 6.0) -> None:
-    """The task over each of several panels."""
+    """Write the task over each of several panels."""
     if len(axes) > 1:
         for ax, text in zip(axes, safe_names(tasks, 34), strict=True):
             ax.set_title(text, loc="left", fontsize=10.5, pad=pad)
 
 
-def shifts(chosen: Chosen, methods: Sequence[str]) -> dict[str, float]:
-    """Points by which intervals of methods in colour stand aside; those of scratch do not.
-
-    ``methods`` may hold scratch, which is none of the methods chosen.
-    """
-    front = [m for m in methods if m in chosen.methods and not chosen.looks[m].back]
-    step = min(2.2, 9.0 / max(len(front), 1))
-    aside = {m: step * (i // 2 + 1) * (-1.0 if i % 2 == 0 else 1.0) for i, m in enumerate(front)}
-    return aside | {m: 0.0 for m in methods if m not in chosen.methods}
-
-
-def draws_caption(ax: Axes, own: bool, caption: bool | None) -> bool:
-    """Whether to write a caption: in figures of ours, and where a layout makes room for it."""
-    if caption is not None:
-        return caption
-    figure = ax.get_figure(root=True)
-    moved = figure is not None and figure.get_layout_engine() is not None
-    return own or (moved and not is_narrow(ax))
-
-
-def write_words(axes: Sequence[Axes], own: bool, lines: Sequence[str], caption: bool | None) -> None:
-    """A caption under the only panel, or under all of them."""
-    kept = [line for line in lines if line]
-    if not kept or not draws_caption(axes[0], own, caption):
-        return
-    if len(axes) > 1 or own:
-        write_below(axes[0], kept)
-    else:
-        write_caption(axes[0], kept)
-
-
-def warned(result: Any) -> list[str]:
-    """The first warning of a result for a caption: whole sentences, or whole words at least."""
-    if not result.warnings:
-        return []
-    left = len(result.warnings) - 1
-    more = f" ({left} more)" if left else ""
-    return [f"⚠ {in_words(clean(result.warnings[0]), LONGEST_WARNING)}{more}"]
-
-
-def in_words(text: str, longest: int) -> str:
-    """Text that ends after a sentence or, if the first is too long, after a word.
-
-    >>> in_words("One is here. Two is not.", 16), in_words("one, two, three", 11)
-    ('One is here.', 'one, two …')
-    """
-    if len(text) <= longest:
-        return text
-    at = text.rfind(". ", 0, longest)
-    if at > 0:
-        return text[: at + 1]
-    kept = text[: longest - 1].rsplit(" ", 1)[0]
-    return f"{kept.rstrip(' ,;:')} …" if len(kept) < longest - 1 else shorten(text, longest)
-
-
-def spoken(name: str) -> str:
-    """A name within a caption, which is made safe as a whole."""
-    return shorten(clean(name), LONGEST)
-
-
-# Axes of pictures of transfer: training sizes, controls as lines, intervals side by side.
-
-CONTROL = "curvewise-control"
-
-
 def outer_labels(axes: Sequence[Axes], x: str, y: str) -> None:
-    """Labels at the left of each line of panels and under all."""
+    """Write labels at the left of each line of panels and under all."""
     lefts = {ax.get_subplotspec().colspan.start for ax in axes if ax.get_subplotspec()}  # type: ignore[union-attr]
     for ax in axes:
         spec = ax.get_subplotspec()
@@ -274,29 +225,59 @@ def outer_labels(axes: Sequence[Axes], x: str, y: str) -> None:
             ax.set_ylabel(y)
 
 
-def share_limits(axes: Sequence[Axes], low: float, high: float) -> None:
-    """The same values on the y axis of all panels."""
-    for ax in axes:
-        ax.set_ylim(low, high)
+def has_room(ax: Axes, own: bool) -> bool:
+    """Tell whether text may stand beside or below the Axes: in a figure of ours, or where a layout makes room."""
+    figure = ax.get_figure(root=True)
+    moved = figure is not None and figure.get_layout_engine() is not None
+    return own or (moved and not is_narrow(ax))
+
+
+def write_words(axes: Sequence[Axes], own: bool, lines: Sequence[str], caption: bool | None) -> None:
+    """Write a caption under the only panel, or under all of them; by default where there is room."""
+    kept = [line for line in lines if line]
+    if not kept or not (has_room(axes[0], own) if caption is None else caption):
+        return
+    if len(axes) > 1 or own:
+        write_below(axes[0], kept)
+    else:
+        write_caption(axes[0], kept)
+
+
+def caption_name(name: str) -> str:
+    """Shorten a name within a caption, which is made safe as a whole."""
+    return shorten(clean(name), LONGEST)
+
+
+def warned(result: Any) -> list[str]:
+    """Return the first warning of a result for a caption: whole sentences, or whole words at least."""
+    if not result.warnings:
+        return []
+    text, left = clean(result.warnings[0]), len(result.warnings) - 1
+    if len(text) > LONGEST_WARNING:
+        end = text.rfind(". ", 0, LONGEST_WARNING)
+        words = text[: LONGEST_WARNING - 1].rsplit(" ", 1)[0]
+        if end > 0:
+            text = text[: end + 1]
+        elif len(words) < LONGEST_WARNING - 1:
+            text = words.rstrip(" ,;:") + " …"
+        else:  # one endless word
+            text = shorten(text, LONGEST_WARNING)
+    return [f"⚠ {text}{f' ({left} more)' if left else ''}"]
 
 
 def size_limits(groups: Sequence[FloatArray]) -> list[tuple[float, float]]:
-    """Limits of size axes: shared, unless a panel would fill less than half of its width."""
+    """Return limits of size axes: shared, unless a panel would fill less than half of its width."""
     ends = [(float(n.min()), float(n.max())) if len(n) else (1.0, 10.0) for n in groups]
     low, high = min(a for a, _ in ends), max(b for _, b in ends)
     whole = math.log(high / low)
     if all(math.log(b / a) >= 0.5 * whole for a, b in ends):
         ends = [(low, high)] * len(ends)
-    return [_padded(a, b) for a, b in ends]
-
-
-def _padded(low: float, high: float) -> tuple[float, float]:
-    pad = (high / low) ** 0.04 if high > low else 2.0
-    return low / pad, high * pad
+    pads = [(b / a) ** 0.04 if b > a else 2.0 for a, b in ends]
+    return [(a / pad, b * pad) for (a, b), pad in zip(ends, pads, strict=True)]
 
 
 def size_axis(ax: Axes, sizes: FloatArray, limits: tuple[float, float], which: str = "x") -> None:
-    """A log axis of training sizes, with ticks at those measured that leave room for labels."""
+    """Make a log axis of training sizes, with ticks at those measured that leave room for labels."""
     axis = ax.xaxis if which == "x" else ax.yaxis
     (ax.set_xscale if which == "x" else ax.set_yscale)("log")
     (ax.set_xlim if which == "x" else ax.set_ylim)(*limits)
@@ -308,7 +289,7 @@ def size_axis(ax: Axes, sizes: FloatArray, limits: tuple[float, float], which: s
 
 
 def thin(ticks: FloatArray, inches: float) -> list[float]:
-    """Sizes whose labels do not touch: both ends, then powers of ten, then the largest."""
+    """Choose sizes whose labels do not touch: both ends, then powers of ten, then the largest."""
     if not len(ticks):
         return []
     decades = [t for t in ticks if math.isclose(math.log10(t) % 1, 0.0, abs_tol=1e-9)]
@@ -321,7 +302,7 @@ def thin(ticks: FloatArray, inches: float) -> list[float]:
 
 
 def compact(n: float) -> str:
-    """A training size in three digits, or four where it has no more: 100, 1024, 31.2K, 1M.
+    """Write a training size in three digits, or four where it has no more: 100, 1024, 31.2K, 1M.
 
     >>> compact(100.0), compact(1024.0), compact(31250.0), compact(1e6), compact(0.5)
     ('100', '1024', '31.2K', '1M', '0.5')
@@ -335,7 +316,7 @@ def compact(n: float) -> str:
 
 
 def control_lines(ax: Axes, blind: str = "blind guess", maximal: str = "maximal supervision") -> None:
-    """The two controls as lines at 1 and 0 of calibrated risk, with their names."""
+    """Draw the two controls as lines at 1 and 0 of calibrated risk, with their names."""
     for at, text, x, side in ((1.0, blind, 0.985, "right"), (0.0, maximal, 0.015, "left")):
         ax.axhline(at, color=NEUTRAL, linewidth=1.0, linestyle="--", zorder=0.8, gid=CONTROL, label="_c")
         note(
@@ -353,10 +334,29 @@ def control_lines(ax: Axes, blind: str = "blind guess", maximal: str = "maximal 
         )
 
 
+def draw_curve(ax: Axes, curve: RiskCurve, look: MethodLook, shift: float | None, scratch: bool) -> None:
+    """Draw one curve with dots at its sizes, and the intervals of its means.
+
+    They are a band, or bars shifted by so many points. A method that stands back has none.
+    """
+    known = np.isfinite(curve.calibrated)
+    n, risk, low, high = (v[known] for v in (curve.n, curve.calibrated, curve.low, curve.high))
+    z = 2.6 if scratch else (1.5 if look.back else 2.0)
+    if not look.back:
+        if shift is None and np.isfinite(low + high).all() and len(n) > 1:
+            band: dict[str, Any] = {"color": look.shade, "alpha": 0.16, "linewidth": 0.0}
+            ax.fill_between(n, low, high, zorder=z - 0.5, gid=BAND, **band)
+        else:
+            interval_bars(ax, n, low, high, look.shade, shift or 0.0, z - 0.1)
+    width = 2.4 if scratch else (1.0 if look.back else 1.6)
+    dots: dict[str, Any] = {"marker": "o", "ms": 4.5 if scratch else 3.4, "mew": 0.0}
+    ax.plot(n, risk, color=look.shade, lw=width, zorder=z, gid=RISK, label="_risk", **dots)
+
+
 def interval_bars(
     ax: Axes, n: FloatArray, low: FloatArray, high: FloatArray, shade: str, shift: float, z: float, width: float = 1.1
 ) -> None:
-    """Bars of intervals, shifted by points so that those of several methods stand side by side."""
+    """Draw bars of intervals, shifted by points so that those of several methods stand side by side."""
     known = ~np.isnan(low) & ~np.isnan(high)
     figure = ax.get_figure(root=True)
     if figure is None or not known.any():
@@ -368,16 +368,27 @@ def interval_bars(
     ax.add_collection(lines, autolim=False)
 
 
-# Names at the ends of curves, moved apart where they would touch, or a legend.
+def shifts(chosen: DrawnMethods, methods: Sequence[str]) -> dict[str, float]:
+    """Return the points by which intervals of methods in colour stand aside; those of scratch do not.
 
-END = "curvewise-end"
-SIZES = (8.5, 7.5, 6.5)
-"""Of type in points: the first that fits."""
+    ``methods`` may hold scratch, which is none of the methods chosen.
+    """
+    front = [m for m in methods if m in chosen.methods and not chosen.looks[m].back]
+    step = min(2.2, 9.0 / max(len(front), 1))
+    aside = {m: step * (i // 2 + 1) * (-1.0 if i % 2 == 0 else 1.0) for i, m in enumerate(front)}
+    return aside | {m: 0.0 for m in methods if m not in chosen.methods}
+
+
+def paths_of(rows: Sequence[Any], chosen: DrawnMethods, scratch: str) -> dict[str, list[Any]]:
+    """Group rows with a method and a size by method, from small to large, in the order of drawing: scratch on top."""
+    order = [*chosen.back_first, scratch]
+    found = {m: sorted((r for r in rows if r.method == m), key=lambda r: r.n) for m in order}
+    return {m: path for m, path in found.items() if path}
 
 
 @dataclass(frozen=True)
-class End:
-    """The end of a curve, and what is written beside it in safe text."""
+class CurveEnd:
+    """CurveEnd of a curve, and the name beside it in safe text."""
 
     x: float
     y: float
@@ -387,14 +398,32 @@ class End:
     bold: bool = False
 
 
-def settle(ax: Axes, own: bool) -> None:
+def end_at(n: FloatArray, y: FloatArray, look: MethodLook, bold: bool = False) -> CurveEnd:
+    """Place the name of a curve at its largest size with a value; NaN where there is none."""
+    known = np.flatnonzero(~np.isnan(y))
+    at = (float(n[known[-1]]), float(y[known[-1]])) if len(known) else (1.0, math.nan)
+    return CurveEnd(*at, look.name, look.ink, look.back, bold)
+
+
+def write_names(axes: Sequence[Axes], ends: Sequence[Sequence[CurveEnd]]) -> None:
+    """Write names beside the panels, or a legend where there is no room."""
+    own = axes[0].get_gid() == OWN
+    settle(axes[0])
+    for ax, named in zip(axes, ends, strict=True):
+        if has_room(ax, own):
+            name_ends(ax, named)
+        else:
+            legend_inside(ax, named[::-1])
+
+
+def settle(ax: Axes) -> None:
     """Lay out a figure of ours, so that heights are known."""
     figure = ax.get_figure(root=True)
-    if own and figure is not None:
+    if ax.get_gid() == OWN and figure is not None:
         figure.draw_without_rendering()
 
 
-def name_ends(ax: Axes, ends: Sequence[End], side: str = "right") -> None:
+def name_ends(ax: Axes, ends: Sequence[CurveEnd], side: str = "right") -> None:
     """Write names beside the Axes at the heights where curves end.
 
     Where not all fit, those that stand back have none. The limits of the Axes must be final.
@@ -402,20 +431,21 @@ def name_ends(ax: Axes, ends: Sequence[End], side: str = "right") -> None:
     kept = [end for end in ends if np.isfinite(end.y)]
     if not kept:
         return
-    tall = ax.get_window_extent().height * 72 / _dpi(ax)
+    figure = ax.get_figure(root=True)
+    tall = ax.get_window_extent().height * 72 / (100.0 if figure is None else float(figure.dpi))
     row = 1.28 * max(end.text.count("\n") + 1 for end in kept)
-    size = next((s for s in SIZES if len(kept) * row * s <= tall), SIZES[-1])
+    size = next((s for s in TYPE_SIZES if len(kept) * row * s <= tall), TYPE_SIZES[-1])
     most = max(1, int(tall / (row * size)))
     if len(kept) > most:
         kept = sorted(kept, key=lambda end: (not end.bold, end.back))[:most]
     wanted = ax.transAxes.inverted().transform(ax.transData.transform([(end.x, end.y) for end in kept]))[:, 1]
     places = spread_out(np.clip(wanted, 0.0, 1.0), min(row * size / tall, 1.0))
     for end, place in zip(kept, places, strict=True):
-        _write(ax, end, float(place), size, side)
+        _write_end(ax, end, float(place), size, side)
 
 
-def _write(ax: Axes, end: End, place: float, size: float, side: str) -> None:
-    """One name, with a thin line to the end of its curve."""
+def _write_end(ax: Axes, end: CurveEnd, place: float, size: float, side: str) -> None:
+    """Write one name, with a thin line to the end of its curve."""
     right = side == "right"
     line: dict[str, Any] = {"arrowstyle": "-", "color": end.shade, "linewidth": 0.6}
     line["alpha"] = 0.4 if end.back else 0.7
@@ -435,20 +465,8 @@ def _write(ax: Axes, end: End, place: float, size: float, side: str) -> None:
     )
 
 
-def _dpi(ax: Axes) -> float:
-    figure = ax.get_figure(root=True)
-    return 100.0 if figure is None else float(figure.dpi)
-
-
-def names_fit(ax: Axes, own: bool) -> bool:
-    """Whether names may stand beside the Axes: a layout makes room, and there is some."""
-    figure = ax.get_figure(root=True)
-    moved = figure is not None and figure.get_layout_engine() is not None
-    return own or (moved and not is_narrow(ax))
-
-
-def legend_inside(ax: Axes, ends: Sequence[End], most: int = 10) -> None:
-    """A legend among the data, of those that do not stand back."""
+def legend_inside(ax: Axes, ends: Sequence[CurveEnd], most: int = 10) -> None:
+    """Draw a legend among the data, of those that do not stand back."""
     kept = [end for end in ends if not end.back][:most]
     if not kept:
         return

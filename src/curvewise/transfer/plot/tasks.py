@@ -1,4 +1,4 @@
-"""Tasks by their scratch curves (figure 4 of the paper), with the data that each asks for."""
+"""Pictures of tasks by their scratch curves, of the spread over runs, and of the blind guess."""
 
 from __future__ import annotations
 
@@ -14,39 +14,50 @@ from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import finish, note
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
 from curvewise.errors import InputError
-from curvewise.text import format_number
+from curvewise.text import format_interval, format_number
 from curvewise.transfer.blind import BlindGuess
 from curvewise.transfer.plot.panels import (
     CROWD,
     GREY,
-    Chosen,
-    End,
+    QUIET,
+    RISK,
+    X_LABEL,
+    Y_LABEL,
+    CurveEnd,
+    DrawnMethods,
+    MethodLook,
     choose_methods,
     compact,
     control_lines,
+    draw_curve,
+    end_at,
     interval_bars,
     name_tasks,
     outer_labels,
     panels_of,
+    paths_of,
     several_of,
-    share_limits,
     shifts,
     size_axis,
     size_limits,
     warned,
+    write_names,
     write_words,
 )
-from curvewise.transfer.plot.result import X_LABEL, Y_LABEL, write_names
 from curvewise.transfer.result import RiskCurve
 from curvewise.transfer.spread import MethodSpread, RunSpread
 from curvewise.transfer.tasks import TaskRanking
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 
-RISK = "curvewise-risk"
+MOST_CLASSES = 30  # of the blind guess
+
 NEEDED = "curvewise-needed"
 LEVEL = "curvewise-level"
 SPAN = "curvewise-span"
+MEAN = "curvewise-mean"
+FREQUENCY = "curvewise-frequency"
+LOSSES = "curvewise-losses"
 
 
 def plot_tasks(
@@ -97,7 +108,7 @@ def plot_tasks(
     level = result.ordered_by if at is None else at
     if not any(np.isclose(level, known) for known in result.levels):
         there = ", ".join(f"{v:g}" for v in result.levels)
-        raise InputError(f"at={at!r} is not among the levels of the result: use one of {there}.")
+        raise InputError(f"is not among the levels of the result: use one of {there}.", argument="at", value=at)
     wanted = several_of("task", task, result.order)
     kept = [k for k, name in enumerate(result.order) if name in wanted]
     names = safe_names(result.order, 24)
@@ -111,35 +122,27 @@ def plot_tasks(
         ends = []
         for k, curve in zip(kept, curves, strict=True):
             shade = colour(k) if len(result.order) <= CROWD or task is not None else GREY
-            _curve(ax, curve, shade)
+            draw_curve(ax, curve, MethodLook(shade, names[k]), None, scratch=False)
             found = result.rows[k].at(level)
             _needed(ax, found.n, level, shade, (found.smallest, found.largest))
-            told = _said(found.n.estimate, found.smallest, found.largest)
-            ends.append(_end(curve, f"{names[k]} ({told})", shade))
+            n = found.n.estimate
+            size = compact(n) if found.smallest <= n <= found.largest else "unknown"
+            size = f"≤ {compact(found.smallest)}" if n < found.smallest else size
+            size = f"> {compact(found.largest)}" if n > found.largest else size
+            look = MethodLook(QUIET if shade == GREY else shade, f"{names[k]} ({size})")
+            ends.append(end_at(curve.n, curve.calibrated, look))
         size_axis(ax, sizes, size_limits([sizes])[0])
-        ax.set_ylim(*_limits(curves))
+        ax.set_ylim(*_task_limits(curves))
         ax.set_xlabel(X_LABEL)
         ax.set_ylabel(f"{Y_LABEL} of {safe_text(curves[0].method, 24)}")
-        write_words([ax], own, _caption(result, level, curves), caption)
+        write_words([ax], own, _task_caption(result, level, curves), caption)
         if legend:
             write_names([ax], [ends])
     return ax
 
 
-def _curve(ax: Axes, curve: RiskCurve, shade: str) -> None:
-    known = np.isfinite(curve.calibrated)
-    n, risk, low, high = (v[known] for v in (curve.n, curve.calibrated, curve.low, curve.high))
-    if np.isfinite(low + high).all() and len(n) > 1:
-        band: dict[str, Any] = {"color": shade, "alpha": 0.13, "linewidth": 0.0, "zorder": 1.2}
-        ax.fill_between(n, low, high, gid="curvewise-band", **band)
-    else:
-        interval_bars(ax, n, low, high, shade, 0.0, 1.9)
-    look: dict[str, Any] = {"color": shade, "lw": 1.8, "marker": "o", "ms": 3.6, "mew": 0.0}
-    ax.plot(n, risk, zorder=2.0, gid=RISK, label="_risk", **look)
-
-
 def _needed(ax: Axes, n: Interval, level: float, shade: str, span: tuple[float, float]) -> None:
-    """A diamond where the level is reached, with its interval along the level."""
+    """Draw a diamond where the level is reached, with its interval along the level."""
     ends = np.clip([n.low, n.high], *span)
     if np.isfinite(ends).all() and ends[1] > ends[0]:
         ax.hlines(level, *ends, color=shade, lw=3.2, alpha=0.45, zorder=2.2, gid=SPAN)
@@ -148,24 +151,7 @@ def _needed(ax: Axes, n: Interval, level: float, shade: str, span: tuple[float, 
         ax.plot([n.estimate], [level], "D", zorder=2.8, gid=NEEDED, label="_needed", **look)
 
 
-def _said(n: float, smallest: float, largest: float) -> str:
-    """The size in words: below the smallest, above the largest, or this."""
-    if np.isnan(n):
-        return "unknown"
-    if n < smallest:
-        return f"≤ {compact(smallest)}"
-    return f"> {compact(largest)}" if n > largest else compact(n)
-
-
-def _end(curve: RiskCurve, text: str, shade: str) -> End:
-    known = np.flatnonzero(np.isfinite(curve.calibrated))
-    if not len(known):
-        return End(1.0, np.nan, text, shade)
-    ink = "#7A7A7A" if shade == GREY else shade
-    return End(float(curve.n[known[-1]]), float(curve.calibrated[known[-1]]), text, ink)
-
-
-def _limits(curves: Sequence[RiskCurve]) -> tuple[float, float]:
+def _task_limits(curves: Sequence[RiskCurve]) -> tuple[float, float]:
     means = np.concatenate([[0.0, 1.0], *(c.calibrated for c in curves)])
     ends = np.concatenate([e for c in curves for e in (c.low, c.high)])
     low, high = float(np.nanmin(means)), float(np.nanmax(means))
@@ -174,7 +160,7 @@ def _limits(curves: Sequence[RiskCurve]) -> tuple[float, float]:
     return low - 0.04, max(high + 0.03, 1.08)
 
 
-def _caption(result: TaskRanking, level: float, curves: Sequence[RiskCurve]) -> list[str]:
+def _task_caption(result: TaskRanking, level: float, curves: Sequence[RiskCurve]) -> list[str]:
     said = f"Diamonds, and numbers behind names: the size at which calibrated risk is {level:g}"
     known = any(np.isfinite(c.low).any() for c in curves)
     share = f"{100 * result.level:.4g}% intervals"
@@ -182,9 +168,7 @@ def _caption(result: TaskRanking, level: float, curves: Sequence[RiskCurve]) -> 
     return [said, *warned(result)]
 
 
-# How far runs of a method lie apart, beside how far methods do (figure 3 of the paper).
-
-MEAN = "curvewise-mean"
+# Means over runs with their standard deviation (figure 3 of the paper).
 
 
 def plot_spread(
@@ -251,53 +235,52 @@ def plot_spread(
         chosen = choose_methods(known, scratch, tasks, wanted, highlight, order)
         own = ax is None
         axes = panels_of(ax, tasks)
-        groups = [_curves(drawn, name, chosen, scratch) for name in tasks]
-        ends = _panels(axes, groups, chosen, scratch, result)
+        known_rows = [r for r in drawn if np.isfinite(r.mean)]
+        groups = [paths_of([r for r in known_rows if r.task == name], chosen, scratch) for name in tasks]
+        ends = _spread_panels(axes, groups, chosen, scratch, result)
         name_tasks(axes, tasks)
-        what = "calibrated risk" if result.calibrated else safe_text(result.unit, 30)
+        what = Y_LABEL if result.calibrated else safe_text(result.unit, 30)
         outer_labels(axes, X_LABEL, what)
         left = len(every) - len(wanted)
         why = "not chosen" if methods is not None else "run once at every size"
         said = f"{left} method{' is' if left == 1 else 's are'} left out: {why}." if left else ""
-        write_words(axes, own, _caption_transfer_spread(result, said, chosen), caption)
+        write_words(axes, own, _spread_caption(result, said, chosen), caption)
         if legend:
             write_names(axes, ends)
     return axes[0]
 
 
-def _curves(rows: Sequence[MethodSpread], task: str, chosen: Chosen, scratch: str) -> dict[str, list[MethodSpread]]:
-    """The sizes of each method on a task, in the order of drawing."""
-    here = [r for r in rows if r.task == task and np.isfinite(r.mean)]
-    order = [*chosen.back_first, scratch]
-    found = {m: sorted((r for r in here if r.method == m), key=lambda r: r.n) for m in order}
-    return {m: path for m, path in found.items() if path}
-
-
-def _panels(
+def _spread_panels(
     axes: Sequence[Axes],
     groups: Sequence[dict[str, list[MethodSpread]]],
-    chosen: Chosen,
+    chosen: DrawnMethods,
     scratch: str,
     result: RunSpread,
-) -> list[list[End]]:
-    """Draw all panels; where names belong."""
+) -> list[list[CurveEnd]]:
+    """Draw all panels, and return the ends of curves for their names."""
     sizes = [_column([r for path in group.values() for r in path], "n") for group in groups]
-    ends: list[list[End]] = []
+    ends: list[list[CurveEnd]] = []
     for panel, group, n, span in zip(axes, groups, sizes, size_limits(sizes), strict=True):
         if result.calibrated:
             control_lines(panel)
         aside = shifts(chosen, list(group))
         for method, path in group.items():
-            _path(panel, path, chosen, aside.get(method, 0.0), method == scratch)
+            _spread_path(panel, path, chosen, aside.get(method, 0.0), method == scratch)
         size_axis(panel, n, span)
         named = [path for method, path in group.items() if chosen.named(method)]
-        ends.append([_end_transfer_spread(path[-1], chosen, scratch) for path in named])
-    share_limits(axes, *_limits_transfer_spread(groups, result.calibrated))
+        ends.append([])
+        for path in named:
+            method = path[0].method
+            mean = _column(path, "mean")
+            ends[-1].append(end_at(_column(path, "n"), mean, chosen.looks[method], method == scratch))
+    low, high = _spread_limits(groups, result.calibrated)
+    for panel in axes:
+        panel.set_ylim(low, high)
     return ends
 
 
-def _path(ax: Axes, path: Sequence[MethodSpread], chosen: Chosen, shift: float, scratch: bool) -> None:
-    """Means of a method, with a bar of one standard deviation to both sides."""
+def _spread_path(ax: Axes, path: Sequence[MethodSpread], chosen: DrawnMethods, shift: float, scratch: bool) -> None:
+    """Draw means of a method, with a bar of one standard deviation to both sides."""
     look = chosen.looks[path[0].method]
     n, mean = _column(path, "n"), _column(path, "mean")
     std = np.array([r.std.estimate for r in path])
@@ -312,13 +295,8 @@ def _column(rows: Sequence[MethodSpread], name: str) -> FloatArray:
     return np.array([getattr(r, name) for r in rows], dtype=np.float64)
 
 
-def _end_transfer_spread(row: MethodSpread, chosen: Chosen, scratch: str) -> End:
-    look = chosen.looks[row.method]
-    return End(row.n, row.mean, look.name, look.ink, look.back, row.method == scratch)
-
-
-def _limits_transfer_spread(groups: Sequence[dict[str, list[MethodSpread]]], calibrated: bool) -> tuple[float, float]:
-    """All means with their spread, and the controls of calibrated risks."""
+def _spread_limits(groups: Sequence[dict[str, list[MethodSpread]]], calibrated: bool) -> tuple[float, float]:
+    """Return limits with all means and their spread, and the controls of calibrated risks."""
     rows = [r for group in groups for path in group.values() for r in path]
     mean, std = _column(rows, "mean"), np.nan_to_num([r.std.estimate for r in rows])
     values = [*(mean - std).tolist(), *(mean + std).tolist(), *([0.0, 1.0] if calibrated else [])]
@@ -327,7 +305,7 @@ def _limits_transfer_spread(groups: Sequence[dict[str, list[MethodSpread]]], cal
     return low - pad, max(high + pad, 1.0 + 0.07 * (high - low) if calibrated else high + pad)
 
 
-def _caption_transfer_spread(result: RunSpread, left_out: str, chosen: Chosen) -> list[str]:
+def _spread_caption(result: RunSpread, left_out: str, chosen: DrawnMethods) -> list[str]:
     said = "Dots: means over runs; bars: one standard deviation over runs to both sides."
     said += f" {left_out}" if left_out else ""
     apart = [p for p in result.pairs if p.outside]
@@ -339,11 +317,7 @@ def _caption_transfer_spread(result: RunSpread, left_out: str, chosen: Chosen) -
     return [said, chosen.note, *warned(result)]
 
 
-# The blind guess: its constant for each class, or the losses that it makes.
-
-FREQUENCY = "curvewise-frequency"
-LOSSES = "curvewise-losses"
-MOST_CLASSES = 30
+# The blind guess: its constant for each class, or its losses.
 
 
 def plot_blind_guess(result: BlindGuess, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
@@ -370,7 +344,10 @@ def plot_blind_guess(result: BlindGuess, ax: Axes | None = None, *, caption: boo
     >>> [name.get_text() for name in ax.get_yticklabels()]
     ['dog', 'cat']
     """
-    shares = _shares(result)
+    # Frequencies of the classes, if these are the constant.
+    value = np.asarray(result.prediction)
+    fits = value.dtype.kind == "f" and value.shape == (len(result.classes),) and len(value) > 1
+    shares = value if fits else None
     with style():
         own = ax is None
         if shares is not None:
@@ -380,19 +357,12 @@ def plot_blind_guess(result: BlindGuess, ax: Axes | None = None, *, caption: boo
             ax = ax or new_axes(height=3.6)
             indent = 0.0
             _draw_losses(ax, result)
-        finish(ax, own, [], _caption_transfer_blind(result, shares), caption=caption, indent=indent)
+        finish(ax, own, [], _blind_caption(result, shares), caption=caption, indent=indent)
     return ax
 
 
-def _shares(result: BlindGuess) -> Any:
-    """A frequency for each class, if that is the constant."""
-    value = np.asarray(result.prediction)
-    fits = value.dtype.kind == "f" and value.shape == (len(result.classes),)
-    return value if fits and len(value) > 1 else None
-
-
 def _draw_frequencies(ax: Axes, result: BlindGuess, shares: Any) -> int:
-    """Bars from the most frequent class on; the length of the longest name."""
+    """Draw bars from the most frequent class on, and return the length of the longest name."""
     order = np.argsort(-shares, kind="stable")[:MOST_CLASSES]
     names = safe_names([str(result.classes[i]) for i in order], 14 if is_narrow(ax) else 28)
     ax.barh(np.arange(len(order)), 100 * shares[order], height=0.72, color=colour(0), gid=FREQUENCY)
@@ -402,7 +372,7 @@ def _draw_frequencies(ax: Axes, result: BlindGuess, shares: Any) -> int:
 
 
 def _draw_losses(ax: Axes, result: BlindGuess) -> None:
-    """How the losses of examples are spread around the risk."""
+    """Draw the distribution of the losses of examples around the risk."""
     known = result.losses[np.isfinite(result.losses)]
     if len(known):
         bins = int(np.clip(np.sqrt(len(known)), 8, 60))
@@ -419,10 +389,10 @@ def _draw_losses(ax: Axes, result: BlindGuess) -> None:
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
-def _caption_transfer_blind(result: BlindGuess, shares: Any) -> list[str]:
+def _blind_caption(result: BlindGuess, shares: Any) -> list[str]:
     r = result.risk
     said = f"The best constant for {shorten(clean(result.loss), 30)} has a risk of "
-    said += f"{format_number(r.estimate)} [{format_number(r.low)}, {format_number(r.high)}]"
+    said += format_interval(r, write=format_number)
     said += f" ({100 * r.level:.4g}% interval, {result.examples:,} examples)."
     lines = [said]
     if shares is not None and len(shares) > MOST_CLASSES:

@@ -19,7 +19,7 @@ from curvewise.text import format_interval, format_pvalue
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import decimals
 from curvewise.variance.compare import RunComparison, TrainingComparison
-from curvewise.variance.plot.runs import RUNS, SERIES, Measure, forest
+from curvewise.variance.plot.runs import RUNS, SERIES, DrawnUnit, forest
 from curvewise.variance.variances import VarianceComparison
 
 MEAN = "curvewise-mean"
@@ -58,7 +58,7 @@ def plot_run_comparison(
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    measure = Measure(result.unit)
+    measure = DrawnUnit(result.unit)
     a, b = measure.of(result._parts.a), measure.of(result._parts.b)
     with style():
         own = ax is None
@@ -93,6 +93,7 @@ def plot_run_comparison(
 
 def _strips(ax: Axes, a: FloatArray, b: FloatArray, paired: bool) -> None:
     """Draw a dot per run, moved aside at random; lines between paired runs, if they are not many."""
+    # A fixed seed: the same result is drawn the same way each time.
     rng = np.random.default_rng(0)
     joined = paired and len(a) <= JOINED
     if joined:
@@ -115,7 +116,7 @@ def _strips(ax: Axes, a: FloatArray, b: FloatArray, paired: bool) -> None:
 
 
 def _differences(
-    ax: Axes, result: RunComparison, measure: Measure, base: float, limits: tuple[float, float]
+    ax: Axes, result: RunComparison, measure: DrawnUnit, base: float, limits: tuple[float, float]
 ) -> list[tuple[Any, str]]:
     rows = [("test set", "test set", result.test_set_difference, "o", -0.13)]
     if result.scope == "distribution":
@@ -138,7 +139,7 @@ def _differences(
 
 
 def _comparison_caption(result: RunComparison) -> str:
-    measure = Measure(result.unit)
+    measure = DrawnUnit(result.unit)
     a, b = (shorten(clean(n), 30) for n in (result.a, result.b))
     verdict = {"a better": f"{a} is better", "b better": f"{b} is better", "equivalent": "they are equivalent"}.get(
         result.verdict, "they cannot be told apart"
@@ -179,9 +180,10 @@ def plot_trainings(
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    measure = Measure(result.unit)
+    measure = DrawnUnit(result.unit)
     estimate, low, high = map(measure.of, ends_of(result.differences))
     most = max(1, most or (CLEAREST if ax is None else min(CLEAREST, rows_that_fit(ax))))
+    # Adjusted p-values are often tied at 1; the plain ones then decide.
     clear = np.lexsort((result.pvalues, result.adjusted))[:most]
     shown = clear[np.argsort(estimate[clear], kind="stable")]
     with style():

@@ -15,7 +15,7 @@ from curvewise.drawing.marks import MARK, bars, choose, ends_of, finish, mark_va
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
 from curvewise.text import format_number, format_size
 from curvewise.variance.plan import RunPlan, StoppingCheck, StoppingPlan
-from curvewise.variance.plot.runs import Measure
+from curvewise.variance.plot.runs import DrawnUnit
 
 POWER = "curvewise-power"
 RANGE = "curvewise-range"
@@ -40,7 +40,7 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    measure = Measure(result.unit)
+    measure = DrawnUnit(result.unit)
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.3)
@@ -72,7 +72,7 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
 
 
 def _plan_caption(result: RunPlan) -> list[str]:
-    measure, inner = Measure(result.unit), result.runs_interval
+    measure, inner = DrawnUnit(result.unit), result.runs_interval
     effect = f"{measure.said(result.effect)}"
     what = (
         f"a difference of {effect} on the {result.target}"
@@ -160,7 +160,7 @@ def plot_stopping_check(
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    measure = Measure(result.unit)
+    measure = DrawnUnit(result.unit)
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.2)
@@ -194,7 +194,7 @@ def plot_stopping_check(
     return ax
 
 
-def _path(ax: Axes, result: StoppingCheck, measure: Measure) -> Any:
+def _path(ax: Axes, result: StoppingCheck, measure: DrawnUnit) -> Any:
     """The looks so far, those ahead, and the margin; what each look decided."""
     estimate, low, high = map(measure.of, ends_of(result.differences))
     # Of each look: go on, stop, or after the stop, when nothing more is decided.

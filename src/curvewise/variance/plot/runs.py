@@ -55,7 +55,7 @@ PALE = 0.55
 
 
 @dataclass(frozen=True)
-class Measure:
+class DrawnUnit:
     """Unit in which pictures of the variance draw: errors as percentages, losses and scores as they are."""
 
     unit: str
@@ -118,7 +118,7 @@ def plot_decomposition(
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.2 if what == "runs" else 3.8)
-        measure = Measure(result.unit)
+        measure = DrawnUnit(result.unit)
         if what == "examples":
             finish(ax, own, [], [_examples(ax, result, measure)], caption=caption)
             return ax
@@ -137,7 +137,7 @@ def plot_decomposition(
     return ax
 
 
-def _runs(ax: Axes, result: VarianceDecomposition, measure: Measure) -> list[tuple[Any, str]]:
+def _runs(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> list[tuple[Any, str]]:
     errors, totals = measure.of(result.run_errors), result._totals
     exact = totals.binary and result.repeats == 1 and result.groups is None
     step = float(measure.of(1 / result.examples)) if exact else 0.0
@@ -159,7 +159,7 @@ def _runs(ax: Axes, result: VarianceDecomposition, measure: Measure) -> list[tup
     return [(counted[0], f"{result.runs:,} runs"), (line, how)]
 
 
-def _spreads(ax: Axes, result: VarianceDecomposition, measure: Measure) -> None:
+def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> None:
     """One standard deviation to each side, as bars above the histogram; the interval paler."""
     nothing = Interval(result.independent_std, math.nan, math.nan)
     rows = {"test set": result.test_set_interval, "independent": nothing, "distribution": result.distribution_interval}
@@ -198,11 +198,12 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: Measure) -> None:
                 gid=SPREAD,
             )
     left, right = ax.get_xlim()
+    # Bars and histogram share the axis, centred on the mean, so that their lengths compare.
     half = max(right - mean, mean - left, (3.0 if narrow else 2.5) * widest)
     ax.set_xlim(mean - half, mean + half)
 
 
-def _examples(ax: Axes, result: VarianceDecomposition, measure: Measure) -> str:
+def _examples(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> str:
     """Draw the errors of examples over runs; return the caption."""
     errors = measure.of(result.example_errors)
     many = min(50, result.runs * result.repeats)
@@ -255,7 +256,7 @@ def plot_accuracy_distribution(
         ax.set_xlabel("test accuracy of a run (%)")
         room = len(key) * (0.11 if is_narrow(ax) else 0.07) if legend and not own else 0.0
         cut = count_axis(ax, 0.05 + room, result.runs)
-        measure, ratio = Measure("fraction"), format_interval(result.variance_ratio, write=decimals(2))
+        measure, ratio = DrawnUnit("fraction"), format_interval(result.variance_ratio, write=decimals(2))
         text = (
             f"The luckiest run is {measure.said(result.run_range)} above the unluckiest; so many with independent"
             f" errors would span {measure.told(result.independent_range)}. Their variance is {ratio} times that of"
@@ -268,7 +269,7 @@ def plot_accuracy_distribution(
 
 def _distributions(ax: Axes, result: AccuracyDistribution, binomial: bool) -> list[tuple[Any, str]]:
     """Draw the histogram and the curves; return their key, short if narrow."""
-    step, measure, std = 100 / result.examples, Measure("fraction"), result.measured_std
+    step, measure, std = 100 / result.examples, DrawnUnit("fraction"), result.measured_std
     accuracy = measure.of(1 - result.run_errors)
     edges = edges_of(accuracy, step)
     counted, narrow = histogram(ax, accuracy, edges), is_narrow(ax)
@@ -295,6 +296,7 @@ def edges_of(values: FloatArray, step: float) -> FloatArray:
     if high - low < 1e-12:
         half = 5 * step or 0.05 * (abs(low) or 1.0)
         return np.linspace(low - half, low + half, 12)
+    # Freedman and Diaconis; bins of whole steps, or the histogram shows a comb.
     quarter = np.subtract(*np.percentile(values, [75, 25]))
     width = 2 * quarter / len(values) ** (1 / 3) or (high - low) / 10
     width = float(np.clip(width, (high - low) / 60, (high - low) / 8))
@@ -334,6 +336,7 @@ def count_axis(ax: Axes, room: float, runs: int) -> list[str]:
     curves = [line for line in ax.lines if line.get_gid() == PREDICTED]
     peak = max(float(np.max(np.asarray(line.get_ydata()))) for line in curves)
     tallest = max(float(b.get_height()) for b in ax.patches if isinstance(b, Rectangle))
+    # Few runs spread wider than their prediction: a high narrow curve would press the bars flat.
     top = max(tallest, min(peak, TALLEST * tallest), 1.0)
     ax.set_ylim(0.0, top / (1 - room))
     ax.set_ylabel(f"runs (of {runs:,})")
@@ -361,7 +364,7 @@ def plot_seed_luck(
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    measure = Measure(result.unit)
+    measure = DrawnUnit(result.unit)
     first, second = measure.of(result.first_errors), measure.of(result.second_errors)
     picked = first <= np.sort(first)[max(1, math.ceil(result.top * len(first) - 1e-9)) - 1]
     pair = result.split == "pair"
@@ -507,7 +510,7 @@ def _pair(ax: Axes, result: TestSetComparison, names: tuple[str, str]) -> str:
     if not found:
         sets = ", ".join(map(repr, result.names))
         raise InputError(f"is not a pair of test sets: use two of {sets}.", argument="pair", value=names)
-    pair, units = found[0], [Measure(result.decompositions[name].unit) for name in names]
+    pair, units = found[0], [DrawnUnit(result.decompositions[name].unit) for name in names]
     x, y = (m.of(result.run_errors[name]) for m, name in zip(units, names, strict=True))
     _cloud(ax, x, y, colour(0), RUNS, len(x))
     short = safe_names(names, 30)

@@ -27,7 +27,7 @@ from curvewise.drawing.marks import CUT, bars, choose, ends_of, finish, mark_val
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
 from curvewise.text import format_interval, format_number
 from curvewise.types.units import FloatArray
-from curvewise.variance.plot.runs import SERIES, Measure
+from curvewise.variance.plot.runs import SERIES, DrawnUnit
 from curvewise.variance.sources import SourceShares, TwinDisagreement
 from curvewise.variance.variances import VarianceSweep
 
@@ -63,7 +63,7 @@ def plot_sources(
         texts = safe_names(names, 14 if is_narrow(ax) else 28)
         rows_of(ax, texts, room=legend and not own)
         ax.axhspan(-0.6, 0.5, color=NEUTRAL, alpha=0.12, lw=0.0, zorder=0.2)
-        ax.set_xlabel(Measure(result.unit).label("std between runs"))
+        ax.set_xlabel(DrawnUnit(result.unit).label("std between runs"))
         place: dict[str, Any] = {"loc": "lower left", "indent": max(map(len, texts)) / 14}
         words = [
             f"{shorten(clean(name), 30)} {_VERDICTS[verdict]}"
@@ -80,7 +80,7 @@ def plot_sources(
 
 def _deviations(ax: Axes, result: SourceShares) -> list[tuple[Any, str]]:
     """Draw two rows of points, the baseline's continued as dotted lines; return their key."""
-    measure = Measure(result.unit)
+    measure = DrawnUnit(result.unit)
     seen = [result.baseline_test_set_std, *result.test_set_std]
     true = [result.baseline_distribution_std, *result.distribution_std]
     estimate, low, high = map(measure.of, ends_of([*seen, *true]))
@@ -112,7 +112,7 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    measure = Measure("fraction")
+    measure = DrawnUnit("fraction")
     numbers = all(isinstance(w, Real) and math.isfinite(w) for w in result.when)
     with style():
         own = ax is None
@@ -121,6 +121,7 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
         order = np.argsort(x)
         estimate, low, high = (measure.of(v)[order] for v in ends_of(result.disagreement))
         level, below, above = measure.interval(result.seeds)
+        # From 0, as the fraction of the disagreement of seeds is read off by eye.
         limits = 0.0, 1.15 * max(float(high.max()), above)
         bars(ax, x[order], low, high, colour(0), limits=limits)
         joined = "-" if numbers else "none"
@@ -176,7 +177,7 @@ def plot_sweep(
         Say what was found under the picture; by default where there is room.
     """
     choose("what", what, ("std", "error"))
-    measure, x = Measure(result.unit), np.array(result.values)
+    measure, x = DrawnUnit(result.unit), np.array(result.values)
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.6)
@@ -215,7 +216,7 @@ def plot_sweep(
     return ax
 
 
-def _sweep_deviations(ax: Axes, result: VarianceSweep, measure: Measure, x: FloatArray) -> list[tuple[Any, str]]:
+def _sweep_deviations(ax: Axes, result: VarianceSweep, measure: DrawnUnit, x: FloatArray) -> list[tuple[Any, str]]:
     seen = measure.of([i.estimate for i in result.test_set_std])
     alone = measure.of(result.independent_std)
     true = ends_of(result.distribution_std)
@@ -258,7 +259,7 @@ def _series(
     ax: Axes,
     x: FloatArray,
     intervals: Sequence[Any],
-    measure: Measure,
+    measure: DrawnUnit,
     shade: str,
     marker: str,
     limits: tuple[float, float],

@@ -19,7 +19,7 @@ from curvewise.types.units import FloatArray
 from curvewise.variance.anova import decimals
 from curvewise.variance.calibration import Bipartitions, Calibration
 from curvewise.variance.pairs import DependentPairs
-from curvewise.variance.plot.runs import SERIES, Measure, forest
+from curvewise.variance.plot.runs import SERIES, DrawnUnit, forest
 from curvewise.variance.votes import Disagreement, Ensemble
 
 POINT = "curvewise-point"
@@ -65,7 +65,7 @@ def plot_disagreement(
         The means over all examples with their intervals; or means over examples on which runs
         disagree alike.
     name : str, optional
-        What to write beside it.
+        Name to write beside it.
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
@@ -81,7 +81,7 @@ def plot_disagreement(
             _like_examples(ax, result, shade)
         ax.set_xlabel("error of a run (%)")
         ax.set_ylabel("disagreement of two runs (%)")
-        measure = Measure("fraction")
+        measure = DrawnUnit("fraction")
         of = f" of {shorten(clean(name), 40)}" if name else ""
         lines = [
             "Dashed: equal, as for calibrated votes.",
@@ -93,7 +93,7 @@ def plot_disagreement(
 
 
 def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
-    measure = Measure("fraction")
+    measure = DrawnUnit("fraction")
     x, left, right = measure.interval(result.error)
     y, low, high = measure.interval(result.disagreement)
     bars(ax, [x], [low], [high], shade, limits=(0.0, 100.0))
@@ -103,6 +103,7 @@ def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
     points = [line for line in ax.lines if line.get_gid() == POINT]
     drawn = [float(v[0]) for p in points for v in (np.asarray(p.get_xdata()), np.asarray(p.get_ydata()))]
     ends = np.array([low, high, left, right, *drawn])
+    # From 0 unless that would leave more than half of the picture empty.
     start = 0.0 if ends.min() < 0.5 * ends.max() else float(ends.min())
     pad = 0.08 * max(float(ends.max()) - start, 1.0)
     limits = max(0.0, start - pad), min(100.0, float(ends.max()) + pad)
@@ -133,6 +134,7 @@ def _like_examples(ax: Axes, result: Disagreement, shade: str, count: int = 10) 
     """Means over examples in equal ranges of disagreement; area by their number."""
     disagree, error = result.example_disagreement, result.example_errors
     top = float(disagree.max()) or 1.0
+    # Equal ranges of disagreement, not equal numbers: most examples have none.
     place = np.minimum((disagree / top * count).astype(int), count - 1)
     size = np.bincount(place, minlength=count)
     some = size > 0
@@ -154,7 +156,7 @@ def plot_ensemble(result: Ensemble, ax: Axes | None = None, *, caption: bool | N
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    measure = Measure("fraction")
+    measure = DrawnUnit("fraction")
     estimate, low, high = map(measure.of, ends_of(result.errors))
     with style():
         own = ax is None
@@ -220,8 +222,8 @@ def plot_dependent_pairs(result: DependentPairs, ax: Axes | None = None, *, capt
         ax.set_ylabel("both right (%)")
         listed = len(result.first)
         text = (
-            f"{result.dependent:,} of {result.pairs:,} pairs lie {Measure('fraction').said(result.min_effect)} or more"
-            f" off the diagonal (outside the grey band) over {result.runs:,} runs, and not by chance"
+            f"{result.dependent:,} of {result.pairs:,} pairs lie {DrawnUnit('fraction').said(result.min_effect)} or"
+            f" more off the diagonal (outside the grey band) over {result.runs:,} runs, and not by chance"
             f"{f'; the {listed:,} largest are drawn' if listed < result.dependent else ''}."
             f"{' Numbers: the two examples.' if listed else ''}"
         )
@@ -301,14 +303,14 @@ def _reliability(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     gap = result.checks[0]
     text = (
         f"Bars: {100 * result.level:.4g}% intervals. Error minus disagreement:"
-        f" {Measure('fraction').told(gap.difference)}."
+        f" {DrawnUnit('fraction').told(gap.difference)}."
     )
     return [text], 0.0
 
 
 def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     """The measured standard deviation and those predicted, true differences between runs added."""
-    measure, nothing = Measure("fraction"), Interval(result.independent_std, math.nan, math.nan)
+    measure, nothing = DrawnUnit("fraction"), Interval(result.independent_std, math.nan, math.nan)
     rows = {"measured": result.measured, "independent errors": nothing, **result.total}
     shades = [SERIES["test set"], SERIES["independent"], *[colour(3)] * len(result.total)]
     estimate, low, high = map(measure.of, ends_of(rows.values()))
@@ -323,7 +325,7 @@ def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
 
 
 def _classes(ax: Axes, result: Calibration) -> tuple[list[str], float]:
-    measure = Measure("fraction")
+    measure = DrawnUnit("fraction")
     order = np.argsort([c.adjusted for c in result.class_checks], kind="stable")[:_SHOWN]
     checks = [result.class_checks[i] for i in np.sort(order)]
     estimate, low, high = map(measure.of, ends_of(c.difference for c in checks))
@@ -359,7 +361,7 @@ def plot_bipartitions(
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    measure = Measure("fraction")
+    measure = DrawnUnit("fraction")
     measured = measure.of(result.measured)
     series = (
         ("binomial", measure.of(result.binomial), result.binomial_r_squared, colour(4), "s"),

@@ -1,0 +1,60 @@
+"""The way from a result to its picture."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+import pytest
+
+import curvewise
+from curvewise.drawing.picture import PICTURES, draw, picture_of
+from curvewise.errors import InputError
+from curvewise.types.results import Result
+
+LENSES = ("learning", "variance", "response", "transfer", "ranking")
+
+
+def result_classes():
+    """Concrete and abstract results of the mathematics of every lens, by name."""
+    for lens in LENSES:
+        package = import_module(f"curvewise.{lens}")
+        for module in pkgutil.iter_modules(package.__path__):
+            if not module.ispkg and module.name not in ("commands", "plot"):
+                import_module(f"curvewise.{lens}.{module.name}")
+    found, queue = {}, [Result]
+    while queue:
+        kind = queue.pop()
+        queue += kind.__subclasses__()
+        found[kind.__name__] = kind
+    return found
+
+
+def test_every_entry_names_a_result_and_a_function_of_its_lens():
+    kinds = result_classes()
+    for name, place in PICTURES.items():
+        lens = kinds[name].__module__.split(".")[1]
+        assert place.startswith(f"curvewise.{lens}.plot"), name
+        assert callable(picture_of(kinds[name])), name
+
+
+def test_a_result_of_elsewhere_has_no_picture_by_its_name_alone():
+    stranger = type("Stability", (), {"__module__": "elsewhere"})
+    assert picture_of(stranger) is None
+    with pytest.raises(InputError, match="has no picture"):
+        draw(stranger())
+
+
+def test_a_picture_loads_only_its_own_lens(start):
+    code = (
+        "import sys, curvewise as cw\n"
+        "cw.fit_learning_curve([10, 20, 40, 80] * 2, [.5, .4, .32, .27, .51, .41, .31, .26]).plot()\n"
+        "print([m for m in sys.modules if m.startswith('curvewise.') and m.split('.')[1] in "
+        "('variance', 'response', 'transfer', 'ranking', 'nn', 'study')])"
+    )
+    done = start("-W", "ignore", "-c", code, python=True)
+    assert done.out.strip() == "[]", done.err
+
+
+def test_the_package_draws(fit):
+    assert curvewise.drawing.draw(fit()).get_legend() is not None
