@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
@@ -184,6 +185,19 @@ def test_few_runs_are_said_to_be_few():
     with pytest.warns(CurvewiseWarning, match="4 runs with their twins are few"):
         found = measure_twins(runs, twins, truth)
     assert "Train at least 5" in found.warnings[0]
+
+
+def test_a_run_is_in_all_its_pairs():
+    """The error of the disagreement of seeds, from the choice of runs, is that of the jackknife of pairs."""
+    rng = np.random.default_rng(15)
+    truth = rng.integers(0, 10, 4000)
+    slips = rng.random((12, 4000)) < np.linspace(0.05, 0.4, 12)[:, None]
+    runs = np.where(slips, rng.integers(0, 10, (12, 4000)), truth)
+    found = measure_twins(runs, runs, truth)
+    apart = np.array([[(a != b).mean() for b in runs] for a in runs])
+    left_out = [np.delete(np.delete(apart, r, 0), r, 1).sum() / (11 * 10) for r in range(12)]
+    half = stats.t.ppf(0.975, 11) * np.sqrt(np.var(left_out) * 11)
+    assert found.seeds.width / 2 == pytest.approx(half, rel=0.25)
 
 
 def test_order_does_not_matter():

@@ -57,6 +57,14 @@ def test_subsets_average_to_all_subsets():
     assert e.errors[1].estimate == pytest.approx(e.mean_error.estimate, abs=0.005)
 
 
+def test_the_choice_of_subsets_is_in_the_interval():
+    """Two good runs and two bad ones, alike on all examples: only the subsets drawn make a difference."""
+    votes, labels = np.repeat([[0], [0], [1], [1]], 50, axis=1), np.repeat([0, 2], [49, 1])
+    e = measure_ensemble(votes, labels, sizes=[2], draws=10)
+    by_size = dict(zip(e.sizes.tolist(), e.errors, strict=True))
+    assert by_size[2].width > 2 * by_size[1].width
+
+
 def test_scores_are_averaged():
     rng = np.random.default_rng(2)
     labels = rng.integers(0, 4, 60)
