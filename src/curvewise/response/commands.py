@@ -100,7 +100,7 @@ Seed = Annotated[int, Parameter(validator=Number(gte=0))]
 @Parameter(name="*", group=DATA)
 @dataclass
 class DataReading:
-    """How to read the examples.
+    """Options for reading the examples.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class DataReading:
 @Parameter(name="*", group=NETWORK)
 @dataclass
 class NetworkReading:
-    """How to load networks.
+    """Options for loading networks.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def measure(
 @Parameter(name="*", group=READING)
 @dataclass
 class CorpusReading:
-    """How to read a corpus.
+    """Options for reading a corpus.
 
     Parameters
     ----------

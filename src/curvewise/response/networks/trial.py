@@ -31,7 +31,7 @@ HASHED = 16
 
 @dataclass(frozen=True)
 class Execution:
-    """Where and how a network is computed.
+    """Device, batch size and arithmetic for computing a network.
 
     Attributes
     ----------
