@@ -22,6 +22,10 @@ _REMEDIES = {
 class CurvewiseError(Exception):
     """Base of every error that curvewise raises on purpose."""
 
+    def __init__(self, *parts: Any, **options: Any) -> None:
+        # A text may mention arguments, which Python and the command line word each in their own terms.
+        super().__init__(*(Message(p) if isinstance(p, str) else p for p in parts), **options)
+
 
 class InputError(CurvewiseError, ValueError):
     """An argument cannot be used.
@@ -107,6 +111,9 @@ def parse_reason(error: Exception) -> str:
 
 class CurvewiseWarning(UserWarning):
     """Something in the data or the fit deserves a look; also kept on the result."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*(Message(p) if isinstance(p, str) else p for p in parts))
 
 
 @contextmanager

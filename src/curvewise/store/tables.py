@@ -22,7 +22,7 @@ from curvewise.reading.arrays import RunFiles
 from curvewise.reading.table import Table, table_from_records
 from curvewise.store.read import array_of, is_store, read_labels, read_records
 from curvewise.store.record import PREDICTIONS, is_search
-from curvewise.text import brief, format_path, list_names, suggest
+from curvewise.text import arg, brief, format_path, list_names, suggest
 from curvewise.types.coercion import RawPredictions
 
 LOSSES = "losses"
@@ -204,7 +204,7 @@ def read_store(
     done = {p: r for p, r in kept.items() if r["status"] == "done" and name in r["arrays"]}
     if not done:
         there = sorted({k for r in kept.values() for k in r["arrays"]})
-        which = f" There are {list_names(there)}: choose with key={brief(there[0])}." if there else ""
+        which = f" There are {list_names(there)}: choose with {arg('key', there[0])}." if there else ""
         raise InputError(f"None of the {len(kept)} run(s) in {format_path(folder)} has {name}.{which}")
     lost = len(kept) - len(done)
     notes = [f"{len(done):,} of the {len(records):,} runs in {format_path(folder)}"]
@@ -288,8 +288,7 @@ def _check_one_training(kept: Mapping[Path, dict[str, Any]], folder: Path) -> No
             continue
         there = _distinct([r["coordinates"].get(name) for r in kept.values()])
         if len(there) > 1:
-            way = f"where={{{brief(name)}: {brief(there[0])}}}"
-            way = f"learner={brief(there[0])}" if name == "learner" else way
+            way = arg("learner", there[0]) if name == "learner" else arg("where", {name: there[0]})
             raise InputError(
                 f"The runs in {format_path(folder)} are of more than one training: {brief(name)} is "
                 f"{list_names(there)}. Choose with {way}."

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from curvewise.study.study import Study
 
 
-OPTIONS = dict.fromkeys(field.name for field in fields(Training))
-"""Settings of a training stand in the study file: no option has their name."""
+OPTIONS = dict.fromkeys([*(field.name for field in fields(Training)), "data"])
+"""Settings of a study file: no option has their name."""
 
 study = App(
     name="study",

@@ -27,7 +27,7 @@ from curvewise.study.data.dataset import TARGETS, Dataset
 from curvewise.study.data.images import load_image_folder, load_torchvision
 from curvewise.study.data.source import DataSource, Request, array_part, make_dataset
 from curvewise.study.data.tables import SUFFIXES, is_hub_folder, load_hub, load_table
-from curvewise.text import brief, format_path, list_names, suggest
+from curvewise.text import arg, brief, format_path, list_names, suggest
 
 PACKAGED_NAMES = ("digits", "iris", "wine", "breast-cancer")
 """Small data sets that come with scikit-learn."""
@@ -147,7 +147,7 @@ def _options(spec: Any, folder: Path) -> dict[str, Any]:
     if isinstance(spec, os.PathLike):
         return {"path": spec}
     if not isinstance(spec, str) or not spec:
-        raise InputError(f"data={brief(spec)}: give a name, a path, or a table with either.")
+        raise InputError(f"{arg('data', spec)}: give a name, a path, or a table with either.")
     if spec.startswith("hf:"):
         return {"hf": spec.removeprefix("hf:")}
     if OWN.fullmatch(spec) and not (folder / spec).exists():
@@ -178,7 +178,7 @@ def _from_name(request: Request) -> DataSource:
         return load_packaged(known)
     if known not in PLACED:
         raise InputError(
-            f"data={brief(name)} is not known: use a path, 'module:function', or one of "
+            f"{arg('data', name)} is not known: use a path, 'module:function', or one of "
             f"{list_names(NAMES)}.{suggest(name, NAMES)}"
         )
     load, places = PLACED[known]
@@ -188,7 +188,7 @@ def _from_name(request: Request) -> DataSource:
         if path.exists():
             return load(path, request)
     raise InputError(
-        f"data={brief(name)} is not on this machine: {REMEDIES[known]}, and give its path. Looked "
+        f"{arg('data', name)} is not on this machine: {REMEDIES[known]}, and give its path. Looked "
         f"for {', '.join(dict.fromkeys(map(str, tried)))}; the environment variable CURVEWISE_DATA "
         "can name a further folder."
     )
@@ -375,7 +375,7 @@ def load_packaged(name: str) -> DataSource:
         package = importlib.import_module("sklearn.datasets")
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f"data='{name}' comes with scikit-learn, which is not installed: pip install \"curvewise[sklearn]\"."
+            f"{arg('data', name)} comes with scikit-learn, which is not installed: pip install \"curvewise[sklearn]\"."
         ) from error
     found: Any = getattr(package, f"load_{name.replace('-', '_')}")()
     classes = tuple(str(c) for c in found.target_names)
