@@ -36,7 +36,7 @@ def make_old(path: Path, seconds: float) -> None:
 
 def dead_owner() -> dict[str, object]:
     """A process of this machine that has ended."""
-    code = "import json; from curvewise.store.claims import _whoami; print(json.dumps(_whoami()))"
+    code = "import json; from curvewise.store.claims import this_process; print(json.dumps(this_process()))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     return dict(json.loads(answer.stdout))
 
@@ -72,7 +72,7 @@ def test_claim_of_a_process_that_is_gone_is_taken_over(tmp_path: Path) -> None:
 
 
 def test_same_number_but_later_start_is_another_process(tmp_path: Path) -> None:
-    me = module._whoami()
+    me = module.this_process()
     claim_of(tmp_path, **me)
     with Claims(tmp_path) as claims:
         assert not claims.take(ID)  # the process, this one, is alive
@@ -81,7 +81,7 @@ def test_same_number_but_later_start_is_another_process(tmp_path: Path) -> None:
 
 
 def test_a_zombie_counts_as_gone(tmp_path: Path) -> None:
-    code = "import json; from curvewise.store.claims import _whoami; print(json.dumps(_whoami()))"
+    code = "import json; from curvewise.store.claims import this_process; print(json.dumps(this_process()))"
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert child.stdout is not None
     claim_of(tmp_path, **json.loads(child.stdout.read()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -38,6 +39,21 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "study.toml"
     path.write_text(SMALL)
     return path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("made") / "study.toml"
+    path.write_text(SMALL)
+    assert load_study(path).run(workers=0, progress=False).done == 30
+    return path.parent / "tiny-runs"
+
+
+@pytest.fixture
+def finished(file: Path, runs: Path) -> Path:
+    """The file of a study whose runs are there."""
+    shutil.copytree(runs, file.parent / "tiny-runs")
+    return file
 
 
 def test_new_writes_a_study_and_never_overwrites(call, tmp_path):
@@ -178,7 +194,7 @@ def test_any_command_can_be_interrupted(call, file, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("curvewise.study.load_study", interrupted)
+    monkeypatch.setattr("curvewise.study.study.load_study", interrupted)
     done = call("study", "status", file)
     assert (done.code, done.out, done.err) == (130, "", "curvewise: Interrupted.\n")
 
@@ -213,7 +229,7 @@ def test_a_report_of_sources(call, file):
     design = 'vary = [["init", "order"], ["init"]]\n'
     file.write_text(SMALL.replace("sizes = [50, 100, 200]", "sizes = [50]\n" + design))
     call("study", "run", file, "--workers", 0)
-    outcome = call("study", "report", file)
+    outcome = call("study", "report", file, "--format", "markdown")
     assert outcome.code == 0, outcome.err
     assert "What makes runs differ? tree, n=50" in outcome.out
     assert (file.parent / "tiny-report" / "sources-tree-n-50.png").is_file()
@@ -233,8 +249,8 @@ def test_a_report_tells_what_to_beware_of_once_and_whose_it_is(call, file):
         if third:
             file.write_text(file.read_text().replace("[design]", THIRD))
             assert call("study", "run", file, "--workers", 0).code == 0
-        outcome = call("study", "report", file)
-        document = call("study", "report", file, "--json").document
+        outcome = call("study", "report", file, "--json", "--format", "markdown")
+        document = outcome.document
         told = document["warnings"]
         assert any("share examples" in w for w in told)
         assert "share examples" in outcome.err
@@ -249,11 +265,11 @@ def test_a_report_tells_what_to_beware_of_once_and_whose_it_is(call, file):
 def test_three_learners_are_ranked(call, file):
     file.write_text(SMALL.replace("[design]", THIRD))
     call("study", "run", file, "--workers", 0)
-    outcome = call("study", "report", file)
-    assert "is predicted best" in outcome.out
-    assert "Ranking at n = 200" in outcome.out
+    document = call("study", "report", file, "--json", "--format", "markdown").document
+    text = (file.parent / "tiny-report" / "report.md").read_text()
+    assert "is predicted best" in text
+    assert "Ranking at n = 200" in text
     assert (file.parent / "tiny-report" / "ranking.png").is_file()
-    document = call("study", "report", file, "--json").document
     at = {k: document["errors"][k] for k in ("learner", "n", "error")}
     rows = zip(*at.values(), strict=True)
     least = min((e, k) for k, n, e in rows if n == 200)[1]
@@ -261,11 +277,10 @@ def test_three_learners_are_ranked(call, file):
 
 
 @pytest.mark.parametrize("form", ["auto", "power2", "constrained", "last"])
-def test_a_report_with_curves_of_another_form(call, file, form):
-    call("study", "run", file, "--workers", 0)
-    outcome = call("study", "report", file, "--form", form)
+def test_a_report_with_curves_of_another_form(call, finished, form):
+    outcome = call("study", "report", finished, "--form", form, "--format", "markdown")
     assert outcome.code == 0, outcome.err
-    text = (file.parent / "tiny-report" / "report.md").read_text()
+    text = (finished.parent / "tiny-report" / "report.md").read_text()
     assert "comparison.png" in text or f"There is no comparison of curves of form {form}" in text
     assert "is the mean over the seeds of one training subset" in text
 
@@ -275,10 +290,8 @@ def test_a_report_of_every_evaluation_set(call, file):
     file.write_text(f"{SMALL}\n{more}")
     outcome = call("study", "run", file, "--workers", 0)
     assert outcome.code == 0, outcome.err
-    outcome = call("study", "report", file)
-    assert "Error on noisy" in outcome.out
+    document = call("study", "report", file, "--json", "--format", "markdown").document
     assert "Error on noisy" in (file.parent / "tiny-report" / "report.md").read_text()
-    document = call("study", "report", file, "--json").document
     frame = load_study(file).frame()
     mean = frame[(frame.learner == "bayes") & (frame.n == 50)]["error.noisy"].mean()
     assert document["evaluations"]["noisy"]["error"][0] == pytest.approx(mean)
@@ -311,7 +324,6 @@ def test_a_report_is_no_place_for_tags(call, file):
 
 
 def test_a_folder_that_cannot_be_written(call, file):
-    call("study", "run", file, "--workers", 0)
     outcome = call("study", "report", file, "--out", file)
     assert outcome.code == 2
     assert "with --out" in outcome.err
@@ -346,10 +358,9 @@ def test_a_report_without_runs_says_what_is_missing(call, file):
         ("all", {".html", ".md", ".png", ".tex", ".pdf", ".csv"}),
     ],
 )
-def test_a_report_in_the_format_asked_for(call, file, format, endings):
-    call("study", "run", file, "--workers", 0)
-    document = call("study", "report", file, "--format", format, "--json").document
-    written = {path.name for path in (file.parent / "tiny-report").iterdir()}
+def test_a_report_in_the_format_asked_for(call, finished, format, endings):
+    document = call("study", "report", finished, "--format", format, "--json").document
+    written = {path.name for path in (finished.parent / "tiny-report").iterdir()}
     assert {Path(name).suffix for name in written} == endings
     assert {Path(path).name for path in document["files"]} == written
 

@@ -225,7 +225,7 @@ class Halting(DecisionTreeClassifier):
 
 X, y = load_digits(return_X_y=True)
 m = measure_learning_curve(Halting(), X[:500], y[:500], sizes=[40, 80], folds=[10, 5],
-                           store=sys.argv[1] or None)
+                           store=sys.argv[1])
 print(m.n.tolist(), m.error.tolist(), m.labels["seed"].tolist(), m.notes)
 """
 
@@ -235,7 +235,10 @@ def test_a_killed_measurement_goes_on_to_the_same_end(tmp_path):
         command = [sys.executable, "-c", HALTING, str(store), str(fits)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
-    undisturbed, _ = start("", 15).communicate()
+    m = measure_learning_curve(
+        {"Halting": DecisionTreeClassifier()}, DIGITS[:500], CLASSES[:500], sizes=[40, 80], folds=[10, 5]
+    )
+    undisturbed = f"{m.n.tolist()} {m.error.tolist()} {m.labels['seed'].tolist()} {m.notes}\n"
     store = tmp_path / "store"
     victim = start(store, 6)
     deadline = time.monotonic() + 300
@@ -300,7 +303,7 @@ def test_an_error_is_raised_out_of_a_process_too():
     with pytest.raises(ValueError, match="NaN"):
         measure_learning_curve(LogisticRegression(), X, [0, 1] * 20, sizes=[8, 16], n_jobs=2, on_error="raise")
     with pytest.raises(CurvewiseError, match=r"All .* runs failed.*NaN"):
-        measure_learning_curve(LogisticRegression(), X, [0, 1] * 20, sizes=[8, 16], n_jobs=2)
+        measure_learning_curve(LogisticRegression(), X, [0, 1] * 20, sizes=[8, 16])
 
 
 def test_warnings_in_training_are_counted_and_kept_but_not_raised(tmp_path):

@@ -412,7 +412,7 @@ class PoolReading:
             repeats=self.repeats,
             allow_large=self.allow_large,
         )
-        note("; ".join([repr(found), *found.notes]))
+        note("; ".join([repr(found), *map(in_options, found.notes)]))
         return found
 
 

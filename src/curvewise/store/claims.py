@@ -179,9 +179,7 @@ class Claims:
         try:
             own_folder(self.store, FOLDER)
             with open(self._owner, "x") as file:
-                pid, host = os.getpid(), socket.gethostname()
-                owner = {"host": host, "where": _where(), "pid": pid, "started": _start_time(pid)}
-                file.write(json.dumps({"token": self.token, **owner}))
+                file.write(json.dumps({"token": self.token, **this_process()}))
         except StoreError:
             raise
         except OSError as error:
@@ -264,6 +262,12 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
     known = {"where", "started"} <= owner.keys() and type(owner.get("pid")) is int
     return owner if known else {}
+
+
+def this_process() -> dict[str, Any]:
+    """Describe this process, so that others can tell whether it still runs."""
+    pid = os.getpid()
+    return {"host": socket.gethostname(), "where": _where(), "pid": pid, "started": _start_time(pid)}
 
 
 def _where() -> str | None:

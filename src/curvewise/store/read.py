@@ -195,6 +195,7 @@ def read_run(path: AnyPath) -> Run:
         If a file is missing or damaged; the message names it.
     """
     folder = Path(path)
+    # Record and predictions must be of one run: where it is replaced in between, both are read again.
     for left in reversed(range(MOST_READS)):
         run = _as_run(folder, folder.name, read_record(folder))
         try:
@@ -469,6 +470,7 @@ def read_file(path: str, most: int | None = None) -> bytes:
         _check_plain(about)
         if most is not None and about.st_size > most:
             raise OSError(f"it has {about.st_size:,} bytes, and {most:,} are the most")
+        # One byte more than its size, so that a file that grows meanwhile is noticed.
         data = os.read(handle, about.st_size + 1)
         if len(data) == about.st_size:
             return data

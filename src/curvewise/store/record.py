@@ -97,6 +97,7 @@ def has_id(coordinates: Mapping[str, Any], home: str) -> bool:
 
 def jsonable(value: Any, where: str, level: int = 2) -> Any:
     """Convert numpy scalars, tuples and arrays; refuse values that JSON would change or cannot hold."""
+    # np.int64(100) and 100 must have the same hash, and so the same run.
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if value is None or isinstance(value, bool | str):
@@ -439,6 +440,7 @@ def data_digest(data: Any) -> str:
     """
     digest = hashlib.sha256()
     for chunk in _chunks(data):
+        # With its length: "ab" + "c" must not have the hash of "a" + "bc".
         digest.update(len(chunk).to_bytes(8, "little"))
         digest.update(chunk)
     return digest.hexdigest()[:32]
@@ -526,6 +528,7 @@ def _type_name(kind: type) -> str:
 
 
 def _code(code: CodeType) -> str:
+    # Line numbers and file names are left out: moving a function does not change what it does.
     constants = [_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
     text = code.co_code.hex() + repr(code.co_names) + repr(constants)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -403,6 +403,7 @@ def check_writable(store: Path) -> None:
         If the next run could not be written either.
     """
     own_folder(store, LABELS)
+    # 64 KiB, about the size of a small run: some disks have room for an empty file when they are full.
     aside = own_folder(store, ASIDE) / _fresh("0" * 20)
     try:
         _write(aside, bytes(1 << 16))
@@ -525,6 +526,7 @@ def _write(path: Path, data: bytes | Callable[[IO[bytes]], object]) -> None:
     with open(path, "xb") as out:
         data(out) if callable(data) else out.write(data)
         out.flush()
+        # Otherwise a rename may reach the disk before what it names.
         os.fsync(out.fileno())
 
 

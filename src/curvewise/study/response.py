@@ -214,6 +214,7 @@ def _choose(done: Sequence[Planned], seeds: str) -> tuple[list[Planned], dict[st
         job = run.job
         same = [job.name, job.settings, job.n, job.fold, job.varies]
         groups.setdefault(json.dumps(same, default=str), []).append(run)
+    # Each run is compared with the next one of its training, and the last with the first.
     twins = {}
     for group in groups.values():
         for one, other in zip(group, [*group[1:], group[0]], strict=True):
@@ -618,6 +619,7 @@ def measure_runs(
 def _in_processes(
     study: Study, look: MeasureOne, tasks: Sequence[NetworkTask], workers: int
 ) -> Iterator[tuple[int, NetworkMeasures]]:
+    # Not fork: torch and its threads do not survive it.
     context = multiprocessing.get_context("spawn")
     known = (study, look, os.environ.get(SAFE))
     with _safe_path():

@@ -33,6 +33,7 @@ CHECKPOINTS = ("none", "end", "drops")
 """Choices of the weights to keep; each includes the ones before it."""
 MOST_SECONDS = 60.0
 """Of measuring: a large grid is planned without waiting for each of its networks."""
+# Sources of an estimate, the most reliable first.
 STORED, MEASURED, UNKNOWN = "stored runs", "a short measurement", "unknown"
 
 # Settings that decide how long a training lasts, and not how long a step takes.
@@ -292,6 +293,7 @@ def planned_runs(study: StudySpec) -> list[Planned]:
         return [Planned(job, *look_up(store, job, digests, study.keep)) for job in jobs]
 
 
+# A report asks for the planned runs a dozen times; reading the store once also makes its parts agree.
 _SEEN: ContextVar[tuple[StudySpec, list[Planned]] | None] = ContextVar("seen", default=None)
 
 
@@ -347,6 +349,7 @@ def look_up(store: Path, job: Job, digests: Mapping[str, str], keep: Keep) -> tu
         return Standing("missing"), {}
     except StoreError as error:
         return Standing("damaged", 0, str(error)), {}
+    # Runs of one's own training loop say nothing of attempts.
     attempts = record["environment"].get("attempts", 1)
     if record["status"] == "failed":
         return Standing("failed", attempts, record.get("error") or "", record["metrics"]), record

@@ -102,6 +102,7 @@ def transfer_risks(
     best = find_control(rows, MAXIMAL, maximal, float, SOURCE, scratch)
     gone = [*given.methods, *best.methods]
     start = _scratch(rows, by_task, scratch, gone)
+    # A blind learner that was trained comes before a computed guess.
     without = [task for task in by_task if task not in given.control]
     guesses = {task: blind_control(by_task[task], metric, evaluation) for task in without}
     keep = ~np.isin(rows.methods, gone)

@@ -107,13 +107,13 @@ def test_concurrent_shards_of_one_folder(tmp_path: Path) -> None:
     plan, store = tmp_path / "plan.py", tmp_path / "store"
     plan.write_text(PLAN)
     command = [sys.executable, str(plan), str(store)]
-    shards = [subprocess.Popen([*command, f"{k}/3"], stdout=subprocess.PIPE, text=True) for k in (1, 2, 3)]
+    shards = [subprocess.Popen([*command, f"{k}/2"], stdout=subprocess.PIPE, text=True) for k in (1, 2)]
     said = [shard.communicate(timeout=1800)[0] for shard in shards]
-    assert [shard.returncode for shard in shards] == [0, 0, 0]
+    assert [shard.returncode for shard in shards] == [0, 0]
     events = [json.loads(line) for text in said for line in text.splitlines()]
     made = Counter(i for kind, i in events if kind == "done")
     jobs = runpy.run_path(str(plan))["make_study"](store).jobs
-    assert made == {j.id: 1 for j in jobs}  # the search too: one made it, two waited
+    assert made == {j.id: 1 for j in jobs}  # the search too: one made it, the other waited
     assert [r.id for r in list_runs(store)] == sorted(made)
     assert verify_store(store).sound
     assert not list((store / ".claims").iterdir())

@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,8 @@ def load_dataset(
     limits = request.count("examples"), request.count("test_examples")
     targets = request.one_of("targets", TARGETS, "classes")
     standardise = request.one_of("standardise", (True, False), False)
-    with large_files(request.one_of("allow_large", (True, False), False)):
+    large = request.one_of("allow_large", (True, False), False)
+    with large_files(True) if large else nullcontext():
         source = _source(request)
         request.finish()
         if standardise and targets != "numbers":

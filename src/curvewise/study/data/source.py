@@ -167,8 +167,8 @@ def _numbered(
             wrong = int(values[0] if values[0] < 0 else values[-1])
             raise InputError(f"There is a label {wrong}, but the classes are 0 to {len(classes) - 1}.")
         return np.split(together, cuts), classes
-    check_labelled(together, "labels")
     if numbers and (values[0] != 0 or values[-1] != len(values) - 1):
+        check_labelled(together, "labels")  # numbers other than 0, 1, … may mark examples without a label
         notes.append(f"Labels {list_names(values.tolist(), 5)} are numbered 0 to {len(values) - 1}.")
     return np.split(codes.astype(np.int64), cuts), tuple(str(value) for value in values)
 

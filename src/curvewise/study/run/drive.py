@@ -24,8 +24,10 @@ from curvewise.study.run.options import DONE, FAILED, HELD, MEMORY, THERE, Event
 from curvewise.study.spec.study import Job, StudySpec
 from curvewise.study.status import Standing, look_up
 
+# Each look reads the claims of all held runs, perhaps over a network: the pauses grow up to the longest.
 POLL_SECONDS, LONGEST_POLL = 0.5, 5.0
 REPLACED = ".replaced"
+"""Folder of a store for runs that were made again on request; nothing is ever deleted there."""
 
 
 class Drive:
@@ -62,9 +64,11 @@ class Drive:
             aside = move_away(self.store, self.jobs, self.claims)
             if aside is not None:
                 say(f"What was there is now in {aside}.", self.settings.progress)
+        # A run that was being replaced when its process died must count as there.
         put_back(self.store)
         if not self.study.dataset.is_numbers:  # which may be large, and no reader asks for them
             write_labels(self.store, {k: v.y for k, v in self.study.evaluation_sets.items()})
+        # Readers without trust find the data of this run in the store.
         self.study.keep_made_data()
         self.interrupted = tuple(self.claims.sweep()) if self.store.is_dir() else ()
         self._standings = {job.id: self._stand(job) for job in self.jobs}
@@ -263,6 +267,7 @@ def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
 
 FIRST_CHUNK, LEAST_CHUNK, LARGEST_CHUNK = 32, 8, 256
 """Networks in a chunk; fewer than the least could not be trained side by side."""
+# A chunk should last long enough that dealing it out costs nothing, and not so long that a dead worker loses much.
 SHORT_SECONDS, LONG_SECONDS = 10.0, 60.0
 MOST_DEATHS = 3
 """Times that a run may take its worker down before it counts as failed."""
@@ -286,7 +291,8 @@ class Board:
     def __init__(
         self, jobs: Iterable[Job], workers: int, in_flight: int | None = None, *, on_gpu: bool = False
     ) -> None:
-        waiting = sorted(jobs, key=lambda job: -job.cost)  # the long ones first
+        # The long ones first, so that no worker is left alone with one at the end.
+        waiting = sorted(jobs, key=lambda job: -job.cost)
         self._waiting: dict[str, deque[Job]] = {}
         for job in waiting:
             self._waiting.setdefault(group_of(job), deque()).append(job)
@@ -448,6 +454,7 @@ def shard_of(jobs: Sequence[Job], shard: str | None) -> list[Job]:
     if shard is None:
         return list(jobs)
     which, of = parse_shard(shard)
+    # Ids are hashes: the remainder deals them evenly, and independently of all other runs.
     mine = [j for j in jobs if not j.is_search and int(j.id, 16) % of == which - 1]
     needed = {j.needs for j in mine}
     return [j for j in jobs if j.is_search and j.id in needed] + mine

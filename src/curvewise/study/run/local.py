@@ -27,7 +27,9 @@ ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in _LIBRARIES}
 """A worker's environment: sums are split among threads, so that their number changes the bits."""
 
 STOP_SECONDS = 15.0
+"""For a worker to store the run at hand after it was told to stop; longer than GIVE_UP_SECONDS."""
 MOST_FALSE_STARTS = 3
+"""Workers in a row that end before they are ready: an import fails, say, and will fail again."""
 
 
 def run_local(
@@ -134,6 +136,7 @@ class _Worker:
             env=os.environ | ONE_THREAD,
             process_group=None if os.name == "nt" else 0,
         )
+        # In a thread: the study may hold data larger than the buffer of the pipe, and the worker reads it late.
         hello = (study, {"device": device, **making})
         threading.Thread(target=self._listen, args=(hello, inbox), daemon=True).start()
 
@@ -256,8 +259,10 @@ def _how_it_ended(status: int) -> str:
 
 # A process that makes runs: told which by the process that started it, through its input.
 
+# A message is its length and a pickle: a pipe has no ends of messages.
 LENGTH = struct.Struct("<Q")
 GIVE_UP_SECONDS = 10.0
+"""After which a training that does not react to an interrupt is cut off."""
 KINDS = (StoreError, MissingDependencyError, InputError, CurvewiseError)
 ERRORS = {kind.__name__: kind for kind in KINDS}
 """Errors of a worker that end the whole study."""

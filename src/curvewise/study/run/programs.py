@@ -207,6 +207,7 @@ def write_data(study: StudySpec) -> Path:
     Path
         The file, with ``x``, ``y`` and for each evaluation set ``<set>_x``, ``<set>_y``.
     """
+    # Named by its content: studies that share a store share the file, and other data has another name.
     digest = data_digest([study.data_digest, *sorted(study.label_digests().items())])
     store = study.runs_folder.resolve()
     final = own_folder(store, DATA) / f"{digest}.npz"
@@ -215,6 +216,7 @@ def write_data(study: StudySpec) -> Path:
     arrays = {"x": study.examples.x, "y": study.examples.y}
     for name, part in study.evaluation_sets.items():
         arrays |= {f"{name}_x": part.x, f"{name}_y": part.y}
+    # Not compressed: commands map it, and photographs do not shrink.
     save: Any = np.savez
     write_file(store, DATA, final.name, lambda file: save(file, **arrays))
     return final
@@ -244,8 +246,10 @@ def _read_outputs(study: StudySpec, out: Path) -> dict[str, Any]:
 
 # Read and check what a command of one's own left in its folder.
 
+# A file of metrics that is larger is something else, a log say.
 LARGEST_JSON = 1_000_000  # bytes
-SUM_TOLERANCE = 0.01  # softmax in half precision is off by about a thousandth
+# Softmax in half precision is off by about a thousandth; logits are off by far more.
+SUM_TOLERANCE = 0.01
 
 
 class BadOutput(Exception):
@@ -419,6 +423,7 @@ def run_process(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            # A group of its own, so that what it starts can be killed with it.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:

@@ -23,6 +23,7 @@ RESERVED = (
 """Coordinates that every run has, whose names no setting of a grid may take."""
 
 
+# Their coordinates alone would fill gigabytes, and a store has a folder for each.
 MOST_RUNS = 500_000
 """Runs of a learner that a study may plan; more are a slip of the keyboard."""
 
@@ -197,6 +198,7 @@ class Design:
             if name == "poke" and not self.is_poked(variation):
                 continue
             which = replicate if name in variation else 0
+            # Adding sizes, folds or replicates to a design leaves the seeds of all other runs as they were.
             state = np.random.SeedSequence([entropy, i, n, fold, which]).generate_state(1)
             found[name] = int(state[0])
         return found

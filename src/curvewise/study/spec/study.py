@@ -446,6 +446,7 @@ def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> Non
 def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Examples:
     if evaluation.perturbation is None or evaluation.magnitude is None:
         return examples
+    # Seeded by the perturbation and not by its magnitude, so that several magnitudes share their noise.
     own = np.random.SeedSequence([seed, zlib.crc32(evaluation.perturbation.encode())])
     drawn, other = (int(state) for state in own.generate_state(2))
     perturbations = _perturbations()
@@ -528,6 +529,7 @@ def _plan_jobs(study: StudySpec) -> list[Job]:
     """List the runs of a study: searches for rates first, then learner by learner."""
     searches: list[Job] = []
     runs: list[Job] = []
+    # Several learners may start from one file, which is hashed once.
     digests: dict[str, str] = {}
     for name, learner in study.learners.items():
         for settings in study.design.combinations(name, learner.takes):
