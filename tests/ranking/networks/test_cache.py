@@ -14,9 +14,8 @@ import pytest
 
 from curvewise.errors import InputError
 from curvewise.nn.files.kinds import file_digest
-from curvewise.ranking.networks import cache as _feature_cache
-from curvewise.ranking.networks.cache import FeatureCache, GrowingMatrix, Room
-from curvewise.ranking.networks.features import TokenFeatures
+from curvewise.ranking.networks import features as feature_module
+from curvewise.ranking.networks.features import FeatureCache, GrowingMatrix, Room, TokenFeatures
 from curvewise.ranking.scores import CheckpointFeatures
 
 RNG = np.random.default_rng(2)
@@ -172,7 +171,7 @@ def test_what_cannot_be_written_is_said_and_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     if at == "array":
-        monkeypatch.setattr(_feature_cache.np, "save", full)
+        monkeypatch.setattr(feature_module.np, "save", full)
     else:
         monkeypatch.setattr(Path, "write_text", full)
     said = cache.write("k", [one])
@@ -206,7 +205,7 @@ def test_writers_at_the_same_time_leave_one_whole(tmp_path: Path) -> None:
 
 
 def test_large_arrays_are_mapped_and_can_be_changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_feature_cache, "_MAPPED", 10)
+    monkeypatch.setattr(feature_module, "_MAPPED", 10)
     cache, key = kept(tmp_path)
     found, _ = cache.read(key)
     assert found is not None

@@ -15,9 +15,9 @@ from torch.nn import functional
 from curvewise.errors import InputError
 from curvewise.ranking.networks.checkpoints import Checkpoint
 from curvewise.ranking.networks.features import TokenFeatures, extract_features, extract_many
+from curvewise.ranking.networks.formats import OnnxGraph
 from curvewise.ranking.networks.inputs import Inputs
 from curvewise.ranking.networks.preprocessing import Preprocessing
-from curvewise.ranking.networks.runtimes import OnnxGraph
 
 RNG = np.random.default_rng(6)
 CONV = RNG.normal(size=(6, 3, 3, 3)).astype(np.float32)

@@ -15,8 +15,8 @@ from PIL import Image
 from curvewise.errors import InputError
 from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch, LayerChoice
 from curvewise.ranking.networks.features import extract_features, extract_many
+from curvewise.ranking.networks.formats import TfliteReader
 from curvewise.ranking.networks.preprocessing import Preprocessing
-from curvewise.ranking.networks.runtimes import TfliteReader
 
 SMALL = "mobilenet_v1_0.25_128_quant.tflite"
 KNOWN = {  # features, classes, and 10⁶ multiplications with additions: as published
