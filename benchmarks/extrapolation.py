@@ -35,7 +35,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from curvewise.learning.fit import build_curve
-from curvewise.learning.power import Replicates, group_runs
+from curvewise.learning.power import GroupedRuns, group_runs
 from curvewise.types import Unit
 
 Array = NDArray[np.float64]
@@ -85,7 +85,7 @@ def find_data() -> Path:
     return folder
 
 
-def read_lcdb(path: Path) -> Iterator[tuple[int, Replicates]]:
+def read_lcdb(path: Path) -> Iterator[tuple[int, GroupedRuns]]:
     """Yield dataset id and the curve in percent points."""
     frame = pd.read_csv(path).sort_values(["openmlid", "learner", "size_train"])
     for (dataset, _), rows in frame.groupby(["openmlid", "learner"]):
@@ -93,10 +93,10 @@ def read_lcdb(path: Path) -> Iterator[tuple[int, Replicates]]:
             rows[name].to_numpy(dtype=np.float64) for name in ("size_train", "n_rep", "err_valid_mean", "err_valid_var")
         )
         if len(n) >= 10 and n[-1] >= 500:
-            yield int(dataset), Replicates(n, runs, 100.0 * mean, 1e4 * variance)
+            yield int(dataset), GroupedRuns(n, runs, 100.0 * mean, 1e4 * variance)
 
 
-def score_lcdb(curves: list[tuple[int, Replicates]], form: str) -> dict[str, Any]:
+def score_lcdb(curves: list[tuple[int, GroupedRuns]], form: str) -> dict[str, Any]:
     """Return per horizon the number of curves and the median errors: all, even, odd datasets."""
     scores: dict[str, Any] = {}
     for horizon in HORIZONS:
@@ -127,7 +127,7 @@ class ShortDesign:
         OpenML id.
     runs : int
         Runs per size; 0 stands for the means of the file.
-    seen : Replicates
+    seen : GroupedRuns
         The design, in percent points.
     horizons, n, mean, variance : ndarray, shape (T,)
         Multiples of the last size, the sizes there, the mean and the variance of one run.
@@ -137,7 +137,7 @@ class ShortDesign:
 
     dataset: int
     runs: int
-    seen: Replicates
+    seen: GroupedRuns
     horizons: Array
     n: Array
     mean: Array
@@ -145,7 +145,9 @@ class ShortDesign:
     on_plateau: bool
 
 
-def short_designs(curves: list[tuple[int, Replicates]], sizes: tuple[int, ...], seed: int = 0) -> Iterator[ShortDesign]:
+def short_designs(
+    curves: list[tuple[int, GroupedRuns]], sizes: tuple[int, ...], seed: int = 0
+) -> Iterator[ShortDesign]:
     """Cut one design of each number of sizes from each curve: where, how and which runs by lot."""
     rng = np.random.default_rng(seed)
     for dataset, curve in curves:
@@ -175,14 +177,14 @@ def short_designs(curves: list[tuple[int, Replicates]], sizes: tuple[int, ...], 
             )
 
 
-def draw_runs(truth: Replicates, runs: int, rng: np.random.Generator) -> Replicates:
+def draw_runs(truth: GroupedRuns, runs: int, rng: np.random.Generator) -> GroupedRuns:
     """Draw single runs with the mean and variance of each size, within 0 and 100%."""
     spread = np.sqrt(np.nan_to_num(truth.variance))
     error = truth.mean + spread * rng.standard_normal((runs, len(truth.n)))
     return group_runs(np.tile(truth.n, runs), np.clip(error, 0.0, 100.0).ravel())
 
 
-def score_short(curves: list[tuple[int, Replicates]]) -> dict[str, Any]:
+def score_short(curves: list[tuple[int, GroupedRuns]]) -> dict[str, Any]:
     """Return ratios of median errors, auto over constrained, and the coverage of auto."""
     rng = np.random.default_rng(1)
     rows = []
@@ -256,7 +258,7 @@ def print_short(short: dict[str, Any]) -> None:
     print("\n".join(lines), file=sys.stderr)
 
 
-def read_92(folder: Path) -> Iterator[tuple[str, Replicates, Array, Array]]:
+def read_92(folder: Path) -> Iterator[tuple[str, GroupedRuns, Array, Array]]:
     """Yield domain, the training part, held-out sizes and losses (T,)."""
     names = ("benchmark.lang.csv", "benchmark.vision.csv")
     frame = pd.concat([pd.read_csv(folder / name) for name in names])
@@ -264,12 +266,12 @@ def read_92(folder: Path) -> Iterator[tuple[str, Replicates, Array, Array]]:
         # Points that share a size are steps of one training, not runs that could be averaged over.
         seen = rows[rows["Training"] == 1].groupby("Seen Examples")["Loss"].mean()
         n, loss = seen.index.to_numpy(float), seen.to_numpy(float)
-        part = Replicates(n, np.ones_like(n), loss, np.full_like(n, np.nan))
+        part = GroupedRuns(n, np.ones_like(n), loss, np.full_like(n, np.nan))
         rest = rows[rows["Training"] == 0]
         yield str(domain), part, rest["Seen Examples"].to_numpy(float), rest["Loss"].to_numpy(float)
 
 
-def score_92(curves: list[tuple[str, Replicates, Array, Array]], form: str) -> dict[str, float]:
+def score_92(curves: list[tuple[str, GroupedRuns, Array, Array]], form: str) -> dict[str, float]:
     """Return mean RMSLE per domain, and the geometric mean of its ratios to the best known."""
     errors: dict[str, list[float]] = {domain: [] for domain in BARS_92}
     for domain, part, n_new, truth in curves:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from curvewise.learning.calibration import LEVELS, IntervalTable, calibrate, describe, log_ratio, prediction_interval
 from curvewise.learning.extrapolation import fit_ensemble, fit_member
-from curvewise.learning.power import Replicates, fit_means, group_runs
+from curvewise.learning.power import GroupedRuns, fit_means, group_runs
 from curvewise.types import FloatArray
 
 CALIBRATED = (0.0, 1.4, 2.0, 4.0, 8.0, 16.0, 64.0)
@@ -76,7 +76,7 @@ def find_data() -> Path:
     return folder
 
 
-def read_lcdb(path: Path) -> Iterator[tuple[int, str, Replicates]]:
+def read_lcdb(path: Path) -> Iterator[tuple[int, str, GroupedRuns]]:
     """Yield dataset, learner and the whole curve in percent points."""
     frame = pd.read_csv(path).sort_values(["openmlid", "learner", "size_train"])
     for (dataset, learner), rows in frame.groupby(["openmlid", "learner"]):
@@ -86,7 +86,7 @@ def read_lcdb(path: Path) -> Iterator[tuple[int, str, Replicates]]:
             yield int(str(dataset)), str(learner), curve
 
 
-def forecast_all(curves: list[tuple[int, str, Replicates]]) -> Cases:
+def forecast_all(curves: list[tuple[int, str, GroupedRuns]]) -> Cases:
     """Return arrays over forecasts: what was known, what was predicted, what came true."""
     rng = np.random.default_rng(0)
     rows: list[Cases] = []
@@ -108,7 +108,7 @@ def forecast_all(curves: list[tuple[int, str, Replicates]]) -> Cases:
     return {key: np.array([row[key] for row in rows]) for key in rows[0]}
 
 
-def forecast_prefix(dataset: int, learner: str, curve: Replicates, rng: np.random.Generator) -> list[Cases]:
+def forecast_prefix(dataset: int, learner: str, curve: GroupedRuns, rng: np.random.Generator) -> list[Cases]:
     """Forecast from the first sizes up to a random one: many of these have not left chance yet."""
     end = int(rng.integers(3, len(curve.n)))
     later = np.isin(np.round(np.log2(curve.n / curve.n[end - 1]), 1), np.log2(HORIZONS))
@@ -118,7 +118,7 @@ def forecast_prefix(dataset: int, learner: str, curve: Replicates, rng: np.rando
     return forecast(curve.only(slice(end)), curve.n[later], known)
 
 
-def forecast(data: Replicates, n: FloatArray, known: Cases) -> list[Cases]:
+def forecast(data: GroupedRuns, n: FloatArray, known: Cases) -> list[Cases]:
     """Return what is known with centres and features of each law at each of the sizes n (T,)."""
     stderr = data.standard_error() if data.replicated else None
     ensemble = fit_ensemble(data.n, data.mean, stderr, floor=BOUNDS[0], ceiling=BOUNDS[1])

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from curvewise.learning.curve import Curve
 from curvewise.learning.fit import build_curve
-from curvewise.learning.power import Replicates, group_runs, size_variance, slope_variance
+from curvewise.learning.power import GroupedRuns, group_runs, size_variance, slope_variance
 from curvewise.learning.profile import Coefficients, NoiseAverage, Profile, average_noise, error_of, reliance_of
 from curvewise.stats import difference_interval, probability_lowest
 from curvewise.types import Unit
@@ -274,7 +274,7 @@ def lcdb_single_runs() -> dict[str, dict[str, float]]:
     return table
 
 
-def inside(data: Replicates, form: str, n: float, new: Array) -> float:
+def inside(data: GroupedRuns, form: str, n: float, new: Array) -> float:
     """Share of new runs inside the prediction interval of one run."""
     curve: Curve = build_curve(data, Unit("fraction"), form=form)
     band = curve.band([n], "prediction", runs=1)

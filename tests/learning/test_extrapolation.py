@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import curvewise as cw
 from curvewise.learning.extrapolation import DAMPING, MEMBERS, fit_ensemble, fit_member
 from curvewise.learning.fit import build_curve
-from curvewise.learning.power import Replicates
+from curvewise.learning.power import GroupedRuns
 
 N = np.array([16, 23, 32, 45, 64, 91, 128, 181, 256, 362.0])
 
@@ -70,7 +70,7 @@ def test_pure_noise_is_not_extrapolated():
 def test_the_method_is_frozen():
     """These forecasts were scored by benchmarks/extrapolation.py; changing them is a new method."""
     curve = build_curve(
-        Replicates(N, np.full(10, 5.0), noisy(), np.full(10, 0.25)), cw.types.Unit("percent"), form="auto"
+        GroupedRuns(N, np.full(10, 5.0), noisy(), np.full(10, 0.25)), cw.types.Unit("percent"), form="auto"
     )
     expected = FROZEN["centre"]
     assert curve.errors_at([724, 1448, 5792]).tolist() == pytest.approx(expected, rel=1e-4)
@@ -107,7 +107,7 @@ def test_four_noisy_sizes_are_left_to_laws_of_the_whole_curve():
         )
         truth = curves[int(rng.integers(2))]
         noise = 0.05 * truth(n) * rng.standard_normal((3, len(n)))
-        runs = Replicates(n, np.full(4, 3.0), truth(n) + noise.mean(axis=0), noise.var(axis=0, ddof=1))
+        runs = GroupedRuns(n, np.full(4, 3.0), truth(n) + noise.mean(axis=0), noise.var(axis=0, ddof=1))
         for form, miss in misses.items():
             fitted = build_curve(runs, cw.types.Unit("percent"), form=form)
             miss.extend(np.abs(fitted.errors_at([800, 1600]) - truth(np.array([800.0, 1600]))))
@@ -153,7 +153,7 @@ def test_two_sizes_are_not_fitted(form):
 def test_estimates_are_possible_and_inside_their_intervals(values, form, unit, chance):
     top = 100.0 if unit == "percent" else 1.0
     n = 10.0 * 2.0 ** np.arange(len(values))
-    runs = Replicates(n, np.ones(len(n)), top * np.array(values), np.full(len(n), np.nan))
+    runs = GroupedRuns(n, np.ones(len(n)), top * np.array(values), np.full(len(n), np.nan))
     curve = build_curve(runs, cw.types.Unit(unit, unit == "score"), form=form, chance=chance and top * chance)
     for level in (0.5, 0.95):
         band = curve.band([1, 10, n[-1], 1.5 * n[-1], 4 * n[-1], 1e9], level=level, runs=np.inf)
@@ -208,7 +208,7 @@ def lcdb_sample(data_dir, datasets):
         n, runs = columns
         if len(n) >= 10 and n[-1] >= 500:
             mean = 100 * rows.err_valid_mean.to_numpy(float)
-            yield Replicates(n, runs, mean, 1e4 * rows.err_valid_var.to_numpy(float))
+            yield GroupedRuns(n, runs, mean, 1e4 * rows.err_valid_var.to_numpy(float))
 
 
 def test_real_curves_are_predicted_better_and_covered(data_dir):

@@ -161,3 +161,15 @@ def test_scores_go_round(table):
     m = cw.Measurements(table["learner"], table["n"], -table["error"], unit)
     again = cw.fit_learning_curves(m.frame(), unit="score", higher_is_better=True)
     assert again["m0"].error_at(400) == cw.fit_learning_curves(m)["m0"].error_at(400)
+
+
+def test_tables_hold_the_intervals_at_their_size(table):
+    many = cw.fit_learning_curves(table, unit="percent", at=300)
+    columns = many.columns()
+    for i, curve in enumerate(many):
+        at = curve.interval_at(300)
+        for name, interval in {"e_N": at.error, "beta_N": at.data_reliance}.items():
+            row = [columns[f"{name}{end}"][i] for end in ("", "_low", "_high")]
+            assert row == pytest.approx([interval.estimate, interval.low, interval.high])
+        assert curve.columns()["e_N"] == [curve.interval_at().error.estimate]
+        assert (curve.e_N, curve.beta_N) == (curve.error_at(), curve.data_reliance_at())

@@ -238,7 +238,7 @@ def test_string_labels_and_frame():
         ([0, 1] * 5, [2], {"folds": [0]}, "at least 1"),
         ([0, 1] * 5, [2], {"folds": [1.5]}, "at least 1"),
         ([0, 0, 0, "a"], [2], {"per_class": True}, "smallest class .'a'. has 1"),
-        ([0, 1] * 5, [2], {"per_class": True, "stratify": False}, "per_class=True needs"),
+        ([0, 1] * 5, [2], {"per_class": True, "stratify": False}, "per_class=True: needs"),
         ([0.0, float("nan")], [1], {}, "1 missing label.* position 1"),
         (np.array(["a", None], dtype=object), [1], {}, "missing label"),
         (np.array(["a", 1], dtype=object), [1], {}, "cannot be compared"),

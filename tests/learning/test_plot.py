@@ -193,6 +193,10 @@ def test_the_limit_is_four_times_the_largest_size(fit):
     assert line.get_xdata()[0] == 1600
     assert any("4 × largest size (1600)" in t.get_text() for t in ax.texts)
     assert lines(plot_learning_curves(fit(), limit=False), "curvewise-limit") == []
+    # Its text stands on the side of the smaller sizes, which are to the right on the axis of n^−½.
+    for picture, side in ((ax, "right"), (plot_learning_curves(fit(), x="sqrt"), "left")):
+        (text,) = [t for t in picture.texts if t.get_gid() == "curvewise-limit"]
+        assert text.get_ha() == side
 
 
 def test_a_target_is_marked_where_the_curve_reaches_it(fit):

@@ -59,15 +59,15 @@ def test_is_scikit_learns_without_ties(metric):
     near = pytest.importorskip("sklearn.neighbors")
     selection = pytest.importorskip("sklearn.model_selection")
     for classes, neighbours in ((4, 1), (2, 3)):
-        features, labels = made(120, 5, classes, seed=classes)
+        features, labels = made(80, 5, classes, seed=classes)
         model = near.KNeighborsClassifier(neighbours, metric=metric)
         expected = selection.cross_val_score(model, features, labels, cv=selection.LeaveOneOut()).mean()
         found = knn(features, labels, neighbours=neighbours, metric=metric)
         assert found == pytest.approx(expected, abs=1e-12)
-        model.fit(features[:80], labels[:80])
-        expected = model.score(features[80:], labels[80:])
+        model.fit(features[:50], labels[:50])
+        expected = model.score(features[50:], labels[50:])
         found = knn(
-            features[:80], labels[:80], test_features=features[80:], test_labels=labels[80:],
+            features[:50], labels[:50], test_features=features[50:], test_labels=labels[50:],
             neighbours=neighbours, metric=metric,
         )  # fmt: skip
         assert found == pytest.approx(expected, abs=1e-12)

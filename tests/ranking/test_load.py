@@ -283,3 +283,11 @@ def test_several_columns_that_could_hold_scores_are_listed() -> None:
     odd["spread"] = odd["value"] / 2
     with pytest.raises(InputError, match=r"'score': 'COLUMN'\} \(one of 'value', 'spread'\)"):
         load_checkpoint_scores(odd)
+
+
+def test_a_percent_sign_in_a_name_is_no_other_name_and_a_named_measure_is_a_column() -> None:
+    given = {("Accuracy in percent" if k == "accuracy" else k): v for k, v in rows().items()}
+    given["Accuracy in percent"] = [100 * value for value in given["Accuracy in percent"]]
+    np.testing.assert_allclose(load_checkpoint_scores(given).accuracy, rows()["accuracy"])
+    wide = load_checkpoint_scores(rows() | {"metric": ["top-1"] * 6}, measures=["nleep"])
+    assert wide.measures == ("nleep",)

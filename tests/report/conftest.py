@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import curvewise as cw
+from curvewise.report.study import StudyReport, study_report
 from curvewise.study import Study, load_study
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file.write_text(SMALL)
     assert load_study(file).run(workers=0, progress=False).done == 30
     return file
+
+
+@pytest.fixture(scope="session")
+def ran_report(ran: Path) -> StudyReport:
+    """The report of that study, for tests that only read it."""
+    return study_report(load_study(ran), file=ran)
 
 
 @pytest.fixture

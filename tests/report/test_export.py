@@ -5,21 +5,22 @@ from __future__ import annotations
 import csv
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import curvewise as cw
-from curvewise.report.content import Figure, Report, ReportTable, Section
+from curvewise.report.content import Figure, Report, ReportTable, Runs, Section
 from curvewise.report.export import export_report, exported_files
-from curvewise.report.study import study_report
+from curvewise.report.page import write_report
 from curvewise.study import load_study
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_table_and_figure_of_a_study_is_written(ran, tmp_path):
-    report = study_report(load_study(ran), file=ran)
+def test_every_table_and_figure_of_a_study_is_written(ran_report, tmp_path):
+    report = ran_report
     formats, figures = ("markdown", "latex"), ("svg", "pdf")
     index = export_report(report, tmp_path, formats, figures)
     assert index == tmp_path / "index.md"
@@ -39,8 +40,8 @@ def test_every_table_and_figure_of_a_study_is_written(ran, tmp_path):
             assert path.read_text().strip() in text
 
 
-def test_runs_are_a_table_that_others_read(ran, tmp_path):
-    export_report(load_study(ran), tmp_path, [], [])
+def test_runs_are_a_table_that_others_read(ran, ran_report, tmp_path):
+    export_report(ran_report, tmp_path, [], [])
     with (tmp_path / "runs.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     frame = load_study(ran).frame()
@@ -139,3 +140,21 @@ def test_exports_as_csv_compute_nothing_and_read_back(tmp_path):
     assert not [c for c in cells if c.lstrip()[:1] in ("=", "+", "@")]
     m = cw.load_measurements(path, columns={"value": "error"})
     assert set(m.learners) == {"=1+1", "=2+2", "@sum", "-cmd", "plain"}
+
+
+@dataclass
+class Reason:
+    count: int
+    learners: list[str]
+    message: str
+    example: str
+
+
+def test_reasons_of_failures_are_in_the_page_and_in_the_text(tmp_path):
+    runs = Runs(("Four runs.",), {"run": ["a", "b"]}, (Reason(2, ["net", "tree"], "out of memory", "a1b2"),))
+    report = Report("Failures", "Why?", (), runs=runs)
+    text = export_report(report, tmp_path, ["markdown"], []).read_text()
+    page = write_report(report, tmp_path / "report.html").read_text()
+    for shown in (text, page):
+        for word in ("Why runs failed", "net, tree", "out of memory", "a1b2"):
+            assert word in shown

@@ -19,25 +19,20 @@ from curvewise.study import status as standings
 from curvewise.text import format_number
 
 
-@pytest.fixture(scope="module")
-def report(ran):
-    return study_report(load_study(ran), file=ran)
-
-
-def test_two_learners_are_compared_and_the_numbers_are_those_of_the_lens(report, ran):
+def test_two_learners_are_compared_and_the_numbers_are_those_of_the_lens(ran_report, ran):
     means = load_study(ran).measurements(seeds="mean")
     with pytest.warns(cw.CurvewiseWarning):
         comparison = cw.compare_learning_curves(*cw.fit_learning_curves(means))
-    assert report.question == BEST
-    assert comparison.summary().startswith(report.answer[0])
-    assert "[" in report.answer[0]  # never without its interval
-    assert report.figure.name == "curves"
-    assert report.figure.chart["series"][0]["name"] == "bayes"
+    assert ran_report.question == BEST
+    assert comparison.summary().startswith(ran_report.answer[0])
+    assert "[" in ran_report.answer[0]  # never without its interval
+    assert ran_report.figure.name == "curves"
+    assert ran_report.figure.chart["series"][0]["name"] == "bayes"
 
 
-def test_errors_are_the_means_over_the_runs(report, ran):
+def test_errors_are_the_means_over_the_runs(ran_report, ran):
     frame = load_study(ran).frame()
-    table = report.sections[0].tables[0].columns
+    table = ran_report.sections[0].tables[0].columns
     expected = frame.groupby(["learner", "n"])["error"].agg(["size", "mean", "std"]).reset_index()
     assert table["learner"] == expected["learner"].tolist()
     assert table["n"] == expected["n"].tolist()
@@ -46,29 +41,29 @@ def test_errors_are_the_means_over_the_runs(report, ran):
     np.testing.assert_allclose(table["std"], expected["std"], atol=1e-12)
 
 
-def test_every_warning_of_every_result_stands_on_the_first_screen(report):
-    found = report.found
+def test_every_warning_of_every_result_stands_on_the_first_screen(ran_report):
+    found = ran_report.found
     for curve in found["curves"]:
-        assert all(f"{curve.learner}: {w}" in report.warnings for w in curve.all_warnings)
+        assert all(f"{curve.learner}: {w}" in ran_report.warnings for w in curve.all_warnings)
     for label, result in found["variance"].items():
-        assert all(f"{label}: {w}" in report.warnings for w in result.all_warnings)
-    assert len(set(report.warnings)) == len(report.warnings) > 0
+        assert all(f"{label}: {w}" in ran_report.warnings for w in result.all_warnings)
+    assert len(set(ran_report.warnings)) == len(ran_report.warnings) > 0
 
 
-def test_the_runs_are_those_of_the_store(report, ran):
+def test_the_runs_are_those_of_the_store(ran_report, ran):
     study = load_study(ran)
-    columns = report.runs.columns
+    columns = ran_report.runs.columns
     assert columns["run"] == [job.id for job in study.jobs]
     record = json.loads((study.runs_folder / columns["run"][7] / "record.json").read_text())
     assert columns["error"][7] == record["metrics"]["error"]
     assert columns["init seed"][7] == record["coordinates"]["init_seed"]
     assert "order seed" not in columns  # which follows the other
     assert set(columns["status"]) == {"done"}
-    assert "30 of 30 runs done" in report.runs.text[0]
+    assert "30 of 30 runs done" in ran_report.runs.text[0]
 
 
-def test_what_it_takes_to_make_it_again(report, ran):
-    reproduce = report.reproduce
+def test_what_it_takes_to_make_it_again(ran_report, ran):
+    reproduce = ran_report.reproduce
     assert "curvewise study run study.toml" in reproduce.command
     assert reproduce.file == ran.read_text()
     assert load_study(ran).data_digest in reproduce.facts["Data"]

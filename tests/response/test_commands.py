@@ -255,6 +255,17 @@ def test_torch_itself_says_nothing(start, files):
     assert [line.partition(":")[0] for line in done.err.splitlines()] == ["note", "note"]
 
 
+def test_precision_and_fill_reach_the_measurement(measure):
+    few = ("--json", "--examples", 60, "--perturbation", "shift-x", "--magnitudes", "0,0.4")
+    dark, bright, low = (
+        measure("good", more=(*few, *more)).document for more in ((), ("--fill", 1), ("--precision", "bfloat16"))
+    )
+    assert dark["settings"]["precision"] == "float32"
+    assert low["settings"]["precision"] == "bfloat16"
+    assert dark["correct"][0] == bright["correct"][0]
+    assert dark["correct"][1] != bright["correct"][1]
+
+
 def test_perturbations_are_listed(call):
     seen = call("response", "perturbations")
     assert seen.code == 0
@@ -494,4 +505,4 @@ def test_files_that_are_no_corpus(call, tmp_path):
     unclear.write_text("gap,thing\n0.1,1\n0.2,1\n0.3,2\n0.2,2\n0.1,3\n0.1,3\n")
     seen = call("response", "judge", unclear)
     assert seen.code == 1
-    assert "--hyperparameter … or --measure …" in " ".join(seen.err.split())
+    assert "--hyperparameter thing or --measure thing" in " ".join(seen.err.split())

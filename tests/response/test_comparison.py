@@ -199,3 +199,22 @@ def test_few_answers_give_possible_numbers(seed: int) -> None:
             assert -1 <= interval.low <= interval.high <= 1
     assert "nan" not in found.summary()
     assert "nan" not in a.summary()
+
+
+def test_pairs_that_share_examples_count_half_where_all_differ_alike() -> None:
+    """A sign test over 20 answers in pairs has 10 that share no example."""
+    ring = np.roll(np.arange(20), 1)
+    curves = [
+        ResponseCurve(
+            np.array([0.1, 0.5]),
+            np.full(2, 20 * right),
+            np.full(2, 20),
+            hits=np.full((2, 20), bool(right)),
+            partners=np.stack([ring, ring]),
+            settings={"sample": "one"},
+        )
+        for right in (1, 0)
+    ]
+    found = compare_responses(*curves)
+    assert found.paired
+    assert found.pvalues["mean_accuracy"] == 2.0**-9

@@ -296,3 +296,11 @@ def test_of_several_names_of_models_the_first_counts() -> None:
     assert corpus.models[0] == "net 0"
     with pytest.raises(InputError, match=r"2 columns .* could be the gap: .*\{'gap': 'gap'\}"):
         load_corpus(rows() | {"gap": [0.1] * 12, "gen_gap": [0.1] * 12}, hyperparameters=["depth"])
+
+
+def test_a_column_with_an_orientation_is_a_measure() -> None:
+    told = rows() | {"error": np.linspace(0.1, 0.9, 12).tolist(), "width": [1.0, 2.0] * 6}
+    corpus = load_corpus(told, orientation={"width": 1, "error": -1})
+    assert set(corpus.measures) == {"gi", "width", "error"}
+    percent = {("gap_pct" if k == "gap" else k): v for k, v in (rows() | {"gap": [10.0] * 12}).items()}
+    assert load_corpus(percent).gap.tolist() == [0.1] * 12

@@ -171,13 +171,13 @@ def test_direction_of_smallest_mean_angle_by_brute_force(rng, case):
 
 
 def test_direction_for_every_pixel_and_zero_for_no_target(rng):
-    normals = to_unit(rng.normal((0, 0.5, 1), size=(60, 4, 5, 3)))
-    normals[rng.random((60, 4, 5)) < 0.2] = 0
+    normals = to_unit(rng.normal((0, 0.5, 1), size=(60, 2, 3, 3)))
+    normals[rng.random((60, 2, 3)) < 0.2] = 0
     got = blind_guess(normals, "angular", per="pixel", axis=-1, ignore=0)
-    assert got.prediction.shape == (4, 5, 3)
+    assert got.prediction.shape == (2, 3, 3)
     share = (normals != 0).any(axis=-1)
     weight = share / share.reshape(60, -1).sum(axis=1)[:, None, None]
-    for i, j in np.ndindex(4, 5):
+    for i, j in np.ndindex(2, 3):
         v, w = normals[:, i, j], weight[:, i, j]
 
         def total(u, v=v, w=w):

@@ -285,6 +285,8 @@ def test_a_run_that_is_there_twice_is_an_error():
         load_risks({**twice, "lr": [1, 1, 1, 2, 1, 1]})
     assert len(load_risks(twice, columns={"seed": None})) == 4
     assert len(load_risks(twice | {"fold": [0, 0, 0, 1, 0, 0]})) == 4
+    controls = changed(method=["blind", "blind", "scratch", "scratch", "swav", "swav"], seed=["", "", 0, 0, 0, 0])
+    assert load_risks(controls).blind["depth"].risk == pytest.approx(0.5)  # rows of controls may have no seed
     without = {k: v for k, v in twice.items() if k != "seed"}
     assert "no seeds: rows of one task, method and size are taken as runs" in (load_risks(without).notes)
 

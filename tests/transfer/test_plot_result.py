@@ -22,7 +22,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.calibration import cci
 from curvewise.transfer.gains import Equivalence
 from curvewise.transfer.measure import measure_transfer
-from curvewise.transfer.plot.panels import CROWD, GREY, NAMED_IN_CROWD, compact, thin
+from curvewise.transfer.plot.panels import CROWD, GREY, NAMED_IN_CROWD, MethodLook, compact, end_at, thin
 from curvewise.transfer.plot.result import KINDS, pieces
 from curvewise.types import Interval, Result
 
@@ -496,7 +496,7 @@ def test_the_authors_losses(data_dir):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
         found = measure_transfer(table, blind=controls["blind-guess"], maximal=controls["gold"])
-    for kind in ("curves", "ranks", "equivalence"):  # those that name their curves
+    for kind in ("curves", "ranks"):  # those that name their curves at their ends
         ax = found.plot(kind=kind)
         ax.figure.draw_without_rendering()
         assert len(ax.figure.axes) == 3
@@ -522,3 +522,22 @@ def test_scratch_alone_is_only_curves(kind):
     with pytest.raises(InputError, match=rf"kind='{kind}': has nothing to draw: there is no method"):
         draw(result, kind=kind)
     assert draw(result).get_ylabel() == "calibrated risk"
+
+
+def test_a_name_stands_at_the_last_size_with_a_value():
+    look = MethodLook("#000000", "a")
+    end = end_at(np.array([10.0, 20.0, 30.0]), np.array([0.5, 0.4, np.nan]), look)
+    assert (end.x, end.y, end.text) == (20.0, 0.4, "a")
+    assert np.isnan(end_at(np.array([10.0]), np.array([np.nan]), look).y)
+
+
+@pytest.mark.parametrize(("size", "layout"), [((3.3, 2.6), "constrained"), ((6.4, 4.8), None)])
+def test_without_room_beside_the_axes_there_is_a_legend_and_no_caption(result, size, layout):
+    ax = Figure(figsize=size, layout=layout).add_subplot()
+    result.plot(ax=ax, task=result.tasks[0])
+    assert ax.get_legend() is not None
+    assert not of(ax.texts, "curvewise-end")
+    roomy = Figure(figsize=(6.4, 4.8), layout="constrained").add_subplot()
+    result.plot(ax=roomy, task=result.tasks[0])
+    assert roomy.get_legend() is None
+    assert of(roomy.texts, "curvewise-end")

@@ -160,6 +160,9 @@ def test_equivalence_is_two_one_sided_tests():
     above = stats.ttest_ind(a + 0.02, b, equal_var=False, alternative="greater").pvalue
     below = stats.ttest_ind(a - 0.02, b, equal_var=False, alternative="less").pvalue
     assert c.equivalence_pvalue == pytest.approx(max(above, below), rel=1e-6)
+    with pytest.warns(CurvewiseWarning):
+        turned = compare_runs(b, a, margin=0.02, higher_is_better=False)
+    assert turned.equivalence_pvalue == pytest.approx(c.equivalence_pvalue)
     assert c.verdict == "equivalent"
     assert (c.worse, c.better, c.maybe_worse) == (False, False, False)
 
@@ -195,6 +198,11 @@ def test_one_run_each_says_how_weak_it_is():
     gap = a[0].astype(int) - b[0].astype(int)
     half = stats.t.ppf(0.975, 1999) * gap.std(ddof=1) / np.sqrt(2000)
     assert c.difference.high - c.difference.estimate == pytest.approx(half, rel=1e-9)
+    # On this test set each run varies by err/2n, as calibrated ones do, or by what the examples allow.
+    parts = np.minimum([a.mean() / 4000, b.mean() / 4000], gap.var(ddof=1) / 2000)
+    degrees = 1999 * parts.sum() ** 2 / (parts**2).sum()
+    half = stats.t.ppf(0.975, degrees) * np.sqrt(parts.sum())
+    assert c.test_set_difference.high - c.test_set_difference.estimate == pytest.approx(half, rel=1e-9)
     assert c.method == "one run"
     assert c.verdict == "undecided"
     assert not c.worse

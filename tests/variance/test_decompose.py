@@ -16,7 +16,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions
 from curvewise.variance import decompose_totals, decompose_variance
 from curvewise.variance.anova import example_variance, f_interval, judge_tails, measure_totals, split_variance
-from curvewise.variance.decompose import bootstrap_variances
+from curvewise.variance.decompose import bca_limits, bootstrap_variances, measure_influence
 
 quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 
@@ -292,6 +292,21 @@ def test_same_seed_same_interval_whatever_the_global_generator():
 # groups and repeats
 
 
+def test_error_of_the_mean_is_that_of_two_crossed_samples():
+    """MS_run + MS_example − MS_residual, over R n: what varies with both is counted once."""
+    rng = np.random.default_rng(16)
+    runs, n = 12, 40
+    losses = 5 + rng.normal(size=(runs, 1)) + rng.normal(size=n) + rng.normal(size=(runs, n))
+    v = decompose_variance(losses, kind="losses")
+    by_run, by_example = losses.mean(axis=1).var(ddof=1) / runs, losses.mean(axis=0).var(ddof=1) / n
+    rest = losses - losses.mean(axis=1, keepdims=True) - losses.mean(axis=0) + losses.mean()
+    both = (rest**2).sum() / ((runs - 1) * (n - 1)) / (runs * n)
+    parts = np.array([by_run, by_example - both])
+    degrees = parts.sum() ** 2 / (parts**2 / [runs - 1, n - 1]).sum()
+    half = stats.t.ppf(0.975, degrees) * np.sqrt(by_run + by_example - both)
+    assert tuple(v.error) == pytest.approx((losses.mean(), losses.mean() - half, losses.mean() + half))
+
+
 def test_error_of_the_mean_is_statsmodels_cluster_covariance():
     linear = pytest.importorskip("statsmodels.regression.linear_model")
     rng = np.random.default_rng(6)
@@ -559,6 +574,17 @@ def test_failed_runs_ask_for_the_bootstrap():
         assert decompose_variance(errors, interval="F").method == "F"
 
 
+def test_the_bootstrap_interval_is_that_of_its_resamples():
+    rng = np.random.default_rng(14)
+    p = Predictions(rng.random((40, 200)) < rng.normal(0.2, 0.05, (40, 1)), "errors")
+    v = decompose_variance(p, interval="bootstrap", resamples=200, rng=3)
+    drawn = bootstrap_variances(p, 200, np.random.default_rng(3))
+    limits = bca_limits(drawn, v._split, v.run_errors, measure_influence(p).units, 0.95)
+    assert tuple(v.distribution_interval)[1:] == pytest.approx(tuple(np.sqrt(limits)))
+    assert drawn.min() <= limits[0] < v.distribution_variance < limits[1] <= drawn.max()
+    assert v.distribution_interval != v.robust_interval
+
+
 def test_bootstrap_covers_with_failed_runs_where_f_does_not():
     """A small version of benchmarks/coverage.py."""
     rng = np.random.default_rng(5)
@@ -662,6 +688,14 @@ def test_failed_runs_widen_the_other_intervals_too():
         hits["test set"] += np.sqrt(spread**2 + noise) in v.test_set_interval
         hits["share"] += spread**2 / (spread**2 + noise) in v.share_interval
     assert min(hits.values()) >= 51
+
+
+@quiet
+def test_runs_that_agree_on_all_examples_may_differ_on_others():
+    """On a share q of unseen examples they may: Var ≤ q²/4, and n examples would show it unless q is small."""
+    v = decompose_variance(np.tile(np.arange(200) % 10 == 0, (12, 1)), kind="errors")
+    assert v.distribution_std == 0
+    assert v.distribution_interval.high == pytest.approx((1 - 0.025 ** (1 / 200)) / 2)
 
 
 def test_a_tie_of_two_runs_is_not_certainty():

@@ -268,3 +268,9 @@ def test_an_array_that_is_larger_than_its_file_is_refused_in_one_sentence(tmp_pa
         load_predictions(path)
     assert str(caught.value).count("giant.npy") == 1
     assert "says that it holds int64" in str(caught.value)
+
+
+def test_values_that_are_left_out_are_not_looked_for(tmp_path):
+    path = save_npz(tmp_path, preds=PREDS, errors=ERRORS, labels=LABELS)
+    fails("2 arrays .* could be the predictions: 'preds', 'errors'", path)
+    same(load_predictions(path, columns={"error": None}))

@@ -158,6 +158,16 @@ def test_a_pair_is_matched_by_run_ids():
         measure_seed_luck(first, second, split="random")
 
 
+def test_a_second_test_set_brings_its_own_labels():
+    rng = np.random.default_rng(12)
+    labels, others = rng.integers(0, 3, 80), rng.integers(0, 3, 50)
+    first, second = (np.where(rng.random((12, len(y))) < 0.3, (y + 1) % 3, y) for y in (labels, others))
+    luck = measure_seed_luck(first, (second, others), labels)
+    direct = measure_seed_luck(first != labels, second != others, kind="errors")
+    assert luck.second_errors == pytest.approx(direct.second_errors)
+    assert tuple(luck.correlation) == pytest.approx(tuple(direct.correlation))
+
+
 def test_losses_and_what_must_not_change():
     rng = np.random.default_rng(7)
     losses = rng.random((20, 90)) + rng.standard_normal((20, 1))

@@ -99,6 +99,15 @@ def test_each_decision(plan):
     assert len(late.columns()["pvalue"]) == 3
 
 
+def test_an_early_stop_counts_though_later_runs_blur_it(plan):
+    rng = np.random.default_rng(3)
+    early, late = rng.normal(0, 0.001, (2, 5)), rng.normal(0, 0.3, (2, 15))
+    a, b = np.concatenate([[0.10 + early[0], 0.12 + early[1]], 0.3 + late], axis=1)
+    found = check_stopping(a, b, plan, unit="loss")
+    assert found.decisions[-1] == "stop: undecided"
+    assert found.decision == found.decisions[0] == "stop: a better"
+
+
 def test_predictions_are_compared_by_their_test_errors(plan):
     rng = np.random.default_rng(5)
     a, b = (Predictions(rng.random((10, 300)) < p, "errors") for p in (0.3, 0.4))

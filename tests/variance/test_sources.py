@@ -100,6 +100,18 @@ def test_compare_variances_sees_what_is_there():
     assert tuple(swapped.test_set_ratio)[1:] == pytest.approx((1 / ratio.high, 1 / ratio.low), rel=1e-6)
 
 
+def test_deviations_are_those_of_the_decompositions():
+    rng = np.random.default_rng(21)
+    quiet = rng.random((12, 400)) < 0.1
+    loud = rng.random((12, 400)) < rng.normal(0.1, 0.03, (12, 1))
+    parts = [decompose_variance(e, kind="errors", interval="F") for e in (loud, quiet)]
+    assert parts[1].distribution_variance < 0
+    c = compare_variances(loud, quiet, kind="errors")
+    for found, v in zip(c.distribution_std, parts, strict=True):
+        assert tuple(found) == pytest.approx(tuple(v.distribution_interval))
+    assert [i.estimate for i in c.test_set_std] == pytest.approx([v.test_set_std for v in parts])
+
+
 def test_compare_variances_takes_decompositions_and_any_order():
     a, b = errors_of(40, 500, 0.02, 1), errors_of(30, 500, 0.01, 2)
     plain = compare_variances(a, b)
@@ -137,6 +149,15 @@ def test_one_source_suffices_or_not():
     assert few.one_suffices is None
     assert "not settled" in few.summary()
     assert len(few.columns()["varied"]) == 2
+
+
+def test_a_source_suffices_within_the_margin_only():
+    rng = np.random.default_rng(0)
+    hard = rng.random(500) ** 3
+    given = {k: rng.random((300, 500)) < hard for k in ("all", "init")}
+    lenient, strict = (measure_sources(given, margin=m, kind="errors") for m in (0.2, 0.01))
+    assert 0.8 < lenient.test_set_share[0].low < 0.99
+    assert (lenient.verdicts, strict.verdicts) == (("suffices",), ("unclear",))
 
 
 def test_sources_are_ratios_of_variances():

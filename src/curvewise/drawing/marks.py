@@ -72,7 +72,7 @@ def finish(
 ) -> None:
     """Legend and caption: under the x label of our own figure, the legend inside other Axes.
 
-    Where nobody asked, a caption is written only where there is room for it: in our own figure,
+    By default a caption is written only where there is room for it: in our own figure,
     and under Axes that are not narrow and that a layout engine moves out of the way.
     """
     if is_narrow(ax) and isinstance(ax.xaxis.get_major_locator(), AutoLocator):

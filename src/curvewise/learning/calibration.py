@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import expit, ndtri
 
 from curvewise.learning.extrapolation import LawEnsemble, fit_ensemble
-from curvewise.learning.power import Replicates
+from curvewise.learning.power import GroupedRuns
 from curvewise.types.units import FloatArray
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -114,13 +114,13 @@ TABLE = IntervalTable(
 
 
 def ensemble_interval(
-    data: Replicates, ensemble: LawEnsemble, n: FloatArray, level: float, noise: FloatArray | float
+    data: GroupedRuns, ensemble: LawEnsemble, n: FloatArray, level: float, noise: FloatArray | float
 ) -> tuple[FloatArray, FloatArray]:
     """Interval of the mean error at sizes n (T,) around an ensemble or a single member of one.
 
     Parameters
     ----------
-    data : Replicates
+    data : GroupedRuns
         What it was fitted to, in points.
     ensemble : LawEnsemble
         The fit; one with a single member is compared with the whole ensemble.
@@ -148,7 +148,7 @@ def ensemble_interval(
 
 
 def power_interval(
-    data: Replicates,
+    data: GroupedRuns,
     predict: Callable[[FloatArray], FloatArray],
     n: FloatArray,
     level: float,
@@ -224,7 +224,7 @@ def quantile(side: IntervalSide, level: float) -> float:
     return float(np.exp(values[k] + slope * (at - knots[k])))
 
 
-def describe(data: Replicates, ensemble: LawEnsemble, n: FloatArray) -> FloatArray:
+def describe(data: GroupedRuns, ensemble: LawEnsemble, n: FloatArray) -> FloatArray:
     """Features (T, 14) of an ensemble at sizes n (T,), in the order of `FEATURES`."""
     fitted, predicted = ensemble.predict(data.n), ensemble.predict(n)
     misfit, rising = _nearby(data.n, data.mean, data.mean - fitted, n)

@@ -19,6 +19,7 @@ from curvewise.cli.console import (
     UsageError,
     console,
     digits_of,
+    in_options,
     note,
     rich_table,
     shown_as,
@@ -626,7 +627,7 @@ def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | N
     for file in dict.fromkeys(files):
         parts[file] = _read(file, reading)
         head = f"{file}: " if len(files) > 1 else ""
-        note(head + "; ".join(n for n in parts[file].notes if n))
+        note(head + "; ".join(in_options(n) for n in parts[file].notes if n))
     if len(parts) == 1:
         return next(iter(parts.values()))
     return _joined(parts, reading.same_name or same_name, reading.columns())

@@ -17,9 +17,9 @@ from curvewise.learning.calibration import power_interval
 from curvewise.learning.power import (
     FORMS,
     Constants,
+    GroupedRuns,
+    PointScale,
     PowerFits,
-    Replicates,
-    Scale,
     bounds,
     check_choice,
     fit_means,
@@ -107,8 +107,8 @@ class Curve(Result):
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     constants: Constants
-    _data: Replicates
-    _scale: Scale
+    _data: GroupedRuns
+    _scale: PointScale
     _at_chance: bool  # whether the largest size is within a tenth of the blind guess named
 
     @abstractmethod
@@ -308,7 +308,7 @@ class Curve(Result):
         likely = self._likely_points(np.append(sizes, self.largest_n)) / self._scale.factor
         outside = (gain < low) | (gain > high)  # pulled there by the prior on γ
         gain = np.where(outside, np.clip(likely[-1] - likely[:-1], low, high), gain)
-        if self.unit.bounded:  # no more can be gained than the error there is
+        if self.unit.bounded:  # at most all of the error can be gained
             top = self.interval_at(level=level).error.high
             low, gain, high = (np.clip(v, top - self.unit.top, top) for v in (low, gain, high))
         cost = added * cost_per_sample

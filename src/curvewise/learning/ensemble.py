@@ -11,7 +11,7 @@ from curvewise.errors import InputError
 from curvewise.learning.calibration import ensemble_interval
 from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve
 from curvewise.learning.extrapolation import SHORTEST_PREFIX, LawEnsemble, fit_ensemble, fit_member
-from curvewise.learning.power import Replicates, bounds
+from curvewise.learning.power import GroupedRuns, bounds
 from curvewise.learning.profile import NoiseAverage, Profile, large_sample_of, profile_replicates, reliance_of
 from curvewise.stats.intervals import excluded_level
 from curvewise.text import arg, format_number
@@ -117,7 +117,7 @@ class EnsembleCurve(Curve):
 
 
 def fit_points(
-    points: Replicates, unit: Unit, form: str, sigma0_squared: float, chance: float | None = None
+    points: GroupedRuns, unit: Unit, form: str, sigma0_squared: float, chance: float | None = None
 ) -> LawEnsemble:
     """Fit the ensemble, or the one member that ``form`` names, in points."""
     floor, ceiling = bounds(unit, points.mean)

@@ -19,7 +19,7 @@ from curvewise.learning.extrapolation import SHORTEST_PREFIX
 from curvewise.learning.power import (
     FORMS,
     Constants,
-    Replicates,
+    GroupedRuns,
     bounds,
     check_choice,
     fit_means,
@@ -158,7 +158,7 @@ def fit_learning_curves(
     # Checked first: a wrong form would otherwise fail for each learner separately.
     read_as, groups = _group_by_learner(frame, by, unit, higher_is_better)
     kind = read_as.once_read
-    data: dict[str, Replicates] = {}
+    data: dict[str, GroupedRuns] = {}
     failures: dict[str, str] = {}
     for name, columns in groups.items():
         try:
@@ -399,7 +399,7 @@ def _first_warnings(curves: Mapping[str, Curve], failures: Mapping[str, str]) ->
         yield prefix(f"{len(failures)} learner(s) could not be fitted; the first, {name}: ", why)
 
 
-def _check_several_sizes(data: Replicates, unit: Unit) -> None:
+def _check_several_sizes(data: GroupedRuns, unit: Unit) -> None:
     """Raise where all runs have one size; the message gives the mean there with its interval."""
     if len(data.n) > 1:
         return
@@ -419,7 +419,7 @@ def _check_several_sizes(data: Replicates, unit: Unit) -> None:
 
 
 def build_curve(
-    data: Replicates,
+    data: GroupedRuns,
     unit: Unit,
     *,
     learner: str = "learner",
@@ -436,7 +436,7 @@ def build_curve(
 
 
 def build_curves(
-    data: Mapping[str, Replicates],
+    data: Mapping[str, GroupedRuns],
     unit: Unit,
     *,
     form: str,
@@ -556,7 +556,7 @@ GAMMA_USUAL = (-0.85, -0.15)
 
 
 def diagnose(
-    data: Replicates,
+    data: GroupedRuns,
     fitted: FloatArray,
     constants: Constants,
     *,
@@ -568,7 +568,7 @@ def diagnose(
 
     Parameters
     ----------
-    data : Replicates
+    data : GroupedRuns
         Runs per size, in points.
     fitted : ndarray, shape (S,)
         The fitted curve at the sizes.
@@ -602,7 +602,7 @@ def diagnose(
     return found
 
 
-def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
+def _too_little(data: GroupedRuns, parameters: int) -> Iterator[str]:
     sizes = len(data.n)
     if sizes < parameters:
         yield (
@@ -630,7 +630,7 @@ def _too_little(data: Replicates, parameters: int) -> Iterator[str]:
         )
 
 
-def _misshapen(data: Replicates, noise: FloatArray, flat: str) -> Iterator[str]:
+def _misshapen(data: GroupedRuns, noise: FloatArray, flat: str) -> Iterator[str]:
     # Three standard errors: over the usual five sizes noise alone flags about one curve in two hundred.
     rise = data.mean[1:] - data.mean[:-1]
     limit = 3.0 * np.hypot(noise[1:], noise[:-1])
@@ -652,12 +652,12 @@ def _misshapen(data: Replicates, noise: FloatArray, flat: str) -> Iterator[str]:
         yield flat
 
 
-def near_chance(data: Replicates, chance: float, *, extrapolator: bool = False) -> Iterator[str]:
+def near_chance(data: GroupedRuns, chance: float, *, extrapolator: bool = False) -> Iterator[str]:
     """Flag sizes whose error is within a tenth of a blind guess.
 
     Parameters
     ----------
-    data : Replicates
+    data : GroupedRuns
         Runs per size, in points.
     chance : float
         Error of a blind guess in points.
@@ -693,7 +693,7 @@ def is_near_chance(mean: FloatArray, chance: float) -> NDArray[np.bool_]:
 
 
 def _ill_fitting(
-    data: Replicates, fitted: FloatArray, variance: FloatArray, gamma: float, parameters: int
+    data: GroupedRuns, fitted: FloatArray, variance: FloatArray, gamma: float, parameters: int
 ) -> Iterator[str]:
     low, high = GAMMA_USUAL
     if len(data.n) >= parameters and not low <= gamma <= high:
@@ -714,7 +714,7 @@ def _ill_fitting(
         )
 
 
-def lack_of_fit(data: Replicates, fitted: FloatArray, variance: FloatArray, parameters: int) -> float:
+def lack_of_fit(data: GroupedRuns, fitted: FloatArray, variance: FloatArray, parameters: int) -> float:
     """p-value of the F test of the size means against the curve; NaN without replicates.
 
     Misfit Σ F_i(ē_i − ê_i)²/σ_i² on S − p degrees of freedom, against the spread within sizes.
@@ -729,7 +729,7 @@ def lack_of_fit(data: Replicates, fitted: FloatArray, variance: FloatArray, para
     return float(fdtrc(between, within, misfit / spread)) if spread > 0 else float("nan")
 
 
-def spread_trend(data: Replicates, variance: FloatArray) -> float:
+def spread_trend(data: GroupedRuns, variance: FloatArray) -> float:
     """p-value, one-sided, that log s²/σ² does not rise with log n; NaN with one replicated size.
 
     The logarithm of a mean square on f degrees of freedom has mean ψ(f/2) − log(f/2) and variance

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.text import arg
 from curvewise.types.predictions import check_labelled
 from curvewise.types.results import data_frame
 from curvewise.types.units import FloatArray
@@ -21,8 +22,6 @@ from curvewise.types.units import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-
-# Deal examples into subsets: how many of each class, and which ones.
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -220,7 +219,9 @@ def geometric_sizes(total: int, count: int = 5, ratio: float = 2.0, *, minimum: 
             "least 1 and ratio larger than 1."
         )
     if total < minimum:
-        raise InputError(f"total={total} is less than minimum={minimum}: there is no such size.")
+        raise InputError(
+            f"is less than {arg('minimum', minimum)}: there is no such size.", argument="total", value=total
+        )
     series = {int(total / ratio**power * (1 + 1e-12)) for power in range(count)}
     return tuple(sorted(n for n in series if n >= minimum))
 
@@ -253,19 +254,22 @@ MOST_FOLDS = 16  # more subsets than this of one size cost training time and say
 def class_codes(labels_or_count: ArrayLike | int, stratify: bool, per_class: bool) -> tuple[IntArray, list[Any]]:
     """Turn labels into class numbers from 0 and class names; one class where they do not matter."""
     if per_class and not stratify:
-        raise InputError("per_class=True needs the classes: leave stratify=True.")
+        raise InputError(f"needs the classes: leave {arg('stratify', True)}.", argument="per_class", value=True)
     if isinstance(labels_or_count, int | np.integer) and not isinstance(labels_or_count, bool):
         if stratify:
             raise InputError(
-                f"labels_or_count={labels_or_count} is a count, which has no classes: pass the "
-                "labels, or stratify=False."
+                f"is a count, which has no classes: pass the labels, or {arg('stratify', False)}.",
+                argument="labels_or_count",
+                value=labels_or_count,
             )
         if labels_or_count < 1:
-            raise InputError(f"labels_or_count={labels_or_count}: at least 1 example is needed.")
+            raise InputError("at least 1 example is needed.", argument="labels_or_count", value=labels_or_count)
         return np.zeros(int(labels_or_count), dtype=np.int64), ["all"]
     labels = np.asarray(labels_or_count)
     if labels.ndim != 1 or labels.size == 0:
-        raise InputError(f"labels_or_count has shape {labels.shape}: pass one label per example, or a count.")
+        raise InputError(
+            f"has shape {labels.shape}: pass one label per example, or a count.", argument="labels_or_count"
+        )
     return _label_codes(labels) if stratify else (np.zeros(len(labels), dtype=np.int64), ["all"])
 
 
@@ -274,13 +278,15 @@ def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
     missing = np.array([v is None or (not isinstance(v, str) and str(v) in {"nan", "NaT", "<NA>"}) for v in values])
     if missing.any():
         raise InputError(
-            f"labels_or_count holds {int(missing.sum())} missing label(s), the first at position "
-            f"{int(missing.argmax())}: drop these examples or give them a class."
+            f"holds {int(missing.sum())} missing label(s), the first at position {int(missing.argmax())}: drop these"
+            " examples or give them a class.",
+            argument="labels_or_count",
         )
     if labels.dtype.kind == "f" and np.any(labels != np.round(labels)):
         raise InputError(
-            "labels_or_count holds numbers that are not whole, which cannot be classes: pass "
-            "stratify=False for a continuous target."
+            f"holds numbers that are not whole, which cannot be classes: pass {arg('stratify', False)} for a continuous"
+            " target.",
+            argument="labels_or_count",
         )
     check_labelled(labels, "labels_or_count")
     try:
@@ -297,12 +303,13 @@ def example_counts(sizes: Sequence[float] | NDArray[Any], available: int, there_
     values = list(np.atleast_1d(sizes)) if isinstance(sizes, np.ndarray) else list(sizes)
     numbers = [isinstance(v, Real) and not isinstance(v, bool | np.bool_) for v in values]
     if not values or not all(numbers) or not all(math.isfinite(v) for v in values):
-        raise InputError(f"sizes={sizes!r}: pass whole numbers or fractions, at least one.")
+        raise InputError("pass whole numbers or fractions, at least one.", argument="sizes", value=sizes)
     fractions = all(not isinstance(v, Integral) and v <= 1 for v in values)
     if not fractions and any(v != int(v) for v in values):
         raise InputError(
-            f"sizes={sizes!r} mixes fractions and numbers of examples: pass only one kind (all of "
-            "the data is 1.0 as a fraction)."
+            "mixes fractions and numbers of examples: pass only one kind (all of the data is 1.0 as a fraction).",
+            argument="sizes",
+            value=sizes,
         )
     # 0.29 * 100 is 28.999999999999996
     counts = [int(round(v * available, 6)) if fractions else int(v) for v in values]
@@ -313,7 +320,7 @@ def example_counts(sizes: Sequence[float] | NDArray[Any], available: int, there_
                 "a size must lie between 1 and that."
             )
     if len(set(counts)) < len(counts):
-        raise InputError(f"sizes={sizes!r} names a size twice: in examples it is {counts}.")
+        raise InputError(f"names a size twice: in examples it is {counts}.", argument="sizes", value=sizes)
     return counts
 
 
@@ -329,7 +336,7 @@ def fold_counts(folds: Sequence[int] | int | None, counts: list[int], available:
             "each size, or a single number."
         )
     if any(isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1 for k in given):
-        raise InputError(f"folds={folds!r}: each must be a whole number of at least 1.")
+        raise InputError("each must be a whole number of at least 1.", argument="folds", value=folds)
     return [int(k) for k in given]
 
 
@@ -338,7 +345,7 @@ def entropy_of(rng: int | np.random.Generator) -> int:
     if isinstance(rng, np.random.Generator):
         return int(rng.integers(2**63))
     if not isinstance(rng, int | np.integer) or isinstance(rng, bool) or rng < 0:
-        raise InputError(f"rng={rng!r}: pass a seed of at least 0 or a numpy.random.Generator.")
+        raise InputError("pass a seed of at least 0 or a numpy.random.Generator.", argument="rng", value=rng)
     return int(rng)
 
 

@@ -38,7 +38,7 @@ from curvewise.learning.comparison import CurveComparison, LearnerRanking
 from curvewise.learning.curve import EXTRAPOLATION_LIMIT, INTERVALS, Curve, LearningCurve, SamplesToReach
 from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves
-from curvewise.learning.power import Replicates, group_runs
+from curvewise.learning.power import GroupedRuns, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
 from curvewise.text import format_number
 from curvewise.types.results import Interval, check_level
@@ -209,7 +209,7 @@ def _curve_range(
 
 
 def _draw_reach(
-    picture: Picture, curves: Sequence[Curve], looks: Sequence[Look], target: float, level: float
+    picture: Picture, curves: Sequence[Curve], looks: Sequence[CurveLook], target: float, level: float
 ) -> list[str]:
     """The target and where each named curve reaches it; what to say about the first few."""
     picture.ax.axhline(float(target), color=NEUTRAL, lw=0.9, zorder=0.5, label="_target")
@@ -252,7 +252,7 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         picture = _comparison_range(ax, axis, result)
         labels = labels_of(curves, result.at, found)
         for i, (curve, label) in enumerate(zip(curves, labels, strict=True)):
-            look = Look(colour(i), bool(found[i]))
+            look = CurveLook(colour(i), bool(found[i]))
             low = float(curve.n[0])
             draw_band(picture, curve, look, None, result.level, low)
             draw_line(picture, curve, look, label, low)
@@ -557,15 +557,15 @@ NAMED_IN_CROWD = 3
 """How many of the best and of the worst."""
 
 
-def looks_of(curves: Sequence[Curve], at: float | None, start: int, flagged: Sequence[bool]) -> list[Look]:
+def looks_of(curves: Sequence[Curve], at: float | None, start: int, flagged: Sequence[bool]) -> list[CurveLook]:
     """Colours in order; in a crowd only for the best and the worst at N."""
     if len(curves) <= CROWD:
-        return [Look(colour(start + i), flag) for i, flag in enumerate(flagged)]
+        return [CurveLook(colour(start + i), flag) for i, flag in enumerate(flagged)]
     sign = -1.0 if curves[0].unit.name == "score" else 1.0
     order = np.argsort([sign * c.error_at(at) for c in curves], kind="stable")
     named = [*order[:NAMED_IN_CROWD].tolist(), *order[-NAMED_IN_CROWD:].tolist()]
     place = {i: colour(k) for k, i in enumerate(named)}
-    return [Look(place.get(i, NEUTRAL), flag and i in place, True, i in place) for i, flag in enumerate(flagged)]
+    return [CurveLook(place.get(i, NEUTRAL), flag and i in place, True, i in place) for i, flag in enumerate(flagged)]
 
 
 def finish_axes(picture: Picture, curves: Sequence[Curve], log_values: bool = True) -> None:
@@ -629,7 +629,7 @@ VERY_MUCH = 1e30
 
 
 @dataclass(frozen=True)
-class Look:
+class CurveLook:
     """Look of one curve: its colour, whether it is flagged, whether it is one of a crowd."""
 
     colour: str
@@ -663,7 +663,7 @@ class Picture:
     high: float
 
 
-def draw_line(at: Picture, curve: Curve, look: Look, label: str, low: float) -> None:
+def draw_line(at: Picture, curve: Curve, look: CurveLook, label: str, low: float) -> None:
     """Draw the fitted curve: solid (dotted if flagged) where data support it, dashed outside."""
     smallest, limit = float(curve.n[0]), min(EXTRAPOLATION_LIMIT * curve.largest_n, at.high)
     for start, stop, supported in ((low, smallest, False), (smallest, limit, True), (limit, at.high, False)):
@@ -684,7 +684,7 @@ def draw_line(at: Picture, curve: Curve, look: Look, label: str, low: float) -> 
         )
 
 
-def draw_band(at: Picture, curve: Curve, look: Look, interval: str | None, level: float, low: float) -> None:
+def draw_band(at: Picture, curve: Curve, look: CurveLook, interval: str | None, level: float, low: float) -> None:
     """Draw the interval of the curve, shaded wherever it is finite."""
     n = at.axis.grid(low, at.high)
     # Only a power law knows a limit of infinite data; the others are asked for very much of it.
@@ -706,7 +706,7 @@ def draw_band(at: Picture, curve: Curve, look: Look, interval: str | None, level
     )
 
 
-def draw_measurements(at: Picture, data: Curve | Replicates, look: Look, gid: str = MEASURED) -> None:
+def draw_measurements(at: Picture, data: Curve | GroupedRuns, look: CurveLook, gid: str = MEASURED) -> None:
     """Draw size means as circles, larger for more runs, with ±1 standard deviation of one run; hollow if held out."""
     # In a crowd the bars would hide the curves.
     if not look.crowd or gid == HELD_OUT:
@@ -715,14 +715,14 @@ def draw_measurements(at: Picture, data: Curve | Replicates, look: Look, gid: st
     _circles(at, data.n, data.mean, data.runs, look, gid)
 
 
-def _bars(at: Picture, n: FloatArray, mean: FloatArray, std: FloatArray, look: Look) -> None:
+def _bars(at: Picture, n: FloatArray, mean: FloatArray, std: FloatArray, look: CurveLook) -> None:
     if len(n):
         at.ax.vlines(
             at.axis.place(n), mean - std, mean + std, color=look.colour, linewidth=0.9, zorder=look.zorder, gid=BARS
         )
 
 
-def _circles(at: Picture, n: FloatArray, mean: FloatArray, runs: FloatArray, look: Look, gid: str) -> None:
+def _circles(at: Picture, n: FloatArray, mean: FloatArray, runs: FloatArray, look: CurveLook, gid: str) -> None:
     # Areas grow with the root of the runs, as precision does; beyond 50 runs they would only hide each other.
     area = np.full_like(n, 4.0) if look.crowd else 16.0 + 3.0 * np.sqrt(np.minimum(runs, 50.0))
     hollow = gid == HELD_OUT
@@ -749,9 +749,9 @@ def draw_limits(at: Picture, curves: Iterable[Curve]) -> None:
 
 
 def mark_size(at: Picture, n: float, text: str, *, gid: str, ls: str = "-") -> None:
-    """Draw a thin vertical line at a size, with its text along it, at the end where curves are low."""
+    """Draw a thin vertical line at a size, with its text along it, at the top."""
     x = float(at.axis.place(n))
-    # Curves are low at the right of a log axis, and at the left of n^−½: the text stands where they are not.
+    # The text stands on the side of the smaller sizes, within the data.
     right = at.axis.name == "sqrt"
     # A second picture on the same Axes marks the same size again.
     if x in [float(np.asarray(line.get_xdata())[0]) for line in lines_of(at.ax, gid)]:
@@ -759,7 +759,7 @@ def mark_size(at: Picture, n: float, text: str, *, gid: str, ls: str = "-") -> N
     mark_value(at.ax, x, text, ls, gid=gid, right=right)
 
 
-def draw_reach(at: Picture, curve: Curve, look: Look, found: SamplesToReach) -> None:
+def draw_reach(at: Picture, curve: Curve, look: CurveLook, found: SamplesToReach) -> None:
     """Draw a diamond where the curve reaches a target, with the interval of that size."""
     target = found.error
     low, high = (float(np.clip(n, at.low, at.high)) for n in (found.low, found.high))

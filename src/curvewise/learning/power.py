@@ -1,7 +1,7 @@
 """The extended power law e(n) = α + η n^γ + δ n^2γ of Hoiem et al. 2021, and what it is fitted to.
 
-Runs are grouped by training size (:class:`Replicates`), brought from the user's unit to percentage points
-(:class:`Scale`), in which the paper's constants hold, and fitted in closed form for each γ of a grid.
+Runs are grouped by training size (:class:`GroupedRuns`), brought from the user's unit to percentage points
+(:class:`PointScale`), in which the paper's constants hold, and fitted in closed form for each γ of a grid.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def size_variance(
 
 
 @dataclass(frozen=True, eq=False)
-class Replicates:
+class GroupedRuns:
     """Runs grouped by training size.
 
     Attributes
@@ -313,15 +313,15 @@ class Replicates:
         """True if any size has a known variance."""
         return bool(self.freedom.any())
 
-    def only(self, keep: slice | NDArray[Any]) -> Replicates:
+    def only(self, keep: slice | NDArray[Any]) -> GroupedRuns:
         """Keep some of the sizes, by mask or index."""
-        return Replicates(self.n[keep], self.runs[keep], self.mean[keep], self.variance[keep])
+        return GroupedRuns(self.n[keep], self.runs[keep], self.mean[keep], self.variance[keep])
 
-    def in_points(self, scale: Scale) -> Replicates:
+    def in_points(self, scale: PointScale) -> GroupedRuns:
         """Return the same runs in points, from the user's unit."""
-        if scale == Scale(1.0):
+        if scale == PointScale(1.0):
             return self  # with what it has cached
-        return Replicates(self.n, self.runs, scale.points(self.mean), self.variance * scale.factor**2)
+        return GroupedRuns(self.n, self.runs, scale.points(self.mean), self.variance * scale.factor**2)
 
     def slope_variance(self, sigma0_squared: float = SIGMA0_SQUARED) -> float:
         """σ̂², see :func:`slope_variance`; computed once."""
@@ -351,7 +351,7 @@ class Replicates:
 
 def group_runs(
     n: ArrayLike, error: ArrayLike, runs: ArrayLike | None = None, variance: ArrayLike | None = None
-) -> Replicates:
+) -> GroupedRuns:
     """Group errors by training size.
 
     Parameters
@@ -379,7 +379,7 @@ def group_runs(
     # Within rows plus between rows; a row of one run has no variance of its own.
     within = np.where(counts > 1, (counts - 1) * spread, 0.0)
     square = np.add.reduceat(within + counts * (values - mean.repeat(rows)) ** 2, starts)
-    return Replicates(sizes[starts], total, mean, np.where(total > 1, square / np.maximum(total - 1, 1), np.nan))
+    return GroupedRuns(sizes[starts], total, mean, np.where(total > 1, square / np.maximum(total - 1, 1), np.nan))
 
 
 def _check_rows(n: FloatArray, error: FloatArray) -> None:
@@ -411,7 +411,7 @@ def _row_values(name: str, values: ArrayLike | None, like: FloatArray, default: 
 
 
 @dataclass(frozen=True)
-class Scale:
+class PointScale:
     """points = sign · factor · value.
 
     Fractions are multiplied by 100 and percentages kept. Losses and scores have no natural unit:
@@ -444,17 +444,17 @@ class Scale:
         return (a, b) if self.sign > 0 else (b, a)
 
 
-def scale_for(unit: Unit, means: FloatArray) -> Scale:
+def scale_for(unit: Unit, means: FloatArray) -> PointScale:
     """The scale of a unit; for losses and scores it depends on the largest absolute mean."""
     if unit.name == "fraction":
-        return Scale(100.0)
+        return PointScale(100.0)
     if unit.name == "percent":
-        return Scale(1.0)
+        return PointScale(1.0)
     largest = float(np.abs(means).max())
     if largest > 0 and not 1e-100 < largest < 1e100:
         raise InputError(f"error holds means near {largest:g}: rescale the {unit.name} first.")
     factor = 100.0 / largest if largest > 0 else 1.0
-    return Scale(factor, -1.0 if unit.higher_is_better else 1.0)
+    return PointScale(factor, -1.0 if unit.higher_is_better else 1.0)
 
 
 def bounds(unit: Unit, points: FloatArray) -> tuple[float, float]:

@@ -6,7 +6,7 @@ the stretches where that parabola stays under the F threshold. It lets γ be unk
 paper's band does not.
 
 How the noise depends on n is unknown, too: a :class:`NoiseAverage` weighs the profile under the
-paper's variance model against the one under a power of n (see :mod:`curvewise.learning.noise`).
+paper's variance model against the one under a power of n (see :class:`Noise`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
-from curvewise.learning.power import Replicates, size_variance
+from curvewise.learning.power import GroupedRuns, size_variance
 from curvewise.types.units import FloatArray
 
 FINE_GRID: FloatArray = np.arange(-800, -3) / 400.0
@@ -370,7 +370,12 @@ def average_noise(
 
 
 def profile_replicates(
-    data: Replicates, sigma0_squared: float, *, gammas: FloatArray = FINE_GRID, terms: int = 2, only_paper: bool = False
+    data: GroupedRuns,
+    sigma0_squared: float,
+    *,
+    gammas: FloatArray = FINE_GRID,
+    terms: int = 2,
+    only_paper: bool = False,
 ) -> Profile | NoiseAverage:
     """Profile one curve from grouped runs (B = 1), on a grid that is refined where it matters."""
 
@@ -456,7 +461,7 @@ class RunNoise:
 
     Attributes
     ----------
-    data : Replicates
+    data : GroupedRuns
         Runs by size, in points.
     sigma0_squared : float
         Of the paper's model, in points².
@@ -466,7 +471,7 @@ class RunNoise:
         Variance where it is known best, and its degrees of freedom.
     """
 
-    data: Replicates
+    data: GroupedRuns
     sigma0_squared: float
     noise: Noise | None
     level: float

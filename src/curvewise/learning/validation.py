@@ -15,8 +15,8 @@ from curvewise.learning.fit import build_curve
 from curvewise.learning.power import (
     FORMS,
     Constants,
+    GroupedRuns,
     PowerFits,
-    Replicates,
     fit_power,
     group_runs,
     scale_for,
@@ -165,7 +165,7 @@ def leave_one_size_out(
     )
 
 
-def _by_learner(columns: dict[str, NDArray[Any]], learner: ArrayLike | None) -> list[Replicates]:
+def _by_learner(columns: dict[str, NDArray[Any]], learner: ArrayLike | None) -> list[GroupedRuns]:
     if learner is None:
         return [group_runs(**columns)]
     names = np.asarray(learner).astype(str)
@@ -176,7 +176,7 @@ def _by_learner(columns: dict[str, NDArray[Any]], learner: ArrayLike | None) -> 
 
 
 def _misses(
-    data: Replicates, sizes: FloatArray, form: str, weights: str, unit: Unit, constants: Constants
+    data: GroupedRuns, sizes: FloatArray, form: str, weights: str, unit: Unit, constants: Constants
 ) -> FloatArray:
     out = []
     for size in sizes:

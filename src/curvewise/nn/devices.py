@@ -104,6 +104,7 @@ def ran_out_of_memory(error: BaseException) -> bool:
     >>> ran_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"))
     True
     """
+    # torch raises a plain RuntimeError for the first, and for what cuBLAS lacks; their words are all there is.
     words = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
     kinds = {kind.__name__ for kind in type(error).__mro__}
     return bool(kinds & {"MemoryError", "OutOfMemoryError"}) or _says(error, words)
@@ -138,6 +139,7 @@ def reproducible(kernels: set[str] | None = None) -> Iterator[None]:
     kernels : set of str, optional
         The names of such kernels are added to it.
     """
+    # use_deterministic_algorithms imports it: done here, before anything is set or caught.
     import torch._dynamo
 
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
@@ -149,9 +151,11 @@ def reproducible(kernels: set[str] | None = None) -> Iterator[None]:
         fill = filling.fill_uninitialized_memory  # type: ignore[attr-defined]
         threads = torch.get_num_threads()
         try:
+            # benchmark would choose the kernel that is quickest today, and kernels round differently.
             cudnn.deterministic, cudnn.benchmark = True, False
             cudnn.allow_tf32 = matmul.allow_tf32 = False
             torch.use_deterministic_algorithms(True, warn_only=True)
+            # Filling new memory makes reads of it repeatable, at a cost; nothing here reads what it did not write.
             filling.fill_uninitialized_memory = False  # type: ignore[attr-defined]
             torch.set_num_threads(1)  # sums on a CPU are cut into as many parts as there are threads
             with warnings.catch_warnings():

@@ -267,6 +267,7 @@ def _run_lanes(
                 numbers = waiting.pop()
                 course = _seeded(lane, goal, [assignments[k] for k in numbers])
                 turns[i] = _Turn(course, numbers, time.perf_counter())
+        # Lanes share the device: a run's time is its share of the time in which so many were trained.
         at_once = sum(len(turn.numbers) for turn in turns.values())
         for i, turn in list(turns.items()):
             try:
@@ -508,7 +509,7 @@ def _factor(body: torch.nn.Module, head: torch.nn.Linear, features: Examples, da
         whole = body(data.prepared(data.x[:8])).double()
     if own.shape != whole.shape:
         return None
-    factor = float((own * whole).sum() / (own * own).sum())
+    factor = float((own * whole).sum() / (own * own).sum())  # least squares
     near = torch.allclose(whole, factor * own, rtol=1e-3, atol=1e-3 * float(whole.abs().max()))
     return factor if near and factor else None
 

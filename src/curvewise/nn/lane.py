@@ -29,11 +29,11 @@ from curvewise.nn.optimisers import make_loss, make_optimiser
 from curvewise.nn.task import Assignment, Outputs, Poke, check_shape
 from curvewise.nn.training import Training
 
+Members = Sequence[int] | None  # networks of a lane; None for all
+
 LINE = 2**21  # positions that are laid out at a time, so that long trainings take little memory
 EVALUATION_BATCH = 2000
 DENSE_BATCH = 250  # where outputs are images, and layers therefore as large to the end
-
-
 GROUP = 4  # networks whose matrices are multiplied in one call; a stack on a CPU is a multiple of it
 BLOCK = 16  # float32 numbers in 64 bytes, the widest vector and line of the cache
 
@@ -90,6 +90,7 @@ class Lane(ABC):
     def __init__(self, setup: Setup, width: int) -> None:
         self.setup, self.width = setup, width
         device, batch = setup.device, setup.batch
+        # Made once and only ever written to in place: a captured graph goes on reading the same memory.
         self.capacity = max(1, LINE // (batch * width))
         self.line = torch.zeros((self.capacity, width, batch), dtype=torch.int64, device=device)
         self.rates = torch.zeros(self.capacity, device=device)
@@ -188,6 +189,7 @@ class Lane(ABC):
                 self.cursor.zero_()
         self.stream.synchronize()
         graph = torch.cuda.CUDAGraph()
+        # Other threads may go on with their own work meanwhile: only this one must not synchronise.
         with torch.cuda.graph(graph, stream=self.stream, capture_error_mode="thread_local"):
             self.step()
         self.graph = graph
@@ -211,6 +213,7 @@ class Lane(ABC):
         for member, poke in enumerate(pokes):
             if poke is None:
                 continue
+            # Uniform over all trained weights, in the order of the parameters: the same weight in a stack and alone.
             where = int(np.random.default_rng(poke.seed).integers(sizes[-1]))
             which = int(np.searchsorted(sizes, where, side="right"))
             inside = where - int(sizes[which - 1] if which else 0)
@@ -235,24 +238,14 @@ class Lane(ABC):
         return losses
 
     def predict(
-        self,
-        data: Resident,
-        rows: Tensor | None = None,
-        *,
-        members: Sequence[int] | None = None,
-        features: bool = False,
+        self, data: Resident, rows: Tensor | None = None, *, members: Members = None, features: bool = False
     ) -> Tensor:
         """Return outputs (or features) for all examples, shape (members, examples, …), float32."""
         parts = self.look(data, rows, members=members, features=features)
         return torch.cat([part for _, part in parts], dim=1)
 
     def look(
-        self,
-        data: Resident,
-        rows: Tensor | None = None,
-        *,
-        members: Sequence[int] | None = None,
-        features: bool = False,
+        self, data: Resident, rows: Tensor | None = None, *, members: Members = None, features: bool = False
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield targets and outputs (or features) of some examples at a time, so that few are held."""
         chosen = range(self.width) if members is None else members

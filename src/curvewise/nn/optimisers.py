@@ -22,29 +22,23 @@ from torch.nn import functional
 from curvewise.nn.task import check_shape
 from curvewise.nn.training import NUMBER_LOSSES, Training
 
-State = dict[str, list[Tensor]]
+Tensors = list[Tensor]
+State = dict[str, Tensors]
 
 
 class Optimiser(Protocol):
     """A rule that changes parameters by their gradients. Call it under ``torch.no_grad``."""
 
-    def start(self, params: list[Tensor]) -> State:
+    def start(self, params: Tensors) -> State:
         """Return the state before the first step, in tensors of its own."""
         ...
 
-    def reset(self, params: list[Tensor], state: State) -> None:
+    def reset(self, params: Tensors, state: State) -> None:
         """Bring a state back, in place, to what it was before the first step."""
         ...
 
     def step(
-        self,
-        params: list[Tensor],
-        grads: list[Tensor],
-        state: State,
-        rate: Tensor,
-        count: Tensor,
-        *,
-        stacked: bool = False,
+        self, params: Tensors, grads: Tensors, state: State, rate: Tensor, count: Tensor, *, stacked: bool = False
     ) -> None:
         """Change params and state in place; the gradients are left as they are.
 
@@ -94,23 +88,16 @@ class Sgd:
     momentum: float = 0.9
     weight_decay: float = 0.0
 
-    def start(self, params: list[Tensor]) -> State:
+    def start(self, params: Tensors) -> State:
         """Velocities of zero; nothing without momentum."""
         return {"velocity": _zeros(params)} if self.momentum else {}
 
-    def reset(self, params: list[Tensor], state: State) -> None:
+    def reset(self, params: Tensors, state: State) -> None:
         """Velocities back to zero."""
         _clear(state)
 
     def step(
-        self,
-        params: list[Tensor],
-        grads: list[Tensor],
-        state: State,
-        rate: Tensor,
-        count: Tensor,
-        *,
-        stacked: bool = False,
+        self, params: Tensors, grads: Tensors, state: State, rate: Tensor, count: Tensor, *, stacked: bool = False
     ) -> None:
         """Take one step against the velocity."""
         grads = _with_decay(params, grads, self.weight_decay)
@@ -130,23 +117,16 @@ class Adam:
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
 
-    def start(self, params: list[Tensor]) -> State:
+    def start(self, params: Tensors) -> State:
         """Moments of zero."""
         return {"mean": _zeros(params), "square": _zeros(params)}
 
-    def reset(self, params: list[Tensor], state: State) -> None:
+    def reset(self, params: Tensors, state: State) -> None:
         """Moments back to zero."""
         _clear(state)
 
     def step(
-        self,
-        params: list[Tensor],
-        grads: list[Tensor],
-        state: State,
-        rate: Tensor,
-        count: Tensor,
-        *,
-        stacked: bool = False,
+        self, params: Tensors, grads: Tensors, state: State, rate: Tensor, count: Tensor, *, stacked: bool = False
     ) -> None:
         """Take one step of the mean gradient over the root of the mean square, both unbiased."""
         if self.decoupled:
@@ -184,27 +164,21 @@ class Ranger:
     halfway: float = 0.5
     threshold: float = 5.0
 
-    def start(self, params: list[Tensor]) -> State:
+    def start(self, params: Tensors) -> State:
         """Moments of zero; slow weights where the weights are."""
         slow = [p.detach().clone() for p in params]
         return {"mean": _zeros(params), "square": _zeros(params), "slow": slow}
 
-    def reset(self, params: list[Tensor], state: State) -> None:
+    def reset(self, params: Tensors, state: State) -> None:
         """Moments back to zero, slow weights to the weights."""
         _clear({"mean": state["mean"], "square": state["square"]})
         torch._foreach_copy_(state["slow"], params)
 
     def step(
-        self,
-        params: list[Tensor],
-        grads: list[Tensor],
-        state: State,
-        rate: Tensor,
-        count: Tensor,
-        *,
-        stacked: bool = False,
+        self, params: Tensors, grads: Tensors, state: State, rate: Tensor, count: Tensor, *, stacked: bool = False
     ) -> None:
         """Take one rectified step; the slow weights follow after every sixth."""
+        # Gradients are centralised before all else (Yong et al. 2020).
         grads = [_centred(g, first=1 + stacked) for g in grads]
         _shrink(params, rate, self.weight_decay)
         _follow(state, grads, self.betas)
@@ -229,7 +203,7 @@ class Ranger:
         factor = torch.sqrt((unbiasing * ratio).clamp_min(0)) * trusted + (1 - trusted)
         return factor, trusted.to(torch.float32)
 
-    def _look_ahead(self, params: list[Tensor], slow: list[Tensor], count: Tensor) -> None:
+    def _look_ahead(self, params: Tensors, slow: Tensors, count: Tensor) -> None:
         now = (torch.remainder(count, self.every) == 0).to(torch.float32)
         way = torch._foreach_sub(params, slow)
         torch._foreach_mul_(way, now * self.halfway)
@@ -239,7 +213,7 @@ class Ranger:
         torch._foreach_add_(params, torch._foreach_mul(slow, now))
 
 
-def _zeros(params: list[Tensor]) -> list[Tensor]:
+def _zeros(params: Tensors) -> Tensors:
     return [torch.zeros_like(p) for p in params]
 
 
@@ -248,7 +222,7 @@ def _clear(state: State) -> None:
         torch._foreach_zero_(tensors)
 
 
-def _with_decay(params: list[Tensor], grads: list[Tensor], decay: float) -> list[Tensor]:
+def _with_decay(params: Tensors, grads: Tensors, decay: float) -> Tensors:
     if not decay:
         return grads
     decayed = torch._foreach_mul(params, decay)
@@ -256,13 +230,13 @@ def _with_decay(params: list[Tensor], grads: list[Tensor], decay: float) -> list
     return list(decayed)
 
 
-def _shrink(params: list[Tensor], rate: Tensor, decay: float) -> None:
+def _shrink(params: Tensors, rate: Tensor, decay: float) -> None:
     if decay:
         keep = (1 - rate.double() * decay).to(torch.float32)
         torch._foreach_mul_(params, keep)
 
 
-def _follow(state: State, grads: list[Tensor], betas: tuple[float, float]) -> None:
+def _follow(state: State, grads: Tensors, betas: tuple[float, float]) -> None:
     """Update the exponential means of the gradients and of their squares."""
     torch._foreach_mul_(state["mean"], betas[0])
     torch._foreach_add_(state["mean"], torch._foreach_mul(grads, 1 - betas[0]))
@@ -277,7 +251,7 @@ def _unbiasing(beta: float, count: Tensor) -> Tensor:
     return -torch.expm1(count.double() * math.log(beta))
 
 
-def _descend(params: list[Tensor], size: Tensor, update: list[Tensor] | tuple[Tensor, ...]) -> None:
+def _descend(params: Tensors, size: Tensor, update: list[Tensor] | tuple[Tensor, ...]) -> None:
     """Subtract size · update from the parameters, as two operations: fused they would round otherwise in a stack."""
     torch._foreach_sub_(params, list(torch._foreach_mul(update, size)))
 

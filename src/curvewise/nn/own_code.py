@@ -194,6 +194,7 @@ def _elsewhere(top: str, beside: Path, folder: Path) -> str | None:
     loaded = getattr(sys.modules.get(top), "__file__", None)
     if loaded is not None and Path(loaded).resolve() != beside:
         return f"{loaded}, which is imported already"
+    # Without the folder itself, or the file beside the study would be found as its own rival.
     path = [entry for entry in sys.path if Path(entry or ".").resolve() != folder]
     for finder in sys.meta_path:
         if finder is PathFinder:
@@ -208,6 +209,7 @@ def _elsewhere(top: str, beside: Path, folder: Path) -> str | None:
 @lru_cache(maxsize=32)
 def _loaded(name: str, path: Path, changed: int, folder: Path | None) -> ModuleType:
     """Execute a file once per version: two studies may both have a ``models.py``."""
+    # Named by path and time of change: a file that was edited is executed again, also within one session.
     unique = f"_curvewise_{abs(hash(path))}_{changed}_{name}"
     spec = importlib.util.spec_from_file_location(unique, path)
     if spec is None or spec.loader is None:

@@ -100,6 +100,7 @@ class Course:
     def walk(self, rates: NDArray[np.float32]) -> Steps:
         """Take a step for each rate, poking where it is time."""
         lane, start = self.lane, self.taken
+        # Steps are laid out in pieces: as many as a lane has room for, and anew where a weight is nudged.
         cuts = {0, len(rates), *range(0, len(rates), lane.capacity)}
         cuts |= {at - start for at in self._poke_steps() if start <= at < start + len(rates)}
         for first, last in pairwise(sorted(cuts)):
@@ -195,6 +196,7 @@ def _finish(course: Course) -> list[Trained]:
         features = {
             k: lane.predict(data, members=members, features=True).cpu().numpy() for k, data in goal.evaluations.items()
         }
+    # Epochs as they were passed, which may be fewer than asked for or a fraction.
     counted = {
         "steps": float(course.taken),
         "epochs": course.taken * lane.setup.batch / course.n,
@@ -268,6 +270,7 @@ def plateau(course: Course) -> Steps:
         if not math.isfinite(loss):
             course.trouble = f"diverged: the loss is not finite after epoch {course.passed}"
             break
+        # 1e-4 is the relative threshold of ReduceLROnPlateau.
         best, waited = (loss, 0) if loss < best * (1 - 1e-4) else (best, waited + 1)
         if waited > patience:
             course.dropped()

@@ -207,6 +207,7 @@ def is_amount(examples: Any) -> bool:
 Outputs: TypeAlias = "int | tuple[int, ...]"
 """Outputs of a network for one input: so many classes, or numbers of that shape."""
 
+# Colours, noise and cutout leave every pixel where it is.
 MOVING = ("flip", "translate", "crop", "rotation", "shift-x", "shift-y")
 """Augmentations and perturbations after which a pixel is elsewhere."""
 

@@ -68,10 +68,10 @@ ranking = App(
 # Options for arguments of another name.
 OPTIONS = {
     "accuracies": "accuracy",
-    "columns.accuracy": "accuracy-column",
-    **{f"columns.{role}": role for role in ("checkpoint", "task", "group", "measure", "score")},
     "architecture": "factory",
     "baselines": "baseline",
+    **{f"columns.{role}": role for role in ("checkpoint", "task", "group", "measure", "score")},
+    "columns.accuracy": "accuracy-column",
     "options": "factory-option",
     "preprocessing": "preprocess",
     "rng": "seed",
@@ -412,7 +412,7 @@ class PoolReading:
             repeats=self.repeats,
             allow_large=self.allow_large,
         )
-        note("; ".join([repr(found), *found.notes]))
+        note("; ".join([repr(found), *map(in_options, found.notes)]))
         return found
 
 
@@ -484,7 +484,14 @@ def judge(
     pool = (reading or PoolReading()).load(table, measures)
     plot = drawing.plot if drawing else None
     if not pool.scores:
-        check_bars_alone(table, bars, [plot, heat, cost, scatter])
+        # Accuracies alone can be drawn, and nothing else.
+        if bars is None or any((plot, heat, cost, scatter)):
+            raise UsageError(
+                f"{table} has no scores of measures: name their columns with --measures (or, where each row is one "
+                "score, with --measure COLUMN --score COLUMN), or pass the table that has them as TABLE and this one "
+                "as --accuracy. --bars alone needs none."
+            )
+        note(f"{table} has no scores of measures: accuracies are drawn, nothing is judged")
         page.document = {"type": "CheckpointScores", **pool.columns()}
         _draw_pool(pool, [], None, bars)
         return page.close()
@@ -717,18 +724,12 @@ def plan_rows(found: Sequence[CheckpointFile]) -> list[dict[str, Any]]:
         {
             "checkpoint": one.name,
             "file": str(one.path),
-            "size": _size(one.path),
+            "size": f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB",
             "as": "features" if one.is_array else "network",
         }
         for one in found
+        for size in [sum(p.stat().st_size for p in [one.path, *one.path.rglob("*")] if p.is_file())]
     ]
-
-
-def _size(path: Path) -> str:
-    """Return the size of a file or a folder."""
-    files = [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]
-    total = sum(p.stat().st_size for p in files)
-    return f"{total / 1e6:,.1f} MB" if total >= 1e5 else f"{total / 1e3:,.1f} kB"
 
 
 def rank_found(
@@ -934,17 +935,6 @@ def _numbers(values: Iterable[float], digits: int = 4) -> list[str]:
     from curvewise.text import format_number
 
     return ["–" if v != v else format_number(float(v), digits) for v in values]
-
-
-def check_bars_alone(source: str, bars: Path | None, others: Sequence[Path | None]) -> None:
-    """Raise for a table without scores, unless accuracies alone are to be drawn."""
-    if bars is None or any(others):
-        raise UsageError(
-            f"{source} has no scores of measures: name their columns with --measures (or, where "
-            "each row is one score, with --measure COLUMN --score COLUMN), or pass the table that "
-            "has them as TABLE and this one as --accuracy. --bars alone needs none."
-        )
-    note(f"{source} has no scores of measures: accuracies are drawn, nothing is judged")
 
 
 def drawn_groups(result: RankingJudgement) -> list[str]:

@@ -616,30 +616,9 @@ def principal_coordinates(features: Matrix, dims: int) -> FloatArray:
     return np.concatenate([part @ vectors[:, kept] for _, part in parts(features, centre)])
 
 
-def _gram_flops(n: float, d: float) -> float:
-    """Count the operations of XᵀX or XXᵀ, whichever is smaller."""
-    return float(max(n, d)) * min(n, d) ** 2
-
-
-def _logme_flops(n: int, d: int, classes: int) -> float:
-    small = min(n, d)
-    return _gram_flops(n, d) + 9.0 * small**3 + 2.0 * classes * small * (small + 200)
-
-
-def _h_score_flops(n: int, d: int, classes: int) -> float:
-    small = min(n, d)
-    return _gram_flops(n, d) + small**3 / 3 + 2.0 * n * d + 4.0 * classes * small**2
-
-
-def _gbc_flops(n: int, d: int, classes: int) -> float:
-    small, kept = min(n, d), min(64, n, d)
-    reduced = _gram_flops(n, d) + 4 / 3 * small**3 + 2.0 * n * d * kept
-    return reduced + 8.0 * n * kept + 4.0 * classes**2 * kept
-
-
-def _transrate_flops(n: int, d: int, classes: int) -> float:
-    whole, each = (_gram_flops(rows, d) + min(rows, d) ** 3 / 3 for rows in (n, n / classes))
-    return whole + classes * each
+def _flops(n: float, d: float, cubic: float) -> float:
+    """Count the operations of XᵀX or XXᵀ, whichever is smaller, and of a decomposition of the result."""
+    return float(max(n, d)) * min(n, d) ** 2 + cubic * min(n, d) ** 3
 
 
 MEASURES = (
@@ -651,7 +630,7 @@ MEASURES = (
         "10,000 examples of 2,048 dimensions.",
         fails="May be inflated with fewer examples than dimensions; depends on where the features' "
         "zero is, as the model has no intercept.",
-        flops=_logme_flops,
+        flops=lambda n, d, classes: _flops(n, d, 9) + 2.0 * classes * min(n, d) * (min(n, d) + 200),
         targets=KINDS,
     ),
     RankingMeasure(
@@ -663,7 +642,7 @@ MEASURES = (
         "CPU for 10,000 examples of 2,048 dimensions.",
         fails="In-sample: too high with few examples of a class; without shrinkage it says nothing "
         "with fewer examples than dimensions.",
-        flops=_h_score_flops,
+        flops=lambda n, d, classes: _flops(n, d, 1 / 3) + 2.0 * n * d + 4.0 * classes * min(n, d) ** 2,
         targets=("classes", "multilabel"),
         bounds=(0.0, np.inf),
     ),
@@ -675,7 +654,7 @@ MEASURES = (
         "10,000 examples of 2,048 dimensions.",
         fails="A class of one or few examples seems apart from all others; classes far apart all "
         "give 0; ignores what classes have beyond mean and variance.",
-        flops=_gbc_flops,
+        flops=lambda n, d, classes: _flops(n, d, 4 / 3) + min(64, n, d) * (2.0 * n * d + 8.0 * n + 4.0 * classes**2),
         targets=("classes", "multilabel"),
         bounds=(-np.inf, 0.0),
     ),
@@ -687,7 +666,7 @@ MEASURES = (
         "class: about two seconds of CPU for 10,000 examples of 2,048 dimensions.",
         fails="Says little with fewer examples than dimensions, or of two classes; depends on the "
         "scale of the features, which differs between checkpoints (see unit_scale).",
-        flops=_transrate_flops,
+        flops=lambda n, d, classes: _flops(n, d, 1 / 3) + classes * _flops(n / classes, d, 1 / 3),
         targets=("classes", "multilabel"),
     ),
 )

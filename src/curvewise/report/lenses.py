@@ -341,7 +341,7 @@ FEWEST_RUNS, MOST_TRAININGS = 5, 12
 
 
 @dataclass(frozen=True)
-class _Training:
+class _StudyTraining:
     """Runs that differ by chance alone: one learner at its largest size on one subset."""
 
     label: str
@@ -361,7 +361,7 @@ class _Training:
             return self.study.predictions(job.name, n=job.n, fold=job.fold, vary=job.varies, **job.settings)
 
 
-def _trainings(findings: StudyFindings) -> list[_Training]:
+def _trainings(findings: StudyFindings) -> list[_StudyTraining]:
     from curvewise.study.results import label_of
 
     study = findings.study
@@ -378,7 +378,7 @@ def _trainings(findings: StudyFindings) -> list[_Training]:
             runs = at[max(enough)]
             values = [run.standing.metrics.get(findings.word) for run in runs]
             mean = float(np.mean([np.nan if v is None else v for v in values]))
-            found.append(_Training(label, max(enough)[0], mean, study, runs[0].job))
+            found.append(_StudyTraining(label, max(enough)[0], mean, study, runs[0].job))
     return found
 
 

@@ -255,7 +255,7 @@ def _still(figure: Figure) -> str:
     """A picture for a notebook, or nothing where it cannot be drawn: the numbers stand without."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of fonts: nobody asked for a picture
+            warnings.simplefilter("ignore")  # of fonts: the user asked for numbers
             svg = svg_of(figure)
     except (CurvewiseError, ImportError):
         return ""

@@ -178,7 +178,7 @@ def runs_of(study: Study, planned: Sequence[Planned], status: Status) -> Runs:
     apart = 1
     for kind in runs[0].job.seeds if runs else ():
         values = [run.job.seeds[kind] for run in runs]
-        # A seed that follows another tells no more runs apart, and is left out.
+        # A seed that follows another distinguishes no further runs, and is left out.
         if (told := len(set(zip(*seeds.values(), values, strict=True)))) > apart:
             seeds[f"{kind} seed"], apart = values, told
     columns: dict[str, Sequence[Any]] = {

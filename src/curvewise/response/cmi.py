@@ -159,9 +159,6 @@ class ConditionalInformation(Result):
     orientation: int | None
     warnings: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        return f"ConditionalInformation({self.value}, models={self.models}, sets={len(self.sets)})"
-
     @property
     def score(self) -> float:
         """The smallest value over the sets."""

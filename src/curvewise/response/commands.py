@@ -425,7 +425,7 @@ class CorpusReading:
         held = {name: sign for name, sign in {**usual, **known}.items() if name in corpus.measures}
         values = {name: corpus.measures[name] for name in held}
         corpus = corpus.with_measures(values, {**corpus.orientation, **held})
-        note("; ".join(corpus.notes))
+        note("; ".join(map(in_options, corpus.notes)))
         return corpus
 
 

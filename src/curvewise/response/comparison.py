@@ -50,9 +50,6 @@ class ResponseComparison(Result):
     level: float = 0.95
     warnings: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        return f"ResponseComparison({self.a!r}, {self.b!r}, gi={self.differences['gi']}, {self.verdict!r})"
-
     @property
     def verdict(self) -> str:
         """``"a better"``, ``"b better"`` or ``"undecided"``, by the Gi-score."""

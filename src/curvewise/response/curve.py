@@ -102,9 +102,9 @@ class ResponseCurve(Result):
         check_magnitudes(places[order])
         return cls(places[order], right[order].astype(np.int64), tried[order].astype(np.int64), **about)
 
-    def __repr__(self) -> str:
+    def _headline(self) -> str:
         about = f"{self.model!r}, {self.perturbation!r} at {self.where}"
-        return f"ResponseCurve({about}, {len(self.magnitude)} magnitudes, gi={self.gi:.4g})"
+        return f"{about}, {len(self.magnitude)} magnitudes, gi={self.gi:.4g}"
 
     @property
     def where(self) -> str:
@@ -468,9 +468,6 @@ class ResponseSensitivity(Result):
             one.layer,
             tuple(notes),
         )
-
-    def __repr__(self) -> str:
-        return f"ResponseSensitivity({self.model!r}, {self.perturbation!r}, batches={self.batches.tolist()})"
 
     @property
     def examples(self) -> NDArray[np.int64]:

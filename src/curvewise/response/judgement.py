@@ -217,9 +217,6 @@ class MeasureJudgement(Result):
     permutations: int
     warnings: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:
-        return f"MeasureJudgement(measures={len(self.measures)}, tasks={len(self.tasks)}, models={self.models})"
-
     def row(self, measure: str, task: str | None = None) -> MeasureScores:
         """Return one measure on one task, or on average over them."""
         wanted = task or (AVERAGE if len(self.tasks) > 1 else self.tasks[0])
@@ -350,9 +347,6 @@ class MeasureComparison(Result):
     difference: Interval
     pvalue: float
     warnings: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"MeasureComparison({self.one!r}, {self.two!r}, {self.difference}, pvalue={self.pvalue:.2g})"
 
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each task, and one for their mean."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,7 +109,7 @@ def paired_t_test(a: FloatArray, b: FloatArray) -> float:
     return float(2.0 * stdtr(len(d) - 1, -abs(d.mean() / spread)))
 
 
-Evaluate = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+Evaluate: TypeAlias = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 """From points x, shape (T,), to a quantity there: centre, low and high, shape (T,) each."""
 
 

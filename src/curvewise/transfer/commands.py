@@ -26,7 +26,19 @@ from curvewise.cli.console import (
     warn,
     width_of,
 )
-from curvewise.cli.options import READING, STDIN, Drawing, Level, Numbers, Showing, Texts, Words, read_where, save_plot, usage_panel
+from curvewise.cli.options import (
+    READING,
+    STDIN,
+    Drawing,
+    Level,
+    Numbers,
+    Showing,
+    Texts,
+    Words,
+    read_where,
+    save_plot,
+    usage_panel,
+)
 from curvewise.errors import InputError, quietly
 from curvewise.text import Message, arg, format_interval, format_number
 
@@ -42,7 +54,7 @@ if TYPE_CHECKING:
 
 # Arguments of Python that have an option of another name.
 OPTIONS = {
-    **{role: f"{role}-column" for role in ("task", "method", "n", "risk", "seed", "fold")},
+    **{f"columns.{role}": f"{role}-column" for role in ("task", "method", "n", "risk", "seed", "fold")},
     "methods": "method",
     "tasks": "task",
     "test_targets": "test",
@@ -66,7 +78,7 @@ Names = Annotated[list[str], Parameter(negative="", show_default=False)]
 @Parameter(name="*", group=READING)
 @dataclass
 class RiskReading:
-    """How to read risks and their controls.
+    """Options that say how to read risks and their controls.
 
     Parameters
     ----------
@@ -131,6 +143,7 @@ class RiskReading:
         if Path(source).suffix.lower() == ".toml":
             found = self._study(Path(source))
         elif source == STDIN:
+            # The readers choose a format by the ending of a file, which stdin has not.
             with tempfile.TemporaryDirectory() as folder:
                 data = sys.stdin.buffer.read()
                 path = Path(folder) / f"stdin{ending_of(data)}"
@@ -272,7 +285,7 @@ def measure(
     if compare and (len(compare) != 2 or compare[0] == compare[1]):
         raise UsageError(f"--compare {','.join(compare)}: name two methods, such as new,old.")
     plot = drawing.plot if drawing else None
-    if plot is None and (kind or highlight):
+    if plot is None and (kind or highlight):  # refused before anything is read
         option = f"--kind {kind}" if kind else "--highlight"
         raise UsageError(f"{option} is about what --plot draws: add --plot FILE, or leave it out.")
     risks = (reading or RiskReading()).load(table)
@@ -758,6 +771,7 @@ def _draw(result: TransferResult, kind: Kind, highlight: list[str]) -> Any:
 def show_comparison(page: Page, result: TransferResult, compared: TransferComparison, every: bool = False) -> None:
     """Print differences of CCI, those that are clearest."""
     page.document["comparison"] = compared.to_dict()
+    # The clearest first; unknown p-values (NaN) after all others.
     rows = sorted(compared.rows, key=lambda r: r.pvalue if r.pvalue == r.pvalue else 2.0)
     kept = rows if page.markup is not None else rows[:MOST_PAIRS]
     what = "Differences" if len(kept) == len(rows) else f"The {len(kept)} clearest differences"
@@ -778,6 +792,7 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
         "difference": by,
         **numbers,
     }
+    # Three columns of names are too wide for most terminals: put them into one.
     if page.markup is None and width_of(rich_table(columns, None))[1] > console().width:
         columns = {"difference": [_pair_name(r) for r in kept], "CCI": by, **numbers}
     table_in_parts(page, title, columns)
@@ -912,14 +927,14 @@ def _answer(result: TransferResult, task: str) -> str:
     said = [f"{lead}{short(best.method)} has CCI {cci}{_second(result, known)}."]
     if best.data_equivalence:
         said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task)))
-    told = [r for r in known if not math.isnan(r.pvalue)]
-    if best.gain_ends is not None and usage_panel:
+    tested = [r for r in known if not math.isnan(r.pvalue)]
+    if best.gain_ends is not None and tested:
         said.append(best.gain_ends.text)
-    if len(usage_panel) > 1:
+    if len(tested) > 1:
         share = 100 * (1 - result.level)
-        up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in usage_panel) for sign in (1, -1))
-        text = f"{up} of {len(usage_panel)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
-        said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(usage_panel)} tests.")
+        up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in tested) for sign in (1, -1))
+        text = f"{up} of {len(tested)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
+        said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(tested)} tests.")
     if (control := result.maximal[task]).assumed:
         said.append(f"Maximal supervision is assumed: {control.source}.")
     return " ".join(filter(None, said))

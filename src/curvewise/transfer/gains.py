@@ -352,6 +352,7 @@ def _check_unit(curve: Any, scratch: ScratchCurve) -> None:
     there = curve_band(curve, scratch.n, scratch.level)[0]
     off = float(np.median(np.abs(there - scratch.risk)))
     span = float(np.ptp(scratch.risk))
+    # Calibrated risks and losses usually differ by more than the whole range of the curve.
     if off > max(span, 0.5 * float(np.abs(scratch.risk).mean())):
         at = len(scratch.n) - 1
         raise InputError(
@@ -423,6 +424,7 @@ class ScratchCurve:
         """Interpolate in log n; slopes are over one standard error either way, since interpolation has kinks."""
         count, logs = len(self.n), np.log(n)
         found = np.asarray(self._interpolate(logs))
+        # Central differences over one standard error: the slope of an interpolation jumps at its knots.
         moves = (found[:, 1 : count + 1] - found[:, count + 1 :]) / (2 * self._steps)
         parts = moves**2 * np.diagonal(self.covariance)
         straight = np.interp(logs, np.log(self.n), self.risk)
@@ -441,6 +443,7 @@ class ScratchCurve:
     @cached_property
     def _steps(self) -> FloatArray:
         errors = np.sqrt(np.nan_to_num(np.diagonal(self.covariance)))
+        # A mean without error is moved by a little all the same, so that no difference is divided by 0.
         least = 1e-6 * max(float(np.ptp(self.risk)), 1e-6 * float(np.abs(self.risk).max()), 1e-12)
         return np.maximum(errors, least)
 
@@ -474,7 +477,7 @@ class RiskGap:
 
     @property
     def known(self) -> bool:
-        """Whether the errors are known, so that there can be an interval."""
+        """True if the errors are known, so that there can be an interval."""
         return not (np.isnan(self.variance) or np.isnan(self.scratch.covariance).any())
 
     def centre(self, n: FloatArray) -> FloatArray:
@@ -504,6 +507,7 @@ class RiskGap:
         total = np.maximum(total, 0.0) + there.bend**2
         doubt = there.doubt + self.variance**2 / self.degrees
         degrees = np.divide(total**2, doubt, out=np.full_like(total, np.inf), where=doubt > 0)
+        # Satterthwaite's approximation never has fewer degrees than the least of its parts.
         degrees = np.maximum(degrees, min(self.degrees, float(self.scratch.degrees.min())))
         half: FloatArray = self._quantile(np.minimum(degrees, MANY)) * np.sqrt(total)
         return half

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from shlex import quote
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -558,8 +559,10 @@ def _different_sizes(task: TaskRuns, alone: bool) -> Iterator[str]:
     chosen = [as_count(n) for n in shared]
     remedy = "No two sizes are shared by all"
     if len(shared) > 1:
-        value = chosen if alone else {task.name: chosen}
-        remedy = f"Pass {arg('sizes', value)}, which all of them have"
+        listed = quote(f"{task.name}={','.join(map(str, chosen))}")
+        own = {task.name: chosen}
+        by_task = either(f"sizes={own}", f"--sizes {listed}")
+        remedy = f"Pass {arg('sizes', chosen) if alone else by_task}, which all of them have"
     yield Message(f"CCIs rest on different sizes and are not comparable. {remedy}. There are {'; '.join(parts)}.")
 
 

@@ -103,7 +103,7 @@ class Improvement:
 
     @property
     def significant(self) -> bool:
-        """Whether it differs from scratch after Holm's correction for the methods of its task."""
+        """True if it differs from scratch after Holm's correction for the methods of its task."""
         return bool(self.adjusted <= 1 - self.cci.level)
 
 
@@ -553,6 +553,7 @@ def _rank_at_size(task: TaskRuns, n: float, level: float) -> list[MethodRank]:
             low, high = (i, j) if gap.value < 0 else (j, i)
             better[high] += 1
             worse[low] += 1
+    # Mean of the best and the worst place among equals.
     places = 0.5 * (1 + (values[:, None] > values).sum(1) + (values[:, None] >= values).sum(1))
     chance = _chances(task, names, n)
     return [

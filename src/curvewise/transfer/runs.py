@@ -282,6 +282,7 @@ class TaskRuns:
             influence = influence + self._spread_over(np.array([self.best]), np.array([estimate.maximal]))
         if np.isnan(influence).any():
             return StandardError(math.nan, math.nan)
+        # Controls are measured apart from the runs, so that their variances add up.
         known = [
             (abs(slope) * control.std, control.degrees)
             for slope, control in controls
@@ -357,7 +358,7 @@ class CellRuns:
 
     @cached_property
     def by_fold(self) -> bool:
-        """Whether some method has two training subsets at some size, so that runs are compared by subset."""
+        """True if some method has two training subsets at some size, so that runs are compared by subset."""
         return self.fold is not None and bool((self._folds > 1).any())
 
     @cached_property
@@ -367,7 +368,7 @@ class CellRuns:
 
     @property
     def replicated(self) -> bool:
-        """Whether any cell has a spread."""
+        """True if any cell has a spread."""
         return bool((self.degrees > 0).any())
 
     def of_mean(self, cell: int) -> FloatArray:
@@ -472,7 +473,7 @@ class CellRuns:
         np.add.at(sums, (size[self.cell], self._fold_codes), moved)
         apart = (sums**2).sum(axis=1)
         nested = float((sums.sum(axis=0) ** 2).sum())
-        more = max(1.0, nested / float(apart.sum())) if apart.any() else 1.0
+        more = max(1.0, nested / float(apart.sum())) if apart.any() else 1.0  # never narrower than sizes by themselves
         # Variance of a run of each cell, estimated from its training subsets.
         borrowed = lent * self._per_fold_squares(self._scaled) / self.count
         weight = np.where(self.degrees > 0, self._per_fold_squares(moved) + borrowed, 0.0)
@@ -492,6 +493,7 @@ class CellRuns:
         found = np.zeros(len(self.size))
         lending = np.unique(self.size[known])
         for i in np.flatnonzero(~known & (squares > 0)):
+            # Smaller sizes first: spread falls with size, so that theirs is rather too large than too small.
             below = lending[lending <= self.size[i]]
             pool = known & (self.size == (below[-1] if len(below) else lending[0]))
             found[pool] += squares[i] * self.degrees[pool] / self.degrees[pool].sum()

@@ -261,7 +261,7 @@ class WinRate(Result):
         Whether run r of the method was compared with run r of scratch only.
     examples_std, runs_std : float
         Standard error of the rate that the sample of examples, and that of runs beyond it, make;
-        the latter is NaN where runs cannot be told to vary.
+        the latter is NaN where no side has two runs.
     level : float
         Coverage of the interval.
     names : tuple of str
@@ -612,7 +612,7 @@ class WinSpread:
 
     @property
     def _few(self) -> bool:
-        """Whether one of the variances rests on few values."""
+        """True if one of the variances rests on few values."""
         return bool(self.degrees.min() + 1 < FEW)
 
     def pvalue(self) -> float:
@@ -675,6 +675,6 @@ def _run_variance(side: WinCounts, units: SampledUnits) -> tuple[float, float]:
     runs, n = len(side.by_run), float(units.sizes.sum())
     between = float(np.var(side.by_run, ddof=1))
     apart = (side.squares - runs * float(side.by_unit @ side.by_unit)) / (runs - 1) / n**2
-    weight = float((units.sizes**2).sum()) / n**2
+    weight = float((units.sizes**2).sum()) / n**2  # 1/n for examples, more for groups of unequal size
     noise = max(0.0, (apart - weight * between) / (1 - weight))
     return between / runs, noise / runs

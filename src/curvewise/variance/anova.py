@@ -644,8 +644,8 @@ def few_groups(effective: float | None) -> list[str]:
 def interval_lists(name: str, intervals: Iterable[Interval], prefix: str = "") -> dict[str, list[float]]:
     """Return three columns of a table: the estimates, their low and their high limits.
 
-    >>> list(interval_lists("gain", [Interval(0.2, 0.1, 0.3)], "gain_"))
-    ['gain', 'gain_low', 'gain_high']
+    >>> interval_lists("gain", [Interval(0.2, 0.1, 0.3)], "gain_")
+    {'gain': [0.2], 'gain_low': [0.1], 'gain_high': [0.3]}
     """
     rows = list(intervals)
     ends = {f"{prefix}low": [i.low for i in rows], f"{prefix}high": [i.high for i in rows]}

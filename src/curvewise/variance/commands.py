@@ -134,7 +134,7 @@ class PredictionReading:
         )
         # Asked here, where the message can name the file and the option.
         found = as_predictions(found, argument=file, directed=directed)
-        note(("" if alone else f"{file}: ") + "; ".join([repr(found), *found.notes]))
+        note(("" if alone else f"{file}: ") + "; ".join([repr(found), *map(in_options, found.notes)]))
         return found
 
     def _columns(self) -> dict[str, str | None] | None:

@@ -282,6 +282,9 @@ class RunComparison(Result):
     def _decisive(self) -> Interval:
         return self.difference if self.scope == "distribution" else self.test_set_difference
 
+    def _headline(self) -> str:
+        return f"{self.a!r} minus {self.b!r}: difference={self.difference}, verdict={self.verdict!r}"
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high, p-value."""
         rows = {
@@ -503,14 +506,14 @@ def compare_trainings(
     arguments = {f"trainings[{name!r}]": values for name, values in trainings.items()}
     scores = read_scores(arguments, unit, higher_is_better, {})
     if scores is not None:
-        read = [_Training(errors, scores[1]) for errors in scores[0]]
+        read = [_TrainingRuns(errors, scores[1]) for errors in scores[0]]
     else:
         options: dict[str, Any] = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
         given = [
             as_predictions(values, argument=argument, directed=True, **options)
             for argument, values in zip(arguments, _aligned(trainings), strict=True)
         ]
-        read = [_Training.of(p) for p in share_groups(given)]
+        read = [_TrainingRuns.of(p) for p in share_groups(given)]
     # Every training is read once, however many pairs it is in.
     by_name = dict(zip(trainings, read, strict=True))
     if baseline is None:
@@ -599,6 +602,9 @@ class TrainingComparison(Result):
         }
         return tuple(name for name in self.names if name not in beaten)
 
+    def _headline(self) -> str:
+        return f"{len(self.names)} trainings, {len(self.pairs)} pairs, best={self.names[0]!r}, scope={self.scope!r}"
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per pair."""
         return {
@@ -632,7 +638,7 @@ class TrainingComparison(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class _Training:
+class _TrainingRuns:
     """Errors of the runs of a training, and its predictions if they are known."""
 
     errors: FloatArray
@@ -641,7 +647,7 @@ class _Training:
     totals: Totals | None = None
 
     @classmethod
-    def of(cls, given: Predictions) -> _Training:
+    def of(cls, given: Predictions) -> _TrainingRuns:
         if given.runs == 1:
             return cls(given.errors().mean(axis=1), given.unit, given)
         totals = measure_totals(given)
@@ -658,7 +664,7 @@ def _aligned(trainings: Mapping[str, Any]) -> list[Any]:
 
 
 def _difference(
-    a: _Training, b: _Training, paired: bool | None, distribution_std: float | None, names: tuple[str, str]
+    a: _TrainingRuns, b: _TrainingRuns, paired: bool | None, distribution_std: float | None, names: tuple[str, str]
 ) -> Difference:
     if a.predictions is None or b.predictions is None:
         return score_difference(a.errors, b.errors, bool(paired))
@@ -672,7 +678,7 @@ def _difference(
     return predictions_difference(one, two, paired, distribution_std, names)
 
 
-def _many_warnings(parts: list[Difference], read: Mapping[str, _Training]) -> tuple[str, ...]:
+def _many_warnings(parts: list[Difference], read: Mapping[str, _TrainingRuns]) -> tuple[str, ...]:
     notes = []
     if still := [name for name, t in read.items() if len(t.errors) > 1 and np.ptp(t.errors) == 0]:
         notes.append(_no_spread(still))

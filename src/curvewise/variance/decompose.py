@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from curvewise.errors import InputError
-from curvewise.text import Message, arg, format_interval, format_pvalue, format_value
+from curvewise.text import Message, arg, format_interval, format_number, format_pvalue, format_value
 from curvewise.types.coercion import as_predictions
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
@@ -225,6 +225,10 @@ class VarianceDecomposition(Result):
     def example_errors(self) -> FloatArray:
         """Mean error of each example over runs."""
         return self._totals.example
+
+    def _headline(self) -> str:
+        stds = f"test_set_std={format_number(self.test_set_std)}, distribution_std={self.distribution_interval}"
+        return f"runs={self.runs}, examples={self.examples}, error={self.error}, {stds}"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high."""

@@ -238,7 +238,7 @@ class PredictionOptions:
 
 
 def _read_path(path: Path, options: PredictionOptions) -> RawPredictions:
-    if folder := store_folder(path):
+    if path.is_dir() and (folder := store_folder(path)):
         options.only("a store of runs", "learner", "where", "key")
         return read_store(folder, options.learner, options.where, options.key)
     if path.is_dir():

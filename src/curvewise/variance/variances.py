@@ -182,6 +182,10 @@ class VarianceComparison(Result):
         """Test error of each run of a and of b."""
         return self._run_errors
 
+    def _headline(self) -> str:
+        ratios = f"test_set_ratio={self.test_set_ratio}, distribution_ratio={self.distribution_ratio}"
+        return f"{self.names[0]!r} over {self.names[1]!r}: {ratios}, verdict={self.verdict!r}"
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high, p-value where there is one."""
         rows = {

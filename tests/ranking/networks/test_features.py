@@ -732,3 +732,8 @@ def test_preprocessing_that_floating_point_images_do_not_get_is_told(where: str)
     assert any("preprocessing was not applied" in note for note in found.notes)
     plain = extract_features(Checkpoint("net", model), floats)  # nothing given, nothing to tell
     assert not any("preprocessing" in note for note in plain.notes)
+
+
+def test_options_of_another_name_are_refused() -> None:
+    with pytest.raises(TypeError, match="'bach': use examples, layout"):
+        extract_features(net(), IMAGES, bach=3)  # type: ignore[call-overload]

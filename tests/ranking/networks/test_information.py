@@ -60,7 +60,7 @@ def test_the_known_information_is_the_mean_log_ratio_of_draws() -> None:
     assert ratio.mean() == pytest.approx(known_information(), abs=4 * ratio.std() / len(y) ** 0.5)
 
 
-@pytest.mark.parametrize("alpha", [0.01, 0.5, 1.0])
+@pytest.mark.parametrize("alpha", [0.01, 1.0])  # the two ends
 def test_it_is_the_information_of_a_mixture(alpha: float) -> None:
     """Of which 4,000 examples tell with a standard error of .01."""
     truth = known_information()
@@ -129,14 +129,14 @@ def test_its_expectation_is_below_the_information(seed: int, best: bool) -> None
 
 def test_labels_that_are_certain_and_labels_that_mean_nothing() -> None:
     rng = np.random.default_rng(0)
-    y = rng.integers(4, size=2000)
-    x = rng.standard_normal((2000, 3))
+    y = rng.integers(4, size=1200)
+    x = rng.standard_normal((1200, 3))
     sure = x + 20 * np.eye(4)[y][:, :3]
-    half = {"test_features": sure[1000:], "test_labels": y[1000:]}
-    assert information_score(sure[:1000], y[:1000], **half) == pytest.approx(math.log(4), abs=0.02)
-    half["test_features"] = x[1000:]
+    half = {"test_features": sure[600:], "test_labels": y[600:], "steps": 500}
+    assert information_score(sure[:600], y[:600], **half) == pytest.approx(math.log(4), abs=0.02)
+    half["test_features"] = x[600:]
     with pytest.warns(CurvewiseWarning, match="found nothing"):
-        found = information_score(x[:1000], y[:1000], **half, rng=1)
+        found = information_score(x[:600], y[:600], **half, rng=1)
     assert -0.05 < found <= 0
 
 

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from curvewise.errors import InputError
 from curvewise.ranking.networks.checkpoints import Checkpoint
-from curvewise.ranking.networks.features import extract_features, extract_many
+from curvewise.ranking.networks.features import TokenFeatures, extract_features, extract_many
 from curvewise.ranking.networks.inputs import Inputs
 from curvewise.ranking.networks.preprocessing import Preprocessing
 from curvewise.ranking.networks.runtimes import OnnxGraph
@@ -211,6 +211,11 @@ def test_a_text_encoder_is_given_its_mask_and_pooled_with_it(tmp_path: Path) -> 
     found = extract_features(tmp_path / "text.onnx", inputs)
     wanted = np.stack([table[[3, 4]].mean(axis=0), table[[5, 6, 7, 8]].mean(axis=0)])
     assert np.allclose(found.features, wanted, atol=1e-6)
+    each = extract_features(Checkpoint("text", tmp_path / "text.onnx", pool="tokens"), inputs)
+    assert isinstance(each, TokenFeatures)
+    assert np.allclose(each.features, table[[3, 4, 5, 6, 7, 8]], atol=1e-6)
+    assert each.examples is not None
+    assert each.examples.tolist() == [0, 0, 1, 1, 1, 1]  # padding has no row
     with pytest.raises(InputError, match="takes 2 inputs"):
         extract_features(tmp_path / "text.onnx", tokens)
 

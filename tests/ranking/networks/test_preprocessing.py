@@ -172,3 +172,15 @@ def test_images_that_do_not_fit_are_told(tmp_path: Path) -> None:
     (tmp_path / "preprocessor_config.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
         preprocessing_in(tmp_path)
+
+
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
+def test_arrays_are_resized_as_tensors_are(interpolation: str, antialias: bool) -> None:
+    """The matrices of numpy are torch's filters, also where an image grows along one axis."""
+    images = np.random.default_rng(0).integers(0, 256, (2, 3, 40, 24), dtype=np.uint8)
+    how = Preprocessing((17, 31), interpolation=interpolation, antialias=antialias)
+    found, wanted = how(images), how(torch.from_numpy(images)).numpy()
+    # Both round to pixels of 1/255, which may go either way at a half.
+    assert np.abs(found - wanted).max() < 1.5 / 255
+    assert np.abs(found - wanted).mean() < 1e-4

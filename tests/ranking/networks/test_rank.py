@@ -184,3 +184,10 @@ def test_every_measure_is_listed():
 def test_every_measure_has_one_name():
     assert {"nleep", "leep", "logme", "linear", "linear-1", "mi-pca-0.01"} <= set(MEASURES)
     assert all(measure.name == name for name, measure in MEASURES.items())
+
+
+def test_a_mask_of_all_examples_serves_those_that_are_drawn(data, pool):
+    mask = np.arange(600) < 150
+    found = rank_checkpoints(pool, data, "knn", examples=200, test=mask, resamples=0, rng=3)
+    rows = read_inputs(data, examples=200, rng=np.random.default_rng(3)).rows
+    assert found.test_examples == mask[rows].sum() != 40  # a fifth, by default

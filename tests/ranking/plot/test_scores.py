@@ -239,3 +239,12 @@ def test_names_beside_dots_keep_apart():
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     dots = ax.transData.transform(np.column_stack([x, y]))
     assert sum(box.contains(*dot) for box in boxes for dot in dots) == 0
+
+
+def test_the_legend_names_references_last():
+    table = CheckpointScores(
+        ["a", "b", "scratch"], [0.7, 0.8, 0.6], {"nleep": [1.0, 2.0, np.nan]}, reference=("scratch",)
+    )
+    ax = plot_checkpoint_scores(table, kinds={"a": "large", "b": "small"})
+    texts = [text.get_text() for text in ax.get_figure().findobj(mpl.legend.Legend)[0].get_texts()]
+    assert texts == ["large", "small", "reference, not ranked"]

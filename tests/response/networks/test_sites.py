@@ -387,3 +387,14 @@ def test_unperturbed_accuracy_at_a_layer_is_the_network_s_own(room: int, monkeyp
 def test_a_result_is_a_curve() -> None:
     with pytest.warns(CurvewiseWarning, match="right on"):
         assert isinstance(measure_response(block(), (X, Y), layer=1), ResponseCurve)
+
+
+@pytest.mark.parametrize("call", [0, 1])
+def test_one_of_several_calls_of_a_module_is_caught(call: int) -> None:
+    relu = nn.ReLU()
+    model = nn.Sequential(nn.Linear(3, 4), relu, nn.Linear(4, 2), relu)
+    x = torch.rand(5, 3)
+    widths = []
+    with sites.caught(sites.Site("relu", relu, call), lambda out: widths.append(out.shape[1])):
+        model(x)
+    assert widths == [(4, 2)[call]]

@@ -101,6 +101,10 @@ def test_the_clearest_differences_of_many_trainings():
     found = [100 * d.estimate for d, v in zip(c.differences, c.verdicts, strict=True) if v != "undecided"]
     np.testing.assert_allclose(np.sort(shown), np.sort(found))
     assert len(shown) + len(hidden) == 30
+    ends = {round(s[0][1]): (s[0][0], s[1][0]) for s in segments(ax)}
+    for points in of(ax.lines, "curvewise-difference"):
+        for x, row in zip(points.get_xdata(), points.get_ydata(), strict=True):
+            assert x == pytest.approx(np.mean(ends[row]), abs=0.3 * np.ptp(ends[row]))
     small = draw(c, Figure(figsize=(3.3, 2.6)).add_subplot())
     (said,) = of(small.texts, "curvewise-few")
     assert said.get_text() == f"the {len(small.get_yticklabels())} clearest of 36"

@@ -68,6 +68,7 @@ def open_torchvision(name: str, root: str | PathLike[str], *, train: bool) -> An
     maker = getattr(package, name, None)
     if not isinstance(maker, type) or not hasattr(maker, "__getitem__"):
         raise InputError("torchvision.datasets has no dataset of that name.", argument="torchvision", value=name)
+    # Datasets differ in how a part is asked for, train= or split=; some have no parts.
     accepted = inspect.signature(maker).parameters
     offline = {"download": False} if "download" in accepted else {}
     try:
@@ -175,6 +176,7 @@ def tokenise(
     for first in range(0, len(texts), 4096):
         here = slice(first, first + 4096)
         seconds = None if pairs is None else pairs[here]
+        # Once without a limit, only to count the texts that are too long.
         whole = tokenizer(texts[here], seconds, truncation=False, verbose=False)["input_ids"]
         cut += sum(len(tokens) > length for tokens in whole)
         padded = tokenizer(texts[here], seconds, truncation=True, padding="max_length", max_length=length)["input_ids"]

@@ -42,8 +42,10 @@ def kind_of(path: Path) -> str:
         head = stream.read(9)
     if head.startswith(b"PK\x03\x04"):
         return _kind_of_archive(path)
+    # safetensors: the length of a JSON header in eight bytes, then the header.
     if head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= size:
         return "safetensors"
+    # The opcode of a pickle's protocol, with which files of torch.save began before version 1.6.
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05":
         return "torch"
     for start, what in _FOREIGN.items():
@@ -63,6 +65,7 @@ def _kind_of_archive(path: Path) -> str:
             names = archive.namelist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         raise InputError(f"{path} is damaged or cut short ({error}): copy it again, or save it anew.") from error
+    # All three are zip archives of torch, told apart by members that only one of them has.
     last = {name.rpartition("/")[2] for name in names}
     if last & {"archive_format", "serialized_exported_program.json"}:
         return "exported"

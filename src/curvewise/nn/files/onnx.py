@@ -54,6 +54,7 @@ class OnnxModel:
             )
         self._dtype = DTYPES[self._input.type]
         size, *rest = self._input.shape or [None]
+        # Networks from TensorFlow take the channels last.
         self._last = _channels_last(path, rest, shape)
         self._batch = size if isinstance(size, int) and size > 0 else None
         self._output, chosen = self._choose_output()
@@ -117,7 +118,7 @@ def open_session(path: Path, device: str | None, content: bytes | None = None) -
     remarks = ("the onnxruntime here has no GPU: it runs on the CPU",) if wanted and not gpu else ()
     use = ["CUDAExecutionProvider"] if gpu and (wanted or device is None) else []
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors, which are raised as well
+    options.log_severity_level = 3  # errors only, which are raised as well
     if content is not None:  # content has no path: weights that lie beside the file would not be found
         beside = str(path.resolve().parent)
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", beside)

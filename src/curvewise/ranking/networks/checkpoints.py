@@ -372,13 +372,6 @@ def _places(value: Any, last: bool) -> Any:
     return value.reshape(len(value), prod(value.shape[1:-1]), value.shape[-1])
 
 
-def are_probabilities(scores: Tensor) -> bool:
-    """Tell if a network's scores are probabilities already: none negative, with a sum of 1."""
-    scores = scores.float()
-    inside = bool(((scores >= 0) & (scores <= 1)).all())
-    return inside and (scores.shape[1] == 1 or bool(((scores.sum(dim=1) - 1).abs() < 1e-2).all()))
-
-
 def as_probabilities(scores: Any, *, ready: bool, squashed: bool = False) -> Any:
     """Return probabilities of classes from logits or log-probabilities, or as they are if ``ready``.
 

@@ -212,7 +212,15 @@ def finetuning_hits(
     """
     rates = [float(one) for one in np.atleast_1d(recipe.get("rate", RATE))]
     batch = recipe.get("batch")
-    _check(network, rates, batch)
+    if not isinstance(network, nn.Module):
+        raise InputError(
+            f"network is {type(network).__name__}: give a torch.nn.Module. Other formats cannot be "
+            "trained; take linear_score of their features."
+        )
+    if not rates or not all(0 < r < math.inf for r in rates):
+        raise InputError("give a number above 0, or several.", argument="rate", value=rates)
+    if batch is not None and (int(batch) != batch or batch < 2):
+        raise InputError("give a whole number of at least 2.", argument="batch", value=batch)
     place = chosen_device(network, device)
     train, test, prepare = _read(data, labels, test_data, test_labels, prepare, place)
     size = min(batch or batch_size(len(train)), len(train))
@@ -268,18 +276,6 @@ def _one(data: Any, labels: Any, name: str, said: str) -> tuple[Any, Any]:
     if data is None or labels is None:
         raise InputError(f"{name} and {said} belong together: give both.")
     return data, labels.cpu().numpy() if isinstance(labels, Tensor) else labels
-
-
-def _check(network: Any, rates: list[float], batch: int | None) -> None:
-    if not isinstance(network, nn.Module):
-        raise InputError(
-            f"network is {type(network).__name__}: give a torch.nn.Module. Other formats cannot be "
-            "trained; take linear_score of their features."
-        )
-    if not rates or not all(0 < r < math.inf for r in rates):
-        raise InputError("give a number above 0, or several.", argument="rate", value=rates)
-    if batch is not None and (int(batch) != batch or batch < 2):
-        raise InputError("give a whole number of at least 2.", argument="batch", value=batch)
 
 
 def _of_tunable(

@@ -121,7 +121,20 @@ def information_score(
     make = functools.partial(_pairs, scale=(mean, spread), place=place)
     with own_terms(place):
         pairs = make(test, np.arange(len(test)))
-        _warn_before(train, pairs, how)
+        dimensions = train.x.shape[1]
+        if len(train) < FEW * dimensions:
+            warn(
+                f"{len(train)} examples in {dimensions} dimensions: the critic overfits them, "
+                "and the bound I_α lies far below the mutual information. Use more examples, or fewer "
+                "dimensions (energy=0.8)."
+            )
+        shares = pairs.shares[pairs.shares > 0]
+        entropy, most = float(-(shares * shares.log()).sum()), math.log(how.batch / how.alpha)
+        if entropy > most:
+            warn(
+                f"The labels' entropy of {entropy:.2f} nats is above log(batch/alpha) = {most:.2f}, "
+                "which the bound I_α hardly exceeds: raise batch."
+            )
         critic = train_critic(make(train, kept), make(train, out), how, random)
         found = float(np.mean([critic.bound(pairs, how, random) for _ in range(SHUFFLES)]))
     if found <= 0:
@@ -147,24 +160,6 @@ def _pairs(
         torch.from_numpy(codes).to(place),
         torch.from_numpy(shares).to(place, torch.float32),
     )
-
-
-def _warn_before(train: Labelled, shown: LabelledPairs, how: BoundSettings) -> None:
-    """Warn of too few examples for the dimensions, and of an entropy that the bound cannot reach."""
-    dimensions = train.x.shape[1]
-    if len(train) < FEW * dimensions:
-        warn(
-            f"{len(train)} examples in {dimensions} dimensions: the critic overfits them, "
-            "and the bound I_α lies far below the mutual information. Use more examples, or fewer "
-            "dimensions (energy=0.8)."
-        )
-    shares = shown.shares[shown.shares > 0]
-    entropy, most = float(-(shares * shares.log()).sum()), math.log(how.batch / how.alpha)
-    if entropy > most:
-        warn(
-            f"The labels' entropy of {entropy:.2f} nats is above log(batch/alpha) = {most:.2f}, "
-            "which the bound I_α hardly exceeds: raise batch."
-        )
 
 
 def _flops(n: int, d: int, classes: int, *, energy: bool) -> float:

@@ -226,7 +226,14 @@ def read_inputs(
         data, labels = data
     known = None
     if is_torch(data, "DataLoader", "torch.utils.data"):
-        data, known = _from_loader(data)
+        from curvewise.nn.data import sampled_rows
+
+        if is_torch(data.dataset, "IterableDataset", "torch.utils.data"):
+            raise InputError(
+                "data is a stream (IterableDataset), which every checkpoint would have to read again: "
+                "give a dataset with a length, or arrays."
+            )
+        data, known = data.dataset, sampled_rows(data, len(data.dataset), 0)
     source = _checked(data)
     if labels is not None and len(labels) != len(source):
         raise InputError(f"data has {len(source):,} examples and labels {len(labels):,}.")
@@ -235,17 +242,6 @@ def read_inputs(
     if is_torch(labels, "Tensor"):
         labels = labels.detach().cpu().numpy()
     return Inputs(source, None if labels is None else np.asarray(labels), rows, **about)
-
-
-def _from_loader(loader: Any) -> tuple[Any, NDArray[np.int64] | None]:
-    from curvewise.nn.data import sampled_rows
-
-    if is_torch(loader.dataset, "IterableDataset", "torch.utils.data"):
-        raise InputError(
-            "data is a stream (IterableDataset), which every checkpoint would have to read again: "
-            "give a dataset with a length, or arrays."
-        )
-    return loader.dataset, sampled_rows(loader, len(loader.dataset), 0)
 
 
 def _checked(data: Any) -> Any:

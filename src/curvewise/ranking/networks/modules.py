@@ -39,7 +39,6 @@ from curvewise.ranking.networks.checkpoints import (
     LayerOutputs,
     Matrix,
     Reader,
-    are_probabilities,
     as_probabilities,
     as_rows,
     channels_at_end,
@@ -587,7 +586,10 @@ def classifier(layer: LinearLayer, output: Tensor) -> LinearLayer | None:
             same = torch.allclose(scores, logits, rtol=1e-3, atol=1e-5)
             if not same and torch.allclose(scores, logits.sigmoid(), rtol=1e-3, atol=1e-5):
                 return replace(head, squashed=True)
-            return replace(head, ready=not same and are_probabilities(scores))
+            # Probabilities are not negative and sum to 1; one column is about the second of two classes.
+            sums = scores.shape[1] == 1 or bool(((scores.sum(dim=1) - 1).abs() < 1e-2).all())
+            inside = bool(((scores >= 0) & (scores <= 1)).all())
+            return replace(head, ready=not same and inside and sums)
     return None
 
 

@@ -10,9 +10,9 @@ from torch.nn import functional
 
 from curvewise.errors import InputError
 from curvewise.nn.networks import features_of
-from curvewise.response.networks.norms import squared_norms
 from curvewise.response.networks.sites import Site, caught, probe
 from curvewise.response.networks.subject import Measure, Subject, checked_logits
+from curvewise.response.networks.weights import squared_norms
 from curvewise.text import arg
 
 # Examples for distances to the boundary, which need a backward pass.

@@ -84,6 +84,7 @@ def choose_drawn(
 ) -> DrawnMethods:
     """Choose tasks and methods, and their colours: the same in all panels and pictures."""
     tasks = several_of("task", task, result.tasks)
+    # The best of each task must be among the coloured, though it may be poor on others.
     ahead = {m for t in result.tasks for m in by_improvement(result, result.methods, [t])[:1]}
     order = sorted(by_improvement(result, result.methods), key=lambda m: m not in ahead)
     front = min(max(NAMED_IN_CROWD, len(ahead)), CROWD)
@@ -269,7 +270,7 @@ def size_limits(groups: Sequence[FloatArray]) -> list[tuple[float, float]]:
     """Return limits of size axes: shared, unless a panel would fill less than half of its width."""
     ends = [(float(n.min()), float(n.max())) if len(n) else (1.0, 10.0) for n in groups]
     low, high = min(a for a, _ in ends), max(b for _, b in ends)
-    whole = math.log(high / low)
+    whole = math.log(high / low)  # sizes are drawn on a log axis
     if all(math.log(b / a) >= 0.5 * whole for a, b in ends):
         ends = [(low, high)] * len(ends)
     pads = [(b / a) ** 0.04 if b > a else 2.0 for a, b in ends]
@@ -438,6 +439,7 @@ def name_ends(ax: Axes, ends: Sequence[CurveEnd], side: str = "right") -> None:
     most = max(1, int(tall / (row * size)))
     if len(kept) > most:
         kept = sorted(kept, key=lambda end: (not end.bold, end.back))[:most]
+    # Heights as shares of the Axes, in which names are moved apart.
     wanted = ax.transAxes.inverted().transform(ax.transData.transform([(end.x, end.y) for end in kept]))[:, 1]
     places = spread_out(np.clip(wanted, 0.0, 1.0), min(row * size / tall, 1.0))
     for end, place in zip(kept, places, strict=True):

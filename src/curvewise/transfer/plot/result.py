@@ -490,7 +490,7 @@ def _cci_caption(result: TransferResult, chosen: DrawnMethods, shown: int, total
 
 
 def _cci_bars(result: TransferResult) -> str:
-    """What intervals, and filled dots, stand for."""
+    """Explain intervals and filled dots for a caption."""
     known = [i for i in result.improvements if np.isfinite(i.cci.width)]
     if not known:
         return ""
