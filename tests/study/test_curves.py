@@ -149,6 +149,7 @@ def test_estimators_that_use_the_global_state_are_reproducible_too():
 
     a, b = (measure_learning_curve(Careless(), *SMALL, sizes=[20, 40]) for _ in range(2))
     assert same(a, b)
+    assert len(set(a.error.tolist())) > 2  # each run has a seed of its own
 
 
 def test_an_estimator_that_writes_into_its_input_spoils_nothing():

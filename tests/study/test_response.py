@@ -181,7 +181,7 @@ def test_some_without_a_twin(copied: Study) -> None:
         "disagreement: needs twin. (1 of 3 models)",
     )
     assert [str(w.message) for w in said] == list(corpus.notes)
-    assert {Path(w.filename).name for w in said} == {"test_corpus.py"}
+    assert {Path(w.filename).name for w in said} == {"test_response.py"}
 
 
 def test_failed_runs_are_left_out(tmp_path: Path) -> None:

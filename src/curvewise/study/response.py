@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -93,6 +93,8 @@ def measure_corpus(
     """
     if seeds not in ("each", "first"):
         raise InputError("use 'each' or 'first'.", argument="seeds", value=seeds)
+    if isinstance(measures, Iterable) and not isinstance(measures, str):
+        measures = list(measures)
     asked = _asked(measures)
     done, notes = done_runs(study, evaluation)
     _warn_of(notes, stacklevel=3)
@@ -104,7 +106,8 @@ def measure_corpus(
                 "say [design] seeds = 2 and run it."
             )
     tasks = tasks_for(study, [r.job.id for r in chosen], device, workers, twins)
-    look = partial(_measure, measures=asked, examples=examples, rng=rng)
+    # By name, as given: workers look measures up themselves, since not all of them can be pickled.
+    look = partial(_measure, given=measures, examples=examples, rng=rng)
     found = measure_runs(study, look, tasks, workers, progress, tell)
     corpus = make_corpus(study, chosen, found, evaluation, notes)
     _warn_of(corpus.notes[len(notes) :], stacklevel=3)
@@ -242,11 +245,10 @@ def _asked(measures: Any) -> list[Measure] | None:
     return [m if isinstance(m, Measure) else MEASURES[m] for m in asked]
 
 
-def _measure(
-    study: Study, task: NetworkTask, *, measures: list[Measure] | None, examples: int, rng: int
-) -> NetworkMeasures:
+def _measure(study: Study, task: NetworkTask, *, given: Any, examples: int, rng: int) -> NetworkMeasures:
     from curvewise.response.networks.measures import measure_model
 
+    measures = _asked(given)
     model = load_model(study, task.run)
     wanted = measures is None or any("twin" in m.needs for m in measures)
     twin, notes = _twin(study, task.twin if wanted else None)

@@ -110,7 +110,7 @@ def test_numbers_can_be_made_too(folder: Path) -> None:
         ({"function": "own_data:clouds", "m": 3}, "argument 'm'; it takes n, apart"),
         ({"function": "own_data:breaks", "m": 3}, "argument 'm'; it takes no options"),
         ("own_data:needs", "required argument: 'n'; it takes n"),
-        ("own_data.py:clouds", "give 'own_data:clouds', without '.py'"),
+        ("own_data.py:clouds", "Give 'own_data:clouds', without '.py'"),
     ],
 )
 def test_what_goes_wrong_names_the_function(folder: Path, spec, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
