@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from curvewise.types.results import Result
     from curvewise.types.units import Unit
 
 
@@ -317,11 +316,6 @@ def shown_as(value: float, form: str) -> str:
 def digits_of(unit: Unit) -> int | None:
     """Return the decimals for values of a unit; None for four significant digits."""
     return {"percent": 2, "fraction": 4}.get(unit.name)
-
-
-def sentences(result: Result) -> str:
-    """Give the summary without its warnings, which go to stderr."""
-    return result.sentences()
 
 
 # Tables with more columns than a terminal has room for.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from curvewise.cli.console import FAILED, Page, UsageError, sentences, warn_each
+from curvewise.cli.console import FAILED, Page, UsageError, warn_each
 from curvewise.errors import CurvewiseError, MissingDependencyError, quietly
 from curvewise.learning.commands import Fitting, fit_files, show_curves
 from curvewise.text import format_size
@@ -583,7 +583,7 @@ def curves_section(curves: LearningCurves, measurements: Measurements) -> Sectio
     )
     return replace(
         section,
-        text=tuple(sentences(c) for c in curves),
+        text=tuple(c.sentences() for c in curves),
         warnings=tuple(w for c in curves for w in prefix_each(c.all_warnings, c.learner)),
     )
 
@@ -610,7 +610,7 @@ def ask(
     text: list[str] = []
     found: list[str] = []
     for answer, name in zip(answers, names or [""] * len(answers), strict=True):
-        text.append(f"{name}: {sentences(answer)}" if name else sentences(answer))
+        text.append(f"{name}: {answer.sentences()}" if name else answer.sentences())
         about = name or getattr(answer, "learner", "")
         found += prefix_each(answer.all_warnings, about) if about else answer.all_warnings
     section = Section(

@@ -178,7 +178,7 @@ class ConditionalInformation(Result):
             "empty": self.empty,
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Describe the result in a few sentences."""
         text = f"CMI {self.value} over {self.models} models"
         if self.sets and not np.isnan(self.values).all():

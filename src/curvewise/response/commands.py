@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import GATE, Page, UsageError, check_folder, in_options, note, sentences, warn, warn_each
+from curvewise.cli.console import GATE, Page, UsageError, check_folder, in_options, note, warn, warn_each
 from curvewise.cli.options import (
     DATA,
     NETWORK,
@@ -732,7 +732,7 @@ def show_responses(page: Page, curves: Mapping[str, ResponseCurve], level: float
         found = [compare_responses(a, b, level=level) for a, b in combinations(curves.values(), 2)]
     page.document["comparisons"] = [result.to_dict() for result in found]
     if len(found) == 1:
-        page.say(sentences(found[0]), style="bold")
+        page.say(found[0].sentences(), style="bold")
     show_pairs(page, found, level)
     warn_each([prefix(f"{c.a}, {c.b}: ", w) for c in found for w in c.all_warnings])
     verdict = {"a better": "better", "b better": "worse"}.get(found[0].verdict, "undecided")
@@ -762,7 +762,7 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
     """Print how well each measure predicts the gap."""
     value, words = VALUES[mode]
     page.document = result.to_dict()
-    page.say(sentences(result))
+    page.say(result.sentences())
     if page.markup is not None and not page.as_json:
         sys.stdout.write(result.table(page.markup, value=value) + "\n")
     elif len(result.tasks) > 1:
@@ -830,7 +830,7 @@ def _shown(value: str, scores: Iterable[float], digits: int = 2) -> list[str]:
 def show_curve(page: Page, curve: ResponseCurve, level: float) -> None:
     """Print one curve and its scores."""
     page.document = curve.to_dict()
-    page.say(sentences(curve))
+    page.say(curve.sentences())
     low, high = curve.accuracy_interval(level)
     columns = {
         "magnitude": [f"{m:.4g}" for m in curve.magnitude],
@@ -908,7 +908,7 @@ def show_measures(page: Page, found: Mapping[str, ModelMeasures]) -> None:
     """Print the measures of networks."""
     page.document = {"type": "Measures", "models": {name: result.to_dict() for name, result in found.items()}}
     for result in found.values():
-        page.say(sentences(result), close=True)
+        page.say(result.sentences(), close=True)
     names = list(dict.fromkeys(key for result in found.values() for key in result.values))
     signs = {key: sign for result in found.values() for key, sign in result.orientation.items()}
     columns: dict[str, list[Any]] = {"measure": names}

@@ -62,7 +62,7 @@ class ResponseComparison(Result):
         """Return a row for each score: difference, low, high, p-value."""
         return {**interval_columns(self.differences), "pvalue": list(self.pvalues.values())}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Describe the result in a few sentences."""
         order = {
             "a better": f"{self.a} withstands the perturbation better than {self.b}",

@@ -226,7 +226,7 @@ class ResponseCurve(Result):
         del found["hits"], found["partners"]
         return found | {"scores": plain(self.scores()), "accuracy": plain(self.accuracy)}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Describe the result in a few sentences."""
         gi, pal = self.gi_interval(), self.pal_interval()
         first, last = self.magnitude[0], self.magnitude[-1]
@@ -495,7 +495,7 @@ class ResponseSensitivity(Result):
         found["seconds_sd"] = self.seconds.std(axis=1, ddof=1)
         return found
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Describe the result in a few sentences."""
         gi, spread, seconds = self.mean(), self.spread(), self.seconds.mean(axis=1)
         return (

@@ -305,7 +305,7 @@ class MeasureJudgement(Result):
         pvalue = float(2 * ndtr(-abs(mean) / error)) if error else 1.0
         return MeasureComparison(one, two, self.tasks, tuple(parts), whole, pvalue)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Describe the result in a few sentences."""
         rows = [self.row(name) for name in self.measures]
         known = [r for r in rows if not math.isnan(r.cmi.estimate)]
@@ -358,7 +358,7 @@ class MeasureComparison(Result):
             "high": [p.high for p in parts],
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Describe the result in one sentence."""
         return f"CMI of {self.one} less that of {self.two}: {self.difference} (p = {self.pvalue:.2g})."
 

@@ -95,7 +95,7 @@ def verify(folder: Store, /, *, remove: Flag = False, showing: Showing | None = 
 
     found = verify_store(folder, remove=remove)
     page.document = found.to_dict() | {"sound": found.sound}
-    page.say(found.summary())
+    page.say(found.sentences())
     for number, damage in enumerate(found.damage):
         page.say(f"✗ {damage.file}: {damage.problem}", "red", close=number > 0)
     if found.damaged_runs and not found.removed:

@@ -113,7 +113,7 @@ class StoreCheck(Result):
         """Ids of the damaged runs."""
         return tuple(dict.fromkeys(d.run for d in self.damage if d.run is not None))
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Summarise what was read and what is damaged."""
         many = f"{self.runs:,} run{'' if self.runs == 1 else 's'}"
         text = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import DONE, FAILED, Page, UsageError, note, sentences, warn_each
+from curvewise.cli.console import DONE, FAILED, Page, UsageError, note, warn_each
 from curvewise.cli.options import Form, Showing
 from curvewise.errors import CurvewiseError, MissingDependencyError, os_reason
 from curvewise.nn.training import Training
@@ -287,7 +287,7 @@ def show_plan(page: Page, found: Plan) -> None:
     columns["time"] = [duration(s) if k else "–" for s, k in zip(seconds, todo, strict=True)]
     columns["from"] = columns.pop("source")
     page.table(f"Runs of {found.name}", columns, None)
-    page.say(sentences(found))
+    page.say(found.sentences())
     warn_each(found.warnings)
 
 
@@ -305,7 +305,7 @@ def show_status(page: Page, found: Status) -> None:
             "such as run": [f.example for f in found.failures],
         }
         page.table("Why runs failed", reasons, None)
-    page.say(sentences(found))
+    page.say(found.sentences())
     warn_each([*found.warnings, *found.problems[1:]])
 
 

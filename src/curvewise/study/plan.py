@@ -104,7 +104,7 @@ class Plan(Result):
         """The unit of the hours: ``"GPU"`` or ``"core"``."""
         return "core" if kind_of(self.device) == "cpu" else "GPU"
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """A few sentences: runs, time, space."""
         done = sum(self.done)
         text = f"{self.name}: {self.total_runs:,} runs in {self.store}, {done:,} done"
@@ -115,7 +115,7 @@ class Plan(Result):
             if math.isfinite(self.bytes_needed):
                 free = f" of {format_bytes(self.bytes_free)} free" if self.bytes_free >= 0 else ""
                 text += f" They take about {format_bytes(self.bytes_needed)}{free}."
-        return text + "".join(f" Beware: {w}" for w in self.warnings)
+        return text
 
     def _time(self) -> str:
         todo = [(s, k) for s, k in zip(self.source, self.to_do, strict=True) if k]

@@ -113,7 +113,7 @@ class Status(Result):
         """True if every run is done or has failed for good."""
         return self.to_do == 0
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """A few sentences: counts, failures, time."""
         text = f"{self.name}: {self.done:,} of {self.planned:,} runs done"
         others = [s for s in STATES[1:-1] if getattr(self, s)]
@@ -130,7 +130,7 @@ class Status(Result):
             )
         for who, count in self.workers.items():
             text += f" {count:,} being made by {who}."
-        return text + "".join(f" Beware: {w}" for w in self.warnings)
+        return text
 
     def _again(self, state: str) -> str:
         """Say how many of the runs in a state will be made again."""

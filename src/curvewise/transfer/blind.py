@@ -371,7 +371,7 @@ class BlindGuess(Result):
         """Return one row: the risk."""
         return {**interval_columns({"risk": self.risk}), "std": [self.std]}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Summarise the result in a few sentences."""
         share = f"{self.risk.level:.0%}"
         text = f"The best constant prediction for {self.loss} {self._prediction_text()}has a risk of "

@@ -811,7 +811,7 @@ def show_tasks(page: Page, result: TaskRanking, measured: TransferResult, every:
         if control.assumed
     ]
     page.document = result.to_dict() | {"warnings": [*more, *result.all_warnings]}
-    page.say(result.summary())
+    page.say(result.sentences())
     if page.markup is not None and not page.as_json:
         sys.stdout.write(result.table(page.markup) + "\n")
     else:
@@ -837,7 +837,7 @@ _HEADINGS = {"std": "standard error", "pvalue": "p", "win_rate": "win rate", "sc
 def show_plain(page: Page, result: Result, title: str) -> None:
     """Print the sentences, the table and the warnings of a result."""
     page.document = result.to_dict()
-    page.say(result.summary())
+    page.say(result.sentences())
     columns = {_HEADINGS.get(k, k): _cells(v) for k, v in result.columns().items()}
     table_in_parts(page, title, columns)
     tell(result.all_warnings, every=True)

@@ -272,7 +272,7 @@ class TransferResult(Result):
                 rows += _rank_at_size(task, n, self.level)
         return TransferRanks(tuple(rows), self.level, self.scratch)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Summarise the result in a few sentences."""
         tasks = f"{len(self.tasks)} task{'' if len(self.tasks) == 1 else 's'}"
         methods = f"{len(self.methods)} method{'' if len(self.methods) == 1 else 's'}"
@@ -417,7 +417,7 @@ class TransferComparison(Result):
             "sizes": [len(r.n) for r in rows],
         }
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Write a sentence for each pair."""
         lines = []
         for row in self.rows:
@@ -524,7 +524,7 @@ class TransferRanks(Result):
         """Return the methods at one size, by name."""
         return {r.method: r for r in self.rows if r.task == task and r.n == n}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Say which method leads at each size."""
         said = []
         for task, n in dict.fromkeys((r.task, r.n) for r in self.rows):

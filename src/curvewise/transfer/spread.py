@@ -179,7 +179,7 @@ class RunSpread(Result):
         """Write the pairs as text: Markdown, LaTeX or plain."""
         return format_table(self.pair_columns(), format, digits)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Summarise the result in a few sentences."""
         known = [r for r in self.rows if r.runs > 1]
         if not known:

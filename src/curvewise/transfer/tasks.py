@@ -189,7 +189,7 @@ class TaskRanking(Result):
         text = format_table(cells, format, digits)
         return text.replace("≤", r"$\leq$").replace(">", "$>$") if format == "latex" else text
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Summarise the result in a few sentences."""
         said = [f"{r.task} ({r.at(self.ordered_by)})" for r in self.rows]
         if len(said) == 1:

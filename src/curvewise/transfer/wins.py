@@ -294,7 +294,7 @@ class WinRate(Result):
         """Return one row."""
         return _columns([self])
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Summarise the result in a few sentences."""
         p, low, high = (f"{100 * v:.1f}%" for v in self.rate)
         who = "The method" if self.names[0] == NAMES[0] else self.names[0]
@@ -352,7 +352,7 @@ class WinRates(Result):
         """Return a row for each size."""
         return {"n": self.n, **_columns(self.rates), "adjusted": self.adjusted}
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Summarise the result in a few sentences."""
         parts = [
             f"{100 * r.rate.estimate:.1f}% [{100 * r.rate.low:.1f}, {100 * r.rate.high:.1f}] at n ="

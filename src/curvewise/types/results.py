@@ -162,14 +162,12 @@ class Result(ABC):
 
     def summary(self) -> str:
         """Return a few sentences that can be pasted into a paper, the warnings at the end."""
-        return " ".join([*filter(None, [self.sentences()]), *(f"Beware: {w}" for w in self.all_warnings)])
+        text = self.sentences()
+        return " ".join([*([text] if text else []), *(f"Beware: {w}" for w in self.all_warnings)])
 
+    @abstractmethod
     def sentences(self) -> str:
-        """Return the summary without its warnings, for places that show them apart; a subclass gives it."""
-        text = self.summary()  # of a class that writes its warnings into the summary itself
-        for warning in self.all_warnings:
-            text = text.replace(f" Beware: {warning}", "")
-        return text
+        """Return the summary without its warnings, for places that show them apart."""
 
     @abstractmethod
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:

@@ -292,7 +292,7 @@ class ModelMeasures(Result):
         columns["seconds"] = [f"{s:.2f}" for s in columns.pop("seconds")]
         return format_table(columns, format, digits)
 
-    def summary(self) -> str:
+    def sentences(self) -> str:
         """Describe the result in a few sentences."""
         known = sum(not math.isnan(v) for v in self.values.values())
         without = len(self.values) - known

@@ -375,7 +375,7 @@ def load_packaged(name: str) -> DataSource:
         package = importlib.import_module("sklearn.datasets")
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f"{arg('data', name)} comes with scikit-learn, which is not installed: pip install \"curvewise[sklearn]\"."
+            f'{arg("data", name)} comes with scikit-learn, which is not installed: pip install "curvewise[sklearn]".'
         ) from error
     found: Any = getattr(package, f"load_{name.replace('-', '_')}")()
     classes = tuple(str(c) for c in found.target_names)
