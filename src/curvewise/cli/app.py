@@ -17,6 +17,7 @@ from curvewise.cli.console import (
     DONE,
     FAILED,
     INTERRUPTED,
+    STDIN,
     TERMINATED,
     USAGE,
     UsageError,
@@ -27,7 +28,6 @@ from curvewise.cli.console import (
     text_of,
     use_options,
 )
-from curvewise.cli.options import STDIN
 from curvewise.errors import CurvewiseError, Terminated, os_reason
 
 app = App(

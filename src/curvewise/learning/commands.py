@@ -14,21 +14,8 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli.console import (
-    GATE,
-    Page,
-    UsageError,
-    console,
-    digits_of,
-    in_options,
-    note,
-    rich_table,
-    shown_as,
-    warn,
-    warn_each,
-    width_of,
-)
-from curvewise.cli.options import (
     FITTING,
+    GATE,
     READING,
     SHOWING,
     STDIN,
@@ -36,13 +23,24 @@ from curvewise.cli.options import (
     Files,
     Form,
     Numbers,
+    Page,
     Showing,
     Size,
     Texts,
+    UsageError,
     choose,
+    console,
+    digits_of,
+    in_options,
     names_of,
+    note,
     read_where,
+    rich_table,
     save_plot,
+    shown_as,
+    warn,
+    warn_each,
+    width_of,
 )
 from curvewise.errors import InputError, quietly
 from curvewise.text import as_count, prefix

@@ -18,31 +18,29 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli.console import (
+    DATA,
     DONE,
     FAILED,
-    Page,
-    UsageError,
-    check_folder,
-    in_options,
-    note,
-    table_in_parts,
-    warn_each,
-)
-from curvewise.cli.options import (
-    DATA,
     NETWORK,
     READING,
     Drawing,
     Level,
     Numbers,
+    Page,
     Showing,
     Texts,
+    UsageError,
     Words,
+    check_folder,
     check_picture,
+    in_options,
     names_of,
+    note,
     read_options,
     read_where,
     save_plot,
+    table_in_parts,
+    warn_each,
 )
 from curvewise.errors import InputError, quietly
 from curvewise.text import Message, prefix

@@ -14,21 +14,28 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import GATE, Page, UsageError, check_folder, in_options, note, warn, warn_each
-from curvewise.cli.options import (
+from curvewise.cli.console import (
     DATA,
+    GATE,
     NETWORK,
     READING,
     Drawing,
     Level,
     Numbers,
+    Page,
     Showing,
     Texts,
+    UsageError,
+    check_folder,
     check_picture,
+    in_options,
     names_of,
     need_torch,
+    note,
     read_options,
     save_plot,
+    warn,
+    warn_each,
 )
 from curvewise.errors import InputError, quietly
 from curvewise.text import format_number, prefix

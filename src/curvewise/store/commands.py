@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from curvewise.cli.console import DONE, FAILED, UsageError, check_folder, note, warn_each
-from curvewise.cli.options import Showing
+from curvewise.cli.console import DONE, FAILED, Showing, UsageError, check_folder, note, warn_each
 from curvewise.errors import StoreError
 
 if TYPE_CHECKING:

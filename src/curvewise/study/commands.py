@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import DONE, FAILED, Page, UsageError, note, warn_each
-from curvewise.cli.options import Form, Showing
+from curvewise.cli.console import DONE, FAILED, Form, Page, Showing, UsageError, note, warn_each
 from curvewise.errors import CurvewiseError, MissingDependencyError, os_reason
 from curvewise.nn.training import Training
 

@@ -16,28 +16,26 @@ from cyclopts.validators import Number
 from curvewise.cli.console import (
     GATE,
     MOST_WARNINGS,
-    Page,
-    UsageError,
-    console,
-    in_options,
-    note,
-    rich_table,
-    table_in_parts,
-    warn,
-    width_of,
-)
-from curvewise.cli.options import (
     READING,
     STDIN,
     Drawing,
     Level,
     Numbers,
+    Page,
     Showing,
     Texts,
+    UsageError,
     Words,
+    console,
+    in_options,
+    note,
     read_where,
+    rich_table,
     save_plot,
+    table_in_parts,
     usage_panel,
+    warn,
+    width_of,
 )
 from curvewise.errors import InputError, quietly
 from curvewise.text import Message, arg, format_interval, format_number

@@ -10,19 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import GATE, Page, UsageError, in_options, note, shown_as, use_options, warn, warn_each
-from curvewise.cli.options import (
+from curvewise.cli.console import (
+    GATE,
     READING,
     STDIN,
     Drawing,
     Files,
     Level,
+    Page,
     Showing,
+    UsageError,
     Words,
     choose,
+    in_options,
     names_of,
+    note,
     read_where,
     save_plot,
+    shown_as,
+    use_options,
+    warn,
+    warn_each,
 )
 from curvewise.errors import quietly
 
