@@ -106,6 +106,7 @@ def test_false_alarms(runs, n, k, shared):
     assert np.mean([c.verdict in ("fails", "close") for c in found]) <= 0.085
     for ratio in found[0].ratios:
         assert np.mean([1 in c.ratios[ratio] for c in found]) >= 0.9
+    assert np.mean([1 in c.ratios[GAP] for c in found]) >= 0.915
     gaps = np.array([c.checks[0].difference.estimate for c in found])
     assert abs(gaps.mean()) < 4 * gaps.std() / np.sqrt(200)
 
