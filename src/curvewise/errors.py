@@ -67,7 +67,7 @@ class InputError(CurvewiseError, ValueError):
 
 
 class UntrustedCodeError(InputError):
-    """An answer needs code that a study file names, and nobody said that it may be imported."""
+    """A study file names code that has not been trusted, so that it is not imported."""
 
 
 class MissingDependencyError(CurvewiseError, ImportError):
@@ -85,7 +85,7 @@ class Terminated(KeyboardInterrupt):
 def os_reason(error: OSError, *, place: bool = True) -> str:
     """Say what the system refused, where, and what to do, as the end of a sentence.
 
-    Without ``place`` where a sentence has named the folder: the file in it is nobody's concern.
+    Without ``place`` where the sentence has already named the folder, whose files mean nothing to the reader.
 
     >>> os_reason(OSError(28, "No space left on device", "runs/.partial"))
     'No space left on device (runs/.partial): make room there'

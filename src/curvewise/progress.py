@@ -68,7 +68,7 @@ def say(text: str, show: bool | None) -> None:
         sys.stderr.flush()
 
 
-# How far a measurement is: a bar on stderr, or a function that is told.
+# The progress of a measurement: a bar on stderr, or a function that is called with the share done.
 
 Progress = bool | Callable[[float], None] | None
 """True or False, None for a bar where stderr is a terminal, or a function of the share done."""

@@ -654,7 +654,7 @@ def _leader(found: CurveComparison, curves: LearningCurves) -> tuple[str, str]:
 
 
 def _verdict(found: CurveComparison, again: str = "") -> str:
-    return f"is {again}ahead, not surely" if found.verdict == "undecided" else f"is {again}better"
+    return f"{again}leads, but not significantly" if found.verdict == "undecided" else f"is {again}better"
 
 
 def response_sentence(found: ResponseComparison, curves: Mapping[str, ResponseCurve], at: str) -> str:

@@ -1,4 +1,4 @@
-"""Which measures rank checkpoints well: with intervals, measures × tasks, and against cost."""
+"""Pictures of how well measures rank checkpoints: with intervals, measures × tasks, and against cost."""
 
 from __future__ import annotations
 
