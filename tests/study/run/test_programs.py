@@ -280,7 +280,7 @@ def test_a_command_does_not_outlive_us(tmp_path, number):
     code = f"""
 import sys; sys.path.insert(0, {here!r})
 from pathlib import Path
-import test_commands as t
+import test_programs as t
 study = t.study_with(Path({str(tmp_path)!r}), t.CHILD + "    time.sleep(6000)")
 t.run_command(study, study.jobs[0])
 """
@@ -288,7 +288,8 @@ t.run_command(study, study.jobs[0])
         [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
     )
     try:
-        assert comes_true((tmp_path / "child").exists)
+        assert comes_true(lambda: (tmp_path / "child").exists() or process.poll() is not None)
+        assert process.poll() is None
         process.send_signal(number)
         _, said = process.communicate(timeout=300)
     finally:
