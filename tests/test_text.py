@@ -48,6 +48,7 @@ def test_a_message_and_an_error_survive_a_copy(again: Callable[[Any], Any]):
     error = again(cw.InputError("is too small.", argument="k", value=1, remedy="Pass 2."))
     assert str(error) == "k=1: is too small. Pass 2."
     assert isinstance(error.message, Message)
+    assert (error.argument, error.value, error.remedy) == ("k", 1, "Pass 2.")
 
 
 def test_a_prefix_keeps_the_options():
@@ -61,5 +62,7 @@ def test_errors_have_fields():
     error = cw.InputError("must be above 0.", argument="margin", value=-1.0, remedy=f"Pass {arg('margin', 0.005)}.")
     assert (error.argument, error.value) == ("margin", -1.0)
     assert str(error) == "margin=-1.0: must be above 0. Pass margin=0.005."
+    assert error.remedy == "Pass margin=0.005."
+    assert str(cw.InputError("holds -50.", argument="n")) == "n holds -50."
     assert str(cw.InputError("There is no run.")) == "There is no run."
     assert isinstance(UntrustedCodeError("no"), cw.InputError)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from curvewise.text import UNSET, Message, arg
+from curvewise.text import UNSET, Message, arg, arg_name
 
 _REMEDIES = {
     errno.ENOSPC: "make room there",
@@ -17,6 +18,11 @@ _REMEDIES = {
     errno.EACCES: "name a folder that you may use, or change its permissions",
     errno.EPERM: "name a folder that you may use, or change its permissions",
 }
+
+
+_PREDICATE = re.compile(
+    r"(is|are|was|has|have|holds?|must|may|can|cannot|needs?|does|do|allows|names|gives?|differs?) "
+)
 
 
 class CurvewiseError(Exception):
@@ -43,6 +49,8 @@ class InputError(CurvewiseError, ValueError):
 
     Attributes
     ----------
+    argument, value, remedy
+        As above; None or empty where not given.
     message : Message
         All of it, which the command line words with its options.
 
@@ -54,16 +62,18 @@ class InputError(CurvewiseError, ValueError):
     """
 
     def __init__(self, problem: str, *, argument: str | None = None, value: Any = UNSET, remedy: str = "") -> None:
-        self.argument, self.value, self.remedy = argument, value, remedy
-        marked = problem.marked if isinstance(problem, Message) else problem
-        if argument is not None:
-            marked = f"{arg(argument, value)}: {marked}" if value is not UNSET else f"{arg(argument)}: {marked}"
-        self.message = Message(f"{marked} {remedy}" if remedy else marked)
+        self.argument, self.value, self.remedy = argument, None if value is UNSET else value, Message(remedy)
+        text = problem.marked if isinstance(problem, Message) else problem
+        if argument is not None and value is not UNSET:
+            text = f"{arg(argument, value)}: {text}"
+        elif argument is not None:  # the name is the subject of a sentence such as "n holds -50."
+            text = f"{arg_name(argument)}{' ' if _PREDICATE.match(text) else ': '}{text}"
+        self.message = Message(f"{text} {self.remedy.marked}" if remedy else text)
         super().__init__(self.message)
 
-    def __reduce__(self) -> tuple[type[InputError], tuple[Message]]:
-        """Cross the border of a process with the whole message."""
-        return type(self), (self.message,)
+    def __reduce__(self) -> tuple[type[InputError], tuple[Message], dict[str, Any]]:
+        """Cross the border of a process with the message, the fields and the notes."""
+        return type(self), (self.message,), self.__dict__
 
 
 class UntrustedCodeError(InputError):

@@ -37,6 +37,15 @@ def arg(name: str, value: Any = UNSET) -> str:
     return f"{_ARGUMENT}{name}{_THEN}{text}{_END}"
 
 
+def arg_name(name: str) -> str:
+    """Mention an argument by its bare name, as the subject of a sentence.
+
+    >>> Message(f"{arg_name('n')} holds -50.")
+    'n holds -50.'
+    """
+    return f"{_ARGUMENT}{name}{_THEN}{_END}"
+
+
 def either(python: str, command: str) -> str:
     """Mention something that Python and the command line call by different names.
 
@@ -61,7 +70,7 @@ class Message(str):
     def __new__(cls, text: str) -> Self:
         """Keep the marks aside and show the terms of Python."""
         marked = text.marked if isinstance(text, Message) else text
-        plain = _MARKED.sub(lambda m: f"{m[2]}={m[3]}" if m[1] == _ARGUMENT else m[2], marked)
+        plain = _MARKED.sub(lambda m: f"{m[2]}={m[3]}" if m[1] == _ARGUMENT and m[3] else m[2], marked)
         message = super().__new__(cls, plain)
         message.marked = marked
         return message
@@ -81,7 +90,7 @@ class Message(str):
             if found[1] == _EITHER:
                 return found[3]
             try:
-                value = UNSET if found[3] == "…" else ast.literal_eval(found[3])
+                value = UNSET if found[3] in ("…", "") else ast.literal_eval(found[3])
             except (ValueError, SyntaxError):  # a value that was cut, or that only Python can write
                 value = found[3]
             return option(found[2], value)

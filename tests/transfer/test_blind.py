@@ -439,7 +439,7 @@ BAD = {
     "nan group": (([0.0, 1.0], "l1"), {"groups": [np.nan, 1]}, "no value .* for 1 of 2"),
     "level": (([0.0, 1.0], "l1"), {"level": 95}, "level=95"),
     "prediction": (([0.0, 1.0], "l1"), {"prediction": 0}, "loss of your own"),
-    "missing": (([0.0, 1.0], abs), {}, "prediction=…: is missing"),
+    "missing": (([0.0, 1.0], abs), {}, "prediction is missing"),
     "mean": (([0.0, 1.0], lambda _, y: y.mean()), {"prediction": 0}, "of each example"),
     "ignored number": ((["a", "b"], "error"), {"ignore": 255}, "holds text"),
     "ignored text": (([0, 1], "error"), {"ignore": "void"}, "holds numbers"),

@@ -316,7 +316,7 @@ class TestControls:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ({"blind": None}, "blind=…: is missing for task 'a'. Pass the risk .* cw.transfer.blind_guess"),
+            ({"blind": None}, "blind is missing for task 'a'. Pass the risk .* cw.transfer.blind_guess"),
             ({"tasks": []}, "is empty: name at least one"),
             ({"blind": "guess"}, "has no risk on task 'a'"),
             ({"maximal": "scratch"}, "starts from nothing"),

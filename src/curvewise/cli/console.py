@@ -106,7 +106,7 @@ def use_options(options: Mapping[str, str | None]) -> None:
     names the option for one key of an argument that is a dict.
     """
     _OPTIONS.clear()
-    _OPTIONS.update({"columns": "column", "rng": "seed"} | dict(options))
+    _OPTIONS.update({"columns": "column", "rng": "seed", "source": ""} | dict(options))
 
 
 def text_of(error: BaseException | str) -> str:
