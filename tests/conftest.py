@@ -34,7 +34,17 @@ for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "CLICOLOR_FORCE", "R
 # The mathematics of the lenses is tested where only numpy and scipy are installed. What reads files, draws, trains
 # or prints is tested where all is there.
 if find_spec("pandas") is None:
-    collect_ignore_glob = ["*/plot/*", "*/test_plot*", "*/networks/*", "*/test_commands*", "*/test_load*"]
+    kinds = (
+        "plot",
+        "plot/*",
+        "test_plot*",
+        "networks",
+        "networks/*",
+        "test_commands*",
+        "test_load*",
+        "test_published*",
+    )
+    collect_ignore_glob = [f"*/{kind}" for kind in kinds]
 
 # Errors simulated once from a power law, so that the tests have a curve where no data is mounted.
 SIZES = np.repeat([25, 50, 100, 200, 400], [16, 8, 4, 2, 1]).astype(float)
