@@ -41,8 +41,8 @@ def imported() -> dict[str, str]:
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names = [str(node.module)]
             elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "_runtime")):
-                constants = (a.value for a in node.args if isinstance(a, ast.Constant))
-                names = [name for name in constants if re.fullmatch(r"[a-z_]+(\.[a-z_.]+)?", str(name))]
+                place = node.args[2] if ast.unparse(node.func) == "_runtime" else node.args[0]
+                names = [place.value] if isinstance(place, ast.Constant) else []
             found.update({n.split(".")[0]: f"{file.name}:{node.lineno}" for n in names})
     own = {"curvewise", *sys.stdlib_module_names}
     return {name: where for name, where in found.items() if name not in own}
