@@ -211,7 +211,7 @@ def test_flags_are_no_scores() -> None:
     [
         ({"model": None}, "has no column of checkpoints"),
         ({"accuracy": None}, "has no accuracies"),
-        ({"test_accuracy": [0.5] * 6}, "2 columns of the dict could be the accuracy"),
+        ({"test_accuracy": [0.5] * 6}, "2 columns of the dict could be the accuracy.*; or rename one"),
         ({"accuracy": ["high"] * 6}, "is not a number"),
         ({"model": ["a", "", "c"] * 2}, "names no checkpoint"),
         ({"measure": ["nleep"] * 6}, "no column holds their scores"),

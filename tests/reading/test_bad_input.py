@@ -234,9 +234,13 @@ DATA = {"n": [25, 50], "error": [0.5, 0.4]}
         (
             {"n": [1], "err_valid_mean": [0.5], "err_test_mean": [0.4]},
             {},
-            r"could be the value: 'err_valid_mean', 'err_test_mean'. Choose with columns=\{'value'",
+            r"value: 'err_valid_mean', 'err_test_mean'. Choose with columns=\{'value': 'err_valid_mean'\}; or wide=",
         ),
-        ({**DATA, "size": [1, 2]}, {}, "could be the training-set size: 'n', 'size'"),
+        (
+            {**DATA, "size": [1, 2]},
+            {},
+            r"training-set size: 'n', 'size'. Choose with columns=\{'n': 'n'\}; or rename one\.$",
+        ),
         ({**DATA, "model": ["a", "b"], "method": ["a", "b"]}, {}, "to join them"),
         ({**DATA, "std": [1, 1], "var": [1, 1]}, {}, r"Leave one out: columns=\{'std': None\}"),
         ({**DATA, "err_var": [1, 1], "var": [1, 1]}, {}, "could be the variance"),

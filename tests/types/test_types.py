@@ -6,7 +6,7 @@ import json
 import math
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -110,9 +110,10 @@ def test_a_result_is_one_line_unless_it_says_otherwise():
         level: float
         low: Interval
         rows: tuple[int, ...]
+        learner: tuple[str, ...] = ()
         warnings: tuple[str, ...] = ()
 
-        def summary(self) -> str:
+        def sentences(self) -> str:
             return ""
 
         def columns(self) -> dict[str, list[int]]:
@@ -123,5 +124,6 @@ def test_a_result_is_one_line_unless_it_says_otherwise():
             return "my own"
 
     found = Own(0.95, Interval(1.0, 0.5, 2.0), (1, 2, 3))
-    assert repr(found) == "Own(level=0.95, low=1 [0.5, 2], 3 rows)"
+    assert repr(found) == "Own(level=0.95, low=1 [0.5, 2], rows=(1, 2, 3))"
+    assert repr(replace(found, rows=(1, 2, 3, 4), learner=("a", "b"))) == "Own(level=0.95, low=1 [0.5, 2], 4 rows)"
     assert repr(Named(0.95, Interval(1.0, 0.5, 2.0), ())) == "my own"

@@ -28,7 +28,9 @@ def test_decompose(call, files):
     seen = call("variance", "decompose", files["a"])
     assert seen.code == 0
     assert "On the distribution, the standard deviation between runs is" in seen.out
-    assert "distribution_std" in seen.out
+    assert "distribution std" in seen.out
+    assert "… robust" in seen.out
+    assert "_" not in seen.out
     assert "values from 'preds'" in seen.err
     told = call("variance", "decompose", files["a"], "--json").document
     assert told["type"] == "VarianceDecomposition"
@@ -66,6 +68,18 @@ def test_decompose_from_totals(call, tmp_path):
     covariance = np.cov(errors.T)
     expected = (covariance.sum() - np.trace(covariance)) / (300 * 299)
     assert seen.document["distribution_variance"] == pytest.approx(expected)
+    np.save(tmp_path / "y.npy", np.arange(300))
+    refused = call("variance", "decompose", tmp_path / "runs.csv", "--scores", "--counts", tmp_path / "y.npy")
+    assert refused.code == 2
+    assert "y.npy has an ending that is not known" in refused.err
+
+
+def test_a_first_line_that_may_be_names_is_asked_about(call, tmp_path):
+    (tmp_path / "x.csv").write_text("0,1,2\n1,1,0\n")
+    seen = call("variance", "decompose", tmp_path / "x.csv", "--axes", "runs,examples", "--kind", "losses")
+    assert seen.code == 1
+    assert "if they are values, add a line of names above it" in " ".join(seen.err.split())
+    assert "header" not in seen.err
 
 
 def test_compare_as_a_gate(call, files):
@@ -83,6 +97,20 @@ def test_compare_as_a_gate(call, files):
     assert same.code == 3
     unsure = call("variance", "compare", files["b"], files["a"], "--fail-if", "maybe-worse")
     assert unsure.code == 3
+
+
+def test_tables_have_headings_for_people(call, files):
+    pair = call("variance", "compare", files["a"], files["c"], "--table", "markdown")
+    for name in ("difference on the distribution", "difference on this test set"):
+        assert f"| {name} " in pair.out
+    assert "| chance that a beats c, test set " in pair.out
+    assert "| chance that a beats c, distribution " in pair.out
+    assert pair.out.splitlines()[0].split()[-2] == "p"
+    many = call("variance", "compare", *files.values(), "--table", "markdown")
+    assert "adjusted p " in many.out.splitlines()[0]
+    plan = call("variance", "plan", files["a"], "--difference", 0.01, "--table", "latex")
+    assert "std error & half-width & one more" in " ".join(plan.out.split())
+    assert "_" not in pair.out + many.out + plan.out
 
 
 def test_compare_many(call, files):
@@ -146,6 +174,7 @@ def test_every_question_has_a_table(call, files, what):
     seen = call("variance", "examine", files["a"], "--what", what, "--table", "markdown")
     assert seen.code == 0
     assert seen.out.startswith("| ")
+    assert "_" not in seen.out
 
 
 def test_shared_folders_of_names_are_left_out(call, tmp_path):
@@ -172,6 +201,7 @@ def test_plan(call, files):
     refused = call("variance", "plan")
     assert refused.code == 1
     assert "--difference" in refused.err
+    assert "--difference needs a FILE of pilot runs, or" in call("variance", "plan", "--difference", 0.01).err
 
 
 def test_examine(call, files, tmp_path):

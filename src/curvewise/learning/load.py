@@ -67,11 +67,12 @@ _VALUE = Role(
     "value",
     matches=(is_value,),
     several=True,
+    needed=True,
     if_several=f"{arg('wide', 'runs')} or {arg('wide', 'learners')} if each is a measurement of its own",
 )
 ROLES = (
-    Role("n", (SIZE,), noun="training-set size"),
-    Role("learner", (LEARNER,), several=True),
+    Role("n", (SIZE,), needed=True, noun="training-set size"),
+    Role("learner", (LEARNER,), several=True, joined=True),
     Role("fold", (FOLD,)),
     Role("seed", (SEED,)),
     Role("split", (synonyms("split subset partition"),)),

@@ -41,6 +41,7 @@ ROLES = (
             source_model source_network source_dataset pretrained name"""),
         ),
         percent=True,
+        needed=True,
     ),
     Role(
         "task",
@@ -61,6 +62,7 @@ ROLES = (
             miou"""),
         ),
         percent=True,
+        needed=True,
     ),
     Role("measure", (synonyms("measure measure_name metric metric_name transferability_metric"),), percent=True),
     Role("score", (synonyms("score measure_score metric_score transferability_metric_score"),), percent=True),

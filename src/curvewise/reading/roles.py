@@ -47,8 +47,13 @@ class Role:
         What the cells must hold beside.
     several : bool
         Whether the user may give it more than one column.
+    joined : bool
+        Whether the entries of several columns are joined into one name.
     required : bool
         Whether a table without it is an error.
+    needed : bool
+        Whether it cannot be left out although it is not looked for in every form of a table: where several columns
+        could have it, taking none of them is no remedy.
     first : bool
         Of several columns with such a name the first counts; otherwise they are an error.
     telling : bool
@@ -66,7 +71,9 @@ class Role:
     percent: bool = False
     holds: Callable[[Column], bool] | None = None
     several: bool = False
+    joined: bool = False
     required: bool = False
+    needed: bool = False
     first: bool = False
     telling: bool = False
     noun: str = ""
@@ -190,11 +197,13 @@ def ask(role: str, column: str | Sequence[str] | None = "COLUMN") -> str:
 
 def _several(role: Role, found: Sequence[str], source: str, noun: str) -> str:
     ways = [ask(role.name, found[0])]
-    if role.several:
+    if role.joined:
         ways.append(f"{ask(role.name, list(found))} to join them")
     ways += [role.if_several] if role.if_several else []
-    if not role.required:
+    if not (role.required or role.needed):
         ways.append(f"{ask(role.name, None)} to take none")
+    if len(ways) == 1:
+        ways.append("rename one")
     could_be = f"{len(found)} {noun}s of {source} could be the {role.noun or role.name}: {list_names(found)}"
     return f"{could_be}. Choose with {'; or '.join(ways)}."
 

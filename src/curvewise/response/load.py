@@ -41,7 +41,7 @@ ROLES = (
         "model", (synonyms("model name model_name model_id id run run_id run_name network"),), percent=True, first=True
     ),
     Role("task", (synonyms("task task_name"),), percent=True),
-    Role("gap", (synonyms("gap generalization_gap generalisation_gap gen_gap"),), percent=True),
+    Role("gap", (synonyms("gap generalization_gap generalisation_gap gen_gap"),), percent=True, needed=True),
     Role(
         "train_accuracy",
         (synonyms("train_accuracy train_acc training_accuracy training_acc accuracy_train acc_train"),),

@@ -118,6 +118,8 @@ def distinct(names: NDArray[Any]) -> tuple[Any, ...]:
 
 _HEADLINE = 5
 """Fields in the repr of a result: as many as fit on a line."""
+_SHORT = 3
+"""Numbers in a tuple that the repr shows; of a longer one it says how many there are."""
 
 
 class Result(ABC):
@@ -151,7 +153,9 @@ class Result(ABC):
                 words.append(f"{f.name}={format_number(float(value))}")
             elif isinstance(value, bool | int | str | np.integer):
                 words.append(f"{f.name}={brief(value, 40)}")
-            elif isinstance(value, Mapping | list | tuple) and value:
+            elif isinstance(value, tuple) and 0 < len(value) <= _SHORT and all(map(_is_number, value)):
+                words.append(f"{f.name}=({', '.join(format_number(float(v)) for v in value)})")
+            elif isinstance(value, Mapping | list | tuple) and value and f.name.endswith("s"):  # not "3 learner"
                 words.append(f"{len(value)} {f.name}")
         return ", ".join(words[:_HEADLINE])
 
@@ -215,6 +219,10 @@ class Result(ABC):
             cells = format_table(self.columns(), "html", 4)
             page = f"<div><p>{html.escape(self.summary())}</p>{notes}{cells}</div>"
         return page
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def interval_columns(rows: Mapping[str, Interval]) -> dict[str, list[Any]]:

@@ -32,7 +32,7 @@ from curvewise.cli.console import (
     warn,
     warn_each,
 )
-from curvewise.errors import quietly
+from curvewise.errors import InputError, quietly
 
 if TYPE_CHECKING:
     from curvewise.types.predictions import Predictions
@@ -76,6 +76,47 @@ ERRORS = ("estimate", "difference", "low", "high", "detectable", "standard_error
 
 NO_ERRORS = ("probability", "share", "correlation", "random_splits", "ratio", "distance")
 """Words in the names of quantities that are no errors."""
+
+HEADINGS = {
+    "adjusted_pvalue": "adjusted p",
+    "binomial_std": "binomial std",
+    "both_correct": "both correct",
+    "calibrated_std": "err/2n std",
+    "distribution_std": "distribution std",
+    "expected_correct": "expected both correct",
+    "first_correct": "first correct",
+    "gain_high": "gain high",
+    "gain_low": "gain low",
+    "half_width": "half-width",
+    "measured_std": "measured std",
+    "one_more": "one more",
+    "pvalue": "p",
+    "second_correct": "second correct",
+    "second_side": "second side",
+    "standard_error": "std error",
+    "total_std": "with true variance",
+}
+"""Columns as they are printed; .frame() and --json have their identifiers."""
+
+ROWS = {
+    "difference": "difference on the distribution",
+    "distribution_probability": "chance that {a} beats {b}, distribution",
+    "distribution_share": "distribution share",
+    "distribution_std": "distribution std",
+    "distribution_std_robust": "… robust",
+    "expected_correlation": "expected correlation",
+    "gain_first": "gain on the first",
+    "gain_second": "gain on the second",
+    "independent": "independent errors",
+    "independent_std": "independent std",
+    "lower_bound": "lower bound",
+    "probability_better": "chance that {a} beats {b}, test set",
+    "random_splits": "random splits",
+    "test_set_difference": "difference on this test set",
+    "test_set_std": "test-set std",
+    "two_classes": "two classes",
+}
+"""Quantities and formulas that name rows, as they are printed; a and b are the trainings compared."""
 
 Kind = Literal["labels", "errors", "correct", "losses", "scores", "probabilities"]
 
@@ -286,8 +327,11 @@ def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading, 
     if len(runs) != 1:
         raise UsageError(f"{file} holds {len(runs)} trainings: --counts is for one.")
     errors = next(iter(runs.values())) / (100 if reading.unit == "percent" else 1)
-    use_options(OPTIONS | {"value": "counts_column"})
-    found = load_scores(str(counts), value=column, unit="loss", higher_is_better=False, allow_large=large)
+    use_options(OPTIONS | {"value": "counts_column", "source": "counts"})
+    try:
+        found = load_scores(str(counts), value=column, unit="loss", higher_is_better=False, allow_large=large)
+    except InputError as error:
+        raise UsageError(error.message) from None
     use_options(OPTIONS)
     wrong = np.concatenate(list(found.values()))
     right = len(errors) - wrong
@@ -346,7 +390,7 @@ def examine(
             results[name] = getattr(curvewise.variance, EXAMINED[name])(given, level=level)
         page.say(in_options(results[name].sentences()))
         if page.markup:
-            page.table(name, worded_columns(results[name]), None)
+            page.table(name, with_headings(results[name], worded_columns(results[name])), None)
         warn_each(results[name].all_warnings)
     page.document = {name: result.to_dict() for name, result in results.items()}
     save_plot(drawing.plot if drawing else None, results[asked[0]].plot)
@@ -611,7 +655,7 @@ def compare_many(
         rows |= {key: [n if len(n) <= 20 else f"{n[:5]}…{n[-14:]}" for n in rows[key]] for key in ("a", "b")}
         rows.pop("pvalue")  # the adjusted one counts, and names need the room
     shown = f"The {len(order)} clearest of {len(result.pairs):,} pairs"
-    page.table(f"{shown} (intervals hold together at {result.level:.0%})", rows, None)
+    page.table(f"{shown} (intervals hold together at {result.level:.0%})", with_headings(result, rows), None)
     warn_each(result.all_warnings)
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
@@ -633,8 +677,16 @@ def show_result(page: Page, result: Any, title: str, style: str = "") -> None:
     """Print the summary, the table and the warnings of a result."""
     page.document = result.to_dict()
     page.say(in_options(result.sentences()), style=style)
-    page.table(title, worded_columns(result), None)
+    page.table(title, with_headings(result, worded_columns(result)), None)
     warn_each(result.all_warnings)
+
+
+def with_headings(result: Any, columns: dict[str, Any]) -> dict[str, Any]:
+    """Write identifiers of columns, and those that name rows, as people read them."""
+    sides = {side: getattr(result, side, side) for side in ("a", "b")}
+    for key in columns.keys() & {"quantity", "formula"}:
+        columns |= {key: [ROWS.get(name, name).format(**sides) for name in columns[key]]}
+    return {HEADINGS.get(key, key): column for key, column in columns.items()}
 
 
 def worded_columns(result: Any) -> dict[str, Any]:

@@ -73,7 +73,7 @@ from curvewise.reading.table import (
     unfold,
 )
 from curvewise.store.tables import read_store, store_folder, store_table
-from curvewise.text import arg, brief, format_path, list_names
+from curvewise.text import arg, brief, either, format_path, list_names
 from curvewise.types.coercion import RawPredictions, agreed, as_predictions
 from curvewise.types.predictions import KINDS, Predictions
 from curvewise.types.units import FloatArray, same_names
@@ -837,9 +837,13 @@ def _has_names(first: Sequence[str], path: Path) -> bool:
     # 0, 1, 2, … may be numbered columns or the first run: both are common.
     whole = all(value == int(value) for value in values if value is not None and np.isfinite(value))
     if whole and len(set(values)) == len(values) > 1:
+        remedy = either(
+            "Pass header=True or header=False",
+            "If they are names, remove that line; if they are values, add a line of names above it",
+        )
         raise InputError(
             f"The first line of {format_path(path)} is {list_names(first, 4)}: numbers that could be names of columns "
-            f"or values. Pass {arg('header', True)} or {arg('header', False)}."
+            f"or values. {remedy}."
         )
     return False
 

@@ -14,7 +14,7 @@ from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import SampledMean
-from curvewise.text import arg, format_interval, format_size, format_value
+from curvewise.text import arg, either, format_interval, format_size, format_value
 from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
@@ -33,6 +33,7 @@ UNEQUAL = 2.0
 """Ratio of the standard deviations of two trainings from which their inequality is reported."""
 EFFECTS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 """Differences, in standard deviations between runs, for which a plan says what to expect."""
+_PILOT = either("pilot=…", "a FILE of pilot runs")
 
 
 def plan_runs(
@@ -338,7 +339,7 @@ class Pilot:
             if value is not None and not 0 < value < math.inf:
                 raise InputError("must be a number above 0.", argument=name, value=value)
             if value is not None and self.pilots:
-                raise InputError(f"{arg(name)} is known from {arg('pilot')}: leave one of them out.")
+                raise InputError(f"{arg(name)} is known from {_PILOT}: leave one of them out.")
         if self.disagreement is not None and not 0 <= self.disagreement <= 1:
             raise InputError("must lie between 0 and 1.", argument="disagreement", value=self.disagreement)
         if not isinstance(self.paired, bool) and not -1 < self.paired < 1:
@@ -366,7 +367,7 @@ class Pilot:
         """Return the variance of test error that independent errors give."""
         if not self.pilots and self.independent_std is None:
             raise InputError(
-                f"{arg('distribution_std')} needs {arg('pilot')}, or {arg('independent_std')}: the standard deviation"
+                f"{arg('distribution_std')} needs {_PILOT}, or {arg('independent_std')}: the standard deviation"
                 " that the test error would have if examples erred independently."
             )
         noise = self.pilots[0]._split.noise if self.pilots else (self.independent_std or 0.0) ** 2
@@ -402,7 +403,7 @@ class Pilot:
         if not self.pilots:
             if self.test_set_std is None:
                 raise InputError(
-                    f"{arg('difference')} needs {arg('pilot')}, or {arg('test_set_std')}: the standard deviation of"
+                    f"{arg('difference')} needs {_PILOT}, or {arg('test_set_std')}: the standard deviation of"
                     " test error between runs."
                 )
             one = self.test_set_std**2
@@ -442,7 +443,7 @@ class Pilot:
             )
         raise InputError(
             f"{arg('target', 'distribution')} needs {arg('disagreement')} (the share of examples that one training"
-            f" usually gets right and the other usually wrong) or {arg('pilot')}. For this test set only, pass"
+            f" usually gets right and the other usually wrong) or {_PILOT}. For this test set only, pass"
             f" {arg('target', 'test set')}."
         )
 
