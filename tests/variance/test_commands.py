@@ -248,7 +248,7 @@ def test_runs_of_a_store_are_chosen_by_their_coordinates(call, tmp_path):
             write_run(tmp_path, coordinates, wrong.astype(int), labels=np.zeros(40, dtype=int))
     refused = call("variance", "decompose", tmp_path)
     assert refused.code == 1
-    assert "--where 'n=" in refused.err
+    assert "--where n=" in refused.err
     assert call("variance", "decompose", tmp_path, "--where", "n=300").code == 0
     assert call("variance", "decompose", tmp_path, "--where", "n").code == 2
 
