@@ -166,7 +166,7 @@ def test_bootstrap_is_seeded_and_centred(simulated):
         ([1, 2], [0.1, 0.2], {"runs": [0, 1]}, "at least 1"),
         ([1, 2], [0.1, 0.2], {"runs": [1, 1, 1]}, "one entry per row"),
         ([1, 2], [0.1, 0.2], {"largest": 0}, "at least 1"),
-        ([1, 2], [0.1, 0.2], {"chance": 90}, "chance holds 90"),
+        ([1, 2], [0.1, 0.2], {"chance": 90}, "chance=90: must be a fraction from 0 to 1"),
     ],
 )
 def test_bad_input_names_argument_and_remedy(n, error, options, message):

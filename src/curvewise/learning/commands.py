@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -329,6 +330,10 @@ def compare(
 
     from curvewise.learning.comparison import compare_learning_curves
 
+    # The curves know only of learners, not of the options that name them here.
+    for option, name in (("a", one), ("b", two)):
+        if name in curves.failures:
+            raise InputError(prefix("could not be fitted: ", curves.failures[name]), argument=option, value=name)
     result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
     page.document = result.to_dict()
     page.say(result.sentences(), style="bold")
@@ -463,7 +468,7 @@ def validate(
     """
     reading, _, showing = given(reading, None, showing)
     page = showing.page()
-    measurements = read_files(files, reading)
+    measurements = _finite(read_files(files, reading), files)
 
     from curvewise.learning.validation import leave_one_size_out
 
@@ -724,6 +729,21 @@ def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str]
         raise InputError(prefix(f"{' and '.join(files)}: ", error.message)) from None
     warn_each(curves.general_warnings)
     return curves
+
+
+def _finite(measurements: Measurements, files: Sequence[str]) -> Measurements:
+    """Leave out failed runs, which are NaN, and warn how many they are."""
+    import numpy as np
+
+    from curvewise.learning.fit import left_out
+
+    done = np.isfinite(measurements.error)
+    if done.all():
+        return measurements
+    if not done.any():
+        raise InputError(f"{' and '.join(files)}: all {len(done)} runs failed.")
+    warn(left_out(Counter(measurements.learner[~done].tolist()), len(done)))
+    return measurements.select(done)
 
 
 def keep_learners(measurements: Measurements, wanted: Sequence[str]) -> Measurements:

@@ -27,10 +27,10 @@ from curvewise.learning.power import (
     scale_for,
 )
 from curvewise.learning.profile import SLOPE_MEAN, SLOPE_STD
-from curvewise.text import Message, arg, format_number, list_names, prefix, suggest
+from curvewise.text import Message, arg, either, format_number, list_names, prefix, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
-from curvewise.types.units import FloatArray, Unit, same_names
+from curvewise.types.units import FloatArray, Unit, as_floats, same_names
 
 
 def fit_learning_curve(
@@ -110,7 +110,7 @@ def fit_learning_curve(
         weights=weights,
         learner=learner,
         constants=constants,
-        chance=None if chance is None else float(read_as.errors(chance, "chance")),
+        chance=_error_of_guess(chance, read_as),
         notes=notes,
     )
     for message in curve.warnings:
@@ -138,7 +138,8 @@ def fit_learning_curves(
     ----------
     frame : Measurements, DataFrame or mapping
         Measurements; or a table with columns ``by``, "n" and "error", and perhaps "runs" and
-        "variance" when errors are means; or a dict of learner to (n, error).
+        "variance" when errors are means, rows whose "status" is "failed" being left out; or a dict of
+        learner to (n, error).
     by : str
         Column that names the learner.
     unit, higher_is_better : str, bool
@@ -160,7 +161,16 @@ def fit_learning_curves(
     kind = read_as.once_read
     data: dict[str, GroupedRuns] = {}
     failures: dict[str, str] = {}
-    for name, columns in groups.items():
+    lost: dict[str, int] = {}
+    total = 0
+    for name, given in groups.items():
+        columns, failed = _without_failed(given)
+        total += given["n"].size
+        if failed:
+            lost[name] = failed
+            if not len(columns["n"]):
+                failures[name] = f"all its runs failed ({failed})."
+                continue
         try:
             values = read_as.errors(columns["error"])
             grouped = group_runs(columns["n"], values, columns.get("runs"), columns.get("variance"))
@@ -172,9 +182,9 @@ def fit_learning_curves(
     if not data:
         detail = next(iter(failures.values()), "the table has no rows.")
         raise InputError(prefix("No curve can be fitted: ", detail))
-    guess = None if chance is None else float(read_as.errors(chance, "chance"))
+    guess = _error_of_guess(chance, read_as)
     curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess)
-    general = tuple(_general_warnings(frame))
+    general = tuple(_general_warnings(frame, lost, total))
     result = LearningCurves(
         curves={**curves},
         at=at,
@@ -240,9 +250,9 @@ class LearningCurves(Result):
 
     @property
     def curve_warnings(self) -> tuple[str, ...]:
-        """All warnings of every curve with its learner's name, and why learners could not be fitted."""
-        each = [prefix(f"{c.learner}: ", w) for c in self for w in c.all_warnings]
-        return (*each, *(prefix(f"{name} could not be fitted: ", why) for name, why in self.failures.items()))
+        """Why learners could not be fitted, then all warnings of every curve with its learner's name."""
+        failed = [prefix(f"{name} could not be fitted: ", why) for name, why in self.failures.items()]
+        return (*failed, *(prefix(f"{c.learner}: ", w) for c in self for w in c.all_warnings))
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
@@ -305,10 +315,7 @@ def _group_by_learner(
         columns: dict[str, Any] = {"learner": frame.learner, "n": frame.n, "error": frame.error}
         columns |= {"runs": frame.runs} if frame.runs is not None else {}
         columns |= {"variance": frame.variance} if frame.variance is not None else {}
-        status = frame.labels.get("status")
-        if status is not None:
-            done = np.asarray(status) != "failed"
-            columns = {k: v[done] for k, v in columns.items()}
+        columns |= {"status": frame.labels["status"]} if "status" in frame.labels else {}
         return frame.unit, _split_rows(columns, "learner")
     kind = Unit(unit or "fraction", higher_is_better)
     if isinstance(frame, str | bytes) or hasattr(frame, "__fspath__"):
@@ -330,7 +337,7 @@ def _columns_of(frame: Any, by: str) -> dict[str, Any]:
         )
     if "variance" in names and "runs" not in names:
         raise InputError("has a column 'variance' but no 'runs': over how many runs is it?", argument="frame")
-    columns = {c: frame[c] for c in (by, "n", "runs", "variance") if c in names}
+    columns = {c: frame[c] for c in (by, "n", "runs", "variance", "status") if c in names}
     return {**columns, "error": frame[value]}
 
 
@@ -346,6 +353,26 @@ def _split_rows(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray
     return {
         str(unique[i]): {k: v[order[bounds[i] : bounds[i + 1]]] for k, v in arrays.items()} for i in np.argsort(first)
     }
+
+
+def _without_failed(columns: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], int]:
+    """Return the columns without the rows whose status is "failed", and how many these are."""
+    kept = {k: v for k, v in columns.items() if k != "status"}
+    if "status" not in columns:
+        return kept, 0
+    failed = np.array([s == "failed" for s in columns["status"].tolist()], dtype=np.bool_)
+    return {k: v[~failed] for k, v in kept.items()}, int(failed.sum())
+
+
+def _error_of_guess(chance: float | None, unit: Unit) -> float | None:
+    """Return the error of a blind guess, or raise an error that names the argument."""
+    if chance is None:
+        return None
+    value = float(as_floats(chance, "chance"))
+    if not math.isfinite(value) or (unit.bounded and not 0 <= value <= unit.top):
+        allowed = f"a {unit.name} from 0 to {unit.top:g}" if unit.bounded else "a finite number"
+        raise InputError(f"must be {allowed}, in the unit of the values.", argument="chance", value=chance)
+    return float(unit.errors(value))
 
 
 def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed: int) -> dict[str, FloatArray]:
@@ -372,19 +399,21 @@ def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed:
     return dict(zip(labels, np.array(rows).T, strict=True))
 
 
-def _general_warnings(frame: Any) -> Iterator[str]:
-    if isinstance(frame, Measurements):
-        failed = np.asarray(frame.labels.get("status", [])) == "failed"
-        if failed.any():
-            whose = ", ".join(dict.fromkeys(frame.learner[failed].tolist()))
-            yield f"{int(failed.sum())} of {len(frame)} runs failed and are left out ({whose})."
-        if shared := frame.shared_subsets:
-            # Runs that differ in their seeds only carry less information than their number suggests.
-            yield (
-                f"{shared} training subset(s) have several runs, which are not independent of each other: "
-                "the intervals take them so and are too narrow. Average over the seeds first, with "
-                "measurements.subset_means()."
-            )
+def left_out(lost: Mapping[str, int], total: int) -> str:
+    """Say how many of all runs failed, from the number of failed runs of each learner that has some."""
+    return f"{sum(lost.values())} of {total} runs failed and are left out ({', '.join(lost)})."
+
+
+def _general_warnings(frame: Any, lost: Mapping[str, int], total: int) -> Iterator[str]:
+    if lost:
+        yield left_out(lost, total)
+    if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
+        # Runs that differ in their seeds only carry less information than their number suggests.
+        yield (
+            f"{shared} training subset(s) have several runs, which are not independent of each other: "
+            "the intervals take them so and are too narrow. Average over the seeds first, with "
+            "measurements.subset_means()."
+        )
 
 
 def _first_warnings(curves: Mapping[str, Curve], failures: Mapping[str, str]) -> Iterator[str]:
@@ -682,7 +711,7 @@ def near_chance(data: GroupedRuns, chance: float, *, extrapolator: bool = False)
     else:
         yield (
             f"{up_to}: those sizes say little about the rest of the curve. Leave them out"
-            f" ({arg('largest', beyond)}) and compare."
+            f" ({either(f'largest={beyond}', 'remove their rows from the file')}) and compare."
         )
 
 

@@ -229,7 +229,7 @@ def load_measurements(
     errors[known] = chosen.errors(readings.value[known], f"{list_names(readings.measured, 3)} in {table.source}")
     n, size_note = _total_sizes(readings.n, per_class)
     runs, variance, spread_notes = _summaries(readings.table, roles, chosen)
-    labels, label_notes = _labels_of(readings, roles)
+    labels, label_notes = _labels_of(readings, roles, _STORE_LABELS if folder else ())
     found = Measurements(
         learner=readings.learner, n=n, error=errors, unit=chosen.once_read, runs=runs, variance=variance, labels=labels
     )
@@ -577,9 +577,13 @@ def _thousands_note(table: Table, roles: ColumnRoles) -> list[str]:
 # What a frame of measurements calls its own columns.
 _RESERVED = ("learner", "n", "error", "runs", "variance")
 _COORDINATES = ("fold", "seed", "split", "metric")
+# Columns of a store that never tell curves apart.
+_STORE_LABELS = ("status", "run")
 
 
-def _labels_of(readings: Readings, roles: ColumnRoles) -> tuple[dict[str, NDArray[Any]], list[str]]:
+def _labels_of(
+    readings: Readings, roles: ColumnRoles, expected: Sequence[str] = ()
+) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Keep the columns that are neither size nor value under safe names, with notes on unexpected ones."""
     cells, learner = readings.table.columns, roles.of("learner")
     notes: list[str] = []
@@ -597,7 +601,7 @@ def _labels_of(readings: Readings, roles: ColumnRoles) -> tuple[dict[str, NDArra
         if key != name:
             notes.append(f"column {name!r} kept as the label {key!r}")
         labels[key] = label_array(cells[name])
-        if name not in learner and labels[key].dtype.kind == "U":
+        if name not in (*learner, *expected) and labels[key].dtype.kind == "U":
             kinds = len(set(labels[key].tolist()))  # a name of each row tells no curves apart
             several += [name] if 1 < kinds < max(len(labels[key]), 3) else []
     if several:

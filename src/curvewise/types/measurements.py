@@ -77,9 +77,10 @@ class Measurements(RowTable):
 
     @property
     def shared_subsets(self) -> int:
-        """Number of training subsets with more than one run; 0 where folds are unknown."""
+        """Number of training subsets with more than one run that did not fail; 0 where folds are unknown."""
         keys = self._subsets()
-        return 0 if keys is None else sum(len(rows) > 1 for rows in keys.values())
+        done = np.isfinite(self.error)
+        return 0 if keys is None else sum(int(done[rows].sum()) > 1 for rows in keys.values())
 
     def subset_means(self) -> Measurements:
         """Average the seeds trained on one subset: a row per learner, size and fold.

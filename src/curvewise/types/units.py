@@ -80,8 +80,9 @@ class Unit:
         bad = ~np.isfinite(array)
         if bad.any():
             raise InputError(
-                f"{argument} holds {int(bad.sum())} value(s) that are NaN or infinite. Drop failed runs on purpose and "
-                "say so, or give them the value of a blind guess."
+                f"{argument} holds {int(bad.sum())} value(s) that are NaN or infinite. Leave failed runs out on "
+                f"purpose and say so ({arg('drop_failed', True)} when they are read), or give them the value "
+                "of a blind guess."
             )
         # Percentages read as fractions would be off by a factor of 100 without any other sign.
         if self.bounded and array.size and (array.min() < 0 or array.max() > self.top):
