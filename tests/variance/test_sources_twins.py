@@ -240,7 +240,7 @@ def test_bad_input():
         measure_twins(*ids)
     with pytest.raises(InputError, match="at least three"):
         measure_twins(runs[:2], twins[:2], truth)
-    with pytest.raises(InputError, match="when="):
+    with pytest.raises(InputError, match="when is for one set"):
         measure_twins(runs, {0: twins}, truth, when=3)
     with pytest.raises(InputError, match="twins is empty"):
         measure_twins(runs, {}, truth)
