@@ -34,11 +34,22 @@ def test_numbers_of_a_wide_table_are_never_cut(capsys, monkeypatch):
         (arg("union", False), "--no-union"),
         (arg("higher_is_better", False), "--lower-is-better"),
         (arg("data.kind", "tokens"), "data.kind='tokens'"),
+        (arg("factors.path", "a.npz"), "--factors a.npz"),
+        (arg("factors.size", [1, 2]), "--factor 'size=[1, 2]'"),
+        (arg("factors.kind"), "--factor kind=…"),
         (either("cw.blind_guess(…)", "`curvewise transfer blind`"), "`curvewise transfer blind`"),
     ],
 )
 def test_options_in_messages_can_be_typed(argument, typed):
-    use_options({"value": "value_column", "source": "", "columns.n": "n_column"})
+    use_options(
+        {
+            "value": "value_column",
+            "source": "",
+            "columns.n": "n_column",
+            "factors.path": "factors",
+            "factors.*": "factor",
+        }
+    )
     assert in_options(Message(f"pass {argument}.")) == f"pass {typed}."
 
 

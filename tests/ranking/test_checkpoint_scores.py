@@ -81,7 +81,7 @@ def test_frame() -> None:
         ({"checkpoints": ["a", "a", "scratch", "c", "scratch"]}, "'a' 2 times for task 't'"),
         ({"scores": {"m": [1.0]}}, "has shape"),
         ({"scores": {"m": [1.0] * 5, "task": [1.0] * 5}}, "name of another column"),
-        ({"baselines": ("z",)}, "baselines names 'z'"),
+        ({"baselines": ("z",)}, "baselines='z' is none of the scores"),
         ({"gflops": {"z": [1.0] * 5}}, "gflops names 'z'"),
         ({"accuracy": ["x"] * 5}, "must hold numbers"),
     ],

@@ -291,3 +291,14 @@ def test_a_percent_sign_in_a_name_is_no_other_name_and_a_named_measure_is_a_colu
     np.testing.assert_allclose(load_checkpoint_scores(given).accuracy, rows()["accuracy"])
     wide = load_checkpoint_scores(rows() | {"metric": ["top-1"] * 6}, measures=["nleep"])
     assert wide.measures == ("nleep",)
+
+
+def test_a_folder_of_runs_is_read(tmp_path):
+    from curvewise.store.write import write_run
+
+    for i, name in enumerate("abc"):
+        row = {"checkpoint": name, "task": "pets", "accuracy": 0.5 + 0.1 * i, "leep": -1.0 + 0.2 * i}
+        write_run(tmp_path / "runs", row, metrics={"error": 0.5 - 0.1 * i})
+    found = load_checkpoint_scores(tmp_path / "runs")
+    assert sorted(found.accuracy.tolist()) == [0.5, 0.6, 0.7]
+    assert list(found.scores) == ["leep"]

@@ -243,9 +243,13 @@ def test_files_and_data_that_cannot_be_used(call, files, measure, tmp_path):
     unknown = call("response", "measure", files / "good.pt2", "--data", "digitz")
     assert unknown.code == 1
     assert "--data digitz is not known" in unknown.err
+    missing = call("response", "measure", files / "good.pt2", "--data", "missing.npz")
+    assert "--data missing.npz: there is no such file" in missing.err
+    kind = call("response", "measure", files / "good.pt2", "--data", files / "digits.npz", "--data-option", "axes=3")
+    assert "--data-option axes=3: use one of" in kind.err
     features = call("response", "measure", files / "good.pt2", "--data", "wine")
     assert features.code == 1
-    assert "exported for inputs of shape (1, 8, 8), and the data has (13,)" in features.err
+    assert "takes inputs of shape (1, 8, 8), and the data has (13,)" in features.err
     assert call("response", "measure", files / "good.pt2").code == 2
 
 

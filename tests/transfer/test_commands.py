@@ -530,9 +530,9 @@ def test_wins_name_the_files(call, tmp_path):
     file = {k: tmp_path / f"{k}.npy" for k in ("swav", "none", "one", "two")}
     seen = call("transfer", "wins", file["swav"], file["none"])
     assert seen.code == 1
-    assert "swav has 300 runs on 3 examples: are they transposed?" in words(seen.err)
+    assert "swav.npy has 300 runs on 3 examples: are they transposed?" in words(seen.err)
     seen = call("transfer", "wins", file["one"], file["two"])
-    assert "one has 299 examples and two has 300" in words(seen.err)
+    assert "one.npy has 299 examples and two.npy has 300" in words(seen.err)
     for name in ("swav", "none"):
         np.save(file[name], rng.normal(size=(3, 300)))
     seen = call("transfer", "wins", file["swav"], file["none"])

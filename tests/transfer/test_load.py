@@ -199,7 +199,7 @@ def test_controls_by_number_interval_and_task():
     assert given.blind["depth"].risk == 0.95
     assert "blind-guess" not in given.method_names
     assert "rows of 'blind-guess' left out: blind=… is given" in given.notes
-    with pytest.raises(InputError, match=r"blind names the task 'dpth', .* mean 'depth'"):
+    with pytest.raises(InputError, match=r"blind=… names the task 'dpth', .* mean 'depth'"):
         load_risks(rows, blind={"dpth": 0.9})
     for value in (float("nan"), True, [0.1]):
         with pytest.raises(InputError, match=r"maximal=.*give a finite number"):

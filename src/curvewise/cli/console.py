@@ -103,7 +103,8 @@ def use_options(options: Mapping[str, str | None]) -> None:
 
     An argument that is not named there has an option of its own name; an empty name stands for a value that is given
     without an option, and None for a setting of a study file, which is named as it is written there. ``"columns.n"``
-    names the option for one key of an argument that is a dict.
+    names the option for one key of an argument that is a dict, and ``"data.*"`` one that takes all other keys as
+    ``KEY=VALUE``.
     """
     _OPTIONS.clear()
     _OPTIONS.update({"columns": "column", "rng": "seed", "source": ""} | dict(options))
@@ -129,6 +130,10 @@ def in_options(text: str) -> str:
 
 
 def _option_of(name: str, value: Any) -> str:
+    table, _, key = name.partition(".")
+    if key and name not in _OPTIONS and (option := _OPTIONS.get(f"{table}.*")):
+        text = "…" if value is UNSET else value if isinstance(value, str) else json.dumps(value, default=str)
+        return f"--{option} {_quoted(f'{key}={text}')}"
     option = _OPTIONS.get(name, None if "." in name else name)
     if option is None:  # a setting in a table of a study file, such as data.function
         return f"{name}=…" if value is UNSET else f"{name}={value!r}"

@@ -91,7 +91,7 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
     except InputError as error:  # two modules of one name
         raise InputError(error.message, argument=asked, value=name) from error
     except ModuleNotFoundError as error:
-        remedy = f"put {module}.py in the folder of the study or install what it needs"
+        remedy = f"put {module}.py in {_place_of(folder)} or install what it needs"
         if known:
             remedy = "install it, or correct the name"
         elif error.name != module:
@@ -113,6 +113,12 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
         has = f"the module has no {function!r}; it has {', '.join(names[:10])}."
         raise InputError(has, argument=asked, value=name)
     return result
+
+
+def _place_of(folder: Path | None) -> str:
+    """Say where a module of the user's belongs: commands without a study look in the current folder."""
+    here = folder is None or folder.resolve() == Path.cwd()
+    return "the current folder" if here else "the folder of the study"
 
 
 def failure(error: BaseException, folder: Path | None) -> str:

@@ -70,6 +70,8 @@ OPTIONS = {
     "baselines": "baseline",
     **{f"columns.{role}": role for role in ("checkpoint", "task", "group", "measure", "score")},
     "columns.accuracy": "accuracy-column",
+    **dict.fromkeys(("data.name", "data.path", "data.hf", "data.function"), "data"),
+    "data.*": "data-option",
     "options": "factory-option",
     "preprocessing": "preprocess",
     "rng": "seed",

@@ -29,6 +29,7 @@ from curvewise.reading.roles import (
     synonyms,
 )
 from curvewise.reading.table import Table, full_names, is_measured, is_missing, names_in, numbers, texts, unfold
+from curvewise.store.tables import store_folder, store_table
 from curvewise.text import arg, brief, list_names, suggest
 from curvewise.types.units import FloatArray, same_names
 
@@ -100,7 +101,7 @@ def load_checkpoint_scores(
     Parameters
     ----------
     source : path, DataFrame, dict or list
-        A CSV, TSV, JSON, JSON lines or Parquet file, a frame, a dict of columns or a list of
+        A CSV, TSV, JSON, JSON lines or Parquet file, a folder of stored runs, a frame, a dict of columns or a list of
         records. Either a row for each checkpoint and task with a column for each measure, or a row
         for each score with a column that names the measure, or accuracies alone as a matrix (see
         ``wide``).
@@ -163,7 +164,7 @@ def load_checkpoint_scores(
     if repeats not in (None, "best", "mean"):
         raise InputError(f"{arg('repeats', repeats)}: use 'best', 'mean', or leave it out.")
     with large_files(allow_large):
-        table = select_rows(read_table(source), where)
+        table = select_rows(_read(source), where)
         if wide is not None:
             found = _from_matrix(table, columns or {}, unit)
         else:
@@ -173,7 +174,7 @@ def load_checkpoint_scores(
         if accuracies is not None:
             truth = accuracies
             if not isinstance(truth, CheckpointScores):
-                other = read_table(accuracies)
+                other = _read(accuracies)
                 # Names that only the table of scores has are not asked of that of accuracies.
                 told = {role: name for role, name in (columns or {}).items() if name is None or name in other.columns}
                 truth = _from_rows(other, _find_columns(other, told, None, ()), unit, repeats, separate=False)
@@ -186,6 +187,11 @@ def load_checkpoint_scores(
             "they are."
         )
     return _finished(replace(found, notes=(*found.notes, *table.notes)), reference, baselines)
+
+
+def _read(source: Any) -> Table:
+    folder = store_folder(source)
+    return store_table(folder) if folder else read_table(source)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.text import format_count
+from curvewise.text import arg, format_count
 from curvewise.types.results import RowTable, distinct
 from curvewise.types.units import FloatArray, as_column, as_floats
 
@@ -107,7 +107,7 @@ class CheckpointScores(RowTable):
         if clash := set(self.scores) & set(RESERVED):
             raise InputError(f"scores: {min(clash)!r} is the name of another column.")
         if lost := set(self.baselines) - set(self.scores):
-            raise InputError(f"baselines names {min(lost)!r}, which is none of the scores.")
+            raise InputError(f"{arg('baselines', min(lost))} is none of the scores.")
         if lost := set(self.gflops) - set(self.scores):
             raise InputError(f"gflops names {min(lost)!r}, which is none of the scores.")
 

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 OPTIONS = {
     "architecture": "factory",
     **{f"columns.{role}": role for role in ("gap", "task", "train_accuracy")},
-    "data.name": "data",
-    "data.path": "data",
+    **dict.fromkeys(("data.name", "data.path", "data.hf", "data.function"), "data"),
+    "data.*": "data-option",
     "hyperparameters": "hyperparameter",
     "measures": "measure",
     "source": "",

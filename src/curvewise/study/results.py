@@ -29,7 +29,7 @@ from curvewise.store.tables import (
 )
 from curvewise.study.spec.study import Job
 from curvewise.study.status import Planned, evaluation_digests, planned_runs
-from curvewise.text import arg, list_names, suggest
+from curvewise.text import arg, either, list_names, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import data_frame
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 
 FRACTIONS = ("error", "train_error")
+_RUN = either("study.run()", "`curvewise study run`")
 
 
 def read_measurements(
@@ -63,7 +64,7 @@ def read_measurements(
             f"There are {list_names(there)}."
         )
     if not kept:
-        raise InputError(_nothing(runs, f"a measured {name}", "study.run()"))
+        raise InputError(_nothing(runs, f"a measured {name}", _RUN))
     notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
     for note in notes:
         warnings.warn(note, CurvewiseWarning, stacklevel=3)
@@ -133,7 +134,7 @@ def read_predictions(
     done = [r for r in runs if _was_evaluated(r, evaluation, digest) and name in r.record["arrays"]]
     if not done:
         hint = " Say [keep] probabilities = true and" if probabilities else ""
-        raise InputError(_nothing(runs, name, f"{hint} study.run()".strip()))
+        raise InputError(_nothing(runs, name, f"{hint} {_RUN}".strip()))
     notes = _left_out(runs, done)
     records = {study.runs_folder / r.job.id: r.record for r in done}
     labels = None

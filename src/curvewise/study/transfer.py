@@ -13,6 +13,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.reading.roles import normal
 from curvewise.store.record import TEST
 from curvewise.study.results import choose_runs, label_of
+from curvewise.text import arg
 from curvewise.transfer.blind import blind_guess
 from curvewise.transfer.load import BLIND, MAXIMAL, SCRATCH, RiskRows, find_control, find_scratch
 from curvewise.transfer.risks import Control, TransferRisks
@@ -164,7 +165,7 @@ def blind_control(study: Study, metric: str = "loss", evaluation: str = TEST) ->
     if metric == "error" or len(losses) != 1:
         raise InputError(
             f"metric={metric!r}, and learners are judged by {sorted(map(str, losses))}: a blind "
-            "guess is for one loss of numbers. Pass blind=… with its risk."
+            f"guess is for one loss of numbers. Pass {arg('blind')} with its risk."
         )
     per = "pixel" if targets.ndim > 2 else "output"
     return blind_guess(targets, str(losses.pop()), test_targets=test.y, per=per).control()
@@ -203,7 +204,7 @@ def _scratch(rows: RiskRows, studies: Mapping[str, Study], given: str | None, ta
     if len(called or found) != 1:
         there = ", ".join(map(repr, called or found)) or "none"
         raise InputError(
-            f"Which learner starts from nothing? Without weights there are: {there}. Name it with scratch=…."
+            f"Which learner starts from nothing? Without weights there are: {there}. Name it with {arg('scratch')}."
         )
     return (called or found)[0]
 

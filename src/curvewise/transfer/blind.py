@@ -438,6 +438,11 @@ def _read_pair(
     return train, test
 
 
+def _called(argument: str) -> str:
+    """Name the targets: those to train on have no option on the command line."""
+    return either(argument, "--test") if argument == "test_targets" else argument
+
+
 def _check_alike(train: TargetElements, test: TargetElements, per: str) -> None:
     same = train.dimension == test.dimension and train.array.ndim == test.array.ndim
     if per == "pixel":
@@ -446,7 +451,7 @@ def _check_alike(train: TargetElements, test: TargetElements, per: str) -> None:
         same = same and train.array.shape[train.axis] == test.array.shape[train.axis]
     if not same:
         raise InputError(
-            f"test_targets has examples of shape {test.array.shape[1:]}, targets of "
+            f"{_called('test_targets')} has examples of shape {test.array.shape[1:]}, targets of "
             f"{train.array.shape[1:]}: with {arg('per', per)} they must agree."
         )
 
@@ -463,7 +468,9 @@ def _read(
     _check_mask(made)
     is_text = array.dtype.kind in "US"
     if isinstance(mark, int | float | str) and isinstance(mark, str) != is_text:
-        raise InputError(f"{argument} holds {'text' if is_text else 'numbers'}.", argument="ignore", value=mark)
+        raise InputError(
+            f"{_called(argument)} holds {'text' if is_text else 'numbers'}.", argument="ignore", value=mark
+        )
     check = _CHECKS[kind]
     counts = np.zeros(len(array), dtype=np.intp)
     for rows, values, valid in made.raw():
@@ -471,7 +478,7 @@ def _read(
         if valid.any():
             check(values[valid], argument)
     if not counts.any():
-        raise InputError(f"{argument} holds nothing but what ignore leaves out.")
+        raise InputError(f"{_called(argument)} holds nothing but what ignore leaves out.")
     return replace(made, counts=counts)
 
 
@@ -521,12 +528,12 @@ def _find_axis(array: NDArray[Any], argument: str, kind: str, per: str, axis: in
     if array.ndim == 2:
         return 1
     if kind == "vectors" and array.ndim == 1:
-        raise InputError(f"{argument} has shape {array.shape}: give a vector for each example.")
+        raise InputError(f"{_called(argument)} has shape {array.shape}: give a vector for each example.")
     if array.ndim > 2 and (kind == "vectors" or per == "output"):
         what = "the components of the vectors" if kind == "vectors" else "the channels"
         plain = "" if kind == "vectors" else f" For maps without channels use {arg('per', 'all')}."
         raise InputError(
-            f"{argument} has shape {array.shape}: say which axis holds {what}, such as {arg('axis', 1)} or "
+            f"{_called(argument)} has shape {array.shape}: say which axis holds {what}, such as {arg('axis', 1)} or "
             f"{arg('axis', -1)}.{plain}"
         )
     return None
@@ -537,7 +544,7 @@ def _finite(values: NDArray[Any], argument: str) -> None:
     if bad.any():
         some = values[bad].flat[0]
         remedy = f"Pass {either('ignore=np.nan', '--ignore nan')} if NaN means no target." if np.isnan(some) else ""
-        raise InputError(f"{argument} holds {some} {int(bad.sum())} times. {remedy}".rstrip())
+        raise InputError(f"{_called(argument)} holds {some} {int(bad.sum())} times. {remedy}".rstrip())
 
 
 def _binary(values: NDArray[Any], argument: str) -> None:
@@ -545,7 +552,7 @@ def _binary(values: NDArray[Any], argument: str) -> None:
     bad = (values != 0) & (values != 1)
     if bad.any():
         raise InputError(
-            f"{argument} holds {values[bad].flat[0]:g}: binary labels are 0 or 1. For several "
+            f"{_called(argument)} holds {values[bad].flat[0]:g}: binary labels are 0 or 1. For several "
             f"classes use {arg('loss', 'cross-entropy')}; mark missing labels with {arg('ignore')}."
         )
 
@@ -554,7 +561,7 @@ def _vectors(values: NDArray[Any], argument: str) -> None:
     _finite(values, argument)
     length = np.linalg.norm(values, axis=-1)
     if values.shape[-1] < 2:
-        raise InputError(f"{argument} holds vectors of one component: a direction needs two.")
+        raise InputError(f"{_called(argument)} holds vectors of one component: a direction needs two.")
     bad = np.abs(length - 1.0) > UNIT_LENGTH
     if bad.any():
         worst = float(length[bad].flat[0])
@@ -565,7 +572,8 @@ def _vectors(values: NDArray[Any], argument: str) -> None:
             f"brought back to −1 to 1 first), or say by {arg('axis')} where the components are."
         )
         raise InputError(
-            f"{argument} holds a vector of length {worst:.4g}, not 1 ({int(bad.sum())} of {len(length)}). {remedy}"
+            f"{_called(argument)} holds a vector of length {worst:.4g}, not 1 ({int(bad.sum())} of "
+            f"{len(length)}). {remedy}"
         )
 
 
@@ -576,7 +584,7 @@ def _labels(values: NDArray[Any], argument: str) -> None:
     bad = values != np.rint(values)
     if bad.any():
         raise InputError(
-            f"{argument} holds {values[bad].flat[0]:g}: a class is a whole number or text. For "
+            f"{_called(argument)} holds {values[bad].flat[0]:g}: a class is a whole number or text. For "
             f"numbers use {arg('loss', 'l1')} or {arg('loss', 'l2')}; for probabilities pass their argmax."
         )
 

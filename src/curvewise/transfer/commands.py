@@ -6,7 +6,7 @@ import math
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -494,6 +494,7 @@ def wins(
     """
     page = (showing or Showing()).page()
     names = names_of_files(method, scratch)
+    files = (Path(method).name, Path(scratch).name)
     from curvewise.transfer.wins import win_rate
 
     with quietly():
@@ -502,9 +503,10 @@ def wins(
             read_array(scratch, key, "runs"),
             groups=None if groups is None else read_array(groups),
             paired=paired,
-            names=names,
+            names=files if files[0] != files[1] else (method, scratch),  # errors name files with their endings
             level=level,
         )
+    result = replace(result, names=names)
     title = f"Examples on which {names[0]} beats {names[1]} ({100 * level:.4g}% interval)"
     show_plain(page, result, title)
     save_plot(drawing.plot if drawing else None, result.plot)

@@ -809,8 +809,8 @@ def _by_task(given: Given, tasks: Sequence[str], called: ControlNames, source: s
     for task in given:
         if str(task) not in tasks:
             raise InputError(
-                f"{called.argument} names the task {brief(task)}, which {source} does not have.{suggest(task, tasks)} "
-                f"It has {list_names(tasks)}."
+                f"{arg(called.argument)} names the task {brief(task)}, which {source} does not have."
+                f"{suggest(task, tasks)} It has {list_names(tasks)}."
             )
     return {str(task): value for task, value in given.items()}
 

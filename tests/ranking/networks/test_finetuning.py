@@ -330,3 +330,8 @@ def test_measures_are_called_as_the_lens_does(digits: Any) -> None:
     assert hits.mean() == found
     assert len(given) == 700
     assert MEASURES[1].flops(100, 10**9, 10) == 15 * 100 * 10**9
+
+
+def test_options_of_another_name_are_refused() -> None:
+    with pytest.raises(TypeError, match="'bach': use rate, batch"):
+        finetuning_score(nn.Linear(1, 2), np.zeros((4, 1)), [0, 1, 0, 1], bach=2)

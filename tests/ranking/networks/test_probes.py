@@ -386,3 +386,8 @@ def test_classes_that_are_far_apart_converge(monkeypatch: pytest.MonkeyPatch, se
     truth = model.predict_log_proba(shown)[np.arange(100), test["test_labels"]].mean()
     assert found == pytest.approx(truth, rel=2e-2)
     assert len(looks) < 300
+
+
+def test_options_of_another_name_are_refused() -> None:
+    with pytest.raises(TypeError, match="'bach': use rate, batch"):
+        linear_score([[0.0], [1.0]], [0, 1], bach=2)

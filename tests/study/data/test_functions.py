@@ -104,7 +104,7 @@ def test_numbers_can_be_made_too(folder: Path) -> None:
         ("own_data:ragged", "data.function='own_data:ragged': y has shape"),
         ("own_broken:clouds", r"fails with SyntaxError: .*own_broken.py, line 1"),
         ("own_data:missing", "the module has no 'missing'; it has"),
-        ("nowhere_data:clouds", "cannot import 'nowhere_data': put nowhere_data.py in the folder"),
+        ("nowhere_data:clouds", "cannot import 'nowhere_data': put nowhere_data.py in the current folder"),
         ({"function": "own_data"}, "give 'module:function'"),
         ({"function": 3}, "give a text"),
         ({"function": "own_data:clouds", "m": 3}, "argument 'm'; it takes n, apart"),

@@ -300,7 +300,7 @@ def torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("torchvision")
 def test_torchvision_is_read_from_its_root(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"Dataset not found.*download it there first"):
+    with pytest.raises(InputError, match=r"data.torchvision='Toy'.*Dataset not found.*Download it there first"):
         load_dataset({"torchvision": "Toy", "root": str(tmp_path)})
     (tmp_path / "toy").mkdir()
     data = load_dataset({"torchvision": "Toy", "root": str(tmp_path)})

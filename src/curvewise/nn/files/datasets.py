@@ -61,13 +61,13 @@ def open_torchvision(name: str, root: str | PathLike[str], *, train: bool) -> An
     if name in PICKLED:
         raise InputError(
             "keeps a pickle in its folder, which can run code and is never read.",
-            argument="torchvision",
+            argument="data.torchvision",
             value=name,
             remedy="Save its pictures into a folder for each class, and give that as path.",
         )
     maker = getattr(package, name, None)
     if not isinstance(maker, type) or not hasattr(maker, "__getitem__"):
-        raise InputError("torchvision.datasets has no dataset of that name.", argument="torchvision", value=name)
+        raise InputError("torchvision.datasets has no dataset of that name.", argument="data.torchvision", value=name)
     # Datasets differ in how a part is asked for, train= or split=; some have no parts.
     accepted = inspect.signature(maker).parameters
     offline = {"download": False} if "download" in accepted else {}
@@ -81,7 +81,7 @@ def open_torchvision(name: str, root: str | PathLike[str], *, train: bool) -> An
     except (RuntimeError, OSError, ValueError, TypeError, pickle.UnpicklingError) as error:
         raise InputError(
             f"cannot be opened in {str(root)!r} ({error}).",
-            argument="torchvision",
+            argument="data.torchvision",
             value=name,
             remedy="Download it there first, with download=True.",
         ) from error

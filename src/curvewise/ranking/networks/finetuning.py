@@ -210,6 +210,8 @@ def finetuning_hits(
     >>> finetuning_hits(nn.Linear(1, 3), x, labels, rate=0.5, epochs=20).mean()
     np.float64(1.0)
     """
+    if unknown := [name for name in recipe if name not in TuningRecipe.__annotations__]:
+        raise TypeError(f"unexpected keyword {unknown[0]!r}: use {', '.join(TuningRecipe.__annotations__)}.")
     rates = [float(one) for one in np.atleast_1d(recipe.get("rate", RATE))]
     batch = recipe.get("batch")
     if not isinstance(network, nn.Module):

@@ -159,6 +159,8 @@ def linear_hits(
     >>> linear_hits([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"], penalty=0.1)
     array([1., 1., 1., 1.])
     """
+    if unknown := [name for name in descent if name not in Descent.__annotations__]:
+        raise TypeError(f"unexpected keyword {unknown[0]!r}: use {', '.join(Descent.__annotations__)}.")
     rate, batch = descent.get("rate"), descent.get("batch")
     _check(epochs, penalty, rate, batch, metric)
     random = np.random.default_rng(rng)

@@ -18,7 +18,7 @@ from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.study.data import images as jpeg_archive
 from curvewise.study.data.dataset import TARGETS
 from curvewise.study.data.source import DataPart, DataSource, Request, array_part
-from curvewise.text import brief, format_path, list_names, suggest
+from curvewise.text import arg, brief, format_path, list_names, suggest
 
 INPUTS = ("x", "images", "features", "inputs", "data", "tokens")
 LABELS = ("y", "labels", "label", "targets", "target")
@@ -55,14 +55,16 @@ def _keys(names: list[str], request: Request, source: str) -> dict[str, str]:
     for key, value in asked.items():
         if value not in names:
             raise InputError(
-                f"data.{key}={brief(value)} is not in {source}, which has {list_names(names)}.{suggest(value, names)}"
+                f"{arg(f'data.{key}', value)} is not in {source}, which has {list_names(names)}.{suggest(value, names)}"
             )
     found = {**_usual(names, "train", ("x", "y")), **_usual(names, "test", ("test_x", "test_y"))}
     keys = asked if {"x", "y"} <= set(asked) else {**found, **asked}
     for x, y in (("x", "y"), ("test_x", "test_y")):
         if (x in keys) != (y in keys) or (x == "x" and x not in keys):
             lacking = x if x not in keys else y
-            raise InputError(f"{source} has {list_names(names)}: say which of them is {lacking}, with data.{lacking}=…")
+            raise InputError(
+                f"{source} has {list_names(names)}: say which of them is {lacking}, with {arg(f'data.{lacking}')}"
+            )
     return keys
 
 
@@ -130,8 +132,8 @@ def as_inputs(x: NDArray[Any], name: str, axes: str | None, kind: str | None, no
 def _flat(x: NDArray[Any], name: str, kind: str | None) -> NDArray[Any]:
     if kind is None and x.dtype.kind in "iu":
         raise InputError(
-            f"{name} holds whole numbers of shape {x.shape}: say what they are, data.kind="
-            "'features' or data.kind='tokens' (images must be reshaped to their height and width)."
+            f"{name} holds whole numbers of shape {x.shape}: say what they are, {arg('data.kind', 'features')} "
+            f"or {arg('data.kind', 'tokens')} (images must be reshaped to their height and width)."
         )
     if kind != "tokens":
         return x.astype(np.float32)
@@ -144,8 +146,8 @@ def _axes(shape: tuple[int, ...], name: str) -> str:
     first, last = shape[1] in CHANNELS, shape[3] in CHANNELS
     if first == last:
         raise InputError(
-            f"{name} has shape {shape}: say which axis is which, data.axes='NCHW' (examples, "
-            "channels, height, width) or data.axes='NHWC'."
+            f"{name} has shape {shape}: say which axis is which, {arg('data.axes', 'NCHW')} (examples, "
+            f"channels, height, width) or {arg('data.axes', 'NHWC')}."
         )
     return "NCHW" if first else "NHWC"
 

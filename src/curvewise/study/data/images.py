@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.reading.arrays import named_arrays
 from curvewise.study.data.source import DataPart, DataSource, Request, RowIndices, array_part
-from curvewise.text import brief, format_path, list_names
+from curvewise.text import arg, brief, format_path, list_names
 
 ImageFiles: TypeAlias = list[tuple[Path, str]]  # images and their classes
 
@@ -88,7 +88,7 @@ def _channels(found: ImageFiles, skip: bool) -> int:
             if not skip:
                 raise InputError(
                     f"{_image_name(path)} is not a whole picture ({error}): remove or replace it, "
-                    "or use data.on_error='skip'."
+                    f"or use {arg('data.on_error', 'skip')}."
                 ) from error
     return 1
 
@@ -195,7 +195,7 @@ def load_torchvision(request: Request) -> DataSource:
     name, root = request.text("name") or kind, request.path("root")
     size, channels = request.size("size"), request.one_of("channels", (1, 3))
     if root is None:
-        raise InputError(f"data.torchvision={brief(kind)} needs data.root: the folder it was downloaded to.")
+        raise InputError(f"{arg('data.torchvision', kind)} needs {arg('data.root')}: the folder it was downloaded to.")
     train, test = (open_torchvision(kind, root, train=which) for which in (True, False))
     channels = channels or (1 if train[0][0].mode in ("1", "L") else 3)
     parts = [_torchvision_part(part, size, channels) for part in (train, test) if part is not None]
@@ -289,14 +289,15 @@ def decode_all(
         if isinstance(picture, ValueError):
             raise InputError(
                 f"{name(i)} is not a whole picture ({picture}): remove or replace it, or use "
-                "data.on_error='skip' for pictures in folders."
+                f"{arg('data.on_error', 'skip')} for pictures in folders."
             ) from picture
         if out is None:
             out = np.empty((len(sources), *picture.shape), dtype=np.uint8)
         if picture.shape != out.shape[1:]:
             (_, h, w), (_, h0, w0) = picture.shape, out.shape[1:]
             raise InputError(
-                f"{name(i)} is {h} × {w} pixels and {name(0)} {h0} × {w0}: bring all to one size, such as data.size=32."
+                f"{name(i)} is {h} × {w} pixels and {name(0)} {h0} × {w0}: bring all to one size, such "
+                f"as {arg('data.size', 32)}."
             )
         out[i] = picture
     assert out is not None

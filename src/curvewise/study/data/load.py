@@ -27,7 +27,7 @@ from curvewise.study.data.dataset import TARGETS, Dataset
 from curvewise.study.data.images import load_image_folder, load_torchvision
 from curvewise.study.data.source import DataSource, Request, array_part, make_dataset
 from curvewise.study.data.tables import SUFFIXES, is_hub_folder, load_hub, load_table
-from curvewise.text import arg, brief, format_path, list_names, suggest
+from curvewise.text import arg, format_path, list_names, suggest
 
 PACKAGED_NAMES = ("digits", "iris", "wine", "breast-cancer")
 """Small data sets that come with scikit-learn."""
@@ -126,7 +126,9 @@ def load_dataset(
         source = _source(request)
         request.finish()
         if standardise and targets != "numbers":
-            raise InputError("data.standardise is for targets='numbers', and these are classes.")
+            raise InputError(
+                f"{arg('data.standardise', True)} is for {arg('data.targets', 'numbers')}, and these are classes."
+            )
         return make_dataset(source, *limits, targets=targets, standardise=standardise)
 
 
@@ -242,7 +244,7 @@ def make_own(request: Request) -> Dataset:
     """
     name = request.text("function")
     assert name is not None
-    asked = f"data.function={brief(name)}"
+    asked = arg("data.function", name)
     if not all(name.partition(":")[::2]):
         raise InputError(f"{asked}: give 'module:function'.")
     options = request.rest()

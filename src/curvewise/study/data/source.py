@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 from curvewise.learning.partition import partition_training_set
 from curvewise.study.data.dataset import Dataset, number_targets
-from curvewise.text import brief, list_names, suggest
+from curvewise.text import arg, brief, list_names, suggest
 from curvewise.types.predictions import check_labelled
 
 RowIndices: TypeAlias = NDArray[np.int64]
@@ -78,8 +78,8 @@ def make_dataset(
     notes = source.notes
     if source.test is None and test_examples is not None:
         raise InputError(
-            f"data.test_examples={test_examples}: {source.name} has no test part; a study holds out a share of the "
-            "examples (design.test)."
+            f"{arg('data.test_examples', test_examples)}: {source.name} has no test part; a study holds out a share of "
+            "the examples (design.test)."
         )
     parts = [part for part in (source.train, source.test) if part is not None]
     about: dict[str, Any] = {"name": source.name, "padding": source.padding}
@@ -116,7 +116,8 @@ def _pick(y: NDArray[Any], most: int | None, option: str, notes: list[str], *, b
         return np.sort(np.random.default_rng(SUBSET_SEED).choice(len(y), most, replace=False))
     if most < len(np.unique(y)):
         raise InputError(
-            f"data.{option}={most} is less than the {len(np.unique(y))} classes: take at least one example of each."
+            f"{arg(f'data.{option}', most)} is less than the {len(np.unique(y))} classes: take at least one "
+            "example of each."
         )
     notes.append(f"{option}: {most:,} of {len(y):,}, drawn class by class with seed 0.")
     return np.sort(partition_training_set(y, [most], 1, rng=SUBSET_SEED).subsets[0].indices)
@@ -128,7 +129,7 @@ def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
     if labels.ndim != 1:
         raise InputError(
             f"The labels have shape {labels.shape}: give one class per example (argmax(axis=1) if "
-            "each row marks its class with a 1), or say data.targets='numbers' to predict numbers."
+            f"each row marks its class with a 1), or say {arg('data.targets', 'numbers')} to predict numbers."
         )
     if not len(labels):
         raise InputError("The data is empty: there must be at least one example.")
@@ -141,7 +142,7 @@ def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
         if np.any(labels != np.round(labels)):
             raise InputError(
                 f"The labels hold {labels[labels != np.round(labels)][0]:g}: they must be classes, "
-                "that is whole numbers or texts, not measurements. Say data.targets='numbers' to "
+                f"that is whole numbers or texts, not measurements. Say {arg('data.targets', 'numbers')} to "
                 "predict numbers."
             )
         return labels.astype(np.int64)
@@ -199,7 +200,7 @@ class Request:
         """A text, or None where it is not given."""
         value = self._take(key)
         if value is not None and (not isinstance(value, str) or not value):
-            raise InputError(f"data.{key}={brief(value)}: give a text.")
+            raise InputError(f"{arg(f'data.{key}', value)}: give a text.")
         return value
 
     def texts(self, key: str) -> list[str] | None:
@@ -209,14 +210,14 @@ class Request:
             return None
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, Sequence) or not found or not all(isinstance(v, str) for v in found):
-            raise InputError(f"data.{key}={brief(value)}: give a text, or a list of texts.")
+            raise InputError(f"{arg(f'data.{key}', value)}: give a text, or a list of texts.")
         return list(found)
 
     def one_of(self, key: str, allowed: Sequence[Any], default: Any = None) -> Any:
         """One of a few values."""
         value = self._take(key)
         if value is not None and value not in allowed:
-            raise InputError(f"data.{key}={brief(value)}: use one of {list_names(allowed)}.")
+            raise InputError(f"{arg(f'data.{key}', value)}: use one of {list_names(allowed)}.")
         return default if value is None else value
 
     def count(self, key: str, least: int = 1) -> int | None:
@@ -225,7 +226,7 @@ class Request:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(f"data.{key}={brief(value)}: give a whole number from {least} on.")
+            raise InputError(f"{arg(f'data.{key}', value)}: give a whole number from {least} on.")
         return value
 
     def size(self, key: str) -> tuple[int, int] | None:
@@ -236,7 +237,7 @@ class Request:
         pair = [value, value] if isinstance(value, int) else value
         right = isinstance(pair, Sequence) and len(pair) == 2
         if not right or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in pair):
-            raise InputError(f"data.{key}={brief(value)}: give pixels, such as 32 or [32, 48].")
+            raise InputError(f"{arg(f'data.{key}', value)}: give pixels, such as 32 or [32, 48].")
         return pair[0], pair[1]
 
     def path(self, key: str) -> Path | None:
@@ -248,10 +249,10 @@ class Request:
             path = self.folder / Path(value).expanduser()
             there = path.exists()
         except (TypeError, ValueError, OSError, RuntimeError) as error:
-            raise InputError(f"data.{key}={brief(value, 200)} is not a path: {error}.") from error
+            raise InputError(f"{arg(f'data.{key}', value)} is not a path: {error}.") from error
         if not there:
             where = "" if Path(value).is_absolute() else f" in {self.folder.resolve()}"
-            raise InputError(f"data.{key}={brief(str(value), 200)}: there is no such file or folder{where}.")
+            raise InputError(f"{arg(f'data.{key}', str(value))}: there is no such file or folder{where}.")
         return path
 
     def rest(self) -> dict[str, Any]:

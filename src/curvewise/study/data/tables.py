@@ -18,7 +18,7 @@ from curvewise.reading.table import check_names
 from curvewise.study.data import arrays as npz
 from curvewise.study.data.images import decode, decode_all
 from curvewise.study.data.source import DataPart, DataSource, Request, RowIndices, array_part
-from curvewise.text import brief, format_path, list_names, suggest
+from curvewise.text import arg, brief, format_path, list_names, suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,13 +55,13 @@ def label_column(names: list[str], asked: str | None, source: str) -> str:
         return asked
     if asked is not None:
         raise InputError(
-            f"data.label={brief(asked)} is not a column of {source}, which has {list_names(names)}."
+            f"{arg('data.label', asked)} is not a column of {source}, which has {list_names(names)}."
             f"{suggest(asked, names)}"
         )
     found = [name for name in names if name.strip().lower() in LABELS]
     if len(found) != 1:
         raise InputError(
-            f"{source} has the columns {list_names(names)}: say which one holds the classes, with data.label=…"
+            f"{source} has the columns {list_names(names)}: say which one holds the classes, with {arg('data.label')}"
         )
     return found[0]
 
@@ -132,13 +132,13 @@ def _numbers(frame: pd.DataFrame, features: list[str], source: str) -> NDArray[n
         if column.dtype.kind not in "fiub":
             raise InputError(
                 f"column {brief(name)} of {source} holds {brief(column.iloc[0])}, no numbers: turn "
-                "it into numbers, or leave it out with data.features=[…]."
+                f"it into numbers, or leave it out with {arg('data.features')}."
             )
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         if bad := int(np.sum(~np.isfinite(values))):
             raise InputError(
                 f"column {brief(name)} of {source} has {bad} missing or infinite values: fill or "
-                "drop these rows, or leave the column out with data.features=[…]."
+                f"drop these rows, or leave the column out with {arg('data.features')}."
             )
         out[:, i] = values
     return out
@@ -218,7 +218,7 @@ def _open(place: str, config: str | None, folder: Path) -> Any:
         hub_constants = importlib.import_module("huggingface_hub.constants")
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f'data.hf={brief(place)} needs datasets, which is not installed: pip install "curvewise[text]".'
+            f'{arg("data.hf", place)} needs datasets, which is not installed: pip install "curvewise[text]".'
         ) from error
     local = folder / Path(place).expanduser()
     saved = local.is_dir() and is_hub_folder([p.name for p in local.iterdir()])
@@ -234,7 +234,7 @@ def _open(place: str, config: str | None, folder: Path) -> Any:
     except Exception as error:  # the library raises its own, and those of everything below it
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
-            f"data.hf={brief(place, 200)} cannot be loaded without the network ({reason}): give "
+            f"{arg('data.hf', place)} cannot be loaded without the network ({reason}): give "
             "the folder that save_to_disk wrote, or load it once with datasets.load_dataset."
         ) from error
     finally:
@@ -245,7 +245,7 @@ def _open(place: str, config: str | None, folder: Path) -> Any:
 def _splits(found: Any, place: str) -> dict[str, Any]:
     splits = dict(found) if hasattr(found, "keys") else {"train": found}
     if not splits or not all(hasattr(part, "column_names") for part in splits.values()):
-        raise InputError(f"data.hf={brief(place)} holds no table of examples.")
+        raise InputError(f"{arg('data.hf', place)} holds no table of examples.")
     return splits
 
 
@@ -256,7 +256,7 @@ def _train(splits: dict[str, Any], asked: str | None, place: str) -> Any:
     if name not in splits:
         raise InputError(
             f"{brief(place)} has the parts {list_names(splits)}: say which one to train on, with "
-            f"data.train=…{suggest(name, splits)}"
+            f"{arg('data.train')}{suggest(name, splits)}"
         )
     return splits[name]
 
@@ -265,7 +265,7 @@ def _test(splits: dict[str, Any], asked: tuple[str | None, str | None], label: s
     """The part to test on; one whose labels are withheld (-1) does not do."""
     train, test = asked
     if test is not None and test not in splits:
-        raise InputError(f"data.test={brief(test)}: there are the parts {list_names(splits)}.{suggest(test, splits)}")
+        raise InputError(f"{arg('data.test', test)}: there are the parts {list_names(splits)}.{suggest(test, splits)}")
     for name in TEST if test is None else (test,):
         if name in splits and name != train and label in splits[name].column_names:
             labels = np.asarray(splits[name][label])
@@ -291,7 +291,7 @@ def _columns(train: Any, label: str, request: Request) -> HubColumns:
     if features is None and texts:
         raise InputError(
             f"There are columns of text, {list_names(texts)}: say which to learn from, with "
-            "data.text=… and data.tokenizer=…, or name the numbers in data.features=[…]."
+            f"{arg('data.text')} and {arg('data.tokenizer')}, or name the numbers in {arg('data.features')}."
         )
     kind = request.one_of("kind", ("features", "tokens"))
     return HubColumns(features or list(kinds), kind=kind)
@@ -351,11 +351,11 @@ def encoding_of(request: Request) -> TextEncoding:
     columns, folder = request.texts("text") or [], request.path("tokenizer")
     length = request.count("length", least=2) or LENGTH
     if len(columns) > 2:
-        raise InputError(f"data.text has {len(columns)} columns: give one, or two for pairs.")
+        raise InputError(f"{arg('data.text', columns)} has {len(columns)} columns: give one, or two for pairs.")
     if folder is None:
         raise InputError(
-            "data.text needs data.tokenizer: the folder of a Hugging Face tokenizer, such as that "
-            "of the encoder to train."
+            f"{arg('data.text', columns)} needs {arg('data.tokenizer')}: the folder of a Hugging Face tokenizer, such "
+            "as that of the encoder to train."
         )
     tokens = _tokens()
     tokenizer = tokens.load_tokenizer(folder)
