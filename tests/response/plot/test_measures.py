@@ -19,7 +19,6 @@ from curvewise.response.comparison import compare_responses
 from curvewise.response.curve import ResponseSensitivity
 from curvewise.response.judgement import judge_measures
 from curvewise.response.load import ModelCorpus
-from curvewise.response.networks.measures import ModelMeasures
 from curvewise.response.plot.comparison import plot_response_difference
 from curvewise.response.plot.measures import plot_measures
 from curvewise.types import Result
@@ -346,9 +345,10 @@ def test_rows_of_a_judgement_do_not_touch(judged):
 
 
 def test_every_result_of_the_lens_has_a_picture():
+    pytest.importorskip("torch")  # for the names that need it
     kinds = [getattr(curvewise.response, name) for name in curvewise.response.__all__]
     # Measures of one network have no common scale: they are a table.
-    kinds = [k for k in kinds if isinstance(k, type) and issubclass(k, Result) and k is not ModelMeasures]
+    kinds = [k for k in kinds if isinstance(k, type) and issubclass(k, Result) and k.__name__ != "ModelMeasures"]
     assert len(kinds) >= 6
     assert [k.__name__ for k in kinds if picture_of(k) is None] == []
 

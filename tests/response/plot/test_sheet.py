@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from curvewise.errors import InputError
 from curvewise.nn import Examples
-from curvewise.response.networks.perturbations import find_perturbation
 from curvewise.response.plot.sheet import plot_perturbed
 
 torch = pytest.importorskip("torch")
+find_perturbation = pytest.importorskip("curvewise.response.networks.perturbations").find_perturbation
 load_digits = pytest.importorskip("sklearn.datasets").load_digits
 
 
