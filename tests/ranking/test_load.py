@@ -229,7 +229,7 @@ def test_bad_arguments() -> None:
         load_checkpoint_scores(rows(), reference="z")
     with pytest.raises(InputError, match="is one text"):
         load_checkpoint_scores(rows(), measures="nleep")
-    with pytest.raises(InputError, match="baselines names 'z'"):
+    with pytest.raises(InputError, match="baselines='z' is none of the scores"):
         load_checkpoint_scores(rows(), baselines=["z"])
     frame = long_rows()
     frame.loc[0, "accuracy"] += 0.05
