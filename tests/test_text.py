@@ -66,3 +66,13 @@ def test_errors_have_fields():
     assert str(cw.InputError("holds -50.", argument="n")) == "n holds -50."
     assert str(cw.InputError("There is no run.")) == "There is no run."
     assert isinstance(UntrustedCodeError("no"), cw.InputError)
+
+
+def test_error_knows_the_argument_its_message_begins_with() -> None:
+    error = cw.InputError(f"{arg('unit', 'metres')} is not known: pass {arg('unit', 'loss')}.")
+    assert (error.argument, error.value) == ("unit", "metres")
+    assert cw.InputError(f"Pass {arg('unit', 'loss')}.").argument is None
+    assert cw.InputError(f"{arg('labels')} has 3 entries.").value is None
+    with pytest.raises(cw.InputError) as caught:
+        cw.load_measurements({"n": [1, 2], "error": [0.1, 0.2]}, unit="metres")
+    assert (caught.value.argument, caught.value.value) == ("unit", "metres")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from curvewise.text import UNSET, Message, arg, arg_name
+from curvewise.text import UNSET, Message, arg, arg_name, mentioned
 
 _REMEDIES = {
     errno.ENOSPC: "make room there",
@@ -41,7 +41,8 @@ class InputError(CurvewiseError, ValueError):
     problem : str
         What is wrong, and what is allowed.
     argument : str, optional
-        The argument that cannot be used; the message begins with it.
+        The argument that cannot be used; the message begins with it. A problem whose text begins with ``arg(…)``
+        need not name it again.
     value : optional
         The value seen; only the argument is named without one.
     remedy : str
@@ -62,8 +63,10 @@ class InputError(CurvewiseError, ValueError):
     """
 
     def __init__(self, problem: str, *, argument: str | None = None, value: Any = UNSET, remedy: str = "") -> None:
-        self.argument, self.value, self.remedy = argument, None if value is UNSET else value, Message(remedy)
         text = problem.marked if isinstance(problem, Message) else problem
+        subject = (argument, value) if argument is not None else mentioned(text)
+        self.argument, self.value = subject[0], None if subject[1] is UNSET else subject[1]
+        self.remedy = Message(remedy)
         if argument is not None and value is not UNSET:
             text = f"{arg(argument, value)}: {text}"
         elif argument is not None:  # the name is the subject of a sentence such as "n holds -50."

@@ -87,15 +87,26 @@ class Message(str):
         """
 
         def write(found: re.Match[str]) -> str:
-            if found[1] == _EITHER:
-                return found[3]
-            try:
-                value = UNSET if found[3] in ("…", "") else ast.literal_eval(found[3])
-            except (ValueError, SyntaxError):  # a value that was cut, or that only Python can write
-                value = found[3]
-            return option(found[2], value)
+            return found[3] if found[1] == _EITHER else option(found[2], _value(found[3]))
 
         return _MARKED.sub(write, self.marked)
+
+
+def mentioned(text: str) -> tuple[str | None, Any]:
+    """Return the argument that a text begins with and its value; None where it begins with something else.
+
+    >>> mentioned(f"{arg('unit', 'metres')} is not known."), mentioned("Pass a unit.")[0]
+    (('unit', 'metres'), None)
+    """
+    found = _MARKED.match(text)
+    return (found[2], _value(found[3])) if found and found[1] == _ARGUMENT else (None, UNSET)
+
+
+def _value(text: str) -> Any:
+    try:
+        return UNSET if text in ("…", "") else ast.literal_eval(text)
+    except (ValueError, SyntaxError):  # a value that was cut, or that only Python can write
+        return text
 
 
 def prefix(head: str, text: str) -> str:

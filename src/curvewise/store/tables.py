@@ -23,7 +23,7 @@ from curvewise.reading.table import Table, table_from_records
 from curvewise.store.read import array_of, is_store, read_labels, read_records
 from curvewise.store.record import PREDICTIONS, is_search
 from curvewise.text import arg, brief, format_path, list_names, suggest
-from curvewise.types.coercion import RawPredictions
+from curvewise.types.predictions import RawPredictions
 
 LOSSES = "losses"
 """The array that a run has where targets are numbers, in place of predicted classes."""

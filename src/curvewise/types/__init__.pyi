@@ -1,9 +1,9 @@
-from curvewise.types.coercion import as_predictions as as_predictions
-from curvewise.types.coercion import asked_of as asked_of
 from curvewise.types.measurements import Measurements as Measurements
 from curvewise.types.predictions import KINDS as KINDS
 from curvewise.types.predictions import Predictions as Predictions
 from curvewise.types.predictions import PredictionSource as PredictionSource
+from curvewise.types.predictions import as_predictions as as_predictions
+from curvewise.types.predictions import asked_of as asked_of
 from curvewise.types.predictions import check_labelled as check_labelled
 from curvewise.types.results import Interval as Interval
 from curvewise.types.results import Result as Result

@@ -164,7 +164,7 @@ class PredictionReading:
 
         With ``directed``, refuse values of which nothing says whether a high one is good.
         """
-        from curvewise.types.coercion import as_predictions
+        from curvewise.types.predictions import as_predictions
         from curvewise.variance.load import load_predictions
 
         if file == STDIN:

@@ -15,8 +15,7 @@ from scipy.special import ndtr
 from curvewise.errors import InputError
 from curvewise.stats.tests import benjamini_hochberg, holm, permutation_pvalue, probability_below, sign_flip_pvalue
 from curvewise.text import Message, arg, format_interval, format_pvalue, format_value, prefix
-from curvewise.types.coercion import as_predictions
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, distinct_names
 from curvewise.variance.anova import (

@@ -19,8 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from curvewise.errors import InputError
 from curvewise.text import Message, arg, format_interval, format_number, format_pvalue, format_value
-from curvewise.types.coercion import as_predictions
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, Unit, as_floats
 from curvewise.variance.anova import (

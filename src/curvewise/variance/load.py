@@ -74,8 +74,7 @@ from curvewise.reading.table import (
 )
 from curvewise.store.tables import read_store, store_folder, store_table
 from curvewise.text import arg, brief, either, format_path, list_names
-from curvewise.types.coercion import RawPredictions, agreed, as_predictions
-from curvewise.types.predictions import KINDS, Predictions
+from curvewise.types.predictions import KINDS, Predictions, RawPredictions, agreed, as_predictions
 from curvewise.types.units import FloatArray, same_names
 
 # What people save networks and arrays in that may hold code.

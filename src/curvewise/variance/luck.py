@@ -15,8 +15,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 from curvewise.errors import InputError, quietly
 from curvewise.stats.tests import holm
 from curvewise.text import arg, format_interval, format_pvalue, format_value, prefix
-from curvewise.types.coercion import as_predictions, asked_of
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions, asked_of
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (

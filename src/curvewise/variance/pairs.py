@@ -18,8 +18,7 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError
 from curvewise.stats.tests import benjamini_hochberg, holm
 from curvewise.text import format_value
-from curvewise.types.coercion import as_predictions
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import interval_lists, measure_totals, warn_all

@@ -15,8 +15,7 @@ from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 from curvewise.errors import InputError
 from curvewise.stats.intervals import SampledMean
 from curvewise.text import arg, either, format_interval, format_size, format_value
-from curvewise.types.coercion import as_predictions, asked_of
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions, asked_of
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, distinct_names
 from curvewise.variance.anova import interval_lists, measure_totals

@@ -16,8 +16,7 @@ from scipy.special import fdtr, fdtrc
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value, prefix
-from curvewise.types.coercion import as_predictions, asked_of
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions, asked_of
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (

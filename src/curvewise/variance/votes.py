@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue
-from curvewise.types.coercion import as_predictions
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import clipped, example_test, example_variance, group_codes, interval_lists, mean_test
