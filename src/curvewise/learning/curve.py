@@ -10,33 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.learning.calibration import power_interval
 from curvewise.learning.power import (
-    FORMS,
-    Constants,
-    GroupedRuns,
-    PointScale,
-    PowerFits,
-    bounds,
-    check_choice,
-    fit_means,
-    size_weights,
-)
-from curvewise.learning.profile import (
     FINE_GRID,
+    FORMS,
     Basis,
     Coefficients,
+    Constants,
+    GroupedRuns,
+    Noise,
     NoiseAverage,
+    PointScale,
+    PowerFits,
     Profile,
-    RunNoise,
+    bounds,
+    check_choice,
     error_of,
+    fit_means,
     gain_of,
     large_sample_of,
     profile_replicates,
     reliance_of,
+    size_variance,
+    size_weights,
 )
 from curvewise.stats.intervals import crossing_interval
 from curvewise.text import as_count, format_number, format_size
@@ -317,7 +316,7 @@ class Curve(Result):
         return data_frame({**table, "gain_low": low, "gain_high": high, "gain_per_cost": per_cost})
 
     def run_std_at(self, n: ArrayLike) -> FloatArray:
-        """Standard deviation of one run at size n, see :mod:`curvewise.learning.profile`."""
+        """Standard deviation of one run at size n, see :class:`RunNoise`."""
         sizes = check_sizes_to_predict(n)
         return np.sqrt(self._run_noise.variance(sizes)) / self._scale.factor
 
@@ -400,6 +399,55 @@ class Curve(Result):
         if np.isnan(interval.estimate):
             return f"between {low} and {high}{unit}"
         return f"{format_number(interval.estimate)}{unit} [{low}, {high}]"
+
+
+@dataclass(frozen=True, eq=False)
+class RunNoise:
+    """The variance of one run of a curve at any size.
+
+    Attributes
+    ----------
+    data : GroupedRuns
+        Runs by size, in points.
+    sigma0_squared : float
+        Of the paper's model, in points².
+    noise : Noise or None
+        What the replicates say (B = 1); None to suppose the paper's model.
+    level, freedom : float
+        Variance where it is known best, and its degrees of freedom.
+    """
+
+    data: GroupedRuns
+    sigma0_squared: float
+    noise: Noise | None
+    level: float
+    freedom: float
+
+    def variance(self, n: FloatArray) -> FloatArray:
+        """Variance of one run at sizes n, in points²."""
+        held = np.minimum(n, self.data.n[-1])
+        if self.noise is None:
+            return self._paper(n)
+        share = float(self.noise.paper[0])
+        power = self.level * self.noise.relative_variance(held)[0]
+        return np.asarray(share * self._paper(held) + (1.0 - share) * power)
+
+    def half_width(self, n: FloatArray, level: float) -> FloatArray:
+        """Half the width of an interval for one new run about its mean, in points."""
+        z = float(ndtri(0.5 + level / 2.0))
+        if self.noise is None:
+            return z * np.sqrt(self._paper(n))
+        held = np.minimum(n, self.data.n[-1])
+        apart = np.log(held) - self.noise.centre[0]
+        freedom = 2.0 / (2.0 / self.freedom + self.noise.slope_variance[0] * apart**2)
+        # Below four degrees of freedom Satterthwaite's approximation is too wide by far.
+        t = np.asarray(stdtrit(np.maximum(freedom, 4.0), 0.5 + level / 2.0))
+        power = t * np.sqrt(self.level * self.noise.relative_variance(held)[0])
+        share = float(self.noise.paper[0])
+        return np.asarray(share * z * np.sqrt(self._paper(held)) + (1.0 - share) * power)
+
+    def _paper(self, n: FloatArray) -> FloatArray:
+        return size_variance(n, self.data.slope_variance(self.sigma0_squared), self.sigma0_squared)
 
 
 def estimate_columns(curves: Sequence[Curve], at: float | None = None) -> dict[str, Sequence[Any] | NDArray[Any]]:

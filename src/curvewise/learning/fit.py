@@ -6,6 +6,7 @@ import math
 import warnings as python_warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,34 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, ndtr, psi, stdtrit, zeta
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
-from curvewise.learning.curve import Curve, LearningCurve, estimate_columns, refit_simulated
-from curvewise.learning.ensemble import ENSEMBLE_FORMS, EnsembleCurve, fit_points
-from curvewise.learning.extrapolation import SHORTEST_PREFIX
+from curvewise.learning.calibration import ensemble_interval
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, LearningCurve, estimate_columns, refit_simulated
+from curvewise.learning.extrapolation import SHORTEST_PREFIX, LawEnsemble, fit_ensemble, fit_member
 from curvewise.learning.power import (
     FORMS,
+    SLOPE_MEAN,
+    SLOPE_STD,
     Constants,
     GroupedRuns,
+    NoiseAverage,
+    Profile,
     bounds,
     check_choice,
     fit_means,
     group_runs,
+    large_sample_of,
+    profile_replicates,
+    reliance_of,
     scale_for,
 )
-from curvewise.learning.profile import SLOPE_MEAN, SLOPE_STD
+from curvewise.stats.intervals import excluded_level
 from curvewise.text import Message, arg, either, format_number, list_names, prefix, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit, as_floats, same_names
+
+ENSEMBLE_FORMS = ("auto", "constrained", "last")
+"""Forms made to extrapolate: the ensemble, the power law with α, η ≥ 0, the last mean carried."""
 
 
 def fit_learning_curve(
@@ -551,7 +562,13 @@ def _power_curve(
 def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCurve:
     """Fit a form made to extrapolate; ``chance`` is the error of a blind guess in points."""
     points, constants, form = common["_data"], common["constants"], common["form"]
-    ensemble = fit_points(points, common["unit"], form, constants.sigma0_squared, chance)
+    floor, ceiling = bounds(common["unit"], points.mean)
+    ceiling = ceiling if chance is None else max(chance, float(points.mean.max()))
+    limits = {"floor": floor if np.isfinite(floor) else None, "ceiling": ceiling if np.isfinite(ceiling) else None}
+    stderr = points.standard_error(constants.sigma0_squared) if points.replicated else None
+    # Any other form names the one member of the ensemble that is fitted.
+    fit = fit_ensemble if form == "auto" else partial(fit_member, form)
+    ensemble = fit(points.n, points.mean, stderr, **limits)
     found = diagnose(points, ensemble.predict(points.n), constants, chance=chance)
     if chance is not None:
         found += near_chance(points, chance, extrapolator=True)
@@ -572,6 +589,101 @@ def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCur
         rolling_error=dict(ensemble.rolling_error),
         _ensemble=ensemble,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleCurve(Curve):
+    """A curve made to extrapolate.
+
+    Its intervals are prediction intervals calibrated on real learning curves; it has no confidence
+    intervals, because it supposes no form that could be true. One or two sizes are not fitted:
+    their means are joined and the last one is carried forward. Beyond a largest size that is still
+    within a tenth of chance, intervals reach down to the lowest possible error.
+
+    Attributes
+    ----------
+    members : dict of str to float
+        Weight of each form in the ensemble.
+    rolling_error : dict of str to float
+        What each form erred, relatively, when it predicted the later of the measured sizes from
+        the earlier ones; NaN where there were too few sizes.
+    """
+
+    members: dict[str, float]
+    rolling_error: dict[str, float]
+    _ensemble: LawEnsemble
+
+    @property
+    def default_interval(self) -> str:
+        """Always "prediction"."""
+        return "prediction"
+
+    def sentences(self) -> str:
+        """A few sentences: the error now, at twice and at four times the data."""
+        word = self.unit.name if self.unit.name in ("loss", "score") else "error"
+        now, twice, four = (
+            self._say(self.interval_at(k * self.largest_n).error) for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
+        )
+        best = sorted(self.members, key=lambda m: -self.members[m])[:3]
+        fitted = len(self.n) >= SHORTEST_PREFIX or self.form == "last"
+        how = f"led by {', '.join(best)}" if fitted else "the means are joined, no law is fitted"
+        return (
+            f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {now}; with twice the"
+            f" data it is predicted to be {twice}, with four times {four} (95% prediction intervals"
+            f" for the mean of many runs). Form: {self.form}, {how};"
+            f" {self._data.total} runs at {len(self.n)} sizes."
+        )
+
+    @cached_property
+    def _profile(self) -> Profile | NoiseAverage:
+        only_paper = self.constants.noise == "paper"
+        return profile_replicates(self._data, self.constants.sigma0_squared, only_paper=only_paper)
+
+    def _error_points(self, n: FloatArray) -> FloatArray:
+        return self._ensemble.predict(np.minimum(n, 1e30))
+
+    def _gain_band(self, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        low, high = self._clip(*self._band_points(n, level, "prediction", np.inf))
+        now = float(self._error_points(np.array([self.largest_n]))[0])
+        return (now - high) / self._scale.factor, (now - low) / self._scale.factor
+
+    def _likely_points(self, n: FloatArray) -> FloatArray:
+        return self._error_points(n)
+
+    def _reliance_points(self, n: float) -> float:
+        # The slope of an average of forms jumps where their weights and damping set in; the power
+        # law's likelihood gives a slope that has an interval.
+        return float(self._profile.estimate(reliance_of(n))[0])
+
+    def _large_points(self, n: float) -> float:
+        return float(self._profile.estimate(large_sample_of(n))[0])
+
+    def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
+        if interval != "prediction":
+            raise InputError(
+                f"has no {arg('interval', interval)}: it supposes no form that could"
+                f" be true. Use {arg('interval', 'prediction')}, or fit {arg('form', 'power')}.",
+                argument="form",
+                value=self.form,
+            )
+        noise = self._noise_of_mean(n, level, runs)
+        low, high = ensemble_interval(self._data, self._ensemble, n, level, noise)
+        return self._may_drop(n, low), high
+
+    def _probability_never(self, target: float) -> float:
+        """Probability that neither today's data nor a thousand times as much is enough."""
+        return min(self._probability_above(k * self.largest_n, target) for k in (1e3, 1.0))
+
+    def _probability_above(self, n: float, target: float) -> float:
+        size = np.array([n])
+
+        def interval(level: float) -> tuple[float, float]:
+            low, high = self._band_points(size, level, "prediction", np.inf)
+            return float(low[0]), float(high[0])
+
+        outside = excluded_level(interval, target)
+        above = float(self._error_points(size)[0]) > target
+        return 0.5 * (1.0 + outside) if above else 0.5 * (1.0 - outside)
 
 
 def _misread(unit: Unit, mean: FloatArray) -> Iterator[str]:
