@@ -44,6 +44,16 @@ def test_validate_where_all_runs_failed(call: Any, store: Path) -> None:
     assert "runs: all 8 runs failed." in said(done)
 
 
+def test_failed_runs_of_a_store_stay_failed_beside_a_table(call: Any, store: Path) -> None:
+    table = store.parent / "more.csv"
+    table.write_text("learner,n,error\n" + "".join(f"oak,{n},{0.1 + n**-0.5}\n" for n in SIZES))
+    done = call("learning", "fit", store, table, "--learner", "net", "--learner", "oak")
+    assert done.code == 0
+    assert "1 of 12 runs failed and are left out (net)" in said(done)
+    reversed_order = call("learning", "fit", table, store, "--learner", "net", "--learner", "oak")
+    assert "1 of 12 runs failed and are left out (net)" in said(reversed_order)
+
+
 def test_a_frame_with_a_status_is_fitted_as_measurements_are(store: Path) -> None:
     m = cw.load_measurements(store)
     with pytest.warns(cw.CurvewiseWarning):

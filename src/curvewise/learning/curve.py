@@ -465,6 +465,20 @@ def estimate_columns(curves: Sequence[Curve], at: float | None = None) -> dict[s
     return {**table, "gamma": [float(getattr(c, "gamma", np.nan)) for c in curves]}
 
 
+def check_curves(curves: Any) -> list[Curve]:
+    """Return fitted curves as a list; refuse none, other things, and curves in different units."""
+    chosen = [curves] if isinstance(curves, Curve) else list(curves)
+    if not chosen:
+        raise InputError("is empty: give at least one fitted curve.", argument="curves")
+    for curve in chosen:
+        if not isinstance(curve, Curve):
+            what = f"holds a {type(curve).__name__}: give fitted curves, as made by cw.fit_learning_curve."
+            raise InputError(what, argument="curves")
+    if len({c.unit for c in chosen}) > 1:
+        raise InputError("are in different units: fit all of them in the same unit.", argument="curves")
+    return chosen
+
+
 def check_size(n: float, argument: str, *, infinite: bool = False) -> float:
     """One training size as a float, or an error that names the argument."""
     if not isinstance(n, int | float | np.number) or not n > 0:

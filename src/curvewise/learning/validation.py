@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.curve import Curve, check_size
+from curvewise.learning.curve import Curve, check_curves, check_size
 from curvewise.learning.fit import build_curve
 from curvewise.learning.power import (
     FORMS,
@@ -383,10 +383,7 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
     rng : int
         Their seed.
     """
-    if isinstance(curves, Curve):
-        curves = [curves]
-    if not curves or len({c.unit for c in curves}) > 1:
-        raise InputError("must be a list of fitted curves in one unit.", argument="curves")
+    curves = check_curves(curves)
     parts = []
     for c in curves:
         known = (c.runs > 1) & np.isfinite(c.variance)
