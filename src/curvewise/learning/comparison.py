@@ -251,32 +251,24 @@ class LearnerRanking(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per learner, the best prediction first."""
-        return {
-            "learner": list(self.learners),
-            "error": self.error,
-            "low": self.low,
-            "high": self.high,
-            "probability_best": self.probability_best,
-        }
+        columns = {"error": self.error, "low": self.low, "high": self.high, "probability_best": self.probability_best}
+        return {"learner": list(self.learners), **columns}
 
     def sentences(self) -> str:
         """Name the one to choose, and how certain that is."""
         likely, *others = np.argsort(-self.probability_best, kind="stable").tolist()
-        name, chance = self.learners[likely], self.probability_best
-        text = f"At n = {format_number(self.at)}, {name} is "
+        count, chance = len(self.learners), [f"{p:.0%}" for p in self.probability_best]
+        text = f"At n = {format_number(self.at)}, {self.learners[likely]} is "
         if likely == 0:
-            text += f"predicted best with {self._said(0)}; the chance that it is the best of"
-            text += f" {len(self.learners)} is {chance[0]:.0%}."
+            text += f"predicted best with {self._said(0)}; the chance that it is the best of {count} is {chance[0]}."
         else:
-            text += f"most probably the best of {len(self.learners)}: its chance is"
-            text += f" {chance[likely]:.0%}, its prediction {self._said(likely)}."
-        if others and chance[likely] < 0.8:
-            text += f" {self.learners[others[0]]} has {chance[others[0]]:.0%}: train both further"
-            text += " before choosing."
+            text += f"most probably the best of {count}: its chance is {chance[likely]}, its prediction"
+            text += f" {self._said(likely)}."
+        if others and self.probability_best[likely] < 0.8:
+            text += f" {self.learners[others[0]]} has {chance[others[0]]}: train both further before choosing."
         if likely != 0:
-            text += f" {self.learners[0]} has the best prediction, {self._said(0)}, yet its"
-            text += f" chance is {chance[0]:.0%}: chances go by all of an interval, and a"
-            text += " prediction need not lie in its middle."
+            text += f" {self.learners[0]} has the best prediction, {self._said(0)}, yet its chance is {chance[0]}:"
+            text += " chances go by all of an interval, and a prediction need not lie in its middle."
         return text
 
     def _said(self, i: int) -> str:
@@ -317,11 +309,8 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
     order = np.argsort(costs, kind="stable")
     uncalibrated = []
     if size > min(c.largest_n for c in all_curves) and any(c.default_interval == "confidence" for c in all_curves):
-        text = (
-            f"n = {format_number(size)} is beyond the sizes measured, where fits with {arg('form', 'auto')} predict"
-            " better and have intervals calibrated for it."
-        )
-        uncalibrated.append(Message(text))
+        better = f"fits with {arg('form', 'auto')} predict better and have intervals calibrated for it"
+        uncalibrated.append(Message(f"n = {format_number(size)} is beyond the sizes measured, where {better}."))
     pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
     return LearnerRanking(
         at=size,

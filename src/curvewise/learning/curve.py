@@ -608,13 +608,8 @@ class LearningCurve(Curve):
 
     @cached_property
     def _profile(self) -> Profile | NoiseAverage:
-        return profile_replicates(
-            self._data,
-            self.constants.sigma0_squared,
-            gammas=FINE_GRID if self._gamma_is_free else np.array([self.gamma]),
-            terms=self._terms,
-            only_paper=self.constants.noise == "paper",
-        )
+        gammas = FINE_GRID if self._gamma_is_free else np.array([self.gamma])
+        return profile_replicates(self._data, self.constants, gammas=gammas, terms=self._terms)
 
     def _error_points(self, n: FloatArray) -> FloatArray:
         alpha, eta, delta = self._points
@@ -712,14 +707,8 @@ class SamplesToReach(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row: the target, the size, its interval, the probability of never."""
-        return {
-            "learner": [self.learner],
-            "error": [self.error],
-            "n": [self.estimate],
-            "low": [self.low],
-            "high": [self.high],
-            "probability_never": [self.probability_never],
-        }
+        row = {"learner": self.learner, "error": self.error, "n": self.estimate, "low": self.low, "high": self.high}
+        return {name: [value] for name, value in {**row, "probability_never": self.probability_never}.items()}
 
     def sentences(self) -> str:
         """One or two sentences."""

@@ -52,7 +52,6 @@ def fit_learning_curve(
     higher_is_better: bool = False,
     form: str = "power",
     weights: str = "size",
-    largest: int | None = None,
     chance: float | None = None,
     runs: ArrayLike | None = None,
     variance: ArrayLike | None = None,
@@ -74,8 +73,6 @@ def fit_learning_curve(
         of the extrapolators "auto", "constrained" (α, η ≥ 0) and "last" (carry the last mean).
     weights : {"size", "run", "none"}
         Weight of a run: 1/(F σ²), 1/σ², or 1.
-    largest : int, optional
-        Use only this many of the largest sizes; the paper's light design is form="sqrt", largest=3.
     chance : float, optional
         Value of a blind guess, in the unit given (an accuracy with higher_is_better); sizes near
         it are flagged, and it caps the extrapolators.
@@ -84,7 +81,7 @@ def fit_learning_curve(
     learner : str
         Name for legends and sentences.
     constants : Constants
-        The paper's λ and σ0², in percentage points; or a γ to hold fixed.
+        The paper's λ and σ0², in percentage points; a γ to hold fixed; how many of the largest sizes to use.
 
     Returns
     -------
@@ -107,23 +104,10 @@ def fit_learning_curve(
     if runs is None and variance is not None:
         raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     data = group_runs(n, values, runs, variance)
-    if largest is not None:
-        if largest < 1:
-            raise InputError("must be at least 1: how many sizes to use.", argument="largest", value=largest)
-        data = data.only(slice(-largest, None))  # sizes are in increasing order
-    notes = []
-    if read_as.bounded and higher_is_better:
-        notes.append(f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy.")
-    curve = build_curve(
-        data,
-        read_as.once_read,
-        form=form,
-        weights=weights,
-        learner=learner,
-        constants=constants,
-        chance=_error_of_guess(chance, read_as),
-        notes=notes,
-    )
+    turned = f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy."
+    settings: dict[str, Any] = {"form": form, "weights": weights, "learner": learner, "constants": constants}
+    settings |= {"notes": [turned] if read_as.bounded and higher_is_better else []}
+    curve = build_curve(data, read_as.once_read, chance=_error_of_guess(chance, read_as), **settings)
     for message in curve.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
     return curve
@@ -174,17 +158,17 @@ def fit_learning_curves(
     failures: dict[str, str] = {}
     lost: dict[str, int] = {}
     total = 0
-    for name, given in groups.items():
-        columns, failed = _without_failed(given)
-        total += given["n"].size
-        if failed:
-            lost[name] = failed
-            if not len(columns["n"]):
-                failures[name] = f"all its runs failed ({failed})."
+    for name, columns in groups.items():
+        total += columns["n"].size
+        done = np.array([s != "failed" for s in columns.pop("status", np.zeros(columns["n"].size)).tolist()])
+        if not done.all():
+            lost[name] = int((~done).sum())
+            if not done.any():
+                failures[name] = f"all its runs failed ({lost[name]})."
                 continue
         try:
-            values = read_as.errors(columns["error"])
-            grouped = group_runs(columns["n"], values, columns.get("runs"), columns.get("variance"))
+            finished = columns if done.all() else {k: v[done] for k, v in columns.items()}
+            grouped = group_runs(**{**finished, "error": read_as.errors(finished["error"])}).keep_largest(constants)
             _check_several_sizes(grouped, kind)
         except CurvewiseError as error:
             failures[name] = error.args[0]
@@ -195,15 +179,16 @@ def fit_learning_curves(
         raise InputError(prefix("No curve can be fitted: ", detail))
     guess = _error_of_guess(chance, read_as)
     curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess)
-    general = tuple(_general_warnings(frame, lost, total))
-    result = LearningCurves(
-        curves={**curves},
-        at=at,
-        bootstrap=_bootstrap(curves, at, refits, rng) if refits else {},
-        failures=failures,
-        warnings=(*general, *_first_warnings(curves, failures)),
-        _general=general,
-    )
+    general = [left_out(lost, total)] if lost else []
+    if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
+        # Runs that differ in their seeds only carry less information than their number suggests.
+        general.append(
+            f"{shared} training subset(s) have several runs, which are not independent of each other: the intervals"
+            " take them so and are too narrow. Average over the seeds first, with measurements.subset_means()."
+        )
+    bootstrap = _bootstrap(curves, at, refits, rng) if refits else {}
+    warnings = (*general, *_first_warnings(curves, failures))
+    result = LearningCurves({**curves}, at, bootstrap, failures, warnings, tuple(general))
     for message in result.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
     return result
@@ -280,7 +265,8 @@ class LearningCurves(Result):
     def sentences(self) -> str:
         """The best at the largest size that all have, how many are flagged, what failed."""
         parts = [self._best()] if len(self.curves) > 1 else []
-        if flagged := self._flagged():
+        few = len(self.curves) <= 20  # as in all_warnings
+        if flagged := sum(bool(c.all_warnings if few else c.warnings) for c in self):
             parts.append(f"{flagged} of {len(self.curves)} curves flagged.")
         for curve in list(self) if len(self.curves) <= FEW else []:
             n = curve.largest_n if self.at is None else self.at
@@ -307,11 +293,6 @@ class LearningCurves(Result):
         then = [f"{c.learner} {e}" for c, e in zip(ranked[1:], said[1:], strict=False)]
         return f"{text}: {said[0]}; then {', '.join(then)}."
 
-    def _flagged(self) -> int:
-        """Count the curves that have warnings, as ``all_warnings`` does."""
-        few = len(self.curves) <= 20
-        return sum(bool(c.all_warnings if few else c.warnings) for c in self)
-
 
 def _group_by_learner(
     frame: Any, by: str, unit: str | None, higher_is_better: bool
@@ -323,11 +304,10 @@ def _group_by_learner(
                 f"The measurements are in {frame.unit.name!r} and bring their direction:"
                 f" leave {arg('unit')} and {arg('higher_is_better')} out."
             )
-        columns: dict[str, Any] = {"learner": frame.learner, "n": frame.n, "error": frame.error}
-        columns |= {"runs": frame.runs} if frame.runs is not None else {}
-        columns |= {"variance": frame.variance} if frame.variance is not None else {}
-        columns |= {"status": frame.labels["status"]} if "status" in frame.labels else {}
-        return frame.unit, _split_rows(columns, "learner")
+        columns = frame.columns()
+        if frame.runs is None:
+            columns.pop("variance", None)  # of how many runs is not known
+        return frame.unit, _split_rows(_columns_of(columns, "learner"), "learner")
     kind = Unit(unit or "fraction", higher_is_better)
     if isinstance(frame, str | bytes) or hasattr(frame, "__fspath__"):
         raise InputError("is a path: read it first with cw.load_measurements.", argument="frame", value=frame)
@@ -366,15 +346,6 @@ def _split_rows(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray
     }
 
 
-def _without_failed(columns: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], int]:
-    """Return the columns without the rows whose status is "failed", and how many these are."""
-    kept = {k: v for k, v in columns.items() if k != "status"}
-    if "status" not in columns:
-        return kept, 0
-    failed = np.array([s == "failed" for s in columns["status"].tolist()], dtype=np.bool_)
-    return {k: v[~failed] for k, v in kept.items()}, int(failed.sum())
-
-
 def _error_of_guess(chance: float | None, unit: Unit) -> float | None:
     """Return the error of a blind guess, or raise an error that names the argument."""
     if chance is None:
@@ -396,14 +367,8 @@ def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed:
         own = np.frombuffer(curve.mean.tobytes(), dtype=np.uint32)
         fits = refit_simulated(curve, refits, np.random.default_rng([seed, *own.tolist()]))
         n, scale = curve.largest_n if at is None else at, curve._scale
-        draws = np.stack(
-            [
-                scale.values(fits.errors_at(n)[:, 0]),
-                fits.reliance_at(n) / scale.factor,
-                scale.values(fits.alpha),
-                fits.gamma,
-            ]
-        )
+        errors, reliance = scale.values(fits.errors_at(n)[:, 0]), fits.reliance_at(n) / scale.factor
+        draws = np.stack([errors, reliance, scale.values(fits.alpha), fits.gamma])
         low, high = np.percentile(draws, [2.5, 97.5], axis=1)
         rows.append(np.concatenate([draws.std(axis=1, ddof=1 if refits > 1 else 0), low, high]))
     labels = [f"{q}_{s}" for s in ("se", "q025", "q975") for q in ("e_N", "beta_N", "alpha", "gamma")]
@@ -413,18 +378,6 @@ def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed:
 def left_out(lost: Mapping[str, int], total: int) -> str:
     """Say how many of all runs failed, from the number of failed runs of each learner that has some."""
     return f"{sum(lost.values())} of {total} runs failed and are left out ({', '.join(lost)})."
-
-
-def _general_warnings(frame: Any, lost: Mapping[str, int], total: int) -> Iterator[str]:
-    if lost:
-        yield left_out(lost, total)
-    if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
-        # Runs that differ in their seeds only carry less information than their number suggests.
-        yield (
-            f"{shared} training subset(s) have several runs, which are not independent of each other: "
-            "the intervals take them so and are too narrow. Average over the seeds first, with "
-            "measurements.subset_means()."
-        )
 
 
 def _first_warnings(curves: Mapping[str, Curve], failures: Mapping[str, str]) -> Iterator[str]:
@@ -470,6 +423,7 @@ def build_curve(
     notes: Sequence[str] = (),
 ) -> LearningCurve | EnsembleCurve:
     """Fit a curve to grouped runs given in ``unit``; warnings are kept on the result only."""
+    data = data.keep_largest(constants)
     _check_several_sizes(data, unit)
     options: dict[str, Any] = {"form": form, "weights": weights, "constants": constants}
     return build_curves({learner: data}, unit, **options, chance=chance, notes=notes)[learner]
@@ -636,8 +590,7 @@ class EnsembleCurve(Curve):
 
     @cached_property
     def _profile(self) -> Profile | NoiseAverage:
-        only_paper = self.constants.noise == "paper"
-        return profile_replicates(self._data, self.constants.sigma0_squared, only_paper=only_paper)
+        return profile_replicates(self._data, self.constants)
 
     def _error_points(self, n: FloatArray) -> FloatArray:
         return self._ensemble.predict(np.minimum(n, 1e30))
@@ -729,14 +682,10 @@ def diagnose(
             "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
             f" noisier than modelled, and intervals there are too narrow. Use {arg('noise', 'estimated')}."
         )
-    flat = "The curve is flat within its noise: γ and the asymptote are not determined by the data, and its"
-    flat += " extrapolation is its level."
-    if gamma is None:
-        flat = "The curve is flat within its noise, and its extrapolation is its level."
-        if chance is None:
-            flat += (
-                f" If this is the error of a blind guess, pass {arg('chance')}: the intervals then allow for any fall."
-            )
+    unknown = "" if gamma is None else ": γ and the asymptote are not determined by the data"
+    flat = f"The curve is flat within its noise{unknown}, and its extrapolation is its level."
+    if gamma is None and chance is None:
+        flat += f" If this is the error of a blind guess, pass {arg('chance')}: the intervals then allow for any fall."
     found += _misshapen(data, noise, flat)
     if gamma is not None:
         found += _ill_fitting(data, fitted, variance, gamma, parameters)
@@ -823,7 +772,7 @@ def near_chance(data: GroupedRuns, chance: float, *, extrapolator: bool = False)
     else:
         yield (
             f"{up_to}: those sizes say little about the rest of the curve. Leave them out"
-            f" ({either(f'largest={beyond}', 'remove their rows from the file')}) and compare."
+            f" ({either(f'constants=Constants(largest={beyond})', 'remove their rows from the file')}) and compare."
         )
 
 

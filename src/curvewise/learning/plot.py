@@ -229,9 +229,8 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         picture = _comparison_range(ax, axis, result)
         labels = labels_of(curves, result.at, found)
         for i, (curve, label) in enumerate(zip(curves, labels, strict=True)):
-            draw_curve(
-                picture, curve, CurveLook(colour(i), bool(found[i])), label, float(curve.n[0]), None, result.level
-            )
+            look = CurveLook(colour(i), bool(found[i]))
+            draw_curve(picture, curve, look, label, float(curve.n[0]), None, result.level)
         draw_limits(picture, curves)
         mark_size(picture, result.at, f"N = {format_number(result.at)}", gid=AT, ls=":")
         _mark_crossing(picture, result.crossing)

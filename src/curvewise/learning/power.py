@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,23 +61,26 @@ class Constants:
         :class:`Noise`), or σ0² + σ̂²/n as in the paper, which is too narrow where
         the spread of the runs falls more slowly than 1/n. The fit itself is weighted as in the
         paper either way.
+    largest : int, optional
+        Use only this many of the largest sizes; the paper's light design is form="sqrt" with 3.
     """
 
     prior: float = PRIOR
     sigma0_squared: float = SIGMA0_SQUARED
     gamma: float | None = None
     noise: str = "estimated"
+    largest: int | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.prior) and self.prior >= 0):
-            raise InputError("must be 0 or positive.", argument="prior", value=self.prior)
-        if not (np.isfinite(self.sigma0_squared) and self.sigma0_squared >= 0):
-            raise InputError("must be 0 or positive.", argument="sigma0_squared", value=self.sigma0_squared)
+        for name in ("prior", "sigma0_squared"):
+            if not (np.isfinite(getattr(self, name)) and getattr(self, name) >= 0):
+                raise InputError("must be 0 or positive.", argument=name, value=getattr(self, name))
         if self.gamma is not None and not -10 <= self.gamma < 0:
-            raise InputError(
-                "must be negative, because error falls with n (−0.5 is usual).", argument="gamma", value=self.gamma
-            )
+            problem = "must be negative, because error falls with n (−0.5 is usual)."
+            raise InputError(problem, argument="gamma", value=self.gamma)
         check_choice("noise", self.noise, ("estimated", "paper"))
+        if self.largest is not None and self.largest < 1:
+            raise InputError("must be at least 1: how many sizes to use.", argument="largest", value=self.largest)
 
 
 def check_choice(argument: str, value: str, known: Sequence[str]) -> None:
@@ -324,6 +327,10 @@ class GroupedRuns:
         """Keep some of the sizes, by mask or index."""
         return GroupedRuns(self.n[keep], self.runs[keep], self.mean[keep], self.variance[keep])
 
+    def keep_largest(self, constants: Constants) -> GroupedRuns:
+        """Keep the largest sizes, as many as the constants say."""
+        return self if constants.largest is None else self.only(slice(-constants.largest, None))
+
     def in_points(self, scale: PointScale) -> GroupedRuns:
         """Return the same runs in points, from the user's unit."""
         if scale == PointScale(1.0):
@@ -392,17 +399,15 @@ def group_runs(
 def _check_rows(n: FloatArray, error: FloatArray) -> None:
     """Raise if sizes and errors cannot be runs of one learning curve."""
     if n.ndim != 1 or error.ndim != 1:
-        raise InputError(
-            f"n and error must be one-dimensional, one entry per run; their shapes are {n.shape} "
-            f"and {error.shape}. For a table with a column per run use cw.load_measurements."
+        problem = (
+            f"n and error must be one-dimensional, one entry per run; their shapes are {n.shape} and {error.shape}."
         )
+        raise InputError(f"{problem} For a table with a column per run use cw.load_measurements.")
     if len(n) != len(error):
-        raise InputError(
-            f"n has {len(n)} entries and error has {len(error)}: give one size and one error per "
-            "run (repeat the size for replicates)."
-        )
+        remedy = "give one size and one error per run (repeat the size for replicates)."
+        raise InputError(f"n has {len(n)} entries and error has {len(error)}: {remedy}")
     if len(n) == 0:
-        raise InputError("n and error are empty: a curve needs runs at two sizes or more.")
+        raise InputError("is empty: a curve needs runs at two sizes or more.", argument="n")
     if not np.isfinite(n).all() or (n <= 0).any():
         bad = n[~(np.isfinite(n) & (n > 0))][0]
         raise InputError(f"holds {bad:g}: training sizes must be positive and finite.", argument="n")
@@ -459,7 +464,7 @@ def scale_for(unit: Unit, means: FloatArray) -> PointScale:
         return PointScale(1.0)
     largest = float(np.abs(means).max())
     if largest > 0 and not 1e-100 < largest < 1e100:
-        raise InputError(f"error holds means near {largest:g}: rescale the {unit.name} first.")
+        raise InputError(f"holds means near {largest:g}: rescale the {unit.name} first.", argument="error")
     factor = 100.0 / largest if largest > 0 else 1.0
     return PointScale(factor, -1.0 if unit.higher_is_better else 1.0)
 
@@ -693,9 +698,8 @@ class NoiseAverage:
 
     def interval(self, coefficients: Coefficients, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Interval of φ, as :meth:`Profile.interval`."""
-        one, two = (p.interval(coefficients, level) for p in (self.paper, self.power))
-        low, high = (self._mean(a, b) for a, b in zip(one, two, strict=True))
-        return low, high
+        one, two = self.paper.interval(coefficients, level), self.power.interval(coefficients, level)
+        return self._mean(one[0], two[0]), self._mean(one[1], two[1])
 
     def estimate(self, coefficients: Coefficients) -> FloatArray:
         """φ at the most likely γ, which lies inside every interval."""
@@ -821,29 +825,13 @@ def average_noise(
 
 
 def profile_replicates(
-    data: GroupedRuns,
-    sigma0_squared: float,
-    *,
-    gammas: FloatArray = FINE_GRID,
-    terms: int = 2,
-    only_paper: bool = False,
+    data: GroupedRuns, constants: Constants, *, gammas: FloatArray = FINE_GRID, terms: int = 2
 ) -> Profile | NoiseAverage:
     """Profile one curve from grouped runs (B = 1), on a grid that is refined where it matters."""
-
-    def along(grid: FloatArray) -> Profile | NoiseAverage:
-        return average_noise(
-            data.n,
-            data.runs,
-            data.mean[None],
-            data.freedom[None],
-            data.known_variance[None],
-            data.run_variance(sigma0_squared)[None],
-            gammas=grid,
-            terms=terms,
-            only_paper=only_paper,
-        )
-
-    found = along(gammas)
+    measured = (data.mean, data.freedom, data.known_variance, data.run_variance(constants.sigma0_squared))
+    one_curve = [v[None] for v in measured]
+    along = partial(average_noise, data.n, data.runs, *one_curve, terms=terms, only_paper=constants.noise == "paper")
+    found = along(gammas=gammas)
     for _ in range(6):
         parts = (found,) if isinstance(found, Profile) else (found.paper, found.power)
         likely = [p.gamma_range(0.5) for p in parts]
@@ -855,7 +843,7 @@ def profile_replicates(
         ends = [p.gamma_range(1.0 - 1e-6) for p in parts]
         low, high = min(e[0] for e in ends), max(e[1] for e in ends)
         near = grid[max(low - 1, 0)], grid[min(high + 1, len(grid) - 1)]
-        found = along(np.union1d(gammas, np.linspace(*near, 401)))
+        found = along(gammas=np.union1d(gammas, np.linspace(*near, 401)))
     return found
 
 
