@@ -21,7 +21,6 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,15 @@ import pandas as pd
 from extrapolation import HORIZONS, short_designs
 from numpy.typing import NDArray
 
-from curvewise.learning.calibration import LEVELS, IntervalTable, calibrate, describe, log_ratio, prediction_interval
+from curvewise.learning.calibration import (
+    FEATURES,
+    LEVELS,
+    IntervalTable,
+    calibrate,
+    describe,
+    log_ratio,
+    prediction_interval,
+)
 from curvewise.learning.extrapolation import fit_ensemble, fit_member
 from curvewise.learning.power import GroupedRuns, fit_means, group_runs
 from curvewise.types import FloatArray
@@ -259,19 +266,13 @@ def print_table(result: Cases) -> None:
 
 
 def as_source(table: IntervalTable) -> str:
-    """Write the constants as Python source, laid out as ruff format does."""
-    lines = ["TABLE = IntervalTable("]
-    for field, side in (("lower", table.lower), ("upper", table.upper)):
-        lines.append(f"    {field}=IntervalSide(")
-        for key, values in asdict(side).items():
-            numbers = [f"{v:.3f}" for v in values]
-            line = f"        {key}=({', '.join(numbers)}),"
-            if len(line) > 100:
-                rows = (f"            {number}," for number in numbers)
-                line = "\n".join([f"        {key}=(", *rows, "        ),"])
-            lines.append(line)
-        lines.append("    ),")
-    return "\n".join([*lines, ")"])
+    """Write the constants as Python source, laid out as in ``curvewise.learning.calibration``."""
+    sides = (table.lower, table.upper)
+    lines = ["COEFFICIENTS = {"]
+    for name, *values in zip(FEATURES, *(v for side in sides for v in (side.size, side.growth)), strict=True):
+        lines.append(f'    "{name}": ({", ".join(f"{v:.3f}" for v in values)}),')
+    quantiles = ", ".join(f"({', '.join(f'{q:.3f}' for q in side.quantiles)})" for side in sides)
+    return "\n".join([*lines, "}", f"QUANTILES = {quantiles}"])
 
 
 if __name__ == "__main__":

@@ -44,6 +44,16 @@ def test_validate_where_all_runs_failed(call: Any, store: Path) -> None:
     assert "runs: all 8 runs failed." in said(done)
 
 
+def test_failed_runs_of_a_store_stay_failed_beside_a_table(call: Any, store: Path) -> None:
+    table = store.parent / "more.csv"
+    table.write_text("learner,n,error\n" + "".join(f"oak,{n},{0.1 + n**-0.5}\n" for n in SIZES))
+    done = call("learning", "fit", store, table, "--learner", "net", "--learner", "oak")
+    assert done.code == 0
+    assert "1 of 12 runs failed and are left out (net)" in said(done)
+    reversed_order = call("learning", "fit", table, store, "--learner", "net", "--learner", "oak")
+    assert "1 of 12 runs failed and are left out (net)" in said(reversed_order)
+
+
 def test_a_frame_with_a_status_is_fitted_as_measurements_are(store: Path) -> None:
     m = cw.load_measurements(store)
     with pytest.warns(cw.CurvewiseWarning):
@@ -93,5 +103,5 @@ def test_advice_near_chance_needs_no_option_that_the_command_line_lacks() -> Non
     with pytest.warns(cw.CurvewiseWarning):
         curve = cw.fit_learning_curve([25, 50, 100, 200, 400], [0.89, 0.88, 0.7, 0.5, 0.4], chance=0.9, form="auto")
     (near,) = [w for w in curve.warnings if "a tenth of chance" in w]
-    assert "(largest=3)" in near
+    assert "(constants=Constants(largest=3))" in near
     assert "(remove their rows from the file)" in in_options(near)

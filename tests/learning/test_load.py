@@ -168,9 +168,11 @@ def test_the_metric_column_says_which_way_is_better():
 def test_split_selects_rows_and_row_numbers_stay_those_of_the_source():
     data = {"n": [1, 1, 2, 2], "split": ["train", "test"] * 2, "error": [0, 0.5, 0, float("nan")]}
     with pytest.raises(InputError, match="row 4"):
-        load_measurements(data, split="test")
-    assert load_measurements(data, split="test", drop_failed=True).error.tolist() == [0.5]
-    assert load_measurements(data, split="train").error.tolist() == [0.0, 0.0]
+        load_measurements(data, where={"split": "test"})
+    assert load_measurements(data, where={"split": "test"}, drop_failed=True).error.tolist() == [0.5]
+    assert load_measurements(data, where={"split": "train"}).error.tolist() == [0.0, 0.0]
+    renamed = {("subset" if k == "split" else k): v for k, v in data.items()}
+    assert load_measurements(renamed, where={"split": "train"}).error.tolist() == [0.0, 0.0]
 
 
 def test_columns_override_and_join():

@@ -127,7 +127,7 @@ def test_measurements_survive_their_own_frame(curves):
         ({"n": [1], "a": [0.5]}, {"wide": "sizes"}, "no column whose name is a size"),
         ({"n": [1], "5": [0.5]}, {"wide": "sizes"}, "column 'n' of the dict holds sizes too"),
         ({"a": [1], "b": [0.5]}, {"wide": "runs"}, "known as the training-set size"),
-        ({"n": [1], "a": [0.5]}, {"wide": "rows"}, "wide='rows' is not known: use one of 'runs'"),
+        ({"n": [1], "a": [0.5]}, {"wide": "rows"}, "wide='rows': is not known: use one of 'runs'"),
         (
             {"n": [1], "model": ["m"], "a": [0.5]},
             {"wide": "learners"},

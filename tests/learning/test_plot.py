@@ -207,7 +207,7 @@ def test_a_target_is_marked_where_the_curve_reaches_it(fit):
     assert set(target.get_ydata()) == {16.0}
     assert diamond.get_xdata()[0] == pytest.approx(found.estimate)
     np.testing.assert_allclose(bar.get_xdata(), np.clip([found.low, found.high], 25, 2560))
-    assert "plain reaches 16% at n =" in caption(ax)
+    assert "plain: the fitted curve reaches 16% at about n =" in caption(ax)
     never = plot_learning_curves(curve, reach=1.0)
     assert [m for m in lines(never, "curvewise-reach") if m.get_marker() == "D"] == []
     assert "never reaches 1%" in caption(never)

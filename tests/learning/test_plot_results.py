@@ -104,7 +104,7 @@ def test_open_ends_of_a_comparison_are_drawn_as_far_as_they_go(pair):
     assert of(ax.patches, "curvewise-crossing") == []
     arrow, text = of(ax.texts, "curvewise-equivalence")
     assert text.get_text() == "never"
-    assert "level there." in caption(ax)
+    assert "to the level of steep." in caption(ax)
     some = draw(replace(result, data_equivalence=Interval(np.inf, 3.0, np.inf)))
     assert "the factor is above 3 with 95% confidence" in caption(some)
     none = draw(replace(result, data_equivalence=Interval(np.inf, 0.0, np.inf)))

@@ -128,5 +128,5 @@ def test_variance_check_accepts_the_model_and_rejects_another():
     np.testing.assert_allclose(good.measured / good.modelled, 1, atol=0.35)
     assert bad.pvalue < 0.01
     assert "does not describe" in bad.summary()
-    with pytest.raises(cw.InputError, match="one unit"):
+    with pytest.raises(cw.InputError, match="at least one fitted curve"):
         cw.learning.check_variance_model([])

@@ -224,7 +224,7 @@ DATA = {"n": [25, 50], "error": [0.5, 0.4]}
         (DATA, {"metric": "acc"}, "metric='acc': the dict has no column of metrics"),
         ({**DATA, "metric": ["a", "b"]}, {}, "names 2 metrics: 'a', 'b'. Choose one with metric='a'"),
         ({**DATA, "split": [0, 1]}, {}, r"numbers folds, pass columns=\{'fold': 'split'\}"),
-        ({**DATA, "split": ["a", "b"]}, {"split": "c"}, "split='c' is not in column 'split'"),
+        ({**DATA, "split": ["a", "b"]}, {"where": {"split": "c"}}, r"where=\{'split': 'c'\} is in no row"),
         (DATA, {"columns": {"n": "N"}}, r"no such column. Did you mean 'n'\? It has 'n', 'error'"),
         (DATA, {"columns": {"value": "eror"}}, "Did you mean 'error'"),
         (DATA, {"columns": {"vlaue": "error"}}, "'vlaue' is no role. Did you mean 'value'"),

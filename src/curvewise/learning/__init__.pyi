@@ -7,7 +7,7 @@ from curvewise.learning.curve import LearningCurve as LearningCurve
 from curvewise.learning.curve import SamplesToReach as SamplesToReach
 from curvewise.learning.design import SizePlan as SizePlan
 from curvewise.learning.design import plan_sizes as plan_sizes
-from curvewise.learning.ensemble import EnsembleCurve as EnsembleCurve
+from curvewise.learning.fit import EnsembleCurve as EnsembleCurve
 from curvewise.learning.fit import LearningCurves as LearningCurves
 from curvewise.learning.fit import fit_learning_curve as fit_learning_curve
 from curvewise.learning.fit import fit_learning_curves as fit_learning_curves

@@ -30,23 +30,6 @@ from curvewise.types.units import FloatArray
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Levels whose quantiles are stored; others are interpolated."""
 
-FEATURES = (
-    "one",
-    "error",  # log of the predicted error
-    "headroom",  # log of its distance from 100%
-    "misfit",  # log of the rms residual of the ensemble at the 3 measured sizes nearest to n
-    "span",  # log of log(n_last / n_first)
-    "rising",  # rise over the last two of them, relative to step and misfit
-    "rolling",  # log of the error the ensemble made forecasting later measured sizes
-    "spread",  # log of the weighted standard deviation of its members at n
-    "sizes",  # log of the number of sizes
-    "noise",  # log of the typical standard error of the means
-    "few",  # 1 with one or two sizes, which are joined and not fitted
-    "plateau",  # 1 where all means equal the first, 1/2 where they differ by 5% of it
-    "plateau x error",
-    "plateau x sizes",
-)
-
 EPSILON = 0.05
 """Points added inside logarithms: differences well below this are rounding."""
 INTERPOLATION = 0.5
@@ -83,32 +66,30 @@ class IntervalTable:
 
 
 # Fitted to the LCDB 1.0 datasets of even id: `python benchmarks/intervals.py --regenerate`.
+COEFFICIENTS = {
+    "one": (2.822, -0.177, 2.466, -4.830),
+    "error": (0.388, 0.319, -0.046, 0.504),  # log of the predicted error
+    "headroom": (-0.410, -0.142, 0.021, 0.435),  # log of its distance from 100%
+    "misfit": (0.227, -0.174, 0.613, -0.538),  # log of the rms residual at the 3 measured sizes nearest to n
+    "span": (-0.202, -0.205, -0.166, -0.030),  # log of log(n_last / n_first)
+    "rising": (0.085, -0.109, 0.324, 0.677),  # rise over the last two of them, relative to step and misfit
+    "rolling": (0.147, -0.114, 0.029, 0.007),  # log of the error the ensemble made forecasting later measured sizes
+    "spread": (0.186, -0.054, 0.177, 0.166),  # log of the weighted standard deviation of its members at n
+    "sizes": (-0.151, 0.034, -0.265, 0.278),  # log of the number of sizes
+    "noise": (0.160, -0.293, 0.014, -0.430),  # log of the typical standard error of the means
+    "few": (1.034, -0.204, 1.292, -0.267),  # 1 with one or two sizes, which are joined and not fitted
+    "plateau": (0.113, 0.133, -0.637, 0.011),  # 1 where all means equal the first, 1/2 where they differ by 5% of it
+    "plateau x error": (-0.241, -0.104, 0.049, 0.106),
+    "plateau x sizes": (0.445, 0.244, 0.133, 0.379),
+}
+"""For each feature: a and b of the lower side, a and b of the upper side."""
+QUANTILES = (0.281, 0.550, 0.739, 0.954, 1.548), (0.136, 0.446, 0.686, 1.004, 2.347)
+"""q of the lower and of the upper side at each of `LEVELS`."""
+
+FEATURES = tuple(COEFFICIENTS)
+_LOWER_SIZE, _LOWER_GROWTH, _UPPER_SIZE, _UPPER_GROWTH = zip(*COEFFICIENTS.values(), strict=True)
 TABLE = IntervalTable(
-    lower=IntervalSide(
-        size=(2.822, 0.388, -0.410, 0.227, -0.202, 0.085, 0.147, 0.186, -0.151, 0.160, 1.034, 0.113, -0.241, 0.445),
-        growth=(
-            -0.177,
-            0.319,
-            -0.142,
-            -0.174,
-            -0.205,
-            -0.109,
-            -0.114,
-            -0.054,
-            0.034,
-            -0.293,
-            -0.204,
-            0.133,
-            -0.104,
-            0.244,
-        ),
-        quantiles=(0.281, 0.550, 0.739, 0.954, 1.548),
-    ),
-    upper=IntervalSide(
-        size=(2.466, -0.046, 0.021, 0.613, -0.166, 0.324, 0.029, 0.177, -0.265, 0.014, 1.292, -0.637, 0.049, 0.133),
-        growth=(-4.830, 0.504, 0.435, -0.538, -0.030, 0.677, 0.007, 0.166, 0.278, -0.430, -0.267, 0.011, 0.106, 0.379),
-        quantiles=(0.136, 0.446, 0.686, 1.004, 2.347),
-    ),
+    IntervalSide(_LOWER_SIZE, _LOWER_GROWTH, QUANTILES[0]), IntervalSide(_UPPER_SIZE, _UPPER_GROWTH, QUANTILES[1])
 )
 """The frozen constants; entries of ``size`` and ``growth`` in the order of `FEATURES`."""
 

@@ -6,8 +6,8 @@ import math
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,6 +20,7 @@ from curvewise.cli.console import (
     READING,
     SHOWING,
     STDIN,
+    Columns,
     Drawing,
     Files,
     Form,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from curvewise.learning.fit import LearningCurves
     from curvewise.reading.roles import ColumnMap
     from curvewise.types.measurements import Measurements
+    from curvewise.types.results import Result
 
 
 learning = App(
@@ -134,22 +136,10 @@ class ReadingOptions:
     same_name: Literal["pool", "separate"] | None = None
     allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
 
-    def rows(self) -> dict[str, Any] | None:
-        """Rows to take, for ``load_measurements``."""
-        return read_where(self.where)
-
     def columns(self) -> dict[str, Any] | None:
         """Map each role to its column, for ``load_measurements``."""
-        named: dict[str, list[str]] = {
-            role: [name]
-            for role, name in (
-                ("n", self.n_column),
-                ("value", self.value_column),
-                ("runs", self.runs_column),
-                ("variance", self.variance_column),
-            )
-            if name is not None
-        }
+        roles = ("n", "value", "runs", "variance")
+        named = {role: [name] for role in roles if (name := getattr(self, f"{role}_column")) is not None}
         if self.learner_column:
             named["learner"] = list(self.learner_column)
         for pair in self.column:
@@ -157,8 +147,7 @@ class ReadingOptions:
             if not equals or not role.strip():
                 raise UsageError(f"--column {pair!r} must read ROLE=COLUMN, such as fold=split.")
             named.setdefault(role.strip(), []).extend([name] if name else [])
-        one_or_many = {r: v[0] if len(v) == 1 else (v or None) for r, v in named.items()}
-        return one_or_many or None
+        return {r: v[0] if len(v) == 1 else (v or None) for r, v in named.items()} or None
 
 
 @Parameter(name="*", group=FITTING)
@@ -270,15 +259,8 @@ def fit(
         _show_reach(page, curves, fitting.level, reach)
     if cost_per_sample is not None:
         _show_budget(page, curves, fitting.level, predict, cost_per_sample)
-
-    def draw() -> Any:
-        from curvewise.learning.plot import plot_learning_curves
-
-        return plot_learning_curves(
-            curves, at=fitting.at, interval=interval, level=fitting.level, reach=reach, **drawing.options
-        )
-
-    save_plot(drawing.plot, draw)
+    options = {"at": fitting.at, "interval": interval, "level": fitting.level, "reach": reach, **drawing.options}
+    save_plot(drawing.plot, lambda: curves.plot(**options))
     return page.close()
 
 
@@ -335,14 +317,10 @@ def compare(
         if name in curves.failures:
             raise InputError(prefix("could not be fitted: ", curves.failures[name]), argument=option, value=name)
     result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
-    page.document = result.to_dict()
-    page.say(result.sentences(), style="bold")
     rows = dict(result.columns())
     rows["quantity"] = [str(q).replace("beta_N", "β_N") for q in rows["quantity"]]
     title = f"{result.a} minus {result.b} ({result.level:.0%} intervals)"
-    page.table(title, rows, None)
-    warn_each(result.warnings)
-    save_plot(drawing.plot, lambda: result.plot(**drawing.options))
+    _show_result(page, result, title, rows, None, drawing, style="bold")
     # The gate is decided by the interval of the difference at N, not by its sign.
     met = {"a better": "better", "b better": "worse"}.get(result.verdict, "undecided")
     if met in fail_if:
@@ -394,12 +372,8 @@ def plan(
         sizes=sizes or None,
         level=fitting.level,
     )
-    page.document = result.to_dict()
-    page.say(result.sentences())
-    columns = {k: [as_count(v) for v in c] for k, c in result.columns().items()}
-    page.table(f"Runs to add for {result.learner}", columns, digits_of(result.unit))
-    warn_each([*curve.warnings, *result.warnings])
-    save_plot(drawing.plot if drawing else None, result.plot)
+    title = f"Runs to add for {result.learner}"
+    _show_result(page, result, title, result.columns(), digits_of(result.unit), drawing, curve.warnings)
     return page.close()
 
 
@@ -431,14 +405,11 @@ def rank(
     from curvewise.learning.comparison import rank_learners
 
     result = rank_learners(curves, at=fitting.at, level=fitting.level)
-    page.document = result.to_dict()
-    page.say(result.sentences())
     columns = dict(result.columns())
     columns["chance best"] = [shown_as(p, ".0%") for p in columns.pop("probability_best")]
     what = f"{result.level:.0%} {result.kind} intervals, form {fitting.form}"
-    page.table(f"Predicted at n = {as_count(result.at):,} ({what})", columns, digits_of(result.unit))
-    warn_each(result.warnings)
-    save_plot(drawing.plot if drawing else None, result.plot)
+    title = f"Predicted at n = {as_count(result.at):,} ({what})"
+    _show_result(page, result, title, columns, digits_of(result.unit), drawing)
     return page.close()
 
 
@@ -483,18 +454,33 @@ def validate(
         runs=measurements.runs,
         variance=measurements.variance if measurements.runs is not None else None,
     )
-    page.document = result.to_dict()
-    page.say(result.sentences())
     # The title says RMSE: the columns need only the sizes.
     columns = {k.removeprefix("rmse_"): v for k, v in result.columns().items()}
     columns["R²"] = [shown_as(v, ".3f") for v in columns.pop("r_squared")]
     columns["p"] = [v if v != v else f"{v:.3f}" for v in columns.pop("pvalue")]
     if page.markup is None and width_of(rich_table(columns, digits_of(unit)))[1] > console().width:
         columns = {k: columns[k] for k in ("form", "weights", "average", "R²", "p")}
-    page.table("RMSE at sizes left out", columns, digits_of(unit))
-    warn_each(result.warnings)
-    save_plot(drawing.plot if drawing else None, result.plot)
+    _show_result(page, result, "RMSE at sizes left out", columns, digits_of(unit), drawing)
     return page.close()
+
+
+def _show_result(
+    page: Page,
+    result: Result,
+    title: str,
+    columns: Columns,
+    digits: int | None,
+    drawing: Drawing | None,
+    warnings: Sequence[str] = (),
+    style: str = "",
+) -> None:
+    """Show a result: its sentences, a table, what to beware of, its picture; all of it in the JSON document."""
+    page.document = result.to_dict()
+    page.say(result.sentences(), style=style)
+    page.table(title, columns, digits)
+    warn_each([*warnings, *result.warnings])
+    options = drawing.options if isinstance(drawing, CurveDrawing) else {}
+    save_plot(drawing.plot if drawing else None, lambda: result.plot(**options))
 
 
 MOST_SUMMARIES = 6
@@ -519,16 +505,10 @@ def show_curves(
     page.document["table"] = [
         {"learner": c.learner, "values": r, "gamma": g} for c, r, g in zip(every, rows, gammas, strict=True)
     ]
-    unit = every[0].unit
-    kind = rows[0].error.kind
-    other = rows[0].data_reliance.kind
+    unit, kind, other = every[0].unit, rows[0].error.kind, rows[0].data_reliance.kind
+    what = f"{_word(every[0]).capitalize()} and data-reliance at N{' in %' if unit.suffix else ''}"
     apart = f"; β_N: {other}, by the power law" if other != kind else ""
-    page.table(
-        f"{_word(every[0]).capitalize()} and data-reliance at N"
-        f"{' in %' if unit.suffix else ''} ({fitting.level:.0%} {kind} intervals{apart})",
-        columns,
-        digits_of(unit),
-    )
+    page.table(f"{what} ({fitting.level:.0%} {kind} intervals{apart})", columns, digits_of(unit))
     if legend is not None:
         page.say(legend, style="dim")
     elif len(every) <= MOST_SUMMARIES:
@@ -540,17 +520,13 @@ def show_curves(
 def _show_predictions(
     page: Page, curves: LearningCurves, level: float, interval: str | None, sizes: Sequence[float]
 ) -> None:
-    import numpy as np
-
     from curvewise.learning.curve import EXTRAPOLATION_LIMIT
 
-    n = np.asarray(sizes, dtype=np.float64)
-    bands = {c.learner: c.band(n, interval, level=level) for c in curves}
     first = next(iter(curves))
     records = [
-        {"learner": name, "n": as_count(size), _word(first): b["error"][i], "low": b["low"][i]} | {"high": b["high"][i]}
-        for name, b in bands.items()
-        for i, size in enumerate(n.tolist())
+        {"learner": c.learner, "n": as_count(size), _word(first): error, "low": low, "high": high}
+        for c in curves
+        for size, error, low, high in zip(sizes, *c.band(sizes, interval, level=level).values(), strict=True)
     ]
     page.document["predictions"] = records
     kind = interval or first.default_interval
@@ -639,28 +615,17 @@ def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | N
 def _read(file: str, reading: ReadingOptions) -> Measurements:
     from curvewise.learning.load import load_measurements
 
-    def load(path: str | Path) -> Measurements:
-        return load_measurements(
-            path,
-            unit=reading.unit,
-            higher_is_better=reading.higher_is_better,
-            columns=reading.columns(),
-            wide=reading.wide,
-            per_class=reading.per_class,
-            metric=reading.metric,
-            split=reading.split,
-            where=reading.rows(),
-            drop_failed=reading.drop_failed,
-            allow_large=reading.allow_large,
-        )
-
+    same = ("unit", "higher_is_better", "wide", "per_class", "metric", "drop_failed", "allow_large")
+    options: dict[str, Any] = {name: getattr(reading, name) for name in same}
+    split = {} if reading.split is None else {"split": reading.split}
+    options |= {"columns": reading.columns(), "where": {**(read_where(reading.where) or {}), **split}}
     if file != STDIN:
-        return load(file)
+        return load_measurements(file, **options)
     # The readers look at a file more than once, which a pipe does not allow.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.csv"
         path.write_bytes(sys.stdin.buffer.read())
-        return load(path)
+        return load_measurements(path, **options)
 
 
 def _joined(parts: dict[str, Measurements], same_name: str | None, columns: ColumnMap | None) -> Measurements:
@@ -678,40 +643,38 @@ def _joined(parts: dict[str, Measurements], same_name: str | None, columns: Colu
             f"The learner {twice!r} is in {' and in '.join(seen[twice][:3])}. Pass --same-name "
             "pool to take its runs together, or --same-name separate to tell the files apart."
         )
-    names = names_of(list(parts)) if same_name == "separate" else {}
-    every = list(parts.items())
-
-    def named(file: str, part: Measurements) -> Any:
-        if file not in names:
-            return part.learner
-        alone = len(part.learners) == 1
-        return [names[file] if alone else f"{names[file]} / {k}" for k in part.learner.tolist()]
-
+    every = list(parts.values())
     # Percentages beside fractions would be fitted as one curve.
-    if len({p.unit for _, p in every}) > 1:
+    if len({p.unit for p in every}) > 1:
         raise UsageError("The files are in different units: read them with the same --unit.")
-    means = any(p.runs is not None for _, p in every)
-    spread = any(p.variance is not None for _, p in every)
+    learners = [p.learner.tolist() for p in every]
+    if same_name == "separate":
+        for i, head in enumerate(names_of(list(parts)).values()):
+            alone = len(every[i].learners) == 1
+            learners[i] = [head if alone else f"{head} / {name}" for name in learners[i]]
+
+    def column(name: str, filling: Any) -> Any:
+        """Join a column that some files have; the rows of the others get the filling."""
+        found = [p.labels.get(name) if name == "status" else getattr(p, name) for p in every]
+        filled = [np.full(len(p), filling) if v is None else v for p, v in zip(every, found, strict=True)]
+        return None if all(v is None for v in found) else np.concatenate(filled)
+
     # Labels that only some files have cannot tell all rows apart.
-    shared = [k for k in every[0][1].labels if all(k in p.labels for _, p in every)]
+    shared = [k for k in every[0].labels if all(k in p.labels for p in every)]
+    labels = {k: np.concatenate([p.labels[k] for p in every]) for k in shared}
+    # But runs of a store that failed must stay known as failed beside a table, whose rows are all finished.
+    status = column("status", "done")
     found = Measurements(
-        learner=np.concatenate([np.asarray(named(f, p), dtype=np.str_) for f, p in every]),
-        n=np.concatenate([p.n for _, p in every]),
-        error=np.concatenate([p.error for _, p in every]),
-        unit=every[0][1].unit,
-        runs=_column(every, "runs", 1.0) if means else None,
-        variance=_column(every, "variance", np.nan) if spread else None,
-        labels={k: np.concatenate([p.labels[k] for _, p in every]) for k in shared},
+        learner=np.array([name for names in learners for name in names], dtype=np.str_),
+        n=np.concatenate([p.n for p in every]),
+        error=np.concatenate([p.error for p in every]),
+        unit=every[0].unit,
+        runs=column("runs", 1.0),
+        variance=column("variance", np.nan),
+        labels=labels if status is None else {**labels, "status": status},
     )
     check_repeats(found, " and ".join(parts), range(1, len(found) + 1), columns)
     return found
-
-
-def _column(parts: Iterable[tuple[str, Measurements]], name: str, filling: float) -> Any:
-    import numpy as np
-
-    columns = [(len(p), getattr(p, name)) for _, p in parts]
-    return np.concatenate([np.full(k, filling) if v is None else v for k, v in columns])
 
 
 def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str] = ()) -> LearningCurves:
@@ -753,14 +716,4 @@ def keep_learners(measurements: Measurements, wanted: Sequence[str]) -> Measurem
     import numpy as np
 
     names = {choose("--learner", name, measurements.learners) for name in wanted}
-    keep = np.array([name in names for name in measurements.learner.tolist()])
-    runs, variance = measurements.runs, measurements.variance
-    return replace(
-        measurements,
-        learner=measurements.learner[keep],
-        n=measurements.n[keep],
-        error=measurements.error[keep],
-        runs=None if runs is None else runs[keep],
-        variance=None if variance is None else variance[keep],
-        labels={k: v[keep] for k, v in measurements.labels.items()},
-    )
+    return measurements.select(np.isin(measurements.learner, list(names)))

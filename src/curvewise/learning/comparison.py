@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, check_size
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, check_curves, check_size
 from curvewise.stats.intervals import (
     crossing_interval,
     difference_interval,
@@ -76,33 +76,26 @@ class CurveComparison(Result):
 
     def sentences(self) -> str:
         """The verdict in a few sentences."""
-        d = self.error_difference
+        a, b, d, k, c = self.a, self.b, self.error_difference, self.data_equivalence, self.crossing
         unit = " points" if self.unit.name == "percent" else ""
         where = f"at n = {format_number(self.at)}"
         interval = f"{format_number(d.estimate)}{unit} [{format_number(d.low)}, {format_number(d.high)}]"
         if self.verdict == "undecided":
-            text = f"{where.capitalize()}, {self.a} and {self.b} cannot be told apart: difference {interval}."
+            said = [f"{where.capitalize()}, {a} and {b} cannot be told apart: difference {interval}."]
         else:
-            better, worse = (self.a, self.b) if self.verdict == "a better" else (self.b, self.a)
-            text = f"{better} is better than {worse} {where}: {self.a} minus {self.b} is {interval}."
-        return " ".join([text, *self._more()])
-
-    def _more(self) -> list[str]:
-        said = []
-        k = self.data_equivalence
+            better, worse = (a, b) if self.verdict == "a better" else (b, a)
+            said = [f"{better} is better than {worse} {where}: {a} minus {b} is {interval}."]
+        low = format_number(k.low, 3)
         if np.isfinite(k.estimate):
-            said.append(
-                f"{self.b} would need {format_number(k.estimate, 3)}× the data [{format_number(k.low, 3)},"
-                f" {format_number(k.high, 3)}] to match {self.a} there."
-            )
+            needed = f"{format_number(k.estimate, 3)}× the data [{low}, {format_number(k.high, 3)}]"
+            said.append(f"{b} would need {needed} to match {a} there.")
         elif np.isinf(k.estimate):
-            said.append(f"No amount of data searched brings {self.b} to the level of {self.a}.")
-        if np.isfinite(self.crossing.estimate):
-            c = self.crossing
-            said.append(
-                f"The curves cross near n = {format_size(c.estimate)} [{format_size(c.low)}, {format_size(c.high)}]."
-            )
-        return said
+            known = f"; the factor is above {low} with {self.level:.0%} confidence" if 0 < k.low < np.inf else ""
+            said.append(f"No amount of data searched brings {b} to the level of {a}{known}.")
+        if np.isfinite(c.estimate):
+            ends = f"[{format_size(c.low)}, {format_size(c.high)}]"
+            said.append(f"The curves cross near n = {format_size(c.estimate)} {ends}.")
+        return " ".join(said)
 
 
 def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, level: float = 0.95) -> CurveComparison:
@@ -258,32 +251,24 @@ class LearnerRanking(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per learner, the best prediction first."""
-        return {
-            "learner": list(self.learners),
-            "error": self.error,
-            "low": self.low,
-            "high": self.high,
-            "probability_best": self.probability_best,
-        }
+        columns = {"error": self.error, "low": self.low, "high": self.high, "probability_best": self.probability_best}
+        return {"learner": list(self.learners), **columns}
 
     def sentences(self) -> str:
         """Name the one to choose, and how certain that is."""
         likely, *others = np.argsort(-self.probability_best, kind="stable").tolist()
-        name, chance = self.learners[likely], self.probability_best
-        text = f"At n = {format_number(self.at)}, {name} is "
+        count, chance = len(self.learners), [f"{p:.0%}" for p in self.probability_best]
+        text = f"At n = {format_number(self.at)}, {self.learners[likely]} is "
         if likely == 0:
-            text += f"predicted best with {self._said(0)}; the chance that it is the best of"
-            text += f" {len(self.learners)} is {chance[0]:.0%}."
+            text += f"predicted best with {self._said(0)}; the chance that it is the best of {count} is {chance[0]}."
         else:
-            text += f"most probably the best of {len(self.learners)}: its chance is"
-            text += f" {chance[likely]:.0%}, its prediction {self._said(likely)}."
-        if others and chance[likely] < 0.8:
-            text += f" {self.learners[others[0]]} has {chance[others[0]]:.0%}: train both further"
-            text += " before choosing."
+            text += f"most probably the best of {count}: its chance is {chance[likely]}, its prediction"
+            text += f" {self._said(likely)}."
+        if others and self.probability_best[likely] < 0.8:
+            text += f" {self.learners[others[0]]} has {chance[others[0]]}: train both further before choosing."
         if likely != 0:
-            text += f" {self.learners[0]} has the best prediction, {self._said(0)}, yet its"
-            text += f" chance is {chance[0]:.0%}: chances go by all of an interval, and a"
-            text += " prediction need not lie in its middle."
+            text += f" {self.learners[0]} has the best prediction, {self._said(0)}, yet its chance is {chance[0]}:"
+            text += " chances go by all of an interval, and a prediction need not lie in its middle."
         return text
 
     def _said(self, i: int) -> str:
@@ -309,11 +294,7 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
     """
     check_level(level)
     failures: Mapping[str, str] = getattr(curves, "failures", {})
-    all_curves = list(curves)
-    if not all_curves:
-        raise InputError("curves is empty: give at least one fitted curve.")
-    if len({c.unit for c in all_curves}) > 1:
-        raise InputError("curves are in different units: fit all of them in the same unit.")
+    all_curves = check_curves(curves)
     size = min(c.largest_n for c in all_curves) if at is None else check_size(at, "at")
     point = np.array([size])
     # Chances come from the quantiles of each curve, which need not be normal or symmetric.
@@ -328,11 +309,8 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
     order = np.argsort(costs, kind="stable")
     uncalibrated = []
     if size > min(c.largest_n for c in all_curves) and any(c.default_interval == "confidence" for c in all_curves):
-        text = (
-            f"n = {format_number(size)} is beyond the sizes measured, where fits with {arg('form', 'auto')} predict"
-            " better and have intervals calibrated for it."
-        )
-        uncalibrated.append(Message(text))
+        better = f"fits with {arg('form', 'auto')} predict better and have intervals calibrated for it"
+        uncalibrated.append(Message(f"n = {format_number(size)} is beyond the sizes measured, where {better}."))
     pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
     return LearnerRanking(
         at=size,

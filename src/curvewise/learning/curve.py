@@ -10,33 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.learning.calibration import power_interval
 from curvewise.learning.power import (
-    FORMS,
-    Constants,
-    GroupedRuns,
-    PointScale,
-    PowerFits,
-    bounds,
-    check_choice,
-    fit_means,
-    size_weights,
-)
-from curvewise.learning.profile import (
     FINE_GRID,
+    FORMS,
     Basis,
     Coefficients,
+    Constants,
+    GroupedRuns,
+    Noise,
     NoiseAverage,
+    PointScale,
+    PowerFits,
     Profile,
-    RunNoise,
+    bounds,
+    check_choice,
     error_of,
+    fit_means,
     gain_of,
     large_sample_of,
     profile_replicates,
     reliance_of,
+    size_variance,
+    size_weights,
 )
 from curvewise.stats.intervals import crossing_interval
 from curvewise.text import as_count, format_number, format_size
@@ -317,7 +316,7 @@ class Curve(Result):
         return data_frame({**table, "gain_low": low, "gain_high": high, "gain_per_cost": per_cost})
 
     def run_std_at(self, n: ArrayLike) -> FloatArray:
-        """Standard deviation of one run at size n, see :mod:`curvewise.learning.profile`."""
+        """Standard deviation of one run at size n, see :class:`RunNoise`."""
         sizes = check_sizes_to_predict(n)
         return np.sqrt(self._run_noise.variance(sizes)) / self._scale.factor
 
@@ -402,6 +401,55 @@ class Curve(Result):
         return f"{format_number(interval.estimate)}{unit} [{low}, {high}]"
 
 
+@dataclass(frozen=True, eq=False)
+class RunNoise:
+    """The variance of one run of a curve at any size.
+
+    Attributes
+    ----------
+    data : GroupedRuns
+        Runs by size, in points.
+    sigma0_squared : float
+        Of the paper's model, in points².
+    noise : Noise or None
+        What the replicates say (B = 1); None to suppose the paper's model.
+    level, freedom : float
+        Variance where it is known best, and its degrees of freedom.
+    """
+
+    data: GroupedRuns
+    sigma0_squared: float
+    noise: Noise | None
+    level: float
+    freedom: float
+
+    def variance(self, n: FloatArray) -> FloatArray:
+        """Variance of one run at sizes n, in points²."""
+        held = np.minimum(n, self.data.n[-1])
+        if self.noise is None:
+            return self._paper(n)
+        share = float(self.noise.paper[0])
+        power = self.level * self.noise.relative_variance(held)[0]
+        return np.asarray(share * self._paper(held) + (1.0 - share) * power)
+
+    def half_width(self, n: FloatArray, level: float) -> FloatArray:
+        """Half the width of an interval for one new run about its mean, in points."""
+        z = float(ndtri(0.5 + level / 2.0))
+        if self.noise is None:
+            return z * np.sqrt(self._paper(n))
+        held = np.minimum(n, self.data.n[-1])
+        apart = np.log(held) - self.noise.centre[0]
+        freedom = 2.0 / (2.0 / self.freedom + self.noise.slope_variance[0] * apart**2)
+        # Below four degrees of freedom Satterthwaite's approximation is too wide by far.
+        t = np.asarray(stdtrit(np.maximum(freedom, 4.0), 0.5 + level / 2.0))
+        power = t * np.sqrt(self.level * self.noise.relative_variance(held)[0])
+        share = float(self.noise.paper[0])
+        return np.asarray(share * z * np.sqrt(self._paper(held)) + (1.0 - share) * power)
+
+    def _paper(self, n: FloatArray) -> FloatArray:
+        return size_variance(n, self.data.slope_variance(self.sigma0_squared), self.sigma0_squared)
+
+
 def estimate_columns(curves: Sequence[Curve], at: float | None = None) -> dict[str, Sequence[Any] | NDArray[Any]]:
     """Tabulate e_N and β_N with their intervals, and γ, one row per curve; N is each curve's own if None."""
     rows = [c.interval_at(at) for c in curves]
@@ -415,6 +463,20 @@ def estimate_columns(curves: Sequence[Curve], at: float | None = None) -> dict[s
         table[f"{name}_low"] = [i.low for i in intervals]
         table[f"{name}_high"] = [i.high for i in intervals]
     return {**table, "gamma": [float(getattr(c, "gamma", np.nan)) for c in curves]}
+
+
+def check_curves(curves: Any) -> list[Curve]:
+    """Return fitted curves as a list; refuse none, other things, and curves in different units."""
+    chosen = [curves] if isinstance(curves, Curve) else list(curves)
+    if not chosen:
+        raise InputError("is empty: give at least one fitted curve.", argument="curves")
+    for curve in chosen:
+        if not isinstance(curve, Curve):
+            what = f"holds a {type(curve).__name__}: give fitted curves, as made by cw.fit_learning_curve."
+            raise InputError(what, argument="curves")
+    if len({c.unit for c in chosen}) > 1:
+        raise InputError("are in different units: fit all of them in the same unit.", argument="curves")
+    return chosen
 
 
 def check_size(n: float, argument: str, *, infinite: bool = False) -> float:
@@ -546,13 +608,8 @@ class LearningCurve(Curve):
 
     @cached_property
     def _profile(self) -> Profile | NoiseAverage:
-        return profile_replicates(
-            self._data,
-            self.constants.sigma0_squared,
-            gammas=FINE_GRID if self._gamma_is_free else np.array([self.gamma]),
-            terms=self._terms,
-            only_paper=self.constants.noise == "paper",
-        )
+        gammas = FINE_GRID if self._gamma_is_free else np.array([self.gamma])
+        return profile_replicates(self._data, self.constants, gammas=gammas, terms=self._terms)
 
     def _error_points(self, n: FloatArray) -> FloatArray:
         alpha, eta, delta = self._points
@@ -650,14 +707,8 @@ class SamplesToReach(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row: the target, the size, its interval, the probability of never."""
-        return {
-            "learner": [self.learner],
-            "error": [self.error],
-            "n": [self.estimate],
-            "low": [self.low],
-            "high": [self.high],
-            "probability_never": [self.probability_never],
-        }
+        row = {"learner": self.learner, "error": self.error, "n": self.estimate, "low": self.low, "high": self.high}
+        return {name: [value] for name, value in {**row, "probability_never": self.probability_never}.items()}
 
     def sentences(self) -> str:
         """One or two sentences."""

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from curvewise.errors import InputError
 from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict
-from curvewise.learning.profile import expected_freedom
+from curvewise.learning.power import SLOPE_STD
 from curvewise.text import arg, as_count, format_number
 from curvewise.types.results import Result, check_level
 from curvewise.types.units import FloatArray, Unit
@@ -194,3 +194,24 @@ def _gradients(curve: LearningCurve, n: FloatArray) -> FloatArray:
     if curve._gamma_is_free:
         columns.append((h * x + 2 * d * x * x) * np.log(n / reference))
     return np.stack(columns, axis=1)
+
+
+def expected_freedom(n: FloatArray, runs: FloatArray, share: FloatArray, freedom: float) -> float:
+    """Satterthwaite's degrees of freedom that a design gives on average.
+
+    Parameters
+    ----------
+    n, runs : ndarray, shape (S,)
+        Sizes and the number of runs at each.
+    share : ndarray, shape (S,)
+        What each size contributes to the variance of the quantity.
+    freedom : float
+        Runs minus parameters.
+    """
+    replicates = np.maximum(runs - 1.0, 0.0)
+    level = replicates + 1e-9
+    logs = np.log(n) - (level @ np.log(n)) / level.sum()
+    # Half a squared distance per degree of freedom is what a log variance says about b.
+    slope_variance = 1.0 / (1.0 / SLOPE_STD**2 + 0.5 * float(replicates @ logs**2))
+    apart = float(share @ logs) / max(float(share.sum()), 1e-300)
+    return 2.0 / (2.0 / freedom + slope_variance * apart**2)

@@ -16,7 +16,7 @@ the training points of the 92 scaling curves; ``benchmarks/extrapolation.py`` sc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -122,7 +122,7 @@ def fit_ensemble(
         members=names,
         weights=weights,
         parameters=tables,
-        rolling_error={name: float(error) for name, error in zip(names, errors, strict=True)},
+        rolling_error=dict(zip(names, errors.tolist(), strict=True)),
         n_last=float(n[-1]),
         last=float(mean[-1]),
         noise=evidence * _forecast_noise(weights, curves, ends, log_n, mean, floor),
@@ -148,17 +148,9 @@ def fit_member(
     if len(n) < SHORTEST_PREFIX and name != "last":
         name = "measured"
     table = MEMBERS[name](n, mean, stderr, floor)
-    return LawEnsemble(
-        members=(name,),
-        weights=np.ones(1),
-        parameters={name: table},
-        rolling_error={name: float("nan")},
-        n_last=float(n[-1]),
-        last=float(mean[-1]),
-        stderr=_relative_noise(np.log(n / n[-1]), mean, stderr, floor),
-        floor=floor,
-        ceiling=ceiling,
-    )
+    fit = LawEnsemble((name,), np.ones(1), {name: table}, {name: float("nan")}, float(n[-1]), float(mean[-1]))
+    noise = _relative_noise(np.log(n / n[-1]), mean, stderr, floor)
+    return replace(fit, stderr=noise, floor=floor, ceiling=ceiling)
 
 
 @dataclass(frozen=True)
@@ -317,16 +309,13 @@ MEMBERS: dict[str, Member] = {
 
 def _as_arrays(n: Array, mean: Array, stderr: Array | None) -> tuple[Array, Array, Array | None]:
     """Return the inputs as float arrays, with unusable standard errors dropped."""
-    sizes = np.asarray(n, dtype=np.float64)
-    values = np.asarray(mean, dtype=np.float64)
-    if stderr is None:
-        return sizes, values, None
-    noise = np.asarray(stderr, dtype=np.float64)
-    known = np.isfinite(noise)
-    if not np.any(noise[known] > 0.0):
+    sizes, values = np.asarray(n, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+    noise = np.asarray(np.nan if stderr is None else stderr, dtype=np.float64)
+    known = noise[np.isfinite(noise)]
+    if not np.any(known > 0.0):
         return sizes, values, None
     # A mean of one replicate has no standard error; it is no better than the worst known one.
-    return sizes, values, np.where(known, noise, noise[known].max())
+    return sizes, values, np.where(np.isfinite(noise), noise, known.max())
 
 
 def _thin(n: Array, mean: Array, stderr: Array | None) -> tuple[Array, Array, Array | None]:

@@ -6,6 +6,7 @@ import math
 import warnings as python_warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,34 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, ndtr, psi, stdtrit, zeta
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
-from curvewise.learning.curve import Curve, LearningCurve, estimate_columns, refit_simulated
-from curvewise.learning.ensemble import ENSEMBLE_FORMS, EnsembleCurve, fit_points
-from curvewise.learning.extrapolation import SHORTEST_PREFIX
+from curvewise.learning.calibration import ensemble_interval
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, LearningCurve, estimate_columns, refit_simulated
+from curvewise.learning.extrapolation import SHORTEST_PREFIX, LawEnsemble, fit_ensemble, fit_member
 from curvewise.learning.power import (
     FORMS,
+    SLOPE_MEAN,
+    SLOPE_STD,
     Constants,
     GroupedRuns,
+    NoiseAverage,
+    Profile,
     bounds,
     check_choice,
     fit_means,
     group_runs,
+    large_sample_of,
+    profile_replicates,
+    reliance_of,
     scale_for,
 )
-from curvewise.learning.profile import SLOPE_MEAN, SLOPE_STD
+from curvewise.stats.intervals import excluded_level
 from curvewise.text import Message, arg, either, format_number, list_names, prefix, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit, as_floats, same_names
+
+ENSEMBLE_FORMS = ("auto", "constrained", "last")
+"""Forms made to extrapolate: the ensemble, the power law with α, η ≥ 0, the last mean carried."""
 
 
 def fit_learning_curve(
@@ -41,7 +52,6 @@ def fit_learning_curve(
     higher_is_better: bool = False,
     form: str = "power",
     weights: str = "size",
-    largest: int | None = None,
     chance: float | None = None,
     runs: ArrayLike | None = None,
     variance: ArrayLike | None = None,
@@ -63,8 +73,6 @@ def fit_learning_curve(
         of the extrapolators "auto", "constrained" (α, η ≥ 0) and "last" (carry the last mean).
     weights : {"size", "run", "none"}
         Weight of a run: 1/(F σ²), 1/σ², or 1.
-    largest : int, optional
-        Use only this many of the largest sizes; the paper's light design is form="sqrt", largest=3.
     chance : float, optional
         Value of a blind guess, in the unit given (an accuracy with higher_is_better); sizes near
         it are flagged, and it caps the extrapolators.
@@ -73,7 +81,7 @@ def fit_learning_curve(
     learner : str
         Name for legends and sentences.
     constants : Constants
-        The paper's λ and σ0², in percentage points; or a γ to hold fixed.
+        The paper's λ and σ0², in percentage points; a γ to hold fixed; how many of the largest sizes to use.
 
     Returns
     -------
@@ -96,23 +104,10 @@ def fit_learning_curve(
     if runs is None and variance is not None:
         raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     data = group_runs(n, values, runs, variance)
-    if largest is not None:
-        if largest < 1:
-            raise InputError("must be at least 1: how many sizes to use.", argument="largest", value=largest)
-        data = data.only(slice(-largest, None))  # sizes are in increasing order
-    notes = []
-    if read_as.bounded and higher_is_better:
-        notes.append(f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy.")
-    curve = build_curve(
-        data,
-        read_as.once_read,
-        form=form,
-        weights=weights,
-        learner=learner,
-        constants=constants,
-        chance=_error_of_guess(chance, read_as),
-        notes=notes,
-    )
+    turned = f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy."
+    settings: dict[str, Any] = {"form": form, "weights": weights, "learner": learner, "constants": constants}
+    settings |= {"notes": [turned] if read_as.bounded and higher_is_better else []}
+    curve = build_curve(data, read_as.once_read, chance=_error_of_guess(chance, read_as), **settings)
     for message in curve.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
     return curve
@@ -163,17 +158,17 @@ def fit_learning_curves(
     failures: dict[str, str] = {}
     lost: dict[str, int] = {}
     total = 0
-    for name, given in groups.items():
-        columns, failed = _without_failed(given)
-        total += given["n"].size
-        if failed:
-            lost[name] = failed
-            if not len(columns["n"]):
-                failures[name] = f"all its runs failed ({failed})."
+    for name, columns in groups.items():
+        total += columns["n"].size
+        done = np.array([s != "failed" for s in columns.pop("status", np.zeros(columns["n"].size)).tolist()])
+        if not done.all():
+            lost[name] = int((~done).sum())
+            if not done.any():
+                failures[name] = f"all its runs failed ({lost[name]})."
                 continue
         try:
-            values = read_as.errors(columns["error"])
-            grouped = group_runs(columns["n"], values, columns.get("runs"), columns.get("variance"))
+            finished = columns if done.all() else {k: v[done] for k, v in columns.items()}
+            grouped = group_runs(**{**finished, "error": read_as.errors(finished["error"])}).keep_largest(constants)
             _check_several_sizes(grouped, kind)
         except CurvewiseError as error:
             failures[name] = error.args[0]
@@ -184,15 +179,16 @@ def fit_learning_curves(
         raise InputError(prefix("No curve can be fitted: ", detail))
     guess = _error_of_guess(chance, read_as)
     curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess)
-    general = tuple(_general_warnings(frame, lost, total))
-    result = LearningCurves(
-        curves={**curves},
-        at=at,
-        bootstrap=_bootstrap(curves, at, refits, rng) if refits else {},
-        failures=failures,
-        warnings=(*general, *_first_warnings(curves, failures)),
-        _general=general,
-    )
+    general = [left_out(lost, total)] if lost else []
+    if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
+        # Runs that differ in their seeds only carry less information than their number suggests.
+        general.append(
+            f"{shared} training subset(s) have several runs, which are not independent of each other: the intervals"
+            " take them so and are too narrow. Average over the seeds first, with measurements.subset_means()."
+        )
+    bootstrap = _bootstrap(curves, at, refits, rng) if refits else {}
+    warnings = (*general, *_first_warnings(curves, failures))
+    result = LearningCurves({**curves}, at, bootstrap, failures, warnings, tuple(general))
     for message in result.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
     return result
@@ -269,7 +265,8 @@ class LearningCurves(Result):
     def sentences(self) -> str:
         """The best at the largest size that all have, how many are flagged, what failed."""
         parts = [self._best()] if len(self.curves) > 1 else []
-        if flagged := self._flagged():
+        few = len(self.curves) <= 20  # as in all_warnings
+        if flagged := sum(bool(c.all_warnings if few else c.warnings) for c in self):
             parts.append(f"{flagged} of {len(self.curves)} curves flagged.")
         for curve in list(self) if len(self.curves) <= FEW else []:
             n = curve.largest_n if self.at is None else self.at
@@ -296,11 +293,6 @@ class LearningCurves(Result):
         then = [f"{c.learner} {e}" for c, e in zip(ranked[1:], said[1:], strict=False)]
         return f"{text}: {said[0]}; then {', '.join(then)}."
 
-    def _flagged(self) -> int:
-        """Count the curves that have warnings, as ``all_warnings`` does."""
-        few = len(self.curves) <= 20
-        return sum(bool(c.all_warnings if few else c.warnings) for c in self)
-
 
 def _group_by_learner(
     frame: Any, by: str, unit: str | None, higher_is_better: bool
@@ -312,11 +304,10 @@ def _group_by_learner(
                 f"The measurements are in {frame.unit.name!r} and bring their direction:"
                 f" leave {arg('unit')} and {arg('higher_is_better')} out."
             )
-        columns: dict[str, Any] = {"learner": frame.learner, "n": frame.n, "error": frame.error}
-        columns |= {"runs": frame.runs} if frame.runs is not None else {}
-        columns |= {"variance": frame.variance} if frame.variance is not None else {}
-        columns |= {"status": frame.labels["status"]} if "status" in frame.labels else {}
-        return frame.unit, _split_rows(columns, "learner")
+        columns = frame.columns()
+        if frame.runs is None:
+            columns.pop("variance", None)  # of how many runs is not known
+        return frame.unit, _split_rows(_columns_of(columns, "learner"), "learner")
     kind = Unit(unit or "fraction", higher_is_better)
     if isinstance(frame, str | bytes) or hasattr(frame, "__fspath__"):
         raise InputError("is a path: read it first with cw.load_measurements.", argument="frame", value=frame)
@@ -355,15 +346,6 @@ def _split_rows(columns: dict[str, Any], by: str) -> dict[str, dict[str, NDArray
     }
 
 
-def _without_failed(columns: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], int]:
-    """Return the columns without the rows whose status is "failed", and how many these are."""
-    kept = {k: v for k, v in columns.items() if k != "status"}
-    if "status" not in columns:
-        return kept, 0
-    failed = np.array([s == "failed" for s in columns["status"].tolist()], dtype=np.bool_)
-    return {k: v[~failed] for k, v in kept.items()}, int(failed.sum())
-
-
 def _error_of_guess(chance: float | None, unit: Unit) -> float | None:
     """Return the error of a blind guess, or raise an error that names the argument."""
     if chance is None:
@@ -385,14 +367,8 @@ def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed:
         own = np.frombuffer(curve.mean.tobytes(), dtype=np.uint32)
         fits = refit_simulated(curve, refits, np.random.default_rng([seed, *own.tolist()]))
         n, scale = curve.largest_n if at is None else at, curve._scale
-        draws = np.stack(
-            [
-                scale.values(fits.errors_at(n)[:, 0]),
-                fits.reliance_at(n) / scale.factor,
-                scale.values(fits.alpha),
-                fits.gamma,
-            ]
-        )
+        errors, reliance = scale.values(fits.errors_at(n)[:, 0]), fits.reliance_at(n) / scale.factor
+        draws = np.stack([errors, reliance, scale.values(fits.alpha), fits.gamma])
         low, high = np.percentile(draws, [2.5, 97.5], axis=1)
         rows.append(np.concatenate([draws.std(axis=1, ddof=1 if refits > 1 else 0), low, high]))
     labels = [f"{q}_{s}" for s in ("se", "q025", "q975") for q in ("e_N", "beta_N", "alpha", "gamma")]
@@ -402,18 +378,6 @@ def _bootstrap(curves: Mapping[str, Curve], at: float | None, refits: int, seed:
 def left_out(lost: Mapping[str, int], total: int) -> str:
     """Say how many of all runs failed, from the number of failed runs of each learner that has some."""
     return f"{sum(lost.values())} of {total} runs failed and are left out ({', '.join(lost)})."
-
-
-def _general_warnings(frame: Any, lost: Mapping[str, int], total: int) -> Iterator[str]:
-    if lost:
-        yield left_out(lost, total)
-    if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
-        # Runs that differ in their seeds only carry less information than their number suggests.
-        yield (
-            f"{shared} training subset(s) have several runs, which are not independent of each other: "
-            "the intervals take them so and are too narrow. Average over the seeds first, with "
-            "measurements.subset_means()."
-        )
 
 
 def _first_warnings(curves: Mapping[str, Curve], failures: Mapping[str, str]) -> Iterator[str]:
@@ -459,6 +423,7 @@ def build_curve(
     notes: Sequence[str] = (),
 ) -> LearningCurve | EnsembleCurve:
     """Fit a curve to grouped runs given in ``unit``; warnings are kept on the result only."""
+    data = data.keep_largest(constants)
     _check_several_sizes(data, unit)
     options: dict[str, Any] = {"form": form, "weights": weights, "constants": constants}
     return build_curves({learner: data}, unit, **options, chance=chance, notes=notes)[learner]
@@ -551,7 +516,13 @@ def _power_curve(
 def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCurve:
     """Fit a form made to extrapolate; ``chance`` is the error of a blind guess in points."""
     points, constants, form = common["_data"], common["constants"], common["form"]
-    ensemble = fit_points(points, common["unit"], form, constants.sigma0_squared, chance)
+    floor, ceiling = bounds(common["unit"], points.mean)
+    ceiling = ceiling if chance is None else max(chance, float(points.mean.max()))
+    limits = {"floor": floor if np.isfinite(floor) else None, "ceiling": ceiling if np.isfinite(ceiling) else None}
+    stderr = points.standard_error(constants.sigma0_squared) if points.replicated else None
+    # Any other form names the one member of the ensemble that is fitted.
+    fit = fit_ensemble if form == "auto" else partial(fit_member, form)
+    ensemble = fit(points.n, points.mean, stderr, **limits)
     found = diagnose(points, ensemble.predict(points.n), constants, chance=chance)
     if chance is not None:
         found += near_chance(points, chance, extrapolator=True)
@@ -572,6 +543,100 @@ def _ensemble_curve(common: dict[str, Any], chance: float | None) -> EnsembleCur
         rolling_error=dict(ensemble.rolling_error),
         _ensemble=ensemble,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleCurve(Curve):
+    """A curve made to extrapolate.
+
+    Its intervals are prediction intervals calibrated on real learning curves; it has no confidence
+    intervals, because it supposes no form that could be true. One or two sizes are not fitted:
+    their means are joined and the last one is carried forward. Beyond a largest size that is still
+    within a tenth of chance, intervals reach down to the lowest possible error.
+
+    Attributes
+    ----------
+    members : dict of str to float
+        Weight of each form in the ensemble.
+    rolling_error : dict of str to float
+        What each form erred, relatively, when it predicted the later of the measured sizes from
+        the earlier ones; NaN where there were too few sizes.
+    """
+
+    members: dict[str, float]
+    rolling_error: dict[str, float]
+    _ensemble: LawEnsemble
+
+    @property
+    def default_interval(self) -> str:
+        """Always "prediction"."""
+        return "prediction"
+
+    def sentences(self) -> str:
+        """A few sentences: the error now, at twice and at four times the data."""
+        word = self.unit.name if self.unit.name in ("loss", "score") else "error"
+        now, twice, four = (
+            self._say(self.interval_at(k * self.largest_n).error) for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
+        )
+        best = sorted(self.members, key=lambda m: -self.members[m])[:3]
+        fitted = len(self.n) >= SHORTEST_PREFIX or self.form == "last"
+        how = f"led by {', '.join(best)}" if fitted else "the means are joined, no law is fitted"
+        return (
+            f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {now}; with twice the"
+            f" data it is predicted to be {twice}, with four times {four} (95% prediction intervals"
+            f" for the mean of many runs). Form: {self.form}, {how};"
+            f" {self._data.total} runs at {len(self.n)} sizes."
+        )
+
+    @cached_property
+    def _profile(self) -> Profile | NoiseAverage:
+        return profile_replicates(self._data, self.constants)
+
+    def _error_points(self, n: FloatArray) -> FloatArray:
+        return self._ensemble.predict(np.minimum(n, 1e30))
+
+    def _gain_band(self, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        low, high = self._clip(*self._band_points(n, level, "prediction", np.inf))
+        now = float(self._error_points(np.array([self.largest_n]))[0])
+        return (now - high) / self._scale.factor, (now - low) / self._scale.factor
+
+    def _likely_points(self, n: FloatArray) -> FloatArray:
+        return self._error_points(n)
+
+    def _reliance_points(self, n: float) -> float:
+        # The slope of an average of forms jumps where their weights and damping set in; the power
+        # law's likelihood gives a slope that has an interval.
+        return float(self._profile.estimate(reliance_of(n))[0])
+
+    def _large_points(self, n: float) -> float:
+        return float(self._profile.estimate(large_sample_of(n))[0])
+
+    def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
+        if interval != "prediction":
+            raise InputError(
+                f"has no {arg('interval', interval)}: it supposes no form that could"
+                f" be true. Use {arg('interval', 'prediction')}, or fit {arg('form', 'power')}.",
+                argument="form",
+                value=self.form,
+            )
+        noise = self._noise_of_mean(n, level, runs)
+        low, high = ensemble_interval(self._data, self._ensemble, n, level, noise)
+        return self._may_drop(n, low), high
+
+    def _probability_never(self, target: float) -> float:
+        """Probability that neither today's data nor a thousand times as much is enough."""
+        return min(self._probability_above(k * self.largest_n, target) for k in (1e3, 1.0))
+
+    def _probability_above(self, n: float, target: float) -> float:
+        size = np.array([n])
+
+        def interval(level: float) -> tuple[float, float]:
+            low, high = self._band_points(size, level, "prediction", np.inf)
+            return float(low[0]), float(high[0])
+
+        outside = excluded_level(interval, target)
+        above = float(self._error_points(size)[0]) > target
+        return 0.5 * (1.0 + outside) if above else 0.5 * (1.0 - outside)
 
 
 def _misread(unit: Unit, mean: FloatArray) -> Iterator[str]:
@@ -617,14 +682,10 @@ def diagnose(
             "The spread of the runs does not fall with n as σ0² + σ̂²/n says: the largest sizes are"
             f" noisier than modelled, and intervals there are too narrow. Use {arg('noise', 'estimated')}."
         )
-    flat = "The curve is flat within its noise: γ and the asymptote are not determined by the data, and its"
-    flat += " extrapolation is its level."
-    if gamma is None:
-        flat = "The curve is flat within its noise, and its extrapolation is its level."
-        if chance is None:
-            flat += (
-                f" If this is the error of a blind guess, pass {arg('chance')}: the intervals then allow for any fall."
-            )
+    unknown = "" if gamma is None else ": γ and the asymptote are not determined by the data"
+    flat = f"The curve is flat within its noise{unknown}, and its extrapolation is its level."
+    if gamma is None and chance is None:
+        flat += f" If this is the error of a blind guess, pass {arg('chance')}: the intervals then allow for any fall."
     found += _misshapen(data, noise, flat)
     if gamma is not None:
         found += _ill_fitting(data, fitted, variance, gamma, parameters)
@@ -711,7 +772,7 @@ def near_chance(data: GroupedRuns, chance: float, *, extrapolator: bool = False)
     else:
         yield (
             f"{up_to}: those sizes say little about the rest of the curve. Leave them out"
-            f" ({either(f'largest={beyond}', 'remove their rows from the file')}) and compare."
+            f" ({either(f'constants=Constants(largest={beyond})', 'remove their rows from the file')}) and compare."
         )
 
 

@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +55,14 @@ from curvewise.reading.table import (
     is_missing,
     label_array,
     list_columns,
+    names_in,
     numbers,
     parse,
     unfold,
 )
 from curvewise.reading.trackers import plain_names
 from curvewise.store.tables import holds_losses, store_folder, store_table
-from curvewise.text import Message, arg, brief, format_count, list_names
+from curvewise.text import Message, arg, as_count, brief, format_count, list_names
 from curvewise.types.measurements import Measurements
 from curvewise.types.units import FloatArray, Unit, same_names
 
@@ -99,7 +102,6 @@ def load_measurements(
     wide: str | None = None,
     per_class: int | None = None,
     metric: str | None = None,
-    split: str | None = None,
     where: Mapping[str, Any] | None = None,
     drop_failed: bool = False,
     tracker: str | None = None,
@@ -137,11 +139,12 @@ def load_measurements(
         called ``run1``, ``seed_2``, … and columns whose names are sizes are seen by themselves.
     per_class : int, optional
         Number of classes, if sizes count examples of each class: they are multiplied by it.
-    metric, split : str, optional
-        Which rows to take when there is a column of metrics or splits with several values; of a
-        folder of stored runs, which of their metrics.
+    metric : str, optional
+        Which rows to take when there is a column of metrics with several values; of a folder of
+        stored runs, which of their metrics.
     where : dict, optional
-        Only rows with these values: ``{"epoch": 10}``, or a list of values.
+        Only rows with these values: ``{"epoch": 10}``, or a list of values. ``{"split": "test"}``
+        also finds a column of splits that has another name.
     drop_failed : bool
         Drop rows whose value is missing, NaN or infinite, and say which. By default they are an
         error in a long table. An empty cell in a wide table is not measured, and is noted.
@@ -200,22 +203,23 @@ def load_measurements(
     n from 'size'; learner from 'model'; value from 'acc' (higher is better, turned into error = 1 − acc);
     3 rows, 3 sizes from 25 to 100, 1 learner
     """
-    folder = store_folder(source)
+    # A file or a frame need not pass through the reader of stores.
+    folder = store_folder(source) if isinstance(source, str | PathLike) and isdir(source) else None
     with large_files(allow_large):
         table = store_table(folder, metric) if folder else read_table(source)
     if folder:
         unit, columns, metric = _of_store(folder, table, unit, columns, metric)
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)
-    table = select_rows(table, where)
     roles = _find_columns(table, columns, wide)
+    named_split = "split" if "split" in table.columns else roles.get("split") or "split"
+    table = select_rows(table, {named_split if k == "split" else k: v for k, v in (where or {}).items()})
     # Cells may hold the values of all runs as lists, in a column that no name tells.
     folded = () if "value" in roles else list_columns(table)
     table = unfold(table, [*folded, *(k for role in _UNFOLDED for k in roles.of(role))])
     table = keep_ended(table, roles.get("status"))
     table, metric = select_one(table, "metric", roles.get("metric"), metric)
-    hint = f". If it numbers folds, pass {ask('fold', 'split')}"
-    table, _ = select_one(table, "split", roles.get("split"), split, hint)
+    _check_one_split(table, roles.get("split"))
     readings = _read_values(table, roles, wide)
     if drop_failed or not folder:  # failed runs of a store stay, as NaN: their status says so
         readings = _drop_failed(readings, drop_failed)
@@ -249,10 +253,9 @@ def _of_store(
     """Return unit, columns and metric for the table of a store, which names its columns itself."""
     if holds_losses(folder, table):
         if unit not in ("loss", None):
-            raise InputError(
-                f"{arg('unit', unit)}: the runs in {table.source} predict numbers, and their values are losses. Leave "
-                f"{arg('unit')} out, or pass {arg('unit', 'loss')}."
-            )
+            problem = f"the runs in {table.source} predict numbers, and their values are losses."
+            remedy = f"Leave {arg('unit')} out, or pass {arg('unit', 'loss')}."
+            raise InputError(problem, argument="unit", value=unit, remedy=remedy)
         unit = "loss"
     # Columns of a store have their meaning by contract. Failed runs stay, as NaN, since a study counts them as well.
     own: dict[str, str | None] = {"status": None}
@@ -274,6 +277,16 @@ def _find_columns(table: Table, columns: ColumnMap | None, wide: str | None) -> 
     return found
 
 
+def _check_one_split(table: Table, column: str | None) -> None:
+    """Refuse rows of several splits, which are no runs of one curve."""
+    there = [] if column is None else list(dict.fromkeys(names_in(table, column)))
+    if len(there) > 1:
+        raise InputError(
+            f"{table.where(str(column))} names {len(there)} splits: {list_names(there)}. Choose one with "
+            f"{arg('where', {column: there[0]})}. If it numbers folds, pass {ask('fold', column)}."
+        )
+
+
 def _drop_failed(readings: Readings, drop: bool) -> Readings:
     # Dropping diverged runs in silence makes a learner look better than it is.
     failed = ~np.isfinite(readings.value)
@@ -289,7 +302,7 @@ def _drop_failed(readings: Readings, drop: bool) -> Readings:
     if failed.all():
         raise InputError(f"All {count} values of {readings.table.source} failed: none is left.")
     which = [
-        f"{brief(str(readings.learner[i]))} at n = {_size(readings.n[i])} (row {rows[i]})"
+        f"{brief(str(readings.learner[i]))} at n = {as_count(readings.n[i]):,} (row {rows[i]})"
         for i in np.flatnonzero(failed)[:10]
     ]
     more = f" and {count - 10} more" if count > 10 else ""
@@ -304,7 +317,7 @@ def _total_sizes(n: FloatArray, per_class: int | None) -> tuple[FloatArray, str]
         return n, "sizes taken as given" + (below if n.min() < 1 else "")
     whole = isinstance(per_class, int | np.integer) and not isinstance(per_class, bool)
     if not whole or per_class < 1:
-        raise InputError(f"{arg('per_class', per_class)} must be the number of classes, a whole number.")
+        raise InputError("must be the number of classes, a whole number.", argument="per_class", value=per_class)
     return n * per_class, f"sizes multiplied by {per_class} classes, so that n is the total"
 
 
@@ -336,13 +349,16 @@ def _at_least(table: Table, name: str, role: str, low: float) -> FloatArray:
     remedy = f"Or pass {ask(role, None)} if it is not the {role}."
     values = numbers(table, name, thousands=role == "runs", remedy=remedy)
     bad = (values < low) | np.isinf(values) | (np.isnan(values) & (role == "runs"))
+    _refuse(table, name, bad, f"is the {role}, which must be at least {low:g}", remedy)
+    return values
+
+
+def _refuse(table: Table, name: str, bad: NDArray[np.bool_], problem: str, remedy: str) -> None:
+    """Raise if a column has bad cells, and show the first of them."""
     if bad.any():
         cell = table.columns[name][int(np.flatnonzero(bad)[0])]
-        raise InputError(
-            f"{table.where(name)} is the {role}, which must be at least {low:g}: it reads {brief(cell)} "
-            f"({first_row(table.rows, bad)}). {remedy}"
-        )
-    return values
+        where = first_row(table.rows, bad)
+        raise InputError(f"{table.where(name)} {problem}: it reads {brief(cell)} ({where}). {remedy}")
 
 
 def _describe(readings: Readings, roles: ColumnRoles, unit: str, n: FloatArray) -> str:
@@ -359,11 +375,9 @@ def _describe(readings: Readings, roles: ColumnRoles, unit: str, n: FloatArray) 
     if readings.form != "learners" and "learner" not in roles:
         said.append(f"no column of learners: all rows are {readings.table.label!r}")
     sizes, learners = np.unique(n), len(set(readings.learner.tolist()))
-    span = f" from {_size(sizes[0])} to {_size(sizes[-1])}" if len(sizes) > 1 else ""
-    counts = (
-        f"{format_count(len(n), 'row')}, {format_count(len(sizes), 'size')}{span}, {format_count(learners, 'learner')}"
-    )
-    return "; ".join([*said, value, counts])
+    span = f" from {as_count(sizes[0]):,} to {as_count(sizes[-1]):,}" if len(sizes) > 1 else ""
+    counts = [format_count(len(n), "row"), format_count(len(sizes), "size") + span, format_count(learners, "learner")]
+    return "; ".join([*said, value, ", ".join(counts)])
 
 
 def _unit_note(unit: Unit, columns: Sequence[str]) -> str:
@@ -375,14 +389,9 @@ def _unit_note(unit: Unit, columns: Sequence[str]) -> str:
         return f"higher is better, turned into error = {unit.top:g} − {name if name.isidentifier() else brief(name)}"
     if unit.name == "loss":
         return "a loss, lower is better"
-    unbounded = (
-        f"; for an unbounded loss pass {arg('unit', 'loss')}" if any("loss" in k.lower() for k in columns) else ""
-    )
+    is_loss = any("loss" in k.lower() for k in columns)
+    unbounded = f"; for an unbounded loss pass {arg('unit', 'loss')}" if is_loss else ""
     return f"an error from 0 to {unit.top:g}{unbounded}"
-
-
-def _size(n: float) -> str:
-    return f"{int(n):,}" if n == int(n) else f"{n:g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,32 +413,26 @@ class Readings:
 
     def take(self, keep: NDArray[np.bool_]) -> Readings:
         """Take the rows where ``keep`` is true."""
-        return replace(
-            self,
-            table=self.table.take(np.flatnonzero(keep)),
-            learner=self.learner[keep],
-            n=self.n[keep],
-            value=self.value[keep],
-            run=None if self.run is None else self.run[keep],
-        )
+        kept = {name: getattr(self, name)[keep] for name in ("learner", "n", "value")}
+        run = None if self.run is None else self.run[keep]
+        return replace(self, table=self.table.take(np.flatnonzero(keep)), run=run, **kept)
 
 
 def _read_values(table: Table, roles: ColumnRoles, wide: str | None) -> Readings:
     """Find the form of a table and read sizes, values and learners out of it."""
     if wide is not None and wide not in WIDE:
-        raise InputError(f"{arg('wide', wide)} is not known: use one of {', '.join(map(repr, WIDE))}.")
+        raise InputError(f"is not known: use one of {list_names(WIDE)}.", argument="wide", value=wide)
     form = wide or _form(table, roles)
     if form == "long":
-        return Readings(
-            table=table,
-            form=form,
-            measured=roles.of("value"),
-            learner=_learners(table, roles),
-            n=_sizes(table, roles),
-            value=numbers(table, roles["value"]),
-            notes=_thousands_note(table, roles),
-        )
-    _check_no_summary(table, roles)
+        n, value = _sizes(table, roles), numbers(table, roles["value"])
+        notes = _thousands_note(table, roles)
+        return Readings(table, form, roles.of("value"), _learners(table, roles), n, value, notes=notes)
+    for role in ("runs", "variance", "std"):
+        if role in roles:
+            raise InputError(
+                f"{table.where(roles[role])} is the {role}, which a wide table cannot carry: remove it, pass "
+                f"{ask(role, None)}, or use one row per measurement."
+            )
     return _melt(table, roles, form)
 
 
@@ -474,15 +477,6 @@ def _no_size(table: Table) -> InputError:
     )
 
 
-def _check_no_summary(table: Table, roles: ColumnRoles) -> None:
-    for role in ("runs", "variance", "std"):
-        if role in roles:
-            raise InputError(
-                f"{table.where(roles[role])} is the {role}, which a wide table cannot carry: remove it, pass "
-                f"{ask(role, None)}, or use one row per measurement."
-            )
-
-
 def _melt(table: Table, roles: ColumnRoles, form: str) -> Readings:
     measured = roles.of("value") or tuple(_measured(table, roles, form))
     _check_wide(table, roles, form, measured)
@@ -520,7 +514,7 @@ def _measured(table: Table, roles: ColumnRoles, form: str) -> list[str]:
 def _check_wide(table: Table, roles: ColumnRoles, form: str, names: Sequence[str]) -> None:
     if not names:
         what = "whose name is a size" if form == "sizes" else "of numbers beside the size"
-        raise InputError(f"{arg('wide', form)}: {table.source} has no column {what}.")
+        raise InputError(f"{table.source} has no column {what}.", argument="wide", value=form)
     others = [name for name in names if not _RUN_NAME.fullmatch(normal(name))]
     if form == "runs" and "value" not in roles and 0 < len(others) < len(names):
         raise InputError(
@@ -528,22 +522,19 @@ def _check_wide(table: Table, roles: ColumnRoles, form: str, names: Sequence[str
             f"Name the runs: {ask('value', names)}."
         )
     if form == "sizes" and "n" in roles:
-        raise InputError(
-            f"{arg('wide', 'sizes')} reads sizes from the column names, but {table.where(roles['n'])} holds sizes too: "
-            f"pass {arg('wide', 'runs')} or {arg('wide', 'learners')}."
-        )
+        problem = f"reads sizes from the column names, but {table.where(roles['n'])} holds sizes too."
+        remedy = f"Pass {arg('wide', 'runs')} or {arg('wide', 'learners')}."
+        raise InputError(problem, argument="wide", value=form, remedy=remedy)
     for name in names if form == "sizes" and table.decimal_commas else ():
         check_grouping(name, f"The name of a column of {table.source} is")
     if form == "sizes" and any(name not in _size_columns(table) for name in names):
-        raise InputError(f"{arg('wide', 'sizes')}: {list_names(names)} must all be sizes, such as '25'.")
+        raise InputError(f"{list_names(names)} must all be sizes, such as '25'.", argument="wide", value=form)
     if form != "sizes" and "n" not in roles:
         raise _no_size(table)
     if form == "learners" and "learner" in roles:
-        raise InputError(
-            f"{arg('wide', 'learners')} takes learners from the column names, but {table.where(roles['learner'])} "
-            f"names learners too: pass {arg('wide', 'runs')}, or {arg('columns', {'learner': None})} to keep it as a "
-            "label."
-        )
+        problem = f"takes learners from the column names, but {table.where(roles['learner'])} names learners too."
+        remedy = f"Pass {arg('wide', 'runs')}, or {ask('learner', None)} to keep it as a label."
+        raise InputError(problem, argument="wide", value=form, remedy=remedy)
 
 
 def _learners(table: Table, roles: ColumnRoles) -> NDArray[np.str_]:
@@ -559,12 +550,8 @@ def _sizes(table: Table, roles: ColumnRoles) -> FloatArray:
     name = roles["n"]
     n = numbers(table, name, thousands=True)
     for bad, what in ((np.isnan(n), "empty"), (np.isinf(n), "infinite"), (n <= 0, "not positive")):
-        if bad.any():
-            cell = table.columns[name][int(np.flatnonzero(bad)[0])]
-            raise InputError(
-                f"A training-set size in {table.where(name)} is {what}: {brief(cell)} ({first_row(table.rows, bad)}). "
-                "Sizes are counts of training examples: correct them or remove the rows."
-            )
+        remedy = "Sizes are counts of training examples: correct them or remove the rows."
+        _refuse(table, name, bad, f"has a training-set size that is {what}", remedy)
     return n
 
 
@@ -682,92 +669,146 @@ def check_repeats(
     # Numbers of which no two rows share one, such as those of a tracker, tell nothing.
     ids = [k for k in chance if len(set(labels[k].tolist())) < len(found)]
     cells = list(zip(found.learner.tolist(), found.n.tolist(), strict=True))
+    read = _RowsRead(cells, labels, source, rows, learner_columns)
     if ids:
-        _check_ids(cells, labels, ids, source, rows, learner_columns)
+        read.check_ids(ids)
     elif not alike:
         _check_copies(found, labels, source, can_say=not apart)
-    differ = [k for k in labels if k not in chance and _first_pair(cells, labels[k])]
-    numbering = [k for k in differ if _numbers_runs(k, cells, labels[k])]
-    varying = [k for k in differ if k not in numbering and _is_setting(k, cells, labels[k])]
+    differ = [k for k in labels if k not in chance and read.first_pair(k)]
+    numbering = [k for k in differ if read.numbers_runs(k)]
+    varying = [k for k in differ if k not in numbering and read.is_setting(k)]
     if ids:
         numeric = [k for k in varying if labels[k].dtype.kind != "U"]
         way = ask("learner", [*learner_columns, *numeric])
-        return (
-            [f"runs of one learner and size differ in {list_names(numeric)}: to tell curves apart by it pass {way}"]
-            if numeric
-            else []
-        )
+        note = f"runs of one learner and size differ in {list_names(numeric)}: to tell curves apart by it pass {way}"
+        return [note] if numeric else []
     if varying:
-        raise _differ(cells, labels, varying, source, rows, learner_columns)
+        raise read.differ_in(varying)
     notes = [f"{list_names(numbering)} taken as run numbers"] if numbering else []
     if others := [k for k in differ if k not in numbering]:
         notes.append(f"runs of one learner and size differ in {list_names(others)}: not settings")
     return notes
 
 
-def _check_ids(
-    cells: Sequence[tuple[str, float]],
-    labels: Mapping[str, NDArray[Any]],
-    ids: Sequence[str],
-    source: str,
-    rows: Sequence[int] | NDArray[Any],
-    learner_columns: Sequence[str],
-) -> None:
-    """Refuse two rows of one learner, size, fold and seed: they are one run."""
-    seen: dict[tuple[Any, ...], int] = {}
-    columns = [labels[k].tolist() for k in ids]
-    for row, (cell, *values) in enumerate(zip(cells, *columns, strict=True)):
-        if all(value in ("", None) or value != value for value in values):
-            continue  # this row does not say which run it is
-        first = seen.setdefault((cell, *values), row)
-        if first == row:
-            continue
-        none = (ids[0], None) if ids[0] in ("fold", "seed") else ("ignore", ids[0])
-        which = ", ".join(f"{k} {brief(v)}" for k, v in zip(ids, values, strict=True))
-        differ = [k for k in labels if k not in ids and _apart(labels[k], first, row)]
-        way = "remove one of them"
-        if differ:
+@dataclass(frozen=True, eq=False)
+class _RowsRead:
+    """The learner and size of each row, its labels by column, and its number in the source."""
+
+    cells: Sequence[tuple[str, float]]
+    labels: Mapping[str, NDArray[Any]]
+    source: str
+    rows: Sequence[int] | NDArray[Any]
+    learner_columns: Sequence[str]
+
+    def check_ids(self, ids: Sequence[str]) -> None:
+        """Refuse two rows of one learner, size, fold and seed: they are one run."""
+        seen: dict[tuple[Any, ...], int] = {}
+        columns = [self.labels[k].tolist() for k in ids]
+        for row, (cell, *values) in enumerate(zip(self.cells, *columns, strict=True)):
+            if all(value in ("", None) or value != value for value in values):
+                continue  # this row does not say which run it is
+            first = seen.setdefault((cell, *values), row)
+            if first == row:
+                continue
+            none = (ids[0], None) if ids[0] in ("fold", "seed") else ("ignore", ids[0])
+            which = ", ".join(f"{k} {brief(v)}" for k, v in zip(ids, values, strict=True))
+            differ = [k for k in self.labels if k not in ids and self.are_apart(k, first, row)]
             # A column of a setting tells more than what came of the run.
-            differ.sort(key=lambda k: not _is_setting(k, cells, labels[k]))
-            way = f"they differ in {list_names(differ, 5)}: {_ways(labels, differ[0], row, learner_columns)}"
-        raise InputError(
-            f"Rows {rows[first]} and {rows[row]} of {source} are the same run (learner {brief(cell[0])}, n "
-            f"{cell[1]:g}, {which}); {way}. If {brief(ids[0])} does not tell runs apart, pass {ask(*none)}."
+            differ.sort(key=lambda k: not self.is_setting(k))
+            way = f"they differ in {list_names(differ, 5)}: {self.ways(differ[0], row)}" if differ else ""
+            raise InputError(
+                f"Rows {self.rows[first]} and {self.rows[row]} of {self.source} are the same run (learner "
+                f"{brief(cell[0])}, n {cell[1]:g}, {which}); {way or 'remove one of them'}. If {brief(ids[0])} does "
+                f"not tell runs apart, pass {ask(*none)}."
+            )
+
+    def differ_in(self, names: Sequence[str]) -> InputError:
+        """Make the error for rows of one learner and size that differ in settings."""
+        pair = self.first_pair(names[0])
+        assert pair is not None
+        (learner, n), also = self.cells[pair[0]], f" (and in {list_names(names[1:], 5)})" if len(names) > 1 else ""
+        return InputError(
+            f"Rows {self.rows[pair[0]]} and {self.rows[pair[1]]} of {self.source} are of one learner and size "
+            f"({brief(learner)}, n {n:g}) and differ in {brief(names[0])}{also}: {self.ways(names[0], pair[1])}, pass "
+            f"{ask('seed', names[0])} if it numbers runs, or pass {ask('ignore', names[0])} if that does not matter."
         )
 
+    def ways(self, name: str, row: int) -> str:
+        """Say how to choose rows by a column, or to tell curves apart by it."""
+        value = self.labels[name].tolist()[row]
+        joined = ask("learner", [*self.learner_columns, name])
+        return f"choose with {arg('where', {name: value})}, or tell curves apart with {joined}"
 
-def _differ(
-    cells: Sequence[tuple[str, float]],
-    labels: Mapping[str, NDArray[Any]],
-    varying: Sequence[str],
-    source: str,
-    rows: Sequence[int] | NDArray[Any],
-    learner_columns: Sequence[str],
-) -> InputError:
-    name = varying[0]
-    pair = _first_pair(cells, labels[name])
-    assert pair is not None
-    also = f" (and in {list_names(varying[1:], 5)})" if len(varying) > 1 else ""
-    return InputError(
-        f"Rows {rows[pair[0]]} and {rows[pair[1]]} of {source} are of one learner and size "
-        f"({brief(cells[pair[0]][0])}, n {cells[pair[0]][1]:g}) and differ in {brief(name)}{also}: "
-        f"{_ways(labels, name, pair[1], learner_columns)}, pass {ask('seed', name)} if it numbers runs, or pass "
-        f"{ask('ignore', name)} if that does not matter."
-    )
+    def are_apart(self, name: str, one: int, other: int) -> bool:
+        """Return whether two rows differ in a column; NaN equals NaN."""
+        a, b = self.labels[name][one], self.labels[name][other]
+        return bool(a != b) and not (a != a and b != b)
 
+    def first_pair(self, name: str) -> tuple[int, int] | None:
+        """Find two rows of one learner and size that differ in a column."""
+        first: dict[tuple[str, float], int] = {}
+        pairs = ((first.setdefault(cell, row), row) for row, cell in enumerate(self.cells))
+        return next((pair for pair in pairs if self.are_apart(name, *pair)), None)
 
-def _ways(labels: Mapping[str, NDArray[Any]], name: str, row: int, learner_columns: Sequence[str]) -> str:
-    """Say how to choose rows by a column, or to tell curves apart by it."""
-    value = labels[name].tolist()[row]
-    joined = ask("learner", [*learner_columns, name])
-    return f"choose with {arg('where', {name: value})}, or tell curves apart with {joined}"
+    def is_setting(self, name: str) -> bool:
+        """Return whether a column says how a run was made, by its name or by the values in each cell."""
+        plain, values = normal(name), self.labels[name]
+        if values.dtype.kind == "U" and len(set(values.tolist())) == len(values) > 2:
+            return False  # paths and ids
+        if plain in _SETTINGS:
+            return True
+        if plain in ("metric", "split") or set(plain.split("_")) & _OUTCOMES:
+            return False
+        return self.is_crossed(name)
 
+    def numbers_runs(self, name: str) -> bool:
+        """Return whether a column holds 0, 1, 2, … or 1, 2, 3, …, each once at a size of a learner.
 
-def _first_pair(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> tuple[int, int] | None:
-    """Find two rows of one learner and size that differ in a column."""
-    first: dict[tuple[str, float], int] = {}
-    pairs = ((first.setdefault(cell, row), row) for row, cell in enumerate(cells))
-    return next((pair for pair in pairs if _apart(values, *pair)), None)
+        Two values are no such numbers: 0 and 1 may say without and with.
+        """
+        values = self.labels[name]
+        if values.dtype.kind not in "iuf" or normal(name) in _SETTINGS:
+            return False
+        kinds = sorted(set(values.tolist()))
+        if len(kinds) < 3 or kinds[0] not in (0, 1):
+            return False
+        if kinds != list(range(int(kinds[0]), int(kinds[0]) + len(kinds))):
+            return False
+        return all(max(count.values()) == 1 for count in self.counts(name).values()) and self.is_crossed(name)
+
+    def is_crossed(self, name: str) -> bool:
+        """Return whether the same few values, each as often, recur at the sizes of each learner."""
+        counts = {
+            # Several values that are there equally often count once each: two folds of a setting are no other design.
+            cell: Counter(list(count)) if len(count) > 1 and len(set(count.values())) == 1 else count
+            for cell, count in self.counts(name).items()
+        }
+        learners = Counter(learner for learner, _ in counts)
+        several = any(count > 1 for count in learners.values())
+        groups: dict[str, list[Counter[Any]]] = {}
+        for (learner, _), count in counts.items():
+            groups.setdefault(learner if several else "", []).append(count)
+        rows = full = kinds = pairs = 0
+        for group in groups.values():
+            every: Counter[Any] = Counter()
+            for count in group:
+                every |= count  # of each value as many as in the cell with most of it
+            if len(group) < 2 or len(every) < 2:
+                continue
+            if every not in group:
+                return False
+            rows += sum(count.total() for count in group)
+            full += len(group) * every.total()
+            kinds += sum(map(len, group))
+            pairs += len(group) * len(every)
+        return full > 0 and rows >= _CROSSED * full and kinds >= _CROSSED * pairs
+
+    def counts(self, name: str) -> dict[tuple[str, float], Counter[Any]]:
+        """Count each value by learner and size."""
+        counts: dict[tuple[str, float], Counter[Any]] = {}
+        for cell, value in zip(self.cells, self.labels[name].tolist(), strict=True):
+            counts.setdefault(cell, Counter())[value if value == value else None] += 1  # NaN is one
+        return counts
 
 
 def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], source: str, can_say: bool) -> None:
@@ -782,7 +823,7 @@ def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], sourc
     by_learner: dict[str, Counter[tuple[Any, ...]]] = {}
     for key in keys:
         by_learner.setdefault(key[0], Counter())[key] += 1
-    say = f", or pass {arg('columns', {'seed': None})}," if can_say else ""
+    say = f", or pass {ask('seed', None)}," if can_say else ""
     remedy = f"Remove the copies, or add a column seed or fold that tells runs apart{say} if these are different runs."
     for learner, counts in by_learner.items():
         # A file that was appended to itself has every row an equal number of times.
@@ -790,7 +831,11 @@ def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], sourc
         sizes, errors = {key[1] for key in counts}, {key[2] for key in counts}
         if times == 1 or len(sizes) < 3 or len(errors) < 3:
             continue
-        if len(counts) > len(sizes) or not _are_coarse(errors):
+        # Coarse errors are all counts of one small test set, or rounded to a few digits.
+        parts = np.arange(1, _COARSE + 1)[:, None]
+        examples = np.array(sorted(errors)) * parts
+        coarse = bool((abs(examples - np.rint(examples)) < 1e-9 * parts).all(axis=1).any())
+        if len(counts) > len(sizes) or not coarse:
             raise InputError(
                 f"Every row of {brief(learner)} in {source} is there {times} times, with the same values. {remedy}"
             )
@@ -807,79 +852,3 @@ def _check_copies(found: Measurements, labels: Mapping[str, NDArray[Any]], sourc
                 f"{_BLOCK} rows of {source}, from row {first + 1} on, are there again from row {start + 1} on, with "
                 f"the same values to all digits. {remedy}"
             )
-
-
-def _are_coarse(errors: set[float]) -> bool:
-    """Return whether all errors are counts of one small test set, or rounded to a few digits."""
-    values, parts = np.array(sorted(errors)), np.arange(1, _COARSE + 1)[:, None]
-    counts = values * parts
-    return bool((abs(counts - np.rint(counts)) < 1e-9 * parts).all(axis=1).any())
-
-
-def _is_setting(name: str, cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
-    """Return whether a column says how a run was made, by its name or by the values in each cell."""
-    plain = normal(name)
-    if values.dtype.kind == "U" and len(set(values.tolist())) == len(values) > 2:
-        return False  # paths and ids
-    if plain in _SETTINGS:
-        return True
-    if plain in ("metric", "split") or set(plain.split("_")) & _OUTCOMES:
-        return False
-    return _is_crossed(cells, values)
-
-
-def _is_crossed(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
-    """Return whether the same few values, each as often, recur at the sizes of each learner."""
-    counts = {
-        # Several values that are there equally often count once each: two folds of every setting are no other design.
-        cell: Counter(list(count)) if len(count) > 1 and len(set(count.values())) == 1 else count
-        for cell, count in _counts(cells, values).items()
-    }
-    learners = Counter(learner for learner, _ in counts)
-    several = any(count > 1 for count in learners.values())
-    groups: dict[str, list[Counter[Any]]] = {}
-    for (learner, _), count in counts.items():
-        groups.setdefault(learner if several else "", []).append(count)
-    rows = full = kinds = pairs = 0
-    for group in groups.values():
-        every: Counter[Any] = Counter()
-        for count in group:
-            every |= count  # of each value as many as in the cell with most of it
-        if len(group) < 2 or len(every) < 2:
-            continue
-        if every not in group:
-            return False
-        rows += sum(count.total() for count in group)
-        full += len(group) * every.total()
-        kinds += sum(map(len, group))
-        pairs += len(group) * len(every)
-    return full > 0 and rows >= _CROSSED * full and kinds >= _CROSSED * pairs
-
-
-def _numbers_runs(name: str, cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> bool:
-    """Return whether a column holds 0, 1, 2, … or 1, 2, 3, …, each once at a size of a learner.
-
-    Two values are no such numbers: 0 and 1 may say without and with.
-    """
-    if values.dtype.kind not in "iuf" or normal(name) in _SETTINGS:
-        return False
-    kinds = sorted(set(values.tolist()))
-    if len(kinds) < 3 or kinds[0] not in (0, 1):
-        return False
-    if kinds != list(range(int(kinds[0]), int(kinds[0]) + len(kinds))):
-        return False
-    counts = _counts(cells, values).values()
-    return all(max(count.values()) == 1 for count in counts) and _is_crossed(cells, values)
-
-
-def _counts(cells: Sequence[tuple[str, float]], values: NDArray[Any]) -> dict[tuple[str, float], Counter[Any]]:
-    """Count each value by learner and size."""
-    counts: dict[tuple[str, float], Counter[Any]] = {}
-    for cell, value in zip(cells, values.tolist(), strict=True):
-        counts.setdefault(cell, Counter())[value if value == value else None] += 1  # NaN is one
-    return counts
-
-
-def _apart(values: NDArray[Any], one: int, other: int) -> bool:
-    a, b = values[one], values[other]
-    return bool(a != b) and not (a != a and b != b)

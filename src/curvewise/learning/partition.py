@@ -88,14 +88,9 @@ class Partition:
 
     def frame(self) -> pd.DataFrame:
         """One row per subset and example: n, fold, index."""
-        repeats = [s.n for s in self.subsets]
-        return data_frame(
-            {
-                "n": np.repeat(repeats, repeats),
-                "fold": np.repeat([s.fold for s in self.subsets], repeats),
-                "index": np.concatenate([s.indices for s in self.subsets]),
-            }
-        )
+        n = [s.n for s in self.subsets]
+        fold, index = np.repeat([s.fold for s in self.subsets], n), np.concatenate([s.indices for s in self.subsets])
+        return data_frame({"n": np.repeat(n, n), "fold": fold, "index": index})
 
 
 def partition_training_set(
@@ -213,15 +208,14 @@ def geometric_sizes(total: int, count: int = 5, ratio: float = 2.0, *, minimum: 
     >>> geometric_sizes(100, count=8, minimum=10)
     (12, 25, 50, 100)
     """
-    if count < 1 or not ratio > 1 or minimum < 1:
-        raise InputError(
-            f"count={count}, ratio={ratio:g}, minimum={minimum}: count and minimum must be at "
-            "least 1 and ratio larger than 1."
-        )
+    for name, value in (("count", count), ("minimum", minimum)):
+        if value < 1:
+            raise InputError("must be at least 1.", argument=name, value=value)
+    if not ratio > 1:
+        raise InputError("must be larger than 1.", argument="ratio", value=ratio)
     if total < minimum:
-        raise InputError(
-            f"is less than {arg('minimum', minimum)}: there is no such size.", argument="total", value=total
-        )
+        problem = f"is less than {arg('minimum', minimum)}: there is no such size."
+        raise InputError(problem, argument="total", value=total)
     series = {int(total / ratio**power * (1 + 1e-12)) for power in range(count)}
     return tuple(sorted(n for n in series if n >= minimum))
 
@@ -292,9 +286,8 @@ def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
     try:
         names, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
-        raise InputError(
-            "labels_or_count mixes labels that cannot be compared, such as numbers and strings: use one type."
-        ) from error
+        problem = "mixes labels that cannot be compared, such as numbers and strings: use one type."
+        raise InputError(problem, argument="labels_or_count") from error
     return codes.astype(np.int64), names.tolist()
 
 
@@ -315,10 +308,8 @@ def example_counts(sizes: Sequence[float] | NDArray[Any], available: int, there_
     counts = [int(round(v * available, 6)) if fractions else int(v) for v in values]
     for value, n in zip(values, counts, strict=True):
         if not 1 <= n <= available:
-            raise InputError(
-                f"sizes holds {value:g}, which is {n} example(s) while {there_are} {available}: "
-                "a size must lie between 1 and that."
-            )
+            problem = f"holds {value:g}, which is {n} example(s) while {there_are} {available}:"
+            raise InputError(f"{problem} a size must lie between 1 and that.", argument="sizes")
     if len(set(counts)) < len(counts):
         raise InputError(f"names a size twice: in examples it is {counts}.", argument="sizes", value=sizes)
     return counts
@@ -331,10 +322,8 @@ def fold_counts(folds: Sequence[int] | int | None, counts: list[int], available:
     given = list(np.atleast_1d(np.asarray(folds, dtype=object)))
     given = given * len(counts) if np.ndim(folds) == 0 else given
     if len(given) != len(counts):
-        raise InputError(
-            f"folds has {len(given)} value(s) and sizes has {len(counts)}: pass one number for "
-            "each size, or a single number."
-        )
+        problem = f"has {len(given)} value(s) and sizes has {len(counts)}:"
+        raise InputError(f"{problem} pass one number for each size, or a single number.", argument="folds")
     if any(isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1 for k in given):
         raise InputError("each must be a whole number of at least 1.", argument="folds", value=folds)
     return [int(k) for k in given]

@@ -35,10 +35,10 @@ from curvewise.drawing.style import (
 )
 from curvewise.errors import InputError
 from curvewise.learning.comparison import CurveComparison, LearnerRanking
-from curvewise.learning.curve import EXTRAPOLATION_LIMIT, INTERVALS, Curve, LearningCurve, SamplesToReach
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, INTERVALS, Curve, LearningCurve, SamplesToReach, check_curves
 from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves
-from curvewise.learning.power import GroupedRuns, group_runs
+from curvewise.learning.power import GroupedRuns, check_choice, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
 from curvewise.text import format_number
 from curvewise.types.results import Interval, check_level
@@ -114,42 +114,36 @@ def plot_learning_curves(
         start = len(lines_of(ax, NAMED, UNNAMED))
         picture = _curve_range(ax, axis, chosen, outside, at)
         looks = looks_of(chosen, at, start, list(map(bool, found)))
-        shaded = interval != "none" and (interval is not None or len(chosen) <= CROWD)
+        kind = "none" if interval is None and len(chosen) > CROWD else interval
         for i, (curve, look, label) in enumerate(zip(chosen, looks, labels_of(chosen, at, found), strict=True)):
             low = float(min(curve.n[0], outside[i][0].min() if i in outside else np.inf))
-            if shaded:
-                draw_band(picture, curve, look, interval, level, low)
-            draw_line(picture, curve, look, label, low)
-            draw_measurements(picture, curve, look)
+            draw_curve(picture, curve, look, label, low, kind, level)
             if i in outside:
                 draw_measurements(picture, group_runs(*outside[i]), look, HELD_OUT)
         if limit:
             draw_limits(picture, chosen)
         if at is not None and math.isfinite(at):
-            mark_size(picture, at, f"N = {format_number(at)}", gid="curvewise-at", ls=":")
-        reached = [] if reach is None else _draw_reach(picture, chosen, looks, reach, level)
+            mark_size(picture, at, f"N = {format_number(at)}", gid=AT, ls=":")
+        reached = []
+        if reach is not None:
+            line = ax.axhline(float(reach), color=NEUTRAL, lw=0.9, zorder=0.5, label="_target")
+            line.set_gid(REACH)
+            for curve, look in zip(chosen, looks, strict=True):
+                if look.named:
+                    samples = curve.samples_to_reach(float(reach), level=level)
+                    draw_reach(picture, look, samples)
+                    reached.append(samples.sentences())
         finish_axes(picture, chosen)
         box = curve_legend(ax, own, len(chosen)) if legend else None
         dotted = any(look.flagged for look in looks)
         said = caption_of(chosen, interval, level, held=bool(outside), dotted=dotted)
-        write_caption(ax, [said, *reached, *warned], under=box if own else None)
+        write_caption(ax, [said, *reached[:5], *warned], under=box if own else None)
     return ax
 
 
 def _checked(curves: Curve | Iterable[Curve] | LearningCurves) -> tuple[list[Curve], dict[str, str]]:
     """The curves as a list, and the learners that could not be fitted."""
-    if isinstance(curves, Mapping):
-        curves = curves.values()
-    chosen = [curves] if isinstance(curves, Curve) else list(curves)
-    for curve in chosen:
-        if not isinstance(curve, Curve):
-            raise InputError(
-                f"curves holds a {type(curve).__name__}: give fitted curves, as made by cw.fit_learning_curve."
-            )
-    if not chosen:
-        raise InputError("curves is empty: give at least one fitted curve.")
-    if len({c.unit.name for c in chosen}) > 1:
-        raise InputError("curves are in different units: fit all of them in the same unit.")
+    chosen = check_curves(curves.values() if isinstance(curves, Mapping) else curves)
     return chosen, curves.failures if isinstance(curves, LearningCurves) else {}
 
 
@@ -161,9 +155,7 @@ def _check_options(
     curves[0]._size(at)
     if reach is not None:
         curves[0].unit.errors(reach, "reach")
-    if interval not in (None, "none", *INTERVALS):
-        known = ", ".join(map(repr, (*INTERVALS, "none")))
-        raise InputError(f"interval={interval!r} is not known: use one of {known}.")
+    check_choice("interval", interval or "none", (*INTERVALS, "none"))
     for curve in curves if interval not in (None, "none") else ():
         curve.band(curve.n[:1], interval, level=level)
 
@@ -176,17 +168,17 @@ def _held_out(
         return {}
     if not isinstance(held_out, Mapping):
         if len(curves) > 1:
-            raise InputError("held_out needs a dict of learner to (n, values): there are several.")
+            raise InputError("needs a dict of learner to (n, values): there are several.", argument="held_out")
         held_out = {curves[0].learner: held_out}
     places = {c.learner: i for i, c in reversed(list(enumerate(curves)))}
     out = {}
     for learner, pair in held_out.items():
         if learner not in places:
-            raise InputError(f"held_out names {learner!r}, which is not among the curves.")
+            raise InputError(f"names {learner!r}, which is not among the curves.", argument="held_out")
         n = np.atleast_1d(np.asarray(pair[0], dtype=np.float64))
         values = np.atleast_1d(curves[places[learner]].unit.errors(pair[1], "held_out"))
         if n.shape != values.shape or n.ndim != 1 or not (np.isfinite(n) & (n > 0)).all():
-            raise InputError("held_out must be (n, values): positive sizes, one value for each.")
+            raise InputError("must be (n, values): positive sizes, one value for each.", argument="held_out")
         out[places[learner]] = (n, values)
     return {i: pair for i, pair in out.items() if len(pair[0])}
 
@@ -206,21 +198,6 @@ def _curve_range(
     if len(there) and axis.name != "sqrt":
         high = max(high, ax.get_xlim()[1])
     return Picture(ax, axis, float(sizes.min()), high)
-
-
-def _draw_reach(
-    picture: Picture, curves: Sequence[Curve], looks: Sequence[CurveLook], target: float, level: float
-) -> list[str]:
-    """The target and where each named curve reaches it; what to say about the first few."""
-    picture.ax.axhline(float(target), color=NEUTRAL, lw=0.9, zorder=0.5, label="_target")
-    picture.ax.lines[-1].set_gid(REACH)
-    said = []
-    for curve, look in zip(curves, looks, strict=True):
-        if look.named:
-            found = curve.samples_to_reach(float(target), level=level)
-            draw_reach(picture, curve, look, found)
-            said.append(reach_line(found))
-    return said[:5]
 
 
 CROSSING = "curvewise-crossing"
@@ -253,10 +230,7 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         labels = labels_of(curves, result.at, found)
         for i, (curve, label) in enumerate(zip(curves, labels, strict=True)):
             look = CurveLook(colour(i), bool(found[i]))
-            low = float(curve.n[0])
-            draw_band(picture, curve, look, None, result.level, low)
-            draw_line(picture, curve, look, label, low)
-            draw_measurements(picture, curve, look)
+            draw_curve(picture, curve, look, label, float(curve.n[0]), None, result.level)
         draw_limits(picture, curves)
         mark_size(picture, result.at, f"N = {format_number(result.at)}", gid=AT, ls=":")
         _mark_crossing(picture, result.crossing)
@@ -264,7 +238,7 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         _mark_equivalence(picture, result)
         box = curve_legend(ax, own, 2) if legend else None
         key = caption_of(curves, None, result.level, dotted=any(found))
-        write_caption(ax, [*_findings(result), key, *warned], under=box if own else None)
+        write_caption(ax, [result.sentences(), key, *warned], under=box if own else None)
     return ax
 
 
@@ -298,57 +272,15 @@ def _mark_equivalence(at: Picture, result: CurveComparison) -> None:
     target = float(np.clip(factor * result.at, edges[0], edges[1]))
     height = result._curves[0].error_at(result.at)
     start, stop = at.axis.place([result.at, target]).tolist()
-    arrow = at.ax.annotate(
-        "",
-        xy=(stop, height),
-        xytext=(start, height),
-        arrowprops={"arrowstyle": "-|>", "color": rcParams["text.color"], "shrinkA": 0.0}
-        | {"shrinkB": 0.0, "linewidth": 1.3},
-        zorder=4.5,
-    )
-    arrow.set_gid(EQUIVALENCE)
+    look = {"arrowstyle": "-|>", "color": rcParams["text.color"], "shrinkA": 0.0, "shrinkB": 0.0, "linewidth": 1.3}
+    at.ax.annotate("", (stop, height), (start, height), arrowprops=look, zorder=4.5, gid=EQUIVALENCE)
     # Towards the head of the arrow and away from b's curve there is nothing to cover.
     near_head = at.axis.place(result.at**0.3 * max(target, 1e-9) ** 0.7)
     below = result._curves[1].error_at(result.at) > height
     text = "never" if math.isinf(factor) else f"{format_number(factor, 2 if factor < 10 else 3)}×"
-    note(
-        at.ax,
-        text,
-        (float(near_head), height),
-        xytext=(0.0, -4.0 if below else 3.0),
-        textcoords="offset points",
-        ha="center",
-        va="top" if below else "bottom",
-        fontsize=9.5,
-        gid=EQUIVALENCE,
-    )
-
-
-def _findings(result: CurveComparison) -> list[str]:
-    """The numbers behind the marks, each with its interval."""
-    a, b = result.a[:40], result.b[:40]
-    d, k, c = result.error_difference, result.data_equivalence, result.crossing
-    unit = result.unit.suffix
-    better = {"a better": f"{a} is better", "b better": f"{b} is better"}
-    said = [
-        f"At N = {format_number(result.at)}, {a} minus {b}: {format_number(d.estimate, 3)}{unit}"
-        f" [{format_number(d.low, 3)}, {format_number(d.high, 3)}]; {better.get(result.verdict, 'undecided')}."
-    ]
-    if math.isinf(k.estimate):
-        said.append(
-            f"Arrow: no amount of data brings {b} to {a}'s level there; the factor is above"
-            f" {format_number(k.low, 3)} with {100 * result.level:.4g}% confidence."
-            if math.isfinite(k.low) and k.low > 0
-            else f"Arrow: no amount of data brings {b} to {a}'s level there."
-        )
-    elif not math.isnan(k.estimate):
-        said.append(
-            f"Arrow: {b} needs {format_number(k.estimate, 3)}× the data [{format_number(k.low, 3)},"
-            f" {format_number(k.high, 3)}] to match {a} there."
-        )
-    if math.isfinite(c.estimate):
-        said.append(f"Crossing: n = {format_number(c.estimate)} [{format_number(c.low)}, {format_number(c.high)}].")
-    return said
+    place: dict[str, Any] = {"xytext": (0.0, -4.0 if below else 3.0), "textcoords": "offset points", "ha": "center"}
+    side = "top" if below else "bottom"
+    note(at.ax, text, (float(near_head), height), va=side, fontsize=9.5, gid=EQUIVALENCE, **place)
 
 
 SHOWN = 40
@@ -423,10 +355,7 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
         ax.tick_params(axis="y", length=0)
         target = f"{format_number(result.error)}{result.unit.suffix}"
         ax.set_xlabel(safe_text(f"training size n that reaches {target}", 80))
-        lines = [f"{reach_line(result)} Bar: {100 * result.level:.4g}% {result.kind} interval."]
-        if np.isfinite(result.probability_never):
-            lines.append(f"The chance that it is never reached is {result.probability_never:.0%}.")
-        write_caption(ax, [*lines, *warned(result, 2)], indent=len(name) / 14)
+        write_caption(ax, [result.sentences(), *warned(result, 2)], indent=len(name) / 14)
     return ax
 
 
@@ -469,16 +398,9 @@ def plot_left_out(result: LeaveOneSizeOut, ax: Axes | None = None) -> Axes:
         ax = ax or new_axes(height=4.2 + 0.2 * len(result.forms))
         key = []
         for i, (form, weights) in enumerate(zip(result.forms, result.weights, strict=True)):
-            (line,) = ax.plot(
-                result.sizes,
-                result.rmse[i],
-                color=colour(i),
-                marker=_MARKERS[i % len(_MARKERS)],
-                markersize=5.0,
-                linewidth=1.4,
-                linestyle="--" if form == "last" else "-",
-                label=f"{form}, {weights}",
-            )
+            look: dict[str, Any] = {"color": colour(i), "marker": _MARKERS[i % len(_MARKERS)], "ms": 5.0, "lw": 1.4}
+            look["ls"] = "--" if form == "last" else "-"
+            (line,) = ax.plot(result.sizes, result.rmse[i], label=f"{form}, {weights}", **look)
             name = "nearest size carried over" if form == "last" else f"{form}, weights {weights}"
             key.append((line, safe_text(f"{name}: average {format_number(float(result.average[i]), 3)}", 80)))
         known = result.rmse[np.isfinite(result.rmse)]
@@ -595,18 +517,9 @@ def curve_legend(ax: Axes, own: bool, curves: int) -> Legend:
     named = lines_of(ax, NAMED)
     if curves > CROWD:
         named.sort(key=lambda line: PALETTE.index(str(line.get_color())))  # best first
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=line.get_color(),
-            linestyle=line.get_linestyle(),
-            linewidth=line.get_linewidth(),
-            marker="o",
-            markersize=4.5,
-        )
-        for line in named
-    ]
+    same = ("color", "linestyle", "linewidth")
+    looks = [{k: getattr(line, f"get_{k}")() for k in same} for line in named]
+    handles = [Line2D([], [], marker="o", markersize=4.5, **look) for look in looks]
     labels = [str(line.get_label()) for line in named]
     if curves > CROWD:
         handles.append(Line2D([], [], color=NEUTRAL, linewidth=0.8))
@@ -652,6 +565,11 @@ class CurveLook:
         """Named curves lie on top."""
         return 3.0 if self.named else 2.0
 
+    @property
+    def line(self) -> dict[str, Any]:
+        """Options of a line."""
+        return {"color": self.colour, "linewidth": self.width, "zorder": self.zorder}
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -663,25 +581,24 @@ class Picture:
     high: float
 
 
-def draw_line(at: Picture, curve: Curve, look: CurveLook, label: str, low: float) -> None:
-    """Draw the fitted curve: solid (dotted if flagged) where data support it, dashed outside."""
+def draw_curve(
+    at: Picture, curve: Curve, look: CurveLook, label: str, low: float, interval: str | None, level: float
+) -> None:
+    """Draw a curve from the size ``low`` on: its interval unless that is "none", its line, its measurements."""
+    if interval != "none":
+        draw_band(at, curve, look, interval, level, low)
+    # Solid (dotted if flagged) where data support it, dashed outside.
     smallest, limit = float(curve.n[0]), min(EXTRAPOLATION_LIMIT * curve.largest_n, at.high)
+    inside = {"linestyle": ":" if look.flagged else "-", "alpha": look.alpha, "label": label}
+    inside["gid"] = NAMED if look.named else UNNAMED
+    outside = {"linestyle": (0, (4, 2.5)), "alpha": 0.8 * look.alpha, "label": "_beyond", "gid": BEYOND}
     for start, stop, supported in ((low, smallest, False), (smallest, limit, True), (limit, at.high, False)):
         # A single size has no stretch, but its point is drawn and gives the legend its line.
-        if start >= stop and not supported:
-            continue
-        n = at.axis.grid(start, stop)
-        at.ax.plot(
-            at.axis.place(n),
-            curve.errors_at(n),
-            color=look.colour,
-            linewidth=look.width,
-            linestyle=(":" if look.flagged else "-") if supported else (0, (4, 2.5)),
-            alpha=look.alpha * (1.0 if supported else 0.8),
-            zorder=look.zorder,
-            label=label if supported else "_beyond",
-            gid=(NAMED if look.named else UNNAMED) if supported else BEYOND,
-        )
+        if start < stop or supported:
+            n = at.axis.grid(start, stop)
+            options: dict[str, Any] = {**look.line, **(inside if supported else outside)}
+            at.ax.plot(at.axis.place(n), curve.errors_at(n), **options)
+    draw_measurements(at, curve, look)
 
 
 def draw_band(at: Picture, curve: Curve, look: CurveLook, interval: str | None, level: float, low: float) -> None:
@@ -691,53 +608,28 @@ def draw_band(at: Picture, curve: Curve, look: CurveLook, interval: str | None, 
     sizes = n if isinstance(curve, LearningCurve) else np.minimum(n, VERY_MUCH)
     band = curve.band(sizes, interval, level=level, runs=np.inf)
     finite = np.isfinite(band["low"]) & np.isfinite(band["high"])
-    if not finite.any():
-        return
-    at.ax.fill_between(
-        at.axis.place(n),
-        np.where(finite, band["low"], 0.0),
-        np.where(finite, band["high"], 0.0),
-        where=finite.tolist(),
-        color=look.colour,
-        alpha=0.06 if look.crowd else 0.18,
-        linewidth=0.0,
-        zorder=1.0,
-        gid=BAND,
-    )
+    if finite.any():
+        ends = (np.where(finite, band[end], 0.0) for end in ("low", "high"))
+        shade: dict[str, Any] = {"color": look.colour, "alpha": 0.06 if look.crowd else 0.18, "linewidth": 0.0}
+        at.ax.fill_between(at.axis.place(n), *ends, where=finite.tolist(), zorder=1.0, gid=BAND, **shade)
 
 
 def draw_measurements(at: Picture, data: Curve | GroupedRuns, look: CurveLook, gid: str = MEASURED) -> None:
     """Draw size means as circles, larger for more runs, with ±1 standard deviation of one run; hollow if held out."""
+    hollow, place = gid == HELD_OUT, at.axis.place(data.n)
+    known = (data.runs > 1) & np.isfinite(data.variance)
     # In a crowd the bars would hide the curves.
-    if not look.crowd or gid == HELD_OUT:
-        known = (data.runs > 1) & np.isfinite(data.variance)
-        _bars(at, data.n[known], data.mean[known], np.sqrt(data.variance[known]), look)
-    _circles(at, data.n, data.mean, data.runs, look, gid)
-
-
-def _bars(at: Picture, n: FloatArray, mean: FloatArray, std: FloatArray, look: CurveLook) -> None:
-    if len(n):
-        at.ax.vlines(
-            at.axis.place(n), mean - std, mean + std, color=look.colour, linewidth=0.9, zorder=look.zorder, gid=BARS
-        )
-
-
-def _circles(at: Picture, n: FloatArray, mean: FloatArray, runs: FloatArray, look: CurveLook, gid: str) -> None:
+    if known.any() and (hollow or not look.crowd):
+        mean, std = data.mean[known], np.sqrt(data.variance[known])
+        bar: dict[str, Any] = {**look.line, "linewidth": 0.9}
+        at.ax.vlines(place[known], mean - std, mean + std, gid=BARS, **bar)
     # Areas grow with the root of the runs, as precision does; beyond 50 runs they would only hide each other.
-    area = np.full_like(n, 4.0) if look.crowd else 16.0 + 3.0 * np.sqrt(np.minimum(runs, 50.0))
-    hollow = gid == HELD_OUT
-    circles = at.ax.scatter(
-        at.axis.place(n),
-        mean,
-        s=area * (1.4 if hollow else 1.0),
-        facecolors="none" if hollow else look.colour,
-        edgecolors=look.colour,
-        linewidths=1.2 if hollow else 0.0,
-        alpha=look.alpha,
-        zorder=look.zorder + 0.1,
-        label="_circles",
-    )
-    circles.set_gid(gid)
+    area = np.full_like(data.n, 4.0) if look.crowd else 16.0 + 3.0 * np.sqrt(np.minimum(data.runs, 50.0))
+    face: dict[str, Any] = {"facecolors": look.colour, "linewidths": 0.0, "s": area}
+    if hollow:
+        face = {"facecolors": "none", "linewidths": 1.2, "s": 1.4 * area}
+    face |= {"edgecolors": look.colour, "alpha": look.alpha, "zorder": look.zorder + 0.1}
+    at.ax.scatter(place, data.mean, label="_circles", **face).set_gid(gid)
 
 
 def draw_limits(at: Picture, curves: Iterable[Curve]) -> None:
@@ -759,35 +651,16 @@ def mark_size(at: Picture, n: float, text: str, *, gid: str, ls: str = "-") -> N
     mark_value(at.ax, x, text, ls, gid=gid, right=right)
 
 
-def draw_reach(at: Picture, curve: Curve, look: CurveLook, found: SamplesToReach) -> None:
+def draw_reach(at: Picture, look: CurveLook, found: SamplesToReach) -> None:
     """Draw a diamond where the curve reaches a target, with the interval of that size."""
-    target = found.error
+    same: dict[str, Any] = {"color": look.colour, "label": "_reach", "gid": REACH}
     low, high = (float(np.clip(n, at.low, at.high)) for n in (found.low, found.high))
     if high > low and not look.crowd:
-        at.ax.plot(
-            at.axis.place([low, high]),
-            [target, target],
-            color=look.colour,
-            linewidth=4.5,
-            alpha=0.45,
-            solid_capstyle="butt",
-            zorder=3.4,
-            label="_reach",
-            gid=REACH,
-        )
+        strip: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.45, "solid_capstyle": "butt", "zorder": 3.4, **same}
+        at.ax.plot(at.axis.place([low, high]), [found.error, found.error], **strip)
     if at.low <= found.estimate <= at.high and np.isfinite(found.estimate):
-        at.ax.plot(
-            at.axis.place([found.estimate]),
-            [target],
-            linestyle="none",
-            marker="D",
-            markersize=6.0,
-            color=look.colour,
-            markeredgecolor="white",
-            zorder=3.6,
-            label="_reach",
-            gid=REACH,
-        )
+        diamond: dict[str, Any] = {"marker": "D", "markersize": 6.0, "markeredgecolor": "white", "zorder": 3.6, **same}
+        at.ax.plot(at.axis.place([found.estimate]), [found.error], linestyle="none", **diamond)
 
 
 def lines_of(ax: Axes, *gids: str) -> list[Line2D]:
@@ -797,23 +670,14 @@ def lines_of(ax: Axes, *gids: str) -> list[Line2D]:
 
 def points_of(ax: Axes, *gids: str) -> FloatArray:
     """Positions of circles drawn here by an earlier layer, shape (P, 2)."""
-    found = [
-        np.asarray(c.get_offsets(), dtype=np.float64)
-        for c in ax.collections
-        if isinstance(c, PathCollection) and c.get_gid() in gids
-    ]
-    return np.concatenate(found) if found else np.zeros((0, 2))
+    circles = [c for c in ax.collections if isinstance(c, PathCollection) and c.get_gid() in gids]
+    return np.concatenate([np.zeros((0, 2)), *(np.asarray(c.get_offsets(), dtype=np.float64) for c in circles)])
 
 
 def bar_ends(ax: Axes) -> FloatArray:
     """All y values of the error bars."""
-    found = [
-        segment[:, 1]
-        for c in ax.collections
-        if isinstance(c, LineCollection) and c.get_gid() == BARS
-        for segment in c.get_segments()
-    ]
-    return np.concatenate([np.zeros(0), *found])
+    drawn = [c for c in ax.collections if isinstance(c, LineCollection) and c.get_gid() == BARS]
+    return np.concatenate([np.zeros(0), *(segment[:, 1] for c in drawn for segment in c.get_segments())])
 
 
 def heights_of(lines: Sequence[Line2D]) -> FloatArray:
@@ -833,23 +697,15 @@ def warnings_of(curves: Sequence[Curve]) -> Warnings:
 
 def labels_of(curves: Sequence[Curve], at: float | None, found: Warnings) -> list[str]:
     """Write the legend's line on each curve: name, γ, e_N, β_N, N, and a mark if it is flagged."""
-    names = safe_names(c.learner for c in curves)
-    return [
-        f"{name}   {_numbers(c, at)}" + (f"   {safe_text('⚠')}" if flags else "")
-        for name, c, flags in zip(names, curves, found, strict=True)
-    ]
-
-
-def _numbers(curve: Curve, at: float | None) -> str:
-    gamma = float(getattr(curve, "gamma", math.nan))
-    shape = f"form {curve.form}" if math.isnan(gamma) else f"γ={gamma:.2f}"
-    said = (
-        shape,
-        f"e_N={format_number(curve.error_at(at), 3)}",
-        f"β_N={format_number(curve.data_reliance_at(at), 3)}",
-        f"(N={format_number(curve._size(at))})",
-    )
-    return "   ".join(safe_text(part.replace("-", "−")) for part in said)
+    labels = []
+    for name, curve, flags in zip(safe_names(c.learner for c in curves), curves, found, strict=True):
+        gamma = float(getattr(curve, "gamma", math.nan))
+        said = [f"form {curve.form}" if math.isnan(gamma) else f"γ={gamma:.2f}"]
+        said += [f"e_N={format_number(curve.error_at(at), 3)}", f"β_N={format_number(curve.data_reliance_at(at), 3)}"]
+        said += [f"(N={format_number(curve._size(at))})"]
+        numbers = [safe_text(part.replace("-", "−")) for part in said]
+        labels.append("   ".join([name, *numbers, *([safe_text("⚠")] if flags else [])]))
+    return labels
 
 
 def caption_of(
@@ -880,26 +736,13 @@ _KINDS = {
 }
 
 
-def reach_line(found: SamplesToReach) -> str:
-    """At which size a target is reached, with its interval."""
-    target = f"{format_number(found.error)}{found.unit.suffix}"
-    ends = f"[{format_number(found.low)}, {format_number(found.high)}]"
-    if math.isinf(found.estimate):
-        return f"{found.learner[:60]} never reaches {target}, interval of n {ends}."
-    return f"{found.learner[:60]} reaches {target} at n = {format_number(found.estimate)} {ends}."
-
-
 def warning_lines(curves: Sequence[Curve], found: Warnings, failures: Mapping[str, str]) -> list[str]:
     """The first warning of the first few flagged curves, and how many more there are."""
     most = 3 if len(curves) <= CROWD else 1
     flagged = [(c.learner, flags) for c, flags in zip(curves, found, strict=True) if flags]
-    lines = [
-        textwrap.shorten(f"⚠ {learner[:60]}: {flags[0]}", 220, placeholder=" …") for learner, flags in flagged[:most]
-    ]
-    if len(flagged) > most:
-        lines.append(
-            f"⚠ {len(flagged) - most} more of the {len(curves)} curves are flagged: see .all_warnings of each."
-        )
+    lines = [textwrap.shorten(f"⚠ {name[:60]}: {flags[0]}", 220, placeholder=" …") for name, flags in flagged[:most]]
+    if (more := len(flagged) - most) > 0:
+        lines.append(f"⚠ {more} more of the {len(curves)} curves are flagged: see .all_warnings of each.")
     if failures:
         lines.append(f"⚠ {len(failures)} learner(s) could not be fitted and are not drawn.")
     return lines

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.curve import Curve, check_size
+from curvewise.learning.curve import Curve, check_curves, check_size
 from curvewise.learning.fit import build_curve
 from curvewise.learning.power import (
     FORMS,
+    WEIGHTS,
     Constants,
     GroupedRuns,
-    PowerFits,
+    check_choice,
     fit_power,
     group_runs,
     scale_for,
@@ -28,14 +29,7 @@ from curvewise.text import arg, format_number
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit, as_floats
 
-PAPER_ROWS = (
-    ("power", "size"),
-    ("power", "run"),
-    ("power", "none"),
-    ("sqrt", "size"),
-    ("sqrt2", "size"),
-    ("power2", "size"),
-)
+PAPER_ROWS = (*(("power", scheme) for scheme in WEIGHTS), ("sqrt", "size"), ("sqrt2", "size"), ("power2", "size"))
 """Forms and weights of the table in the paper's Fig. 2, in its order."""
 
 
@@ -72,15 +66,9 @@ class LeaveOneSizeOut(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """The layout of the paper's Fig. 2: form, weights, R², RMSE per size, average, p."""
+        rows = {"form": list(self.forms), "weights": list(self.weights), "r_squared": self.r_squared}
         by_size = {f"rmse_{n:g}": self.rmse[:, i] for i, n in enumerate(self.sizes)}
-        return {
-            "form": list(self.forms),
-            "weights": list(self.weights),
-            "r_squared": self.r_squared,
-            **by_size,
-            "average": self.average,
-            "pvalue": self.pvalue,
-        }
+        return {**rows, **by_size, "average": self.average, "pvalue": self.pvalue}
 
     def sentences(self) -> str:
         """State which row predicts best, and against what."""
@@ -141,7 +129,7 @@ def leave_one_size_out(
     sizes = curves[0].n
     for data in curves:
         if len(data.n) < 3:
-            raise InputError("n needs at least three sizes per curve to leave one out.")
+            raise InputError("needs at least three sizes per curve to leave one out.", argument="n")
         sizes = np.intersect1d(sizes, data.n)
     if len(sizes) == 0:
         raise InputError("the curves share no size, so no size can be scored for all.", argument="learner")
@@ -150,12 +138,11 @@ def leave_one_size_out(
     flat = np.abs(misses).reshape(len(rows), -1)
     p = [np.nan, *(paired_t_test(row, flat[0]) for row in flat[1:])]
     rmse = np.sqrt((misses**2).mean(axis=1))
+    fits = [[build_curve(d, kind, form=f, weights=w, constants=constants) for d in curves] for f, w in rows]
     return LeaveOneSizeOut(
         forms=tuple(f for f, _ in rows),
         weights=tuple(w for _, w in rows),
-        r_squared=np.array(
-            [[build_curve(d, kind, form=f, weights=w, constants=constants).r_squared for d in curves] for f, w in rows]
-        ).mean(axis=1),
+        r_squared=np.array([[curve.r_squared for curve in row] for row in fits]).mean(axis=1),
         sizes=sizes,
         rmse=rmse,
         average=rmse.mean(axis=1),
@@ -171,7 +158,7 @@ def _by_learner(columns: dict[str, NDArray[Any]], learner: ArrayLike | None) -> 
     names = np.asarray(learner).astype(str)
     shape = columns["n"].shape
     if names.shape != shape:
-        raise InputError(f"learner has shape {names.shape} and n has {shape}: one name per run.")
+        raise InputError(f"has shape {names.shape} and n has {shape}: one name per run.", argument="learner")
     return [group_runs(**{c: v[names == k] for c, v in columns.items()}) for k in dict.fromkeys(names.tolist())]
 
 
@@ -224,25 +211,17 @@ class Stability(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per form."""
+        rows = {"form": list(self.forms), "e_N_std": self.error_std, "beta_N_std": self.data_reliance_std}
         outside = {f"rmse_{n:g}": self.held_out_rmse[:, i] for i, n in enumerate(self.held_out)}
-        return {
-            "form": list(self.forms),
-            "e_N_std": self.error_std,
-            "beta_N_std": self.data_reliance_std,
-            "gamma_std": self.gamma_std,
-            "alpha_std": self.alpha_std,
-            **outside,
-        }
+        return {**rows, "gamma_std": self.gamma_std, "alpha_std": self.alpha_std, **outside}
 
     def sentences(self) -> str:
         """State how far e_N and β_N can be trusted from one run per size."""
-        unit = self.unit.suffix
+        spreads = (self.error_std, self.data_reliance_std, self.alpha_std)
+        error, reliance, alpha = (f"{format_number(float(std[0]))}{self.unit.suffix}" for std in spreads)
         return (
-            f"From one run at each of a few sizes, over {self.draws} draws, e_N at n ="
-            f" {format_number(self.at)} has a standard deviation of"
-            f" {format_number(float(self.error_std[0]))}{unit} and β_N of"
-            f" {format_number(float(self.data_reliance_std[0]))}{unit} with form {self.forms[0]}; the"
-            f" asymptote of {format_number(float(self.alpha_std[0]))}{unit}."
+            f"From one run at each of a few sizes, over {self.draws} draws, e_N at n = {format_number(self.at)} has a"
+            f" standard deviation of {error} and β_N of {reliance} with form {self.forms[0]}; the asymptote of {alpha}."
         )
 
 
@@ -285,9 +264,10 @@ def measure_stability(
     used = data.n[-4:] if sizes is None else np.unique(np.asarray(sizes, dtype=np.float64))
     if not np.isin(used, data.n).all() or len(used) < 2:
         raise InputError("must be at least two of the sizes that were measured.", argument="sizes")
-    unknown = [f for f in forms if f not in FORMS]
-    if unknown or draws < 2:
-        raise InputError(f"forms must be among {', '.join(FORMS)} and draws at least 2.")
+    for form in forms:
+        check_choice("forms", form, tuple(FORMS))
+    if draws < 2:
+        raise InputError("must be at least 2.", argument="draws", value=draws)
     points = data.in_points(scale)
     # The variance of one run, modelled where there is only one.
     spread = np.where(data.runs > 1, points.variance, points.run_variance(constants.sigma0_squared))
@@ -296,11 +276,11 @@ def measure_stability(
     drawn = points.mean[keep] + np.sqrt(spread[keep]) * noise
     size = float(used[-1]) if at is None else check_size(at, "at")
     held = data.n[~keep]
-    deviations, misses = [], []
-    for form in forms:
-        fits, row = _spreads(form, used, drawn, spread[keep], size, constants)
-        deviations.append(row)
-        misses.append(np.sqrt(((fits.errors_at(held) - points.mean[~keep]) ** 2).mean(axis=0)))
+    # σ0² keeps a size whose runs happen to agree from taking all the weight.
+    weight = 1.0 / np.maximum(spread[keep], constants.sigma0_squared)
+    fits = [fit_power(used, drawn, weight[None], form, constants) for form in forms]
+    misses = [np.sqrt(((f.errors_at(held) - points.mean[~keep]) ** 2).mean(axis=0)) for f in fits]
+    deviations = [[q.std() for q in (f.errors_at(size), f.reliance_at(size), f.gamma, f.alpha)] for f in fits]
     error_std, reliance_std, gamma_std, alpha_std = np.array(deviations).T
     return Stability(
         forms=tuple(forms),
@@ -314,17 +294,6 @@ def measure_stability(
         held_out_rmse=np.array(misses) / scale.factor,
         unit=kind,
     )
-
-
-def _spreads(
-    form: str, n: FloatArray, points: FloatArray, spread: FloatArray, at: float, constants: Constants
-) -> tuple[PowerFits, list[float]]:
-    """Fits to each draw (draws, S), and the standard deviations of e_N, β_N, γ and α over the draws."""
-    # σ0² keeps a size whose runs happen to agree from taking all the weight.
-    weight = 1.0 / np.maximum(spread, constants.sigma0_squared)
-    fits = fit_power(n, points, weight[None], form, constants)
-    quantities = (fits.errors_at(at), fits.reliance_at(at), fits.gamma, fits.alpha)
-    return fits, [float(q.std()) for q in quantities]
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,17 +352,14 @@ def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int 
     rng : int
         Their seed.
     """
-    if isinstance(curves, Curve):
-        curves = [curves]
-    if not curves or len({c.unit for c in curves}) > 1:
-        raise InputError("must be a list of fitted curves in one unit.", argument="curves")
+    curves = check_curves(curves)
     parts = []
     for c in curves:
         known = (c.runs > 1) & np.isfinite(c.variance)
         floor = c.constants.sigma0_squared / c._scale.factor**2
         parts.append(_Replicated(c.n[known], c.variance[known], c.runs[known] - 1.0, floor))
     if not any(len(p.n) for p in parts):
-        raise InputError("curves hold no replicated size: there is no spread to check.")
+        raise InputError("hold no replicated size: there is no spread to check.", argument="curves")
     measured = [p.variance[None] for p in parts]
     sizes, freedom, pooled, expected = _pool(parts, measured)
     # The null is simulated, because σ̂² is estimated anew from each draw and χ² would not hold.
