@@ -74,9 +74,8 @@ def measure_accuracy_distribution(
     given = as_predictions(predictions, labels, kind=kind, axes=axes)
     if not given.binary:
         raise InputError(
-            "predictions are losses or have repeats: accuracy needs one right or wrong answer of"
-            " each run to each example. The variance of losses and of repeats can be"
-            " decomposed."
+            "predictions are losses or have repeats: accuracy needs one right or wrong answer of each run to each"
+            " example. The variance of losses and of repeats can be decomposed."
         )
     given = as_predictions(given, directed=True)
     # Independence is that of single examples: groups would change what it means.
@@ -228,15 +227,12 @@ class AccuracyDistribution(Result):
         return [
             "If examples erred independently the standard deviation would be"
             f" {format_value(self.independent_std, 'fraction')} and so many runs would lie"
-            f" {format_interval(self.independent_range, 'fraction')} apart: the variance is"
-            f" {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times that of"
-            " independent errors.",
-            f"The distributions lie {self.distance:.3f} apart (Kolmogorov;"
-            f" {self.expected_distance.estimate:.3f} on average for independent errors,"
-            f" {format_pvalue(self.distance_pvalue)}).",
-            f"The binomial standard deviation is {format_value(self.binomial_std, 'fraction')}: as a"
-            f" variance, {binomial.estimate:.2f} [{binomial.low:.2f}, {binomial.high:.2f}]"
-            " times what is measured.",
+            f" {format_interval(self.independent_range, 'fraction')} apart: the variance is {ratio.estimate:.2f}"
+            f" [{ratio.low:.2f}, {ratio.high:.2f}] times that of independent errors.",
+            f"The distributions lie {self.distance:.3f} apart (Kolmogorov; {self.expected_distance.estimate:.3f} on"
+            f" average for independent errors, {format_pvalue(self.distance_pvalue)}).",
+            f"The binomial standard deviation is {format_value(self.binomial_std, 'fraction')}: as a variance,"
+            f" {binomial.estimate:.2f} [{binomial.low:.2f}, {binomial.high:.2f}] times what is measured.",
         ]
 
 

@@ -265,10 +265,9 @@ class Calibration(Result):
             sizes += f", the formula's standard deviation over that of the votes {ratio}"
         return " ".join(
             [
-                f"Over {self.runs:,} runs and {self.examples:,} examples{design} of"
-                f" {self.classes} classes the test error has a standard deviation of"
-                f" {format_interval(self.measured, 'fraction')}; predicted are {formulas}, true"
-                " differences between runs included.",
+                f"Over {self.runs:,} runs and {self.examples:,} examples{design} of {self.classes} classes the test"
+                f" error has a standard deviation of {format_interval(self.measured, 'fraction')}; predicted are"
+                f" {formulas}, true differences between runs included.",
                 f"A run errs on {format_interval(self.error, 'fraction')} and two runs disagree on"
                 f" {format_interval(self.disagreement, 'fraction')} of the examples, which"
                 f" calibration would make equal ({format_pvalue(self.checks[0].pvalue)}).{classes}",

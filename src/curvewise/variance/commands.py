@@ -617,10 +617,9 @@ def with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:
     alone = [name for name in scored if runs[name] < 2]
     if len(runs) - len(alone) < 2 <= len(alone):
         raise UsageError(
-            f"{len(alone)} of {len(runs)} trainings have one score each, such as {alone[0]!r}, and"
-            " one score per training cannot be compared: nothing says how much it varies between"
-            " runs. Give a row for each of several runs of a training, or files of what each"
-            " training answered to every example, without --scores."
+            f"{len(alone)} of {len(runs)} trainings have one score each, such as {alone[0]!r}, and one score per"
+            " training cannot be compared: nothing says how much it varies between runs. Give a row for each of several"
+            " runs of a training, or files of what each training answered to every example, without --scores."
         )
     if alone and fewest < 2 and len(runs) > 2:
         raise UsageError(

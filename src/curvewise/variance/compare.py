@@ -626,9 +626,8 @@ class TrainingComparison(Result):
         a, b = self.pairs[clear]
         return " ".join(
             [
-                f"Of {count} between {len(self.names)} trainings"
-                f" {found:,} {'is' if found == 1 else 'are'} shown on the {self.scope} at"
-                f" {self.level:.0%} after"
+                f"Of {count} between {len(self.names)} trainings {found:,} {'is' if found == 1 else 'are'} shown on the"
+                f" {self.scope} at {self.level:.0%} after"
                 f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}.",
                 f"{self.names[0]} has the best mean, {format_value(abs(self.errors[0]), self.unit)};"
                 f" not shown to be worse than another: {shown}.",

@@ -120,9 +120,8 @@ def align_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a"
     place = {example: i for i, example in enumerate(two)}
     if missing := [example for example in one if example not in place]:
         raise InputError(
-            f"{names[0]} and {names[1]} have different example_ids: {len(missing):,} examples of"
-            f" {names[0]} are not in {names[1]}, such as {missing[0]!r}. Compare them on the same"
-            " test set."
+            f"{names[0]} and {names[1]} have different example_ids: {len(missing):,} examples of {names[0]} are not in"
+            f" {names[1]}, such as {missing[0]!r}. Compare them on the same test set."
         )
     return b.subset(examples=[place[example] for example in one])
 

@@ -236,16 +236,14 @@ class DependentPairs(Result):
         found = "no pair violates" if not self.dependent else f"{self.dependent:,} violate"
         found = "1 violates" if self.dependent == 1 else found
         lines = [
-            f"Of {self.pairs:,} pairs of {self.examples:,} examples, {found} independent errors by"
-            f" {effect} or more (Fisher's exact test over {self.runs:,} runs, {how} over all"
-            f" pairs, {1 - self.level:.2g}).",
+            f"Of {self.pairs:,} pairs of {self.examples:,} examples, {found} independent errors by {effect} or more"
+            f" (Fisher's exact test over {self.runs:,} runs, {how} over all pairs, {1 - self.level:.2g}).",
             f"{self.deviating:,} deviate as much in these runs, by chance or not.",
         ]
         if len(self.first):
             lines.append(
-                f"The largest deviation is that of {self.first_ids[0]} and {self.second_ids[0]}:"
-                f" both are right in {format_value(float(self.both_correct[0]), 'fraction')} of runs,"
-                f" where independent errors would give"
+                f"The largest deviation is that of {self.first_ids[0]} and {self.second_ids[0]}: both are right in"
+                f" {format_value(float(self.both_correct[0]), 'fraction')} of runs, where independent errors would give"
                 f" {format_value(float(self.expected_correct[0]), 'fraction')}."
             )
         return " ".join(lines)

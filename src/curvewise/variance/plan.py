@@ -248,9 +248,8 @@ class RunPlan(Result):
         if self.examples_needed is None:
             return text
         return (
-            f"{text} The test set is too small: its examples add a part that no number of runs"
-            f" removes. With about {format_size(self.examples_needed)} examples instead of"
-            f" {self.examples:,} so many runs would do."
+            f"{text} The test set is too small: its examples add a part that no number of runs removes. With about"
+            f" {format_size(self.examples_needed)} examples instead of {self.examples:,} so many runs would do."
         )
 
     @property
@@ -748,13 +747,12 @@ class StoppingPlan(Result):
         looks = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
         one = self.effects.index(1.0)
         return (
-            f"Compare after {looks} runs of each training, and stop when p < "
-            f"{self.nominal_level:.4f}. Where there is no difference, one is found with a chance"
-            f" of {1 - self.level:.0%} over all looks; stopping at p < {1 - self.level:.2g} instead"
-            f" would make that {self.naive_error:.0%}. A difference of one standard deviation"
-            f" between runs is found with a chance of {self.chance_found[one]:.0%} after"
-            f" {self.expected_runs[one]:.1f} runs on average, by a single look at"
-            f" {self.looks[-1]:,} runs with {self.fixed_chance[one]:.0%}."
+            f"Compare after {looks} runs of each training, and stop when p < {self.nominal_level:.4f}. Where there is"
+            f" no difference, one is found with a chance of {1 - self.level:.0%} over all looks; stopping at p <"
+            f" {1 - self.level:.2g} instead would make that {self.naive_error:.0%}. A difference of one standard"
+            f" deviation between runs is found with a chance of {self.chance_found[one]:.0%} after"
+            f" {self.expected_runs[one]:.1f} runs on average, by a single look at {self.looks[-1]:,} runs with"
+            f" {self.fixed_chance[one]:.0%}."
         )
 
 
@@ -1020,7 +1018,6 @@ def _unequal_spreads(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> li
         return []
     times = f"{math.sqrt(ratio):.1f} times as much as" if math.isfinite(ratio) else "and not"
     return [
-        f"the runs of {wild} vary {times} those of {calm}. Where runs are skewed as well, one in"
-        " six to ten comparisons stops for a difference that is not there, instead of one in"
-        " twenty: confirm it with new runs."
+        f"the runs of {wild} vary {times} those of {calm}. Where runs are skewed as well, one in six to ten comparisons"
+        " stops for a difference that is not there, instead of one in twenty: confirm it with new runs."
     ]

@@ -223,9 +223,8 @@ class SourceShares(Result):
     def sentences(self) -> str:
         """The shares in a few sentences."""
         lines = [
-            f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
-            " deviation between runs is"
-            f" {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
+            f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard deviation between runs"
+            f" is {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
             f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
         ]
         meaning = {
@@ -236,10 +235,9 @@ class SourceShares(Result):
         }
         for i, name in enumerate(self.sources):
             lines.append(
-                f"Varying only {name} ({self.runs[i]:,} runs) gives"
-                f" {_share_text(self.test_set_share[i])} of the former"
-                f" ({format_pvalue(self.pvalues[i])} after Holm) and"
-                f" {_share_text(self.distribution_share[i])} of the latter: {meaning[self.verdicts[i]]}."
+                f"Varying only {name} ({self.runs[i]:,} runs) gives {_share_text(self.test_set_share[i])} of the former"
+                f" ({format_pvalue(self.pvalues[i])} after Holm) and {_share_text(self.distribution_share[i])} of the"
+                f" latter: {meaning[self.verdicts[i]]}."
             )
         whole = {
             True: "Any one source suffices to make runs differ as much as all together.",

@@ -145,9 +145,8 @@ class Disagreement(Result):
             )
         return " ".join(
             [
-                f"Two of {self.runs:,} runs disagree on"
-                f" {format_interval(self.disagreement, 'fraction')} of {self.examples:,}"
-                f" examples{design}; a run errs on {format_interval(self.error, 'fraction')}.",
+                f"Two of {self.runs:,} runs disagree on {format_interval(self.disagreement, 'fraction')} of"
+                f" {self.examples:,} examples{design}; a run errs on {format_interval(self.error, 'fraction')}.",
                 f"Error minus disagreement is {format_interval(self.gap, 'fraction')}"
                 f" ({format_pvalue(self.pvalue)}): {verdict}.",
             ]
@@ -312,10 +311,9 @@ class Ensemble(Result):
         how = {"vote": "vote by plurality", "average": "averaged scores"}[self.method]
         design = f" in {self.groups:,} groups" if self.groups else ""
         sentences = [
-            f"A single run errs on {format_interval(self.mean_error, 'fraction')} of"
-            f" {self.examples:,} examples{design}, the ensemble of all {self.runs:,} runs"
-            f" ({how}) on {format_interval(self.error, 'fraction')}: it gains"
-            f" {format_interval(self.gain, 'fraction')}."
+            f"A single run errs on {format_interval(self.mean_error, 'fraction')} of {self.examples:,}"
+            f" examples{design}, the ensemble of all {self.runs:,} runs ({how}) on"
+            f" {format_interval(self.error, 'fraction')}: it gains {format_interval(self.gain, 'fraction')}."
         ]
         if self.gain.estimate > 0:
             half = [g.estimate >= 0.9 * self.gain.estimate for g in self.gains].index(True)
