@@ -11,10 +11,10 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, chdtri, fdtri, ndtri, stdtr, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
@@ -53,6 +53,14 @@ FEW_GROUPS = 10
 
 SUSPICIOUS = 2 / 3
 """A mean error above this is more likely a mistake in the input than a training."""
+
+
+class PredictionFormat(TypedDict, total=False):
+    """Keywords that say what arrays of predictions mean, as in :func:`decompose_variance`."""
+
+    kind: str | None
+    axes: Sequence[str] | None
+    groups: ArrayLike | None
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,7 @@ from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
     MeanTest,
+    PredictionFormat,
     SamplingUnits,
     clipped,
     decimals,
@@ -75,11 +76,9 @@ def measure_calibration(
     predictions: Predictions | ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     level: float = 0.95,
     tolerance: float = 0.1,
+    **reading: Unpack[PredictionFormat],
 ) -> Calibration:
     """Predict the test-set variance from calibration, and test whether that is allowed.
 
@@ -119,7 +118,7 @@ def measure_calibration(
     check_level(level)
     if not tolerance > 0:
         raise InputError("must be above 0, such as 0.1 for a tenth.", argument="tolerance", value=tolerance)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    given = as_predictions(predictions, labels, **reading)
     # Four runs: the moments of third order leave one out of products over three.
     votes = count_votes(given, least=4)
     if votes.classes < 2:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,9 +31,12 @@ from curvewise.variance.anova import (
 )
 from curvewise.variance.difference import (
     Difference,
+    RunFormat,
     align_examples,
+    array_format,
     check_same_examples,
     predictions_difference,
+    read_pair,
     read_scores,
     score_difference,
     share_groups,
@@ -56,18 +59,14 @@ def compare_runs(
     b: Predictions | ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     paired: bool | None = None,
     margin: float | None = None,
     names: tuple[str, str] = ("a", "b"),
-    unit: str | None = None,
-    higher_is_better: bool | None = None,
     distribution_std: float | None = None,
     level: float = 0.95,
     permutations: int = 9999,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[RunFormat],
 ) -> RunComparison:
     """Compare two trainings by their runs on one test set.
 
@@ -121,21 +120,12 @@ def compare_runs(
         raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
     if distribution_std is not None and not 0 <= distribution_std < math.inf:
         raise InputError("must be 0 or more.", argument="distribution_std", value=distribution_std)
-    first, second = distinct_names(names, "names")
-    names, generator = (first, second), np.random.default_rng(rng)
-    options: dict[str, Any] = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
-    scores = read_scores({"a": a, "b": b}, unit, higher_is_better, options)
-    given = None
-    if scores is not None:
-        (one, two), unit = scores
+    one, two, unit, names = read_pair(a, b, labels, names, reading)
+    given, generator = one if isinstance(one, Predictions) else None, np.random.default_rng(rng)
+    if given is None:
         parts = score_difference(one, two, bool(paired))
     else:
-        if isinstance(a, Predictions) and isinstance(b, Predictions):
-            b = align_examples(a, b, names)  # before labels and groups, which are in the order of a
-        given, other = (
-            as_predictions(p, argument=name, directed=True, **options) for p, name in zip((a, b), names, strict=True)
-        )
-        parts, unit = predictions_difference(given, other, paired, distribution_std, names), given.unit
+        parts = predictions_difference(given, two, paired, distribution_std, names)
     most = top_of(unit)
     same = math.nan
     if margin is not None:
@@ -451,16 +441,12 @@ def compare_trainings(
     trainings: Mapping[str, Predictions | ArrayLike],
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     baseline: str | None = None,
     paired: bool | None = None,
     multiplicity: str = "holm",
-    unit: str | None = None,
-    higher_is_better: bool | None = None,
     distribution_std: float | None = None,
     level: float = 0.95,
+    **reading: Unpack[RunFormat],
 ) -> TrainingComparison:
     """Compare several trainings, all pairs or each with a baseline.
 
@@ -504,13 +490,12 @@ def compare_trainings(
             " run, two or more of them."
         )
     arguments = {f"trainings[{name!r}]": values for name, values in trainings.items()}
-    scores = read_scores(arguments, unit, higher_is_better, {})
+    scores = read_scores(arguments, reading, labels)
     if scores is not None:
         read = [_TrainingRuns(errors, scores[1]) for errors in scores[0]]
     else:
-        options: dict[str, Any] = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
         given = [
-            as_predictions(values, argument=argument, directed=True, **options)
+            as_predictions(values, labels, argument=argument, directed=True, **array_format(reading))
             for argument, values in zip(arguments, _aligned(trainings), strict=True)
         ]
         read = [_TrainingRuns.of(p) for p in share_groups(given)]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
+    PredictionFormat,
     decimals,
     group_codes,
     interval_lists,
@@ -44,14 +45,12 @@ def measure_seed_luck(
     second: Predictions | ArrayLike | tuple[Any, Any] | None = None,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     split: str | ArrayLike = "even-odd",
     splits: int = 100,
     top: float = 0.25,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[PredictionFormat],
 ) -> SeedLuck:
     """Measure if runs that did well on some examples do better on others.
 
@@ -91,7 +90,7 @@ def measure_seed_luck(
         raise InputError("must be a share of the runs between 0 and 1, such as 0.25.", argument="top", value=top)
     if splits < 0:
         raise InputError("must be 0 or more.", argument="splits", value=splits)
-    given = as_predictions(first, labels, kind=kind, axes=axes, groups=groups, argument="first", directed=True)
+    given = as_predictions(first, labels, argument="first", directed=True, **reading)
     if given.runs < FEWEST_RUNS:
         raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
     if second is None:
@@ -112,7 +111,8 @@ def measure_seed_luck(
         if not isinstance(split, str) or split != "even-odd":
             raise InputError("is for one test set.", argument="split", remedy="Leave it out if second is given.")
         values, truth = second if isinstance(second, tuple) and len(second) == 2 else (second, None)
-        other = as_predictions(values, truth, kind=kind, axes=axes, argument="second", directed=True)
+        reading.pop("groups", None)  # they are of the first set
+        other = as_predictions(values, truth, argument="second", directed=True, **reading)
         order = same_runs(given, other, ("first", "second"))
         both = measure_totals(given), measure_totals(other)
         if both[0].unit != both[1].unit:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +15,12 @@ from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 from curvewise.errors import InputError
 from curvewise.stats.intervals import SampledMean
 from curvewise.text import arg, either, format_interval, format_size, format_value
-from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray, distinct_names
+from curvewise.types.units import FloatArray
 from curvewise.variance.anova import interval_lists, measure_totals
 from curvewise.variance.decompose import VarianceDecomposition
-from curvewise.variance.difference import align_examples, check_same_examples, read_scores, score_difference, top_of
+from curvewise.variance.difference import RunFormat, check_same_examples, read_pair, score_difference, top_of
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
@@ -41,15 +40,12 @@ def plan_runs(
     difference: float | None = None,
     distribution_std: float | None = None,
     pilot: VarianceDecomposition | tuple[VarianceDecomposition, VarianceDecomposition] | None = None,
-    test_set_std: float | None = None,
-    independent_std: float | None = None,
-    examples: int | None = None,
-    disagreement: float | None = None,
     power: float = 0.8,
     level: float = 0.95,
     paired: bool | float = False,
     target: str = "distribution",
     runs_max: int = 100_000,
+    **numbers: Unpack[KnownNumbers],
 ) -> RunPlan:
     """Plan how many runs to train.
 
@@ -102,7 +98,7 @@ def plan_runs(
     (17, 0.807)
     """
     check_level(level)
-    known = Pilot(pilot, test_set_std, independent_std, examples, disagreement, paired, target)
+    known = Pilot(pilot, paired, target, **numbers)
     if (difference is None) == (distribution_std is None):
         raise InputError(
             f"a plan answers one question at a time: pass {arg('difference')} (between two trainings) or"
@@ -315,6 +311,15 @@ def fewest_runs(model: DifferencePower | VariancePower, effect: float, power: fl
     return high
 
 
+class KnownNumbers(TypedDict, total=False):
+    """Keywords of :func:`plan_runs` that say in numbers what a pilot would show."""
+
+    test_set_std: float | None
+    independent_std: float | None
+    examples: int | None
+    disagreement: float | None
+
+
 @dataclass(frozen=True)
 class Pilot:
     """Knowledge of the variance between runs and between examples before the runs are made.
@@ -323,12 +328,12 @@ class Pilot:
     """
 
     pilot: Any
-    test_set_std: float | None
-    independent_std: float | None
-    examples: int | None
-    disagreement: float | None
     paired: bool | float
     target: str
+    test_set_std: float | None = None
+    independent_std: float | None = None
+    examples: int | None = None
+    disagreement: float | None = None
 
     def __post_init__(self) -> None:
         if not all(isinstance(p, VarianceDecomposition) for p in self.pilots) or len(self.pilots) > 2:
@@ -836,13 +841,9 @@ def check_stopping(
     plan: StoppingPlan,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     margin: float | None = None,
     names: tuple[str, str] = ("a", "b"),
-    unit: str | None = None,
-    higher_is_better: bool | None = None,
+    **reading: Unpack[RunFormat],
 ) -> StoppingCheck:
     """Decide by a plan whether the runs so far suffice.
 
@@ -880,20 +881,10 @@ def check_stopping(
     """
     if margin is not None and not margin > 0:
         raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
-    first, second = distinct_names(names, "names")
-    names = first, second
-    options = {"kind": kind, "axes": axes, "groups": groups}
-    scores = read_scores({"a": a, "b": b}, unit, higher_is_better, {"labels": labels, **options})
-    if scores is not None:
-        (one, two), measure = scores
-    else:
-        base, other = (
-            as_predictions(p, labels, argument=name, directed=True, **asked_of(p, options))
-            for p, name in ((a, "a"), (b, "b"))
-        )
-        other = align_examples(base, other)
-        check_same_examples(base, other)
-        one, two, measure = measure_totals(base).run, measure_totals(other).run, base.unit
+    one, two, measure, names = read_pair(a, b, labels, names, reading)
+    if isinstance(one, Predictions):
+        check_same_examples(one, two, names)
+        one, two = measure_totals(one).run, measure_totals(two).run
     if len(one) != len(two):
         raise InputError(f"a has {len(one)} runs and b has {len(two)}: the plan compares as many.")
     if len(one) not in plan.looks:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +16,19 @@ from curvewise.errors import InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance, satterthwaite
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
-from curvewise.types.coercion import as_predictions, asked_of
+from curvewise.types.coercion import as_predictions
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import FEWEST, SamplingUnits, group_codes, interval_lists, true_std, warn_all
+from curvewise.variance.anova import (
+    FEWEST,
+    PredictionFormat,
+    SamplingUnits,
+    group_codes,
+    interval_lists,
+    true_std,
+    warn_all,
+)
 from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
@@ -36,12 +44,10 @@ def measure_sources(
     *,
     baseline: str = "all",
     margin: float = 0.1,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     level: float = 0.95,
     draws: int = DRAWS,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[PredictionFormat],
 ) -> SourceShares:
     """Measure how much runs differ when only one source of randomness is varied.
 
@@ -88,10 +94,7 @@ def measure_sources(
     if not 0 < margin < 1:
         raise InputError("must lie between 0 and 1, such as 0.1.", argument="margin", value=margin)
     check_level(level)
-    options = {"kind": kind, "axes": axes, "groups": groups}
-    measured = {
-        str(name): measure_split(given, labels, name, **asked_of(given, options)) for name, given in predictions.items()
-    }
+    measured = {str(name): measure_split(given, labels, name, reading) for name, given in predictions.items()}
     sizes = {name: (t.examples, t.binary) for name, (t, _) in measured.items()}
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {n:,}" for name, (n, _) in sizes.items())

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from curvewise.types.results import Interval, Result, check_level, interval_colu
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
     FEWEST,
+    PredictionFormat,
     Totals,
     VarianceSplit,
     decimals,
@@ -46,13 +47,11 @@ def compare_variances(
     b: Predictions | VarianceDecomposition | ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     names: tuple[str, str] = ("a", "b"),
     level: float = 0.95,
     draws: int = DRAWS,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[PredictionFormat],
 ) -> VarianceComparison:
     """Compare how much two trainings vary between runs.
 
@@ -84,8 +83,7 @@ def compare_variances(
     ('loud varies more', 2.1)
     """
     check_level(level)
-    options = {"kind": kind, "axes": axes, "groups": groups}
-    one, two = (measure_split(given, labels, name, **asked_of(given, options)) for given, name in ((a, "a"), (b, "b")))
+    one, two = (measure_split(given, labels, name, reading) for given, name in ((a, "a"), (b, "b")))
     unit = one[0].unit
     if unit != two[0].unit:
         raise InputError(f"a and b are not of one kind: the unit of a is {unit!r}, that of b {two[0].unit!r}.")
@@ -224,12 +222,13 @@ class VarianceComparison(Result):
         )
 
 
-def measure_split(given: Any, labels: ArrayLike | None, argument: str, **options: Any) -> tuple[Totals, VarianceSplit]:
+def measure_split(
+    given: Any, labels: ArrayLike | None, argument: str, reading: PredictionFormat
+) -> tuple[Totals, VarianceSplit]:
     """Totals and variances of predictions, or those that a decomposition already holds."""
     if isinstance(given, VarianceDecomposition):
         return given._totals, given._split
-    predictions = as_predictions(given, labels, argument=argument, **options)
-    totals = measure_totals(predictions)
+    totals = measure_totals(as_predictions(given, labels, argument=argument, **asked_of(given, reading)))
     return totals, split_variance(totals)
 
 
@@ -288,7 +287,7 @@ def variance_ratio(
     >>> rng = np.random.default_rng(0)
     >>> quiet = rng.random((40, 500)) < 0.1
     >>> loud = rng.random((40, 500)) < rng.normal(0.1, 0.03, (40, 1))
-    >>> a, b = (measure_split(errors, None, "errors")[1] for errors in (loud, quiet))
+    >>> a, b = (measure_split(errors, None, "errors", {})[1] for errors in (loud, quiet))
     >>> r = variance_ratio(a, b)
     >>> round(r.test_set.estimate, 2), r.test_set.low > 1, r.distribution_pvalue < 0.01
     (2.4, True, True)
@@ -430,11 +429,9 @@ def measure_sweep(
     labels: ArrayLike | None = None,
     *,
     name: str = "learning rate",
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[PredictionFormat],
 ) -> VarianceSweep:
     """Decompose the variance between runs at each value of a hyperparameter.
 
@@ -474,18 +471,14 @@ def measure_sweep(
     values = sorted(predictions)
     # Sorted values and one stream of numbers: the order of the mapping does not matter.
     generator = np.random.default_rng(rng)
-    options = {"kind": kind, "axes": axes, "groups": groups}
-    given = share_groups(
-        [
-            g
-            if isinstance(g, VarianceDecomposition)
-            else as_predictions(g, labels, directed=True, **asked_of(g, options))
-            for g in map(predictions.__getitem__, values)
-        ]
-    )
+    read: list[Any] = [predictions[value] for value in values]
+    for i, given in enumerate(read):
+        if not isinstance(given, VarianceDecomposition):
+            read[i] = as_predictions(given, labels, directed=True, **asked_of(given, reading))
+    read = share_groups(read)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
-        parts = [decompose_variance(g, level=level, rng=generator) if isinstance(g, Predictions) else g for g in given]
+        parts = [decompose_variance(p, level=level, rng=generator) if isinstance(p, Predictions) else p for p in read]
     if len({p.unit for p in parts}) > 1:
         raise InputError("predictions mixes losses with 0/1 errors: pass one kind.")
     notes = [prefix(f"at {format_number(v)}, ", w) for v, p in zip(values, parts, strict=True) for w in p.warnings]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,15 @@ from curvewise.types.coercion import as_predictions
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import clipped, example_test, example_variance, group_codes, interval_lists, mean_test
+from curvewise.variance.anova import (
+    PredictionFormat,
+    clipped,
+    example_test,
+    example_variance,
+    group_codes,
+    interval_lists,
+    mean_test,
+)
 from curvewise.variance.counts import class_counts
 
 METHODS = ("auto", "vote", "average")
@@ -33,10 +41,8 @@ def measure_disagreement(
     predictions: Predictions | ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     level: float = 0.95,
+    **reading: Unpack[PredictionFormat],
 ) -> Disagreement:
     """Measure how often two runs disagree, over all pairs of runs, in one pass.
 
@@ -66,7 +72,7 @@ def measure_disagreement(
     (0.333, 0.417)
     """
     check_level(level)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    given = as_predictions(predictions, labels, **reading)
     votes = count_votes(given)
     gap = example_test(votes.error - votes.disagreement, votes.groups, level)
     return Disagreement(
@@ -157,14 +163,12 @@ def measure_ensemble(
     predictions: Predictions | ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     method: str = "auto",
     sizes: Sequence[int] | None = None,
     draws: int = 10,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[PredictionFormat],
 ) -> Ensemble:
     """Measure the error of ensembles of 1, 2, 4, … and all runs.
 
@@ -200,7 +204,7 @@ def measure_ensemble(
     ([1, 2, 4, 8, 16, 32, 33], 0.24, 0.0)
     """
     check_level(level)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    given = as_predictions(predictions, labels, **reading)
     if method not in METHODS:
         raise InputError(f"is not known: use one of {', '.join(METHODS)}.", argument="method", value=method)
     if method == "average" and given.kind != "probabilities":
