@@ -332,8 +332,9 @@ def read_scores(
         return None
     if labels is not None or any(value is not None for value in array_format(reading).values()):
         raise InputError(
-            f"{' and '.join(list(given)[:2])} are one score per run, for which {arg('labels')}, {arg('kind')}, {arg('axes')} and"
-            f" {arg('groups')} mean nothing. For one run of each training pass arrays of one row: a[None, :]."
+            f"{' and '.join(list(given)[:2])} are one score per run, for which {arg('labels')}, {arg('kind')},"
+            f" {arg('axes')} and {arg('groups')} mean nothing. For one run of each training pass arrays of one row:"
+            " a[None, :]."
         )
     for argument, values in given.items():
         # Before the unit is asked for: flags in the place of scores are the likelier mistake.
