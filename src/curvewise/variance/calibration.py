@@ -262,16 +262,12 @@ class Calibration(Result):
         if IDENTITY in self.ratios:
             ratio = format_interval(self.ratios[IDENTITY], write=decimals(2))
             sizes += f", the formula's standard deviation over that of the votes {ratio}"
-        return " ".join(
-            [
-                f"Over {self.runs:,} runs and {self.examples:,} examples{design} of {self.classes} classes the test"
-                f" error has a standard deviation of {format_interval(self.measured, 'fraction')}; predicted are"
-                f" {formulas}, true differences between runs included.",
-                f"A run errs on {format_interval(self.error, 'fraction')} and two runs disagree on"
-                f" {format_interval(self.disagreement, 'fraction')} of the examples, which"
-                f" calibration would make equal ({format_pvalue(self.checks[0].pvalue)}).{classes}",
-                f"{VERDICTS[self.verdict]} ({sizes}).",
-            ]
+        return (
+            f"Over {self.runs:,} runs and {self.examples:,} examples{design} of {self.classes} classes the test error"
+            f" has a standard deviation of {format_interval(self.measured, 'fraction')}; predicted are {formulas}, true"
+            f" differences between runs included. A run errs on {format_interval(self.error, 'fraction')} and two runs"
+            f" disagree on {format_interval(self.disagreement, 'fraction')} of the examples, which calibration would"
+            f" make equal ({format_pvalue(self.checks[0].pvalue)}).{classes} {VERDICTS[self.verdict]} ({sizes})."
         )
 
 
@@ -719,16 +715,13 @@ class Bipartitions(Result):
             else f"error and disagreement differ on {self.rejected:,} tasks, so the votes are not"
             " calibrated as the formula needs"
         )
-        return " ".join(
-            [
-                f"{which} {possible} two-class tasks from {self.classes} classes, over"
-                f" {self.runs:,} runs and {self.examples:,} examples: err/2n predicts the standard"
-                f" deviation between runs with R² = {format_interval(self.r_squared, write=decimals(3))} (squared"
-                f" correlation {format_interval(self.correlation_squared, write=decimals(3))}).",
-                f"Its variances are {format_interval(self.error_ratio, write='{:.3g}'.format)} times as accurate, in"
-                " squared error, as those of the binomial.",
-                f"Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: {verdict}.",
-            ]
+        return (
+            f"{which} {possible} two-class tasks from {self.classes} classes, over {self.runs:,} runs and"
+            f" {self.examples:,} examples: err/2n predicts the standard deviation between runs with R² ="
+            f" {format_interval(self.r_squared, write=decimals(3))} (squared correlation"
+            f" {format_interval(self.correlation_squared, write=decimals(3))}). Its variances are"
+            f" {format_interval(self.error_ratio, write='{:.3g}'.format)} times as accurate, in squared error, as those"
+            f" of the binomial. Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: {verdict}."
         )
 
 

@@ -609,15 +609,12 @@ class TrainingComparison(Result):
         count = f"{len(self.pairs):,} differences" if len(self.pairs) > 1 else "1 difference"
         clear = int(np.argmin(self.adjusted))
         a, b = self.pairs[clear]
-        return " ".join(
-            [
-                f"Of {count} between {len(self.names)} trainings {found:,} {'is' if found == 1 else 'are'} shown on the"
-                f" {self.scope} at {self.level:.0%} after"
-                f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}.",
-                f"{self.names[0]} has the best mean, {format_value(abs(self.errors[0]), self.unit)};"
-                f" not shown to be worse than another: {shown}.",
-                f"The clearest difference is {a} minus {b}: {format_interval(self.differences[clear], self.unit)}.",
-            ]
+        return (
+            f"Of {count} between {len(self.names)} trainings {found:,} {'is' if found == 1 else 'are'} shown on the"
+            f" {self.scope} at {self.level:.0%} after"
+            f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}. {self.names[0]} has the best"
+            f" mean, {format_value(abs(self.errors[0]), self.unit)}; not shown to be worse than another: {shown}. The"
+            f" clearest difference is {a} minus {b}: {format_interval(self.differences[clear], self.unit)}."
         )
 
 

@@ -230,16 +230,12 @@ class SeedLuck(Result):
         average = ""
         if self.random is not None:
             average = f"; over {self.splits:,} random splits it is {format_interval(self.random, write=decimals(3))}"
-        return " ".join(
-            [
-                f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and"
-                f" {self.examples[1]:,} examples{how.get(self.split, '')}) have a correlation of"
-                f" {format_interval(r, write=decimals(3))} ({format_pvalue(self.pvalue)}){average}.",
-                self._expectation(),
-                f"The best {self.top:.0%} of runs on the first are better than the mean run there"
-                f" by {format_interval(self.gain_first, unit)}, and on the second by"
-                f" {format_interval(self.gain_second, unit)}.",
-            ]
+        return (
+            f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and {self.examples[1]:,}"
+            f" examples{how.get(self.split, '')}) have a correlation of {format_interval(r, write=decimals(3))}"
+            f" ({format_pvalue(self.pvalue)}){average}. {self._expectation()} The best {self.top:.0%} of runs on the"
+            f" first are better than the mean run there by {format_interval(self.gain_first, unit)}, and on the second"
+            f" by {format_interval(self.gain_second, unit)}."
         )
 
     def _expectation(self) -> str:

@@ -978,13 +978,10 @@ class StoppingCheck(Result):
         a, b = self.names
         level = f"{self.plan.level:.0%}"
         then = "" if self.next_look is None else f" Look again at {self.next_look:,} runs."
-        return " ".join(
-            [
-                f"After {self.runs:,} runs of each training the error of {a} minus that of {b} on"
-                f" this test set is {format_interval(self.difference, self.unit)} (an interval that"
-                f" holds at all planned looks together with {level}).",
-                f"Decision: {self.decision}.{then}",
-            ]
+        return (
+            f"After {self.runs:,} runs of each training the error of {a} minus that of {b} on this test set is"
+            f" {format_interval(self.difference, self.unit)} (an interval that holds at all planned looks together with"
+            f" {level}). Decision: {self.decision}.{then}"
         )
 
 

@@ -149,13 +149,10 @@ class Disagreement(Result):
             verdict = (
                 f"so the runs agree {'more' if less else 'less'} often than a calibrated ensemble of this error would"
             )
-        return " ".join(
-            [
-                f"Two of {self.runs:,} runs disagree on {format_interval(self.disagreement, 'fraction')} of"
-                f" {self.examples:,} examples{design}; a run errs on {format_interval(self.error, 'fraction')}.",
-                f"Error minus disagreement is {format_interval(self.gap, 'fraction')}"
-                f" ({format_pvalue(self.pvalue)}): {verdict}.",
-            ]
+        return (
+            f"Two of {self.runs:,} runs disagree on {format_interval(self.disagreement, 'fraction')} of"
+            f" {self.examples:,} examples{design}; a run errs on {format_interval(self.error, 'fraction')}. Error minus"
+            f" disagreement is {format_interval(self.gap, 'fraction')} ({format_pvalue(self.pvalue)}): {verdict}."
         )
 
 
