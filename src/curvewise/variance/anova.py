@@ -649,6 +649,24 @@ def few_groups(effective: float | None) -> list[str]:
     ]
 
 
+def crossing(rising: Callable[[float], float], start: float) -> float:
+    """Return where a rising function of a positive number passes 0; infinite if it does not."""
+    low = high = start
+    while rising(high) < 0:
+        low, high = high, 4 * high
+        if high > 1e30:
+            return math.inf
+    while rising(low) >= 0:
+        low, high = low / 4, low
+        if low < 1e-30:
+            return 0.0
+    # Geometric bisection: effects and sizes span many orders of magnitude.
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
+    return high
+
+
 def interval_lists(name: str, intervals: Iterable[Interval], prefix: str = "") -> dict[str, list[float]]:
     """Return three columns of a table: the estimates, their low and their high limits.
 

@@ -130,10 +130,7 @@ def measure_calibration(
     predicted = _predicted(votes, error, moments.spread)
     # The variance of true error is added as estimated: its own interval is not in that of the total.
     added = (1 - 1 / votes.examples) * max(0.0, split.distribution)
-    total = {}
-    for name, i in predicted.items():
-        estimate, low, high = (math.sqrt(v**2 + added) for v in i)
-        total[name] = Interval(estimate, low, high, level)
+    total = {name: _interval_of(np.sqrt(np.array([*i]) ** 2 + added), level) for name, i in predicted.items()}
     rejected = min(check.adjusted for check in moments.checks) < 1 - level
     within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in moments.ratios.values())
     verdict = ("close" if within else "fails") if rejected else "holds" if within else "undecided"
@@ -706,8 +703,7 @@ class Bipartitions(Result):
 
     def sentences(self) -> str:
         """Say how well the error predicts the variance, in a few sentences."""
-        many = self.possible > 10**6
-        possible = f"2^{self.classes - 1} − 1" if many else f"{self.possible:,}"
+        possible = f"2^{self.classes - 1} − 1" if self.possible > 10**6 else f"{self.possible:,}"
         which = "All" if self.tasks == self.possible else f"{self.tasks:,} random ones of"
         verdict = (
             "error and disagreement agree on every task, as the formula needs"
@@ -771,9 +767,8 @@ def task_errors(predictions: Predictions, votes: Votes, sides: NDArray[np.bool_]
         pair = votes.truth[example] * k + place[run, example]
         # Of k² confusions few occur: only those are multiplied with the sides.
         found = np.flatnonzero(np.bincount(pair, minlength=k * k))
-        format_number = np.zeros(k * k, dtype=np.int64)
-        format_number[found] = np.arange(len(found))
-        cells = np.bincount(run * len(found) + format_number[pair], minlength=len(answers) * len(found))
+        number = np.searchsorted(found, pair)
+        cells = np.bincount(run * len(found) + number, minlength=len(answers) * len(found))
         apart = sides[:, found // k] != sides[:, found % k]
         counts = cells.reshape(len(answers), len(found)).astype(np.float32)
         wrong.append(counts @ apart.T.astype(np.float32))
@@ -855,5 +850,4 @@ def _left_out(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _chunks(tasks: int, rows: int) -> Iterator[slice]:
     step = max(1, CHUNK // rows)
-    for start in range(0, tasks, step):
-        yield slice(start, min(start + step, tasks))
+    yield from (slice(start, min(start + step, tasks)) for start in range(0, tasks, step))

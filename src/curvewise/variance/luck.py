@@ -103,7 +103,11 @@ def measure_seed_luck(
         one, two = firsts[:, 0], seconds[:, 0]
         sizes = int(size[0]), given.examples - int(size[0])
         expected = expected_of_parts(share_interval(split_variance(totals), level), sizes)
-        average = _over_splits(firsts[:, 1:], seconds[:, 1:], level) if splits else None
+        average = None
+        if splits:  # the mean over random splits, and the limits between which they fall
+            r = [correlate(a, b, level)[0].estimate for a, b in zip(firsts.T[1:], seconds.T[1:], strict=True)]
+            low, high = np.quantile(r, [(1 - level) / 2, (1 + level) / 2]).tolist()
+            average = Interval(float(np.mean(r)), low, high, level, "prediction")
         unit, how = totals.unit, split if isinstance(split, str) else "mask"
     else:
         if not isinstance(second, Predictions | tuple) and np.ndim(second) == 1:
@@ -227,9 +231,8 @@ class SeedLuck(Result):
         unit, r = self.unit, self.correlation
         sets = "two test sets" if self.split == "pair" else "two parts of the test set"
         how = {"even-odd": ", examples alternating", "random": ", drawn at random"}
-        average = ""
-        if self.random is not None:
-            average = f"; over {self.splits:,} random splits it is {format_interval(self.random, write=decimals(3))}"
+        random = "" if self.random is None else format_interval(self.random, write=decimals(3))
+        average = f"; over {self.splits:,} random splits it is {random}" if random else ""
         return (
             f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and {self.examples[1]:,}"
             f" examples{how.get(self.split, '')}) have a correlation of {format_interval(r, write=decimals(3))}"
@@ -332,13 +335,6 @@ def _positive_interval(ends: list[float], level: float) -> Interval:
     return Interval(estimate, low, high, level)
 
 
-def _over_splits(first: FloatArray, second: FloatArray, level: float) -> Interval:
-    """Return the mean correlation over several splits (columns), and the limits between which they fall."""
-    r = np.array([correlate(a, b, level)[0].estimate for a, b in zip(first.T, second.T, strict=True)])
-    low, high = np.quantile(r, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(r.mean()), float(low), float(high), level, "prediction")
-
-
 def correlate(x: FloatArray, y: FloatArray, level: float) -> tuple[Interval, float]:
     """Return Pearson's correlation with Fisher's interval, and the p-value of no correlation."""
     runs = len(x)
@@ -393,8 +389,7 @@ def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> 
     slope = float(np.mean((first - first.mean()) * (second - second.mean()))) / (spread or 1.0)
     at_cut = float(second.mean()) + slope * (cut - float(first.mean()))
     influence = second - weight * (second - at_cut) * runs / picked
-    half = float(stdtrit(runs - 1, (1 + level) / 2)) * float(np.std(influence, ddof=1))
-    half /= math.sqrt(runs)
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * float(np.std(influence, ddof=1)) / math.sqrt(runs)
     return Interval(gain, gain - half, gain + half, level)
 
 
@@ -448,10 +443,9 @@ def compare_test_sets(
         raise InputError(f"test_sets hold {runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
     order = {n: same_runs(given[names[0]], p, (names[0], n)) for n, p in given.items()}
     splits, notes = {}, []
-    for (a, p), (b, q) in combinations(given.items(), 2):
-        if p.example_ids is None or q.example_ids is None:
-            continue
-        if shared := len(np.intersect1d(p.example_ids, q.example_ids)):
+    named = {name: p.example_ids for name, p in given.items() if p.example_ids is not None}
+    for a, b in combinations(named, 2):
+        if shared := len(np.intersect1d(named[a], named[b])):
             notes.append(
                 f"{a} and {b} share {shared:,} example ids: if these are the same examples, their noise is in the"
                 " correlations."
@@ -533,10 +527,9 @@ class TestSetComparison(Result):
 
     def sentences(self) -> str:
         """Variances and correlations in a few sentences."""
-        sets = [(name, self.decompositions[name]) for name in self.names]
         stds = [
             f"{format_value(d.distribution_std, d.unit)} of {format_value(d.test_set_std, d.unit)} on {name}"
-            for name, d in sets
+            for name, d in self.decompositions.items()
         ]
         found = [p for p in self.pairs if p.adjusted < 1 - self.level]
         best = max(self.pairs, key=lambda p: -1.0 if math.isnan(p.r_squared) else p.r_squared)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypedDict, Unpack
 
@@ -18,7 +18,7 @@ from curvewise.text import arg, either, format_interval, format_size, format_val
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import interval_lists, measure_totals
+from curvewise.variance.anova import crossing, interval_lists, measure_totals
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import RunFormat, check_same_examples, read_pair, score_difference, top_of
 
@@ -114,23 +114,52 @@ def plan_runs(
         raise InputError(f"is not known: use one of {', '.join(TARGETS)}.", argument="target", value=target)
     if runs_max < 2:
         raise InputError("must be at least 2.", argument="runs_max", value=runs_max)
+    model: DifferencePower | VariancePower
     if difference is None:
-        noise = known.noise()
-        model = VariancePower(noise, effect, known.size or 1e9, level)
+        model = VariancePower(known.noise(), effect, known.size or 1e9, level)
         assumed = ["run effects are normal", "a variance is seen if its interval excludes 0"]
-        return _plan("variance", effect, model, power, runs_max, known, assumed)
-    comparison, assumed = known.difference_power(level)
-    plan = _plan("difference", effect, comparison, power, runs_max, known, assumed)
-    limits, wanted = None, None
+    else:
+        model, assumed = known.difference_power(level)
+    runs, limits, wanted = fewest_runs(model, effect, power, runs_max), None, None
     # The pilot's standard deviations are uncertain themselves: plan at both of their limits as well.
-    if known.pilots:
+    if difference is not None and known.pilots:
         models = [known.difference_power(level, end)[0] for end in ("low", "high")]
-        found = [plan.runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
+        found = [runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
         estimate, low, high = (math.inf if r is None else float(r) for r in found)
         limits = Interval(estimate, low, high, level)
-    if plan.runs is None and comparison.example_part:
-        wanted = comparison.examples_needed(effect, power, runs_max)
-    return replace(plan, runs_interval=limits, examples_needed=wanted)
+    if runs is None and isinstance(model, DifferencePower) and model.example_part:
+        wanted = model.examples_needed(effect, power, runs_max)
+    most = min(runs_max, max(100, 10 * runs if runs else 1000))
+    steps = {s * 10**k for k in range(12) for s in STEPS if 2 <= s * 10**k <= most}
+    table = np.array(sorted(steps | ({runs} if runs else {runs_max})), dtype=np.int64)
+    rows = table.tolist()
+    widths = np.array([model.half_width(r) for r in rows])
+    after = np.array([model.half_width(r + 1) for r in rows])
+    with np.errstate(invalid="ignore"):
+        narrower = np.where(widths > 0, 1 - after / widths, 0.0)
+    return RunPlan(
+        question="variance" if difference is None else "difference",
+        effect=effect,
+        runs=runs,
+        runs_interval=limits,
+        examples_needed=wanted,
+        runs_max=runs_max,
+        power=power,
+        level=level,
+        target="distribution" if difference is None else target,
+        paired=difference is not None and paired is not False,
+        examples=known.size,
+        table_runs=table,
+        table_power=np.array([model.power(effect, r) for r in rows]),
+        table_detectable=np.array([model.detectable(power, r) for r in rows]),
+        table_standard_error=np.array([model.standard_error(r) for r in rows]),
+        table_half_width=widths,
+        table_one_more=narrower,
+        assumptions=tuple(assumed),
+        unit=known.pilots[0].unit if known.pilots else "fraction",
+        warnings=(),
+        _model=model,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +258,9 @@ class RunPlan(Result):
         return " ".join(lines)
 
     def _answer(self) -> str:
+        where = "the distribution" if self.target == "distribution" else "this test set"
         what = (
-            f"see a true difference of {format_value(self.effect, self.unit)} on {self._where}"
+            f"see a true difference of {format_value(self.effect, self.unit)} on {where}"
             if self.question == "difference"
             else "tell a standard deviation of true error of"
             f" {format_value(self.effect, self.unit)} between runs from 0"
@@ -247,54 +277,6 @@ class RunPlan(Result):
             f"{text} The test set is too small: its examples add a part that no number of runs removes. With about"
             f" {format_size(self.examples_needed)} examples instead of {self.examples:,} so many runs would do."
         )
-
-    @property
-    def _where(self) -> str:
-        return "the distribution" if self.target == "distribution" else "this test set"
-
-
-def _plan(
-    question: str,
-    effect: float,
-    model: DifferencePower | VariancePower,
-    power: float,
-    runs_max: int,
-    known: Pilot,
-    assumed: Sequence[str],
-) -> RunPlan:
-    runs = fewest_runs(model, effect, power, runs_max)
-    most = min(runs_max, max(100, 10 * runs if runs else 1000))
-    steps = {s * 10**k for k in range(12) for s in STEPS if 2 <= s * 10**k <= most}
-    table = np.array(sorted(steps | ({runs} if runs else {runs_max})), dtype=np.int64)
-    rows = table.tolist()
-    widths = np.array([model.half_width(r) for r in rows])
-    after = np.array([model.half_width(r + 1) for r in rows])
-    with np.errstate(invalid="ignore"):
-        narrower = np.where(widths > 0, 1 - after / widths, 0.0)
-    about_difference = question == "difference"
-    return RunPlan(
-        question=question,
-        effect=effect,
-        runs=runs,
-        runs_interval=None,
-        examples_needed=None,
-        runs_max=runs_max,
-        power=power,
-        level=model.level,
-        target=known.target if about_difference else "distribution",
-        paired=known.paired is not False if about_difference else False,
-        examples=known.size,
-        table_runs=table,
-        table_power=np.array([model.power(effect, r) for r in rows]),
-        table_detectable=np.array([model.detectable(power, r) for r in rows]),
-        table_standard_error=np.array([model.standard_error(r) for r in rows]),
-        table_half_width=widths,
-        table_one_more=narrower,
-        assumptions=tuple(assumed),
-        unit=known.pilots[0].unit if known.pilots else "fraction",
-        warnings=(),
-        _model=model,
-    )
 
 
 def fewest_runs(model: DifferencePower | VariancePower, effect: float, power: float, most: int) -> int | None:
@@ -515,8 +497,7 @@ class DifferencePower:
 
     def half_width(self, runs: float) -> float:
         """Half the expected width of the interval."""
-        t = self.estimate(runs).quantile((1 + self.level) / 2)
-        return t * math.sqrt(self.variance(runs))
+        return self.estimate(runs).quantile((1 + self.level) / 2) * self.standard_error(runs)
 
     def standard_error(self, runs: float) -> float:
         """Return the standard error of the estimated difference."""
@@ -534,9 +515,7 @@ class DifferencePower:
     def detectable(self, power: float, runs: float) -> float:
         """The difference that is found with this power."""
         error = self.standard_error(runs)
-        if error == 0:
-            return 0.0
-        return error * crossing(lambda x: self.power(x * error, runs) - power, 1.0)
+        return error * crossing(lambda x: self.power(x * error, runs) - power, 1.0) if error else 0.0
 
     def examples_needed(self, gap: float, power: float, runs: int) -> int | None:
         """The fewest examples with which so many runs would do; None if none would."""
@@ -544,9 +523,7 @@ class DifferencePower:
         def missing(n: float) -> float:
             return self.power(gap, runs, n) - power
 
-        if missing(1e15) < 0:
-            return None
-        return math.ceil(crossing(missing, self.examples) * (1 - 1e-9))
+        return None if missing(1e15) < 0 else math.ceil(crossing(missing, self.examples) * (1 - 1e-9))
 
 
 @dataclass(frozen=True)
@@ -606,24 +583,6 @@ def t_power(shift: float, degrees: float, level: float, critical: float | None =
     # Both tails: with small effects a test may also reject on the wrong side.
     above = 1 - float(nctdtr(degrees, abs(shift), t))
     return min(1.0, above + float(nctdtr(degrees, abs(shift), -t)))
-
-
-def crossing(rising: Callable[[float], float], start: float) -> float:
-    """Return where a rising function of a positive number passes 0; infinite if it does not."""
-    low = high = start
-    while rising(high) < 0:
-        low, high = high, 4 * high
-        if high > 1e30:
-            return math.inf
-    while rising(low) >= 0:
-        low, high = low / 4, low
-        if low < 1e-30:
-            return 0.0
-    # Geometric bisection: effects and sizes span many orders of magnitude.
-    for _ in range(80):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
-    return high
 
 
 def plan_stopping(
@@ -976,12 +935,11 @@ class StoppingCheck(Result):
     def sentences(self) -> str:
         """The decision in a few sentences."""
         a, b = self.names
-        level = f"{self.plan.level:.0%}"
         then = "" if self.next_look is None else f" Look again at {self.next_look:,} runs."
         return (
             f"After {self.runs:,} runs of each training the error of {a} minus that of {b} on this test set is"
             f" {format_interval(self.difference, self.unit)} (an interval that holds at all planned looks together with"
-            f" {level}). Decision: {self.decision}.{then}"
+            f" {self.plan.level:.0%}). Decision: {self.decision}.{then}"
         )
 
 

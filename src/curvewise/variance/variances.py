@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtr, fdtrc
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import InputError, quietly
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value, prefix
 from curvewise.types.coercion import as_predictions, asked_of
@@ -25,6 +24,7 @@ from curvewise.variance.anova import (
     PredictionFormat,
     Totals,
     VarianceSplit,
+    crossing,
     decimals,
     interval_lists,
     judge_tails,
@@ -212,7 +212,7 @@ class VarianceComparison(Result):
                 "That no difference was shown does not mean that there is none: the interval says"
                 " which ratios remain possible."
             )
-        return " ".join([*parts])
+        return " ".join(parts)
 
     def _sentence(self, where: str, std: tuple[Interval, Interval], ratio: Interval) -> str:
         one, two = (format_interval(s, self.unit) for s in std)
@@ -378,20 +378,10 @@ def _test_set_ratio(a: VarianceSplit, b: VarianceSplit, tails: _PooledTails, lev
     if not 0 < estimate < math.inf:
         return Interval(estimate, 0.0, math.inf, level)
 
-    def limit(away: float) -> float:
-        # The p-value falls away from the estimate: double the distance until rejected, then bisect.
-        inside, outside = 0.0, 1.0  # in powers of e
-        while _pvalue_at(estimate * math.exp(away * outside), a, b, tails) > 1 - level:
-            inside, outside = outside, 2 * outside
-            if outside > 500:
-                return 0.0 if away < 0 else math.inf
-        for _ in range(50):
-            middle = (inside + outside) / 2
-            accepted = _pvalue_at(estimate * math.exp(away * middle), a, b, tails) > 1 - level
-            inside, outside = (middle, outside) if accepted else (inside, middle)
-        return estimate * math.exp(away * inside)
-
-    return Interval(estimate, limit(-1.0), limit(1.0), level)
+    # The p-value falls away from the estimate, by factors below 1 and above it, until it rejects.
+    below = crossing(lambda times: 1 - level - _pvalue_at(estimate / times, a, b, tails), 1.0)
+    above = crossing(lambda times: 1 - level - _pvalue_at(estimate * times, a, b, tails), 1.0)
+    return Interval(estimate, estimate / max(1.0, below), estimate * max(1.0, above), level)
 
 
 def _pvalue_at(ratio: float, a: VarianceSplit, b: VarianceSplit, tails: _PooledTails) -> float:
@@ -476,8 +466,7 @@ def measure_sweep(
         if not isinstance(given, VarianceDecomposition):
             read[i] = as_predictions(given, labels, directed=True, **asked_of(given, reading))
     read = share_groups(read)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)
+    with quietly():
         parts = [decompose_variance(p, level=level, rng=generator) if isinstance(p, Predictions) else p for p in read]
     if len({p.unit for p in parts}) > 1:
         raise InputError("predictions mixes losses with 0/1 errors: pass one kind.")
@@ -596,45 +585,28 @@ class VarianceSweep(Result):
 
     def sentences(self) -> str:
         """The sweep in a few sentences."""
-        spot = self.values.index(self.best)
-        lines = [
-            f"Of {len(self.values)} values of the {self.name}, {format_number(self.best)} has the lowest"
-            f" mean {self._what} ({format_interval(self.error[spot], self.unit)}).{self._tied()}",
-            self._excess_sentence(),
-        ]
-        if self.largest_without_excess is not None:
-            lines.append(self._limit_sentence(self.values.index(self.largest_without_excess)))
-        return " ".join([*lines])
-
-    def _tied(self) -> str:
-        names = ", ".join(map(format_number, self.tied))
-        return f" Not shown to differ from it: {names}." if names else ""
-
-    @property
-    def _what(self) -> str:
-        return self.unit if self.unit in ("loss", "score") else "error"
-
-    def _excess_sentence(self) -> str:
+        what = self.unit if self.unit in ("loss", "score") else "error"
+        best = format_interval(self.error[self.values.index(self.best)], self.unit)
+        tied = ", ".join(map(format_number, self.tied))
         found = [format_number(v) for v, has in zip(self.values, self.has_excess, strict=True) if has]
-        if not found:
-            return (
-                "At no value do the runs vary more than independent errors would (Cochran's Q,"
-                f" Holm over the values, smallest {format_pvalue(min(self.adjusted_pvalues))})."
+        how = "Cochran's Q, Holm over the values"
+        smallest = format_pvalue(min(self.adjusted_pvalues))
+        lines = [
+            f"Of {len(self.values)} values of the {self.name}, {format_number(self.best)} has the lowest mean {what}"
+            f" ({best}).{f' Not shown to differ from it: {tied}.' if tied else ''}",
+            f"The runs vary more than independent errors would at {', '.join(found)} ({how})."
+            if found
+            else f"At no value do the runs vary more than independent errors would ({how}, smallest {smallest}).",
+        ]
+        if (largest := self.largest_without_excess) is not None:
+            limit = format_value(self.distribution_std[self.values.index(largest)].high, self.unit)
+            also = largest == self.best and len(self.values) > 1
+            lines.append(
+                f"The largest value at which no such excess was shown is {format_number(largest)}."
+                f"{' It is also the value of lowest error.' if also else ''} Not shown is not absent: there, the"
+                f" standard deviation of true {what} between runs may be up to {limit}."
             )
-        return (
-            f"The runs vary more than independent errors would at {', '.join(found)} (Cochran's Q,"
-            " Holm over the values)."
-        )
-
-    def _limit_sentence(self, spot: int) -> str:
-        limit = format_value(self.distribution_std[spot].high, self.unit)
-        best = self.values[spot] == self.best
-        same = "It is also the value of lowest error. " if best and len(self.values) > 1 else ""
-        return (
-            f"The largest value at which no such excess was shown is"
-            f" {format_number(self.values[spot])}. {same}Not shown is not absent: there, the standard"
-            f" deviation of true {self._what} between runs may be up to {limit}."
-        )
+        return " ".join(lines)
 
 
 def _tied_with(best: float, parts: Mapping[float, VarianceDecomposition], level: float) -> tuple[float, ...]:
