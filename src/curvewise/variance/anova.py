@@ -130,12 +130,11 @@ class Totals:
 def measure_totals(predictions: Predictions) -> Totals:
     """Read the predictions once and keep the totals."""
     if predictions.runs < 2:
-        raise InputError(
-            "predictions holds one run: the variance between runs needs at least two. One run of"
-            " each training can be compared, with weaker evidence."
-        )
+        problem = "holds one run: the variance between runs needs at least two."
+        remedy = "One run of each training can be compared, with weaker evidence."
+        raise InputError(problem, argument="predictions", remedy=remedy)
     if predictions.examples < 2:
-        raise InputError("predictions holds one example: a test set needs at least two.")
+        raise InputError("holds one example: a test set needs at least two.", argument="predictions")
     if predictions.groups is not None or not predictions.binary:
         return _averaged(predictions)
     n = predictions.examples
@@ -253,7 +252,7 @@ def group_codes(groups: NDArray[Any] | None) -> NDArray[np.int64] | None:
         return None
     names, codes = np.unique(groups, return_inverse=True)
     if len(names) < 2:
-        raise InputError("groups puts all examples into one group: at least two are needed.")
+        raise InputError("has all examples in one group: at least two are needed.", argument="groups")
     return codes.ravel().astype(np.int64)
 
 

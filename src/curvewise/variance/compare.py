@@ -457,12 +457,12 @@ def compare_trainings(
     """
     check_level(level)
     if not isinstance(trainings, Mapping):
-        raise InputError("trainings must be a dict: the name of each training and its runs.")
+        raise InputError("must be a dict: the name of each training and its runs.", argument="trainings")
     named = distinct_names(list(map(str, trainings)), "trainings")
     trainings = dict(zip(named, trainings.values(), strict=True))
     baseline = None if baseline is None else str(baseline).strip()
     if len(trainings) < 2:
-        raise InputError("trainings holds fewer than two trainings: there is nothing to compare.")
+        raise InputError("holds fewer than two trainings: there is nothing to compare.", argument="trainings")
     if multiplicity not in ADJUSTMENTS:
         raise InputError("is not known: use 'holm' or 'bh'.", argument="multiplicity", value=multiplicity)
     if baseline is not None and baseline not in trainings:

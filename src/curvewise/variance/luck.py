@@ -92,7 +92,7 @@ def measure_seed_luck(
         raise InputError("must be 0 or more.", argument="splits", value=splits)
     given = as_predictions(first, labels, argument="first", directed=True, **reading)
     if given.runs < FEWEST_RUNS:
-        raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
+        raise InputError(f"holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.", argument="first")
     if second is None:
         totals, generator = measure_totals(given), np.random.default_rng(rng)
         # All splits in one pass over the data: each is one more column of weights.
@@ -111,7 +111,7 @@ def measure_seed_luck(
         unit, how = totals.unit, split if isinstance(split, str) else "mask"
     else:
         if not isinstance(second, Predictions | tuple) and np.ndim(second) == 1:
-            raise InputError(f"second is a second test set; for the true classes pass {arg('labels')}.")
+            raise InputError(f"is a second test set; for the true classes pass {arg('labels')}.", argument="second")
         if not isinstance(split, str) or split != "even-odd":
             raise InputError("is for one test set.", argument="split", remedy="Leave it out if second is given.")
         values, truth = second if isinstance(second, tuple) and len(second) == 2 else (second, None)
@@ -266,7 +266,7 @@ def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.rando
                 f" each of the {n:,} examples, 'even-odd' or 'random'."
             )
         if mask.all() or not mask.any():
-            raise InputError("split puts all examples into one part: both need some.")
+            raise InputError("has all examples in one part: both need some.", argument="split")
         return mask
     if split == "random":
         return random_halves(predictions, 1, rng)[:, 0]
@@ -431,7 +431,7 @@ def compare_test_sets(
     """
     check_level(level)
     if not isinstance(test_sets, Mapping) or len(test_sets) < 2:
-        raise InputError("test_sets must map the names of two test sets or more to predictions.")
+        raise InputError("must map the names of two test sets or more to predictions.", argument="test_sets")
     given = {}
     for name, value in test_sets.items():
         values, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
@@ -440,7 +440,7 @@ def compare_test_sets(
     names = tuple(given)
     runs = min(p.runs for p in given.values())
     if runs < FEWEST_RUNS:
-        raise InputError(f"test_sets hold {runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
+        raise InputError(f"hold {runs} run(s): a correlation needs at least {FEWEST_RUNS}.", argument="test_sets")
     order = {n: same_runs(given[names[0]], p, (names[0], n)) for n, p in given.items()}
     splits, notes = {}, []
     named = {name: p.example_ids for name, p in given.items() if p.example_ids is not None}

@@ -319,7 +319,7 @@ class Pilot:
 
     def __post_init__(self) -> None:
         if not all(isinstance(p, VarianceDecomposition) for p in self.pilots) or len(self.pilots) > 2:
-            raise InputError("pilot must be a result of decompose_variance, or a pair of such.")
+            raise InputError("must be a result of decompose_variance, or a pair of such.", argument="pilot")
         for name in ("test_set_std", "independent_std", "examples"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:

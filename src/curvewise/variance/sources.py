@@ -312,7 +312,7 @@ def measure_twins(
                 "is for one set of twins.", argument="when", remedy="The keys of the mapping say it already."
             )
         if not twins:
-            raise InputError("twins is empty: pass at least one set of twins.")
+            raise InputError("is empty: pass at least one set of twins.", argument="twins")
         # Epochs or steps in their order; names in the order given.
         if all(isinstance(k, int | float) for k in twins):
             twins = {k: twins[k] for k in sorted(twins)}
@@ -322,7 +322,7 @@ def measure_twins(
         for (key, given), name in zip(twins.items(), arguments, strict=True)
     }
     if base.runs < 3:
-        raise InputError(f"reference has {base.runs} run(s): at least three are needed.")
+        raise InputError(f"has {base.runs} run(s): at least three are needed.", argument="reference")
     fresh = None if reseeded is None else _matched(base, reseeded, labels, groups, "reseeded")
     seeds = SeedDisagreement(base, fresh)
     read = (base, *others.values(), *([fresh] if fresh else []))

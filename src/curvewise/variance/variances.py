@@ -452,7 +452,7 @@ def measure_sweep(
     """
     check_level(level)
     if not isinstance(predictions, Mapping) or not predictions:
-        raise InputError("predictions must map values to runs: {0.1: …, 0.2: …}.")
+        raise InputError("must map values to runs: {0.1: …, 0.2: …}.", argument="predictions")
     if wrong := [v for v in predictions if not isinstance(v, Real) or not math.isfinite(v)]:
         raise InputError(
             f"predictions has the key {wrong[0]!r}, which is not a number: a sweep needs the values of the"

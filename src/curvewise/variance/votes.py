@@ -320,7 +320,7 @@ class Ensemble(Result):
             half = [g.estimate >= 0.9 * self.gain.estimate for g in self.gains].index(True)
             if self.sizes[half] < self.runs:
                 sentences.append(f"{self.sizes[half]:,} runs have nine tenths of that gain.")
-        return " ".join([*sentences])
+        return " ".join(sentences)
 
 
 def _subset_errors(given: Predictions, rows: NDArray[Any], method: str, classes: int) -> FloatArray:
@@ -369,14 +369,13 @@ def _ensemble_interval(outcomes: FloatArray, votes: Votes, level: float) -> Inte
 def count_votes(predictions: Predictions, least: int = 2) -> Votes:
     """Count the classes in one pass; a second only if a class is predicted that no label has."""
     if predictions.repeats > 1:
-        raise InputError(
-            "predictions has several repeats of each example: votes need one class from each run."
-            " Pick one repeat, or put the repeats along the runs."
-        )
+        problem = "has several repeats of each example: votes need one class from each run."
+        remedy = "Pick one repeat, or put the repeats along the runs."
+        raise InputError(problem, argument="predictions", remedy=remedy)
     if predictions.runs < least:
-        raise InputError(f"predictions holds {predictions.runs} run(s): {least} are needed here.")
+        raise InputError(f"holds {predictions.runs} run(s): {least} are needed here.", argument="predictions")
     if predictions.examples < 2:
-        raise InputError("predictions holds one example: a test set needs at least two.")
+        raise InputError("holds one example: a test set needs at least two.", argument="predictions")
     counts = _class_table(predictions)
     assert predictions.labels is not None
     known = counts.shape[1]
@@ -472,8 +471,6 @@ def _class_table(predictions: Predictions) -> NDArray[np.int64]:
         if highest < known:
             raise
     if n * (highest + 1) > MOST_CELLS:
-        raise InputError(
-            f"predictions holds class {highest:,}, and the labels end at {known - 1:,}: number the"
-            " classes 0, 1, …, or pass their names."
-        )
+        problem = f"holds class {highest:,}, and the labels end at {known - 1:,}"
+        raise InputError(f"{problem}: number the classes 0, 1, …, or pass their names.", argument="predictions")
     return class_counts((block for _, block in predictions.label_blocks()), n, highest + 1)
