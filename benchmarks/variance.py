@@ -165,7 +165,7 @@ def plain_disagreement(labels: np.ndarray) -> float:
 def plain_tile(columns: np.ndarray) -> np.ndarray:
     """One tile of pairs by matrix multiplication, as without numba."""
     counts = np.zeros((1024, 1024), dtype=np.int32)
-    _pair_counts._plain_kernel(columns, 0, 1024, counts)
+    _pair_counts.plain_kernel(columns, 0, 1024, counts)
     return counts
 
 

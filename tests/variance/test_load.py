@@ -221,7 +221,7 @@ def test_paths_that_are_not_there(tmp_path):
     fails("is an address", "https://example.org/x.npz")
     (tmp_path / "x.xyz").write_text("a")
     fails("ending that is not known", tmp_path / "x.xyz")
-    fails("kind='hits' is not known", tmp_path / "x.npy", kind="hits")
+    fails("kind='hits': is not known", tmp_path / "x.npy", kind="hits")
 
 
 def test_arrays_and_dicts_of_arrays():
@@ -231,7 +231,7 @@ def test_arrays_and_dicts_of_arrays():
     same(load_predictions({"preds": PREDS, "labels": LABELS}))
     same(load_predictions({"preds": PREDS.tolist(), "labels": LABELS.tolist()}))
     fails("lists of different lengths", [[1, 2], [1]])
-    fails("learner='a' says nothing about an array", PREDS, labels=LABELS, learner="a")
+    fails("learner='a': says nothing about an array", PREDS, labels=LABELS, learner="a")
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, dict])

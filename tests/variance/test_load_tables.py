@@ -217,7 +217,7 @@ def test_wide_cells_that_do_not_fit(tmp_path):
     path.write_text("a,b,c\nTrue,False,False\nFalse,False,True\n")
     p = load_predictions(path, kind="correct", **ask)
     assert p.errors().tolist() == [[0, 1, 1], [1, 1, 0]]
-    fails("header=True says nothing", long_frame(), header=True)
+    fails("header=True: says nothing", long_frame(), header=True)
 
 
 def test_nested_json(tmp_path):

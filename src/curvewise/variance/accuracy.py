@@ -72,11 +72,9 @@ def measure_accuracy_distribution(
     check_level(level)
     given = as_predictions(predictions, labels, kind=kind, axes=axes)
     if not given.binary:
-        raise InputError(
-            "predictions are losses or have repeats: accuracy needs one right or wrong answer of"
-            " each run to each example. The variance of losses and of repeats can be"
-            " decomposed."
-        )
+        problem = "holds losses or repeats: accuracy needs one right or wrong answer of each run to each example."
+        remedy = "The variance of losses and of repeats can be decomposed."
+        raise InputError(problem, argument="predictions", remedy=remedy)
     given = as_predictions(given, directed=True)
     # Independence is that of single examples: groups would change what it means.
     totals = measure_totals(replace(given, groups=None))
@@ -212,31 +210,26 @@ class AccuracyDistribution(Result):
 
     def sentences(self) -> str:
         """The distribution in a few sentences."""
-        return " ".join(
-            [
-                f"Over {self.runs:,} runs the accuracy on {self.examples:,} examples is"
-                f" {format_interval(self.accuracy, 'fraction')} on average, with a standard"
-                f" deviation of {format_interval(self.measured_std, 'fraction')}; the luckiest run"
-                f" is {format_value(self.run_range, 'fraction')} above the unluckiest.",
-                *(self._compared() if self.independent_std > 0 else ()),
-            ]
+        text = (
+            f"Over {self.runs:,} runs the accuracy on {self.examples:,} examples is"
+            f" {format_interval(self.accuracy, 'fraction')} on average, with a standard deviation of"
+            f" {format_interval(self.measured_std, 'fraction')}; the luckiest run is"
+            f" {format_value(self.run_range, 'fraction')} above the unluckiest."
         )
-
-    def _compared(self) -> list[str]:
-        ratio, binomial = self.variance_ratio, self.binomial_ratio
-        return [
-            "If examples erred independently the standard deviation would be"
+        if self.independent_std == 0:
+            return text
+        ratio, binomial = (
+            format_interval(r, write="{:.2f}".format) for r in (self.variance_ratio, self.binomial_ratio)
+        )
+        return (
+            f"{text} If examples erred independently the standard deviation would be"
             f" {format_value(self.independent_std, 'fraction')} and so many runs would lie"
-            f" {format_interval(self.independent_range, 'fraction')} apart: the variance is"
-            f" {ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}] times that of"
-            " independent errors.",
-            f"The distributions lie {self.distance:.3f} apart (Kolmogorov;"
+            f" {format_interval(self.independent_range, 'fraction')} apart: the variance is {ratio} times that of"
+            f" independent errors. The distributions lie {self.distance:.3f} apart (Kolmogorov;"
             f" {self.expected_distance.estimate:.3f} on average for independent errors,"
-            f" {format_pvalue(self.distance_pvalue)}).",
-            f"The binomial standard deviation is {format_value(self.binomial_std, 'fraction')}: as a"
-            f" variance, {binomial.estimate:.2f} [{binomial.low:.2f}, {binomial.high:.2f}]"
-            " times what is measured.",
-        ]
+            f" {format_pvalue(self.distance_pvalue)}). The binomial standard deviation is"
+            f" {format_value(self.binomial_std, 'fraction')}: as a variance, {binomial} times what is measured."
+        )
 
 
 def _variance_ratio(std: Interval, variance: float, invert: bool = False) -> Interval:

@@ -11,10 +11,10 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, chdtri, fdtri, ndtri, stdtr, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
@@ -53,6 +53,14 @@ FEW_GROUPS = 10
 
 SUSPICIOUS = 2 / 3
 """A mean error above this is more likely a mistake in the input than a training."""
+
+
+class PredictionFormat(TypedDict, total=False):
+    """Keywords that say what arrays of predictions mean, as in :func:`decompose_variance`."""
+
+    kind: str | None
+    axes: Sequence[str] | None
+    groups: ArrayLike | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +130,11 @@ class Totals:
 def measure_totals(predictions: Predictions) -> Totals:
     """Read the predictions once and keep the totals."""
     if predictions.runs < 2:
-        raise InputError(
-            "predictions holds one run: the variance between runs needs at least two. One run of"
-            " each training can be compared, with weaker evidence."
-        )
+        problem = "holds one run: the variance between runs needs at least two."
+        remedy = "One run of each training can be compared, with weaker evidence."
+        raise InputError(problem, argument="predictions", remedy=remedy)
     if predictions.examples < 2:
-        raise InputError("predictions holds one example: a test set needs at least two.")
+        raise InputError("holds one example: a test set needs at least two.", argument="predictions")
     if predictions.groups is not None or not predictions.binary:
         return _averaged(predictions)
     n = predictions.examples
@@ -245,7 +252,7 @@ def group_codes(groups: NDArray[Any] | None) -> NDArray[np.int64] | None:
         return None
     names, codes = np.unique(groups, return_inverse=True)
     if len(names) < 2:
-        raise InputError("groups puts all examples into one group: at least two are needed.")
+        raise InputError("has all examples in one group: at least two are needed.", argument="groups")
     return codes.ravel().astype(np.int64)
 
 
@@ -639,6 +646,24 @@ def few_groups(effective: float | None) -> list[str]:
         f"the groups weigh as much as {effective:.1f} of equal size: too few to generalize well"
         " from this test set to new groups."
     ]
+
+
+def crossing(rising: Callable[[float], float], start: float) -> float:
+    """Return where a rising function of a positive number passes 0; infinite if it does not."""
+    low = high = start
+    while rising(high) < 0:
+        low, high = high, 4 * high
+        if high > 1e30:
+            return math.inf
+    while rising(low) >= 0:
+        low, high = low / 4, low
+        if low < 1e-30:
+            return 0.0
+    # Geometric bisection: effects and sizes span many orders of magnitude.
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
+    return high
 
 
 def interval_lists(name: str, intervals: Iterable[Interval], prefix: str = "") -> dict[str, list[float]]:

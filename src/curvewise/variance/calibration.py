@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,7 @@ from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
     MeanTest,
+    PredictionFormat,
     SamplingUnits,
     clipped,
     decimals,
@@ -74,11 +75,9 @@ def measure_calibration(
     predictions: Predictions | ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     level: float = 0.95,
     tolerance: float = 0.1,
+    **reading: Unpack[PredictionFormat],
 ) -> Calibration:
     """Predict the test-set variance from calibration, and test whether that is allowed.
 
@@ -118,7 +117,7 @@ def measure_calibration(
     check_level(level)
     if not tolerance > 0:
         raise InputError("must be above 0, such as 0.1 for a tenth.", argument="tolerance", value=tolerance)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    given = as_predictions(predictions, labels, **reading)
     # Four runs: the moments of third order leave one out of products over three.
     votes = count_votes(given, least=4)
     if votes.classes < 2:
@@ -130,10 +129,7 @@ def measure_calibration(
     predicted = _predicted(votes, error, moments.spread)
     # The variance of true error is added as estimated: its own interval is not in that of the total.
     added = (1 - 1 / votes.examples) * max(0.0, split.distribution)
-    total = {}
-    for name, i in predicted.items():
-        estimate, low, high = (math.sqrt(v**2 + added) for v in i)
-        total[name] = Interval(estimate, low, high, level)
+    total = {name: _interval_of(np.sqrt(np.array([*i]) ** 2 + added), level) for name, i in predicted.items()}
     rejected = min(check.adjusted for check in moments.checks) < 1 - level
     within = all(1 / (1 + tolerance) <= r.low and r.high <= 1 + tolerance for r in moments.ratios.values())
     verdict = ("close" if within else "fails") if rejected else "holds" if within else "undecided"
@@ -262,17 +258,12 @@ class Calibration(Result):
         if IDENTITY in self.ratios:
             ratio = format_interval(self.ratios[IDENTITY], write=decimals(2))
             sizes += f", the formula's standard deviation over that of the votes {ratio}"
-        return " ".join(
-            [
-                f"Over {self.runs:,} runs and {self.examples:,} examples{design} of"
-                f" {self.classes} classes the test error has a standard deviation of"
-                f" {format_interval(self.measured, 'fraction')}; predicted are {formulas}, true"
-                " differences between runs included.",
-                f"A run errs on {format_interval(self.error, 'fraction')} and two runs disagree on"
-                f" {format_interval(self.disagreement, 'fraction')} of the examples, which"
-                f" calibration would make equal ({format_pvalue(self.checks[0].pvalue)}).{classes}",
-                f"{VERDICTS[self.verdict]} ({sizes}).",
-            ]
+        return (
+            f"Over {self.runs:,} runs and {self.examples:,} examples{design} of {self.classes} classes the test error"
+            f" has a standard deviation of {format_interval(self.measured, 'fraction')}; predicted are {formulas}, true"
+            f" differences between runs included. A run errs on {format_interval(self.error, 'fraction')} and two runs"
+            f" disagree on {format_interval(self.disagreement, 'fraction')} of the examples, which calibration would"
+            f" make equal ({format_pvalue(self.checks[0].pvalue)}).{classes} {VERDICTS[self.verdict]} ({sizes})."
         )
 
 
@@ -711,8 +702,7 @@ class Bipartitions(Result):
 
     def sentences(self) -> str:
         """Say how well the error predicts the variance, in a few sentences."""
-        many = self.possible > 10**6
-        possible = f"2^{self.classes - 1} − 1" if many else f"{self.possible:,}"
+        possible = f"2^{self.classes - 1} − 1" if self.possible > 10**6 else f"{self.possible:,}"
         which = "All" if self.tasks == self.possible else f"{self.tasks:,} random ones of"
         verdict = (
             "error and disagreement agree on every task, as the formula needs"
@@ -720,16 +710,13 @@ class Bipartitions(Result):
             else f"error and disagreement differ on {self.rejected:,} tasks, so the votes are not"
             " calibrated as the formula needs"
         )
-        return " ".join(
-            [
-                f"{which} {possible} two-class tasks from {self.classes} classes, over"
-                f" {self.runs:,} runs and {self.examples:,} examples: err/2n predicts the standard"
-                f" deviation between runs with R² = {format_interval(self.r_squared, write=decimals(3))} (squared"
-                f" correlation {format_interval(self.correlation_squared, write=decimals(3))}).",
-                f"Its variances are {format_interval(self.error_ratio, write='{:.3g}'.format)} times as accurate, in"
-                " squared error, as those of the binomial.",
-                f"Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: {verdict}.",
-            ]
+        return (
+            f"{which} {possible} two-class tasks from {self.classes} classes, over {self.runs:,} runs and"
+            f" {self.examples:,} examples: err/2n predicts the standard deviation between runs with R² ="
+            f" {format_interval(self.r_squared, write=decimals(3))} (squared correlation"
+            f" {format_interval(self.correlation_squared, write=decimals(3))}). Its variances are"
+            f" {format_interval(self.error_ratio, write='{:.3g}'.format)} times as accurate, in squared error, as those"
+            f" of the binomial. Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: {verdict}."
         )
 
 
@@ -779,9 +766,8 @@ def task_errors(predictions: Predictions, votes: Votes, sides: NDArray[np.bool_]
         pair = votes.truth[example] * k + place[run, example]
         # Of k² confusions few occur: only those are multiplied with the sides.
         found = np.flatnonzero(np.bincount(pair, minlength=k * k))
-        format_number = np.zeros(k * k, dtype=np.int64)
-        format_number[found] = np.arange(len(found))
-        cells = np.bincount(run * len(found) + format_number[pair], minlength=len(answers) * len(found))
+        number = np.searchsorted(found, pair)
+        cells = np.bincount(run * len(found) + number, minlength=len(answers) * len(found))
         apart = sides[:, found // k] != sides[:, found % k]
         counts = cells.reshape(len(answers), len(found)).astype(np.float32)
         wrong.append(counts @ apart.T.astype(np.float32))
@@ -863,5 +849,4 @@ def _left_out(errors: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _chunks(tasks: int, rows: int) -> Iterator[slice]:
     step = max(1, CHUNK // rows)
-    for start in range(0, tasks, step):
-        yield slice(start, min(start + step, tasks))
+    yield from (slice(start, min(start + step, tasks)) for start in range(0, tasks, step))

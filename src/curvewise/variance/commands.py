@@ -19,6 +19,7 @@ from curvewise.cli.console import (
     Level,
     Page,
     Showing,
+    Texts,
     UsageError,
     Words,
     choose,
@@ -64,6 +65,7 @@ OF_ERRORS = ("accuracy", "luck", "pairs")
 File = Annotated[str, Parameter(name="FILE")]
 OptionalFiles = Annotated[list[str], Parameter(name="FILE...", negative="", show_default=False)]
 Positive = Annotated[float | None, Parameter(validator=Number(gt=0))]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
 OPTIONS = {"value": "value_column", "accuracies": "accuracy"}
 """Options that stand for an argument of another name."""
@@ -79,44 +81,27 @@ NO_ERRORS = ("probability", "share", "correlation", "random_splits", "ratio", "d
 
 HEADINGS = {
     "adjusted_pvalue": "adjusted p",
-    "binomial_std": "binomial std",
-    "both_correct": "both correct",
     "calibrated_std": "err/2n std",
-    "distribution_std": "distribution std",
     "expected_correct": "expected both correct",
-    "first_correct": "first correct",
-    "gain_high": "gain high",
-    "gain_low": "gain low",
     "half_width": "half-width",
-    "measured_std": "measured std",
-    "one_more": "one more",
     "pvalue": "p",
-    "second_correct": "second correct",
-    "second_side": "second side",
     "standard_error": "std error",
     "total_std": "with true variance",
 }
-"""Columns as they are printed; .frame() and --json have their identifiers."""
+"""Columns as they are printed where that is not their identifier with blanks; .frame() and --json have identifiers."""
 
 ROWS = {
     "difference": "difference on the distribution",
     "distribution_probability": "chance that {a} beats {b}, distribution",
-    "distribution_share": "distribution share",
-    "distribution_std": "distribution std",
     "distribution_std_robust": "… robust",
-    "expected_correlation": "expected correlation",
     "gain_first": "gain on the first",
     "gain_second": "gain on the second",
     "independent": "independent errors",
-    "independent_std": "independent std",
-    "lower_bound": "lower bound",
     "probability_better": "chance that {a} beats {b}, test set",
-    "random_splits": "random splits",
     "test_set_difference": "difference on this test set",
     "test_set_std": "test-set std",
-    "two_classes": "two classes",
 }
-"""Quantities and formulas that name rows, as they are printed; a and b are the trainings compared."""
+"""The same for quantities and formulas that name rows; a and b are the trainings compared."""
 
 Kind = Literal["labels", "errors", "correct", "losses", "scores", "probabilities"]
 
@@ -154,10 +139,10 @@ class PredictionReading:
     axes: Words = field(default_factory=list)
     groups: Path | None = None
     key: str | None = None
-    column: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    column: Texts = field(default_factory=list)
     learner: str | None = None
-    where: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
-    allow_large: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    where: Texts = field(default_factory=list)
+    allow_large: Flag = False
 
     def load(self, file: str, *, alone: bool = True, learner: str | None = None, directed: bool = False) -> Predictions:
         """Read a file or folder, noting on stderr how it was interpreted.
@@ -215,9 +200,9 @@ class ScoreReading:
         Scores are accuracies. By default the column's name says so.
     """
 
-    scores: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    scores: Flag = False
     value_column: str | None = None
-    by: Annotated[list[str], Parameter(negative="", show_default=False)] = field(default_factory=list)
+    by: Texts = field(default_factory=list)
     unit: Literal["fraction", "percent", "loss", "score"] | None = None
     higher_is_better: Annotated[
         bool | None, Parameter(name=("--higher-is-better", "--accuracy"), negative="--lower-is-better")
@@ -310,9 +295,7 @@ def decompose(
         given = (reading or PredictionReading()).load(file)
         with quietly():
             result = decompose_variance(given, interval=interval, level=level, rng=seed)
-    show_result(page, result, f"{result.runs:,} runs, {result.examples:,} examples")
-    save_plot(drawing.plot if drawing else None, result.plot)
-    return page.close()
+    return show_result(page, result, f"{result.runs:,} runs, {result.examples:,} examples", drawing)
 
 
 def _totals(file: str, counts: Path, column: str | None, reading: ScoreReading, large: bool) -> tuple[Any, Any]:
@@ -405,7 +388,7 @@ def compare(
     a: str | None = None,
     b: str | None = None,
     baseline: str | None = None,
-    margin: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    margin: Positive = None,
     fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
     paired: Annotated[bool | None, Parameter(negative="--unpaired", show_default=False)] = None,
     distribution_std: Annotated[float | None, Parameter(validator=Number(gte=0), show_default=False)] = None,
@@ -466,17 +449,8 @@ def compare(
     if many or baseline is not None:
         if fail_if or margin is not None:
             raise UsageError("--margin and --fail-if compare two trainings: name them --a and --b.")
-        return compare_many(
-            page,
-            trainings,
-            by_score,
-            drawing,
-            baseline=baseline,
-            paired=paired,
-            multiplicity=multiplicity,
-            distribution_std=distribution_std,
-            level=level,
-        )
+        options: dict[str, Any] = {"paired": paired, "distribution_std": distribution_std, "level": level}
+        return compare_many(page, trainings, by_score, drawing, baseline=baseline, multiplicity=multiplicity, **options)
     names = list(trainings)
     if a is None and b is None:
         a, b = names
@@ -484,30 +458,19 @@ def compare(
     if one == two:
         raise UsageError(f"Both are {one!r}: a comparison needs two trainings.")
     options = by_score.options if by_score.scores else {"distribution_std": distribution_std}
+    options |= {"paired": paired, "margin": margin, "level": level, "rng": seed}
 
     from curvewise.variance.compare import compare_runs
 
     with quietly():
-        result = compare_runs(
-            trainings[one],
-            trainings[two],
-            names=(one, two),
-            paired=paired,
-            margin=margin,
-            level=level,
-            rng=seed,
-            **options,
-        )
-    show_result(page, result, f"{one} minus {two} ({level:.0%} intervals)", style="bold")
-    save_plot(drawing.plot if drawing else None, result.plot)
-    met = [
-        gate
-        for gate in fail_if
-        if (result.verdict == gate if gate in ("equivalent", "undecided") else getattr(result, gate.replace("-", "_")))
-    ]
+        result = compare_runs(trainings[one], trainings[two], names=(one, two), **options)
+    held = {gate: result.verdict == gate for gate in ("equivalent", "undecided")}
+    held |= {"worse": result.worse, "better": result.better, "maybe-worse": result.maybe_worse}
+    met = [gate for gate in fail_if if held[gate]]
     if met:
         warn(f"--fail-if {met[0]} holds: exit status {GATE}.")
-    return page.close(GATE if met else 0)
+    title = f"{one} minus {two} ({level:.0%} intervals)"
+    return show_result(page, result, title, drawing, style="bold", status=GATE if met else 0)
 
 
 @variance.command
@@ -522,7 +485,7 @@ def plan(
     examples: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
     disagreement: Positive = None,
     power: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.8,
-    paired: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    paired: Flag = False,
     target: Literal["distribution", "test set"] = "distribution",
     level: Level = 0.95,
     reading: PredictionReading | None = None,
@@ -584,9 +547,7 @@ def plan(
             paired=paired,
             target=target,
         )
-    show_result(page, result, "What runs buy")
-    save_plot(drawing.plot if drawing else None, result.plot)
-    return page.close()
+    return show_result(page, result, "What runs buy", drawing)
 
 
 def read_trainings(
@@ -613,14 +574,12 @@ def with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:
     """Leave out trainings with too few runs, and say which."""
     runs = {name: getattr(t, "runs", None) or len(t) for name, t in trainings.items()}
     few = [name for name, count in runs.items() if count < fewest]
-    scored = [name for name, t in trainings.items() if not hasattr(t, "runs")]
-    alone = [name for name in scored if runs[name] < 2]
+    alone = [name for name, t in trainings.items() if not hasattr(t, "runs") and runs[name] < 2]
     if len(runs) - len(alone) < 2 <= len(alone):
         raise UsageError(
-            f"{len(alone)} of {len(runs)} trainings have one score each, such as {alone[0]!r}, and"
-            " one score per training cannot be compared: nothing says how much it varies between"
-            " runs. Give a row for each of several runs of a training, or files of what each"
-            " training answered to every example, without --scores."
+            f"{len(alone)} of {len(runs)} trainings have one score each, such as {alone[0]!r}, and one score per"
+            " training cannot be compared: nothing says how much it varies between runs. Give a row for each of several"
+            " runs of a training, or files of what each training answered to every example, without --scores."
         )
     if alone and fewest < 2 and len(runs) > 2:
         raise UsageError(
@@ -646,19 +605,14 @@ def compare_many(
         options["baseline"] = str(baseline).removeprefix(shared)
     with quietly():
         result = compare_trainings(trainings, **options, **(scores.options if scores.scores else {}))
-    page.document = result.to_dict()
-    page.say(in_options(result.sentences()))
     order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
     rows = {name: [column[i] for i in order] for name, column in worded_columns(result).items()}
     if page.markup is None:
         # A name that leaves room for numbers: its end tells more than its beginning.
         rows |= {key: [n if len(n) <= 20 else f"{n[:5]}…{n[-14:]}" for n in rows[key]] for key in ("a", "b")}
         rows.pop("pvalue")  # the adjusted one counts, and names need the room
-    shown = f"The {len(order)} clearest of {len(result.pairs):,} pairs"
-    page.table(f"{shown} (intervals hold together at {result.level:.0%})", with_headings(result, rows), None)
-    warn_each(result.all_warnings)
-    save_plot(drawing.plot if drawing else None, result.plot)
-    return page.close()
+    title = f"The {len(order)} clearest of {len(result.pairs):,} pairs (intervals hold together at {result.level:.0%})"
+    return show_result(page, result, title, drawing, columns=rows)
 
 
 def without_shared_path(trainings: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -673,20 +627,31 @@ def without_shared_path(trainings: dict[str, Any]) -> tuple[dict[str, Any], str]
     return {name.removeprefix(shared): t for name, t in trainings.items()}, shared
 
 
-def show_result(page: Page, result: Any, title: str, style: str = "") -> None:
-    """Print the summary, the table and the warnings of a result."""
+def show_result(
+    page: Page,
+    result: Any,
+    title: str,
+    drawing: Drawing | None,
+    *,
+    columns: dict[str, Any] | None = None,
+    style: str = "",
+    status: int = 0,
+) -> int:
+    """Print the summary, the table and the warnings of a result, draw it, and return the exit status."""
     page.document = result.to_dict()
     page.say(in_options(result.sentences()), style=style)
-    page.table(title, with_headings(result, worded_columns(result)), None)
+    page.table(title, with_headings(result, columns or worded_columns(result)), None)
     warn_each(result.all_warnings)
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close(status)
 
 
 def with_headings(result: Any, columns: dict[str, Any]) -> dict[str, Any]:
     """Write identifiers of columns, and those that name rows, as people read them."""
     sides = {side: getattr(result, side, side) for side in ("a", "b")}
     for key in columns.keys() & {"quantity", "formula"}:
-        columns |= {key: [ROWS.get(name, name).format(**sides) for name in columns[key]]}
-    return {HEADINGS.get(key, key): column for key, column in columns.items()}
+        columns |= {key: [ROWS.get(name, name.replace("_", " ")).format(**sides) for name in columns[key]]}
+    return {HEADINGS.get(key, key.replace("_", " ")): column for key, column in columns.items()}
 
 
 def worded_columns(result: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +30,12 @@ from curvewise.variance.anova import (
 )
 from curvewise.variance.difference import (
     Difference,
+    RunFormat,
     align_examples,
+    array_format,
     check_same_examples,
     predictions_difference,
+    read_pair,
     read_scores,
     score_difference,
     share_groups,
@@ -55,18 +58,14 @@ def compare_runs(
     b: Predictions | ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     paired: bool | None = None,
     margin: float | None = None,
     names: tuple[str, str] = ("a", "b"),
-    unit: str | None = None,
-    higher_is_better: bool | None = None,
     distribution_std: float | None = None,
     level: float = 0.95,
     permutations: int = 9999,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[RunFormat],
 ) -> RunComparison:
     """Compare two trainings by their runs on one test set.
 
@@ -120,21 +119,12 @@ def compare_runs(
         raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
     if distribution_std is not None and not 0 <= distribution_std < math.inf:
         raise InputError("must be 0 or more.", argument="distribution_std", value=distribution_std)
-    first, second = distinct_names(names, "names")
-    names, generator = (first, second), np.random.default_rng(rng)
-    options: dict[str, Any] = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
-    scores = read_scores({"a": a, "b": b}, unit, higher_is_better, options)
-    given = None
-    if scores is not None:
-        (one, two), unit = scores
+    one, two, unit, names = read_pair(a, b, labels, names, reading)
+    given, generator = one if isinstance(one, Predictions) else None, np.random.default_rng(rng)
+    if given is None:
         parts = score_difference(one, two, bool(paired))
     else:
-        if isinstance(a, Predictions) and isinstance(b, Predictions):
-            b = align_examples(a, b, names)  # before labels and groups, which are in the order of a
-        given, other = (
-            as_predictions(p, argument=name, directed=True, **options) for p, name in zip((a, b), names, strict=True)
-        )
-        parts, unit = predictions_difference(given, other, paired, distribution_std, names), given.unit
+        parts = predictions_difference(given, two, paired, distribution_std, names)
     most = top_of(unit)
     same = math.nan
     if margin is not None:
@@ -156,9 +146,7 @@ def compare_runs(
         verdict = "equivalent"
     else:
         verdict = sign_here if parts.scope == "test set" else _sign(parts.decisive.interval(level))
-    notes = []
-    if still := [name for name, identical in zip(names, parts.identical, strict=True) if identical]:
-        notes.append(_no_spread(still))
+    notes = _no_spread([name for name, identical in zip(names, parts.identical, strict=True) if identical])
     if math.isnan(parts.test_set.variance):
         notes.append(
             "the error does not vary between runs: the results of other runs on this test set are unknown, and so"
@@ -274,8 +262,7 @@ class RunComparison(Result):
 
     @property
     def _shown(self) -> bool:
-        permuted = self.scope == "distribution" or self.test_set_pvalue < 1 - self.level
-        return self._parts.conclusive and permuted
+        return self._parts.conclusive and (self.scope == "distribution" or self.test_set_pvalue < 1 - self.level)
 
     @property
     def _decisive(self) -> Interval:
@@ -299,9 +286,9 @@ class RunComparison(Result):
         return " ".join([self._verdict(), *self._evidence()])
 
     def _verdict(self) -> str:
-        a, b, shown = self.a, self.b, self._better_of(self._decisive)
+        a, b, shown = self.a, self.b, self._order(_sign(self._decisive))
         if not self._parts.conclusive:
-            better = self._better_of(self.difference)
+            better = self._order(_sign(self.difference))
             told = f"of these networks, {better}" if better else "these networks cannot be told apart"
             return f"One run does not show which training is better, {a} or {b}; {told} on the distribution."
         if self.verdict in ("a better", "b better"):
@@ -319,41 +306,30 @@ class RunComparison(Result):
             return text
         return f"{text} On this test set {self._order(self.test_set_verdict)}, no more."
 
-    def _better_of(self, interval: Interval) -> str:
-        """Say which is better by an interval, or nothing."""
-        sign = _sign(interval)
-        return "" if sign == "undecided" else self._order(sign)
-
     def _order(self, verdict: str) -> str:
+        """Say which is better, or nothing."""
         better, worse = (self.a, self.b) if verdict == "a better" else (self.b, self.a)
-        return f"{better} is better than {worse}"
+        return "" if verdict == "undecided" else f"{better} is better than {worse}"
 
     def _evidence(self) -> list[str]:
         unit = self.unit
         here = f"{format_interval(self.test_set_difference, unit)} on this test set"
         known = self.runs != (1, 1) and not math.isnan(self.test_set_pvalue)
         here += f" ({format_pvalue(self.test_set_pvalue)})" if known else ""
-        there = (
-            f"{format_interval(self.difference, unit)} on the distribution ({format_pvalue(self.pvalue)}) and "
-            if self.scope == "distribution"
-            else ""
-        )
+        there = f"{format_interval(self.difference, unit)} on the distribution ({format_pvalue(self.pvalue)}) and "
+        there = there if self.scope == "distribution" else ""
         what = unit if unit in ("loss", "score") else "error"
         # Errors of a minus errors of b: of scores, which are better high, the other way round.
         one, two = (self.b, self.a) if unit == "score" else (self.a, self.b)
         pairs = "Runs are paired. " if self.paired else ""
-        said_so = [f"{pairs}The {what} of {one} minus that of {two} is {there}{here}."]
+        text = [f"{pairs}The {what} of {one} minus that of {two} is {there}{here}."]
         if min(self.runs) > 1:
-            said_so.append(
-                f"A random run of {self.a} beats one of {self.b} on this test set with"
-                f" probability {format_interval(self.probability_better, write=decimals(2))}."
-            )
+            chance = format_interval(self.probability_better, write=decimals(2))
+            text.append(f"A random run of {self.a} beats one of {self.b} on this test set with probability {chance}.")
         if self.margin is not None and self.verdict != "equivalent" and self._parts.conclusive:
-            said_so.append(
-                f"That they differ by less than {format_value(self.margin, unit)} is not shown"
-                f" ({format_pvalue(self.equivalence_pvalue)})."
-            )
-        return said_so
+            margin, p = format_value(self.margin, unit), format_pvalue(self.equivalence_pvalue)
+            text.append(f"That they differ by less than {margin} is not shown ({p}).")
+        return text
 
 
 def _sign(interval: Interval) -> str:
@@ -407,12 +383,10 @@ def _chance(gaps: NDArray[Any], variances: NDArray[Any]) -> NDArray[Any]:
     return chance
 
 
-def _no_spread(names: Sequence[str]) -> str:
-    """Warn of trainings whose runs are all the same."""
-    return (
-        f"the runs of {_some(names)} do not differ at all. If one run is given more than once, leave the copies out:"
-        " the intervals count them as new runs."
-    )
+def _no_spread(names: Sequence[str]) -> list[str]:
+    """Warn of trainings whose runs are all the same, if there are any."""
+    remedy = "If one run is given more than once, leave the copies out: the intervals count them as new runs."
+    return [f"the runs of {_some(names)} do not differ at all. {remedy}"] if names else []
 
 
 def _some(names: Sequence[str]) -> str:
@@ -421,11 +395,10 @@ def _some(names: Sequence[str]) -> str:
 
 def _thin_evidence(parts: Difference, unit: str) -> list[str]:
     """Warn of a comparison that rests on few runs, or on nothing but their scores."""
-    fewest = min(len(parts.a), len(parts.b))
-    if parts.method == "scores":
-        return [SCORES_ONLY, *([FEW_RUNS.format(fewest)] if fewest < FEWEST else [])]
     if parts.method != "one run":
-        return [FEW_RUNS.format(fewest)] if fewest < FEWEST else []
+        fewest = min(len(parts.a), len(parts.b))
+        few = [FEW_RUNS.format(fewest)] if fewest < FEWEST else []
+        return [SCORES_ONLY, *few] if parts.method == "scores" else few
     assumed = (
         "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or as what the"
         " disagreement of the two allows, if less"
@@ -450,16 +423,12 @@ def compare_trainings(
     trainings: Mapping[str, Predictions | ArrayLike],
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     baseline: str | None = None,
     paired: bool | None = None,
     multiplicity: str = "holm",
-    unit: str | None = None,
-    higher_is_better: bool | None = None,
     distribution_std: float | None = None,
     level: float = 0.95,
+    **reading: Unpack[RunFormat],
 ) -> TrainingComparison:
     """Compare several trainings, all pairs or each with a baseline.
 
@@ -487,12 +456,12 @@ def compare_trainings(
     """
     check_level(level)
     if not isinstance(trainings, Mapping):
-        raise InputError("trainings must be a dict: the name of each training and its runs.")
+        raise InputError("must be a dict: the name of each training and its runs.", argument="trainings")
     named = distinct_names(list(map(str, trainings)), "trainings")
     trainings = dict(zip(named, trainings.values(), strict=True))
     baseline = None if baseline is None else str(baseline).strip()
     if len(trainings) < 2:
-        raise InputError("trainings holds fewer than two trainings: there is nothing to compare.")
+        raise InputError("holds fewer than two trainings: there is nothing to compare.", argument="trainings")
     if multiplicity not in ADJUSTMENTS:
         raise InputError("is not known: use 'holm' or 'bh'.", argument="multiplicity", value=multiplicity)
     if baseline is not None and baseline not in trainings:
@@ -503,22 +472,19 @@ def compare_trainings(
             " run, two or more of them."
         )
     arguments = {f"trainings[{name!r}]": values for name, values in trainings.items()}
-    scores = read_scores(arguments, unit, higher_is_better, {})
+    scores = read_scores(arguments, reading, labels)
     if scores is not None:
         read = [_TrainingRuns(errors, scores[1]) for errors in scores[0]]
     else:
-        options: dict[str, Any] = {"labels": labels, "kind": kind, "axes": axes, "groups": groups}
         given = [
-            as_predictions(values, argument=argument, directed=True, **options)
+            as_predictions(values, labels, argument=argument, directed=True, **array_format(reading))
             for argument, values in zip(arguments, _aligned(trainings), strict=True)
         ]
         read = [_TrainingRuns.of(p) for p in share_groups(given)]
     # Every training is read once, however many pairs it is in.
     by_name = dict(zip(trainings, read, strict=True))
-    if baseline is None:
-        pairs = list(combinations(by_name, 2))
-    else:
-        pairs = [(name, baseline) for name in by_name if name != baseline]
+    pairs = [pair for pair in combinations(by_name, 2) if baseline is None]
+    pairs += [(name, baseline) for name in by_name if baseline is not None and name != baseline]
     parts = [_difference(by_name[a], by_name[b], paired, distribution_std, (a, b)) for a, b in pairs]
     pvalues = np.array([p.decisive.pvalue for p in parts])
     # Verdicts go by the adjusted p-values, not by the intervals, which are wider (Bonferroni).
@@ -594,11 +560,8 @@ class TrainingComparison(Result):
     @property
     def contenders(self) -> tuple[str, ...]:
         """Trainings that are not shown to be worse than any other they were compared with."""
-        beaten = {
-            pair[verdict == "a better"]
-            for pair, verdict in zip(self.pairs, self.verdicts, strict=True)
-            if verdict != "undecided"
-        }
+        judged = zip(self.pairs, self.verdicts, strict=True)
+        beaten = {pair[verdict == "a better"] for pair, verdict in judged if verdict != "undecided"}
         return tuple(name for name in self.names if name not in beaten)
 
     def _headline(self) -> str:
@@ -623,16 +586,12 @@ class TrainingComparison(Result):
         count = f"{len(self.pairs):,} differences" if len(self.pairs) > 1 else "1 difference"
         clear = int(np.argmin(self.adjusted))
         a, b = self.pairs[clear]
-        return " ".join(
-            [
-                f"Of {count} between {len(self.names)} trainings"
-                f" {found:,} {'is' if found == 1 else 'are'} shown on the {self.scope} at"
-                f" {self.level:.0%} after"
-                f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}.",
-                f"{self.names[0]} has the best mean, {format_value(abs(self.errors[0]), self.unit)};"
-                f" not shown to be worse than another: {shown}.",
-                f"The clearest difference is {a} minus {b}: {format_interval(self.differences[clear], self.unit)}.",
-            ]
+        return (
+            f"Of {count} between {len(self.names)} trainings {found:,} {'is' if found == 1 else 'are'} shown on the"
+            f" {self.scope} at {self.level:.0%} after"
+            f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}. {self.names[0]} has the best"
+            f" mean, {format_value(abs(self.errors[0]), self.unit)}; not shown to be worse than another: {shown}. The"
+            f" clearest difference is {a} minus {b}: {format_interval(self.differences[clear], self.unit)}."
         )
 
 
@@ -669,18 +628,16 @@ def _difference(
         return score_difference(a.errors, b.errors, bool(paired))
     one, two = a.predictions, b.predictions
     unnamed = one.run_ids is None or two.run_ids is None
-    if a.totals is not None and b.totals is not None:
-        alike = (a.totals.groups is None) == (b.totals.groups is None)
-        if (paired is False or (paired is None and unnamed)) and alike:
-            check_same_examples(one, two, names)
-            return unpaired_difference(a.totals, b.totals)  # totals are known: no need to read again
+    unpaired = paired is False or (paired is None and unnamed)
+    # Totals are known then: no need to read again, unless only one of the two has groups.
+    if unpaired and a.totals and b.totals and (a.totals.groups is None) == (b.totals.groups is None):
+        check_same_examples(one, two, names)
+        return unpaired_difference(a.totals, b.totals)
     return predictions_difference(one, two, paired, distribution_std, names)
 
 
 def _many_warnings(parts: list[Difference], read: Mapping[str, _TrainingRuns]) -> tuple[str, ...]:
-    notes = []
-    if still := [name for name, t in read.items() if len(t.errors) > 1 and np.ptp(t.errors) == 0]:
-        notes.append(_no_spread(still))
+    notes = _no_spread([name for name, t in read.items() if len(t.errors) > 1 and np.ptp(t.errors) == 0])
     worst = max(read.values(), key=lambda t: float(t.errors.mean()))
     notes += mostly_wrong(float(worst.errors.mean()), worst.unit, worst.predictions)
     notes += few_groups(parts[0].groups)

@@ -7,7 +7,7 @@ the highest bit. Tables come in blocks of runs, so that none has to be in memory
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,28 +231,16 @@ def class_counts(blocks: Iterable[Labels], n: int, classes: int) -> IntArray:
     """
     if n < 1 or classes < 1:
         raise InputError(f"n={n}, classes={classes}: at least 1 example and 1 class are needed.")
-    tally: _Tally
     tally = _FewClasses(n, classes) if classes <= FEW_CLASSES else _ManyClasses(n, classes)
     for block in blocks:
         tally.add(block.view(np.uint8) if block.dtype.kind == "b" else block)
     return tally.totals()
 
 
-class _Tally(Protocol):
-    """Counter of classes."""
-
-    def add(self, labels: Labels) -> None:
-        """Count the labels (rows, n) of some runs."""
-
-    def totals(self) -> IntArray:
-        """Counts (n, classes) so far."""
-
-
 class _FewClasses:
     """Adds up one bit per class and example, in tiles of examples that stay in the cache."""
 
     def __init__(self, n: int, classes: int) -> None:
-        self._classes = classes
         width = 8 * LANE_WORDS
         self._tiles = [slice(start, min(start + width, n)) for start in range(0, n, width)]
         self._tallies = [_Tile(tile.stop - tile.start, classes) for tile in self._tiles]
@@ -354,10 +342,7 @@ class _ManyClasses:
 
 
 def _check_range(labels: Labels, classes: int) -> None:
-    lowest = labels.min() if labels.dtype.kind == "i" else 0
-    for value in (lowest, labels.max()):
+    for value in (labels.min() if labels.dtype.kind == "i" else 0, labels.max()):
         if not 0 <= value < classes:
-            raise InputError(
-                f"predictions holds class {value}, but {classes} classes are 0 to {classes - 1}: number the classes"
-                " from 0."
-            )
+            problem = f"holds class {value}, but {classes} classes are 0 to {classes - 1}: number the classes from 0."
+            raise InputError(problem, argument="predictions")

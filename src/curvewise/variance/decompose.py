@@ -135,13 +135,11 @@ def decompose_variance(
         count = resamples or int(np.clip(WORK / (4.0 * given.runs * totals.units), 200, 2000))
         drawn = bootstrap_variances(given, count, np.random.default_rng(rng))
         limits = bca_limits(drawn, split, totals.run, influence.units, level)
-    notes = mostly_wrong(float(totals.run.mean()), totals.unit, given)
-    if repeated:
-        notes.insert(
-            0,
-            f"there is one run, and its {given.runs} repeats are taken as the runs: the variances are those between"
-            " repeats of one network, and say nothing about other trainings.",
-        )
+    single = (
+        f"there is one run, and its {given.runs} repeats are taken as the runs: the variances are those between"
+        " repeats of one network, and say nothing about other trainings."
+    )
+    notes = [*([single] if repeated else []), *mostly_wrong(float(totals.run.mean()), totals.unit, given)]
     return _result(totals, split, tails, method, influence.share, level, notes, limits)
 
 
@@ -231,11 +229,10 @@ class VarianceDecomposition(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high."""
-        nothing = Interval(self.independent_std, math.nan, math.nan)
         rows = {
             "error": self.error,
             "test_set_std": self.test_set_interval,
-            "independent_std": nothing,
+            "independent_std": Interval(self.independent_std, math.nan, math.nan),
             "distribution_std": self.distribution_interval,
             "distribution_std_robust": self.robust_interval,
             "distribution_share": self.share_interval,
@@ -319,17 +316,13 @@ def decompose_totals(
     counts = as_floats(example_counts, "example_counts").ravel()
     runs = len(errors)
     if runs < 2 or len(counts) < 2:
-        raise InputError(
-            f"run_errors has {runs} run(s) and example_counts {len(counts)} example(s): at least two of each are"
-            " needed."
-        )
+        found = f"run_errors has {runs} run(s) and example_counts {len(counts)} example(s)"
+        raise InputError(f"{found}: at least two of each are needed.")
     if not np.isfinite(counts).all() or (counts != np.round(counts)).any():
-        raise InputError("example_counts must hold whole numbers: in how many runs it was wrong.")
+        raise InputError("must hold whole numbers: in how many runs it was wrong.", argument="example_counts")
     if counts.min() < 0 or counts.max() > runs:
-        raise InputError(
-            f"example_counts runs from {counts.min():g} to {counts.max():g}; with {runs} runs it must lie between 0"
-            f" and {runs}."
-        )
+        problem = f"must lie between 0 and {runs}, the number of runs; it is {counts.min():g} to {counts.max():g}."
+        raise InputError(problem, argument="example_counts")
     wrong = runs - counts if higher_is_better else counts
     by_run, by_example = float(errors.mean()), float(wrong.mean()) / runs
     if abs(by_run - by_example) > 1e-3:  # published accuracies are rounded
@@ -373,10 +366,8 @@ def _result(
             " it out: the intervals count it as new."
         )
     warn_all(notes, 4)
-    std, share_real = (
-        math.sqrt(max(0.0, split.distribution)),
-        share_interval(split, level, None if method == "F" else limits),
-    )
+    std = math.sqrt(max(0.0, split.distribution))
+    share_real = share_interval(split, level, None if method == "F" else limits)
     # A repeat has a component only if there are repeats; its variance is NaN otherwise.
     components = {"run": split.distribution, "example": split.example, "run_example": split.interaction}
     if totals.repeats > 1:

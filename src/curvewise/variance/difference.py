@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import KNOWN, SampledMean
 from curvewise.text import arg
+from curvewise.types.coercion import as_predictions, asked_of
 from curvewise.types.predictions import Predictions
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.units import FloatArray, Unit, distinct_names
 from curvewise.variance.anova import (
+    PredictionFormat,
     Totals,
     VarianceSplit,
     both_sampled,
@@ -120,9 +123,8 @@ def align_examples(a: Predictions, b: Predictions, names: tuple[str, str] = ("a"
     place = {example: i for i, example in enumerate(two)}
     if missing := [example for example in one if example not in place]:
         raise InputError(
-            f"{names[0]} and {names[1]} have different example_ids: {len(missing):,} examples of"
-            f" {names[0]} are not in {names[1]}, such as {missing[0]!r}. Compare them on the same"
-            " test set."
+            f"{names[0]} and {names[1]} have different example_ids: {len(missing):,} examples of {names[0]} are not in"
+            f" {names[1]}, such as {missing[0]!r}. Compare them on the same test set."
         )
     return b.subset(examples=[place[example] for example in one])
 
@@ -278,14 +280,49 @@ def _between_runs(value: float, parts: Sequence[tuple[float, float]]) -> Sampled
     return SampledMean(value, variance if variance > 0 else math.nan, tuple(parts))
 
 
+class RunFormat(PredictionFormat, total=False):
+    """Keywords that say what runs mean: predictions, or one score per run, as in :func:`compare_runs`."""
+
+    unit: str | None
+    higher_is_better: bool | None
+
+
+def read_pair(
+    a: Any, b: Any, labels: ArrayLike | None, names: tuple[str, str], reading: RunFormat
+) -> tuple[Any, Any, str, tuple[str, str]]:
+    """Read two trainings: one error per run of each, or the predictions of each; with their unit and names."""
+    first, second = distinct_names(names, "names")
+    scores = read_scores({"a": a, "b": b}, reading, labels)
+    if scores is not None:
+        (one, two), unit = scores
+        return one, two, unit, (first, second)
+    both = isinstance(a, Predictions) and isinstance(b, Predictions)
+    if both:
+        b = align_examples(a, b, (first, second))  # before labels and groups, which are in the order of a
+    given = []
+    for p, name in ((a, first), (b, second)):
+        # What is said of an array beside Predictions is not about these, which know their axes and kind.
+        options = array_format(reading) if both else asked_of(p, array_format(reading))
+        given.append(as_predictions(p, labels, argument=name, directed=True, **options))
+    return given[0], given[1], given[0].unit, (first, second)
+
+
+def array_format(reading: RunFormat) -> PredictionFormat:
+    """Return what is said of predictions; the rest is about scores."""
+    return {"kind": reading.get("kind"), "axes": reading.get("axes"), "groups": reading.get("groups")}
+
+
 def read_scores(
-    given: Mapping[str, Any], unit: str | None, higher_is_better: bool | None, options: Mapping[str, Any]
+    given: Mapping[str, Any], reading: RunFormat, labels: ArrayLike | None = None
 ) -> tuple[list[FloatArray], str] | None:
     """Read one score per run of each training, or return None for predictions.
 
-    ``given`` maps the name of each argument to its values; ``options`` are for predictions only. Errors,
-    losses and negative scores are returned: lower is better throughout.
+    ``given`` maps the name of each argument to its values. Errors, losses and negative scores are returned: lower is
+    better throughout.
     """
+    if unknown := reading.keys() - RunFormat.__optional_keys__:
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    unit, higher_is_better = reading.get("unit"), reading.get("higher_is_better")
     if not any(map(_is_scores, given.values())):
         if unit is not None or higher_is_better is not None:
             raise InputError(
@@ -293,10 +330,11 @@ def read_scores(
                 " predictions are."
             )
         return None
-    if any(value is not None for value in options.values()):
+    if labels is not None or any(value is not None for value in array_format(reading).values()):
         raise InputError(
-            f"a and b are one score per run, for which {arg('labels')}, {arg('kind')}, {arg('axes')} and"
-            f" {arg('groups')} mean nothing. For one run of each training pass arrays of one row: a[None, :]."
+            f"{' and '.join(list(given)[:2])} are one score per run, for which {arg('labels')}, {arg('kind')},"
+            f" {arg('axes')} and {arg('groups')} mean nothing. For one run of each training pass arrays of one row:"
+            " a[None, :]."
         )
     for argument, values in given.items():
         # Before the unit is asked for: flags in the place of scores are the likelier mistake.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -199,21 +199,25 @@ def load_predictions(
     values from column 'pred'; label from 'label'; run from 'seed'; example from 'id'
     """
     if kind is not None and kind not in KINDS:
-        raise InputError(f"{arg('kind', kind)} is not known: use one of {', '.join(map(repr, KINDS))}.")
+        raise InputError(f"is not known: use one of {', '.join(map(repr, KINDS))}.", argument="kind", value=kind)
     with large_files(allow_large):
         truth, members = (
-            read_vector(given, role)
-            if isinstance(given, str | PathLike)
-            else None
-            if given is None
-            else np.asarray(given)
+            read_vector(given, role) if isinstance(given, str | PathLike) else given
             for given, role in ((labels, "label"), (groups, "group"))
         )
+        truth, members = (None if given is None else np.asarray(given) for given in (truth, members))
         if isinstance(source, Predictions):
             return as_predictions(source, truth, kind=kind, axes=axes, groups=members)
         options = PredictionOptions(axes, key, kind, columns, learner, where, header)
-        is_path = isinstance(source, str | PathLike)
-        raw = _read_path(as_path(source), options) if is_path else _read_object(source, options)
+        if isinstance(source, str | PathLike):
+            raw = _read_path(as_path(source), options)
+        elif hasattr(source, "dtype") and hasattr(source, "shape"):
+            options.only("an array")
+            raw = RawPredictions(source, "source", kind)
+        elif isinstance(source, Mapping | list | tuple) and _is_nested(source):
+            raw = _read_nested(source, "source", options)
+        else:
+            raw = _in_table(read_table(source), options)
     return raw.checked(labels=truth, kind=kind, axes=axes, groups=members)
 
 
@@ -232,8 +236,9 @@ class PredictionOptions:
     def only(self, form: str, *allowed: str) -> None:
         """Refuse an option that means nothing for this form."""
         for name in ("key", "columns", "learner", "where", "header"):
-            if getattr(self, name) is not None and name not in allowed:
-                raise InputError(f"{arg(name, getattr(self, name))} says nothing about {form}: leave it out.")
+            value = getattr(self, name)
+            if value is not None and name not in allowed:
+                raise InputError(f"says nothing about {form}: leave it out.", argument=name, value=value)
 
 
 def _read_path(path: Path, options: PredictionOptions) -> RawPredictions:
@@ -247,10 +252,8 @@ def _read_path(path: Path, options: PredictionOptions) -> RawPredictions:
         options.only("a file of arrays", "key", "columns")
         return _read_arrays(path, options)
     if path.suffix.lower() in _PICKLES and path.exists():
-        raise InputError(
-            f"{arg('source', str(path))} is a pickle or may be one, which can run code and is never read: save "
-            f"arrays as {', '.join(ARRAY_FILES)}."
-        )
+        problem = "is a pickle or may be one, which can run code and is never read: save arrays as"
+        raise InputError(f"{problem} {', '.join(ARRAY_FILES)}.", argument="source", value=str(path))
     format_, _ = kind_of(path)
     if format_ == "csv" and options.axes is not None:
         return _in_table(_wide_csv(path, options.axes, options.header), replace(options, header=None))
@@ -260,15 +263,6 @@ def _read_path(path: Path, options: PredictionOptions) -> RawPredictions:
             return _read_nested(data, format_path(path), options)
         return _in_table(json_table(data, path), options)
     return _in_table(read_file(path), options)
-
-
-def _read_object(source: Any, options: PredictionOptions) -> RawPredictions:
-    if hasattr(source, "dtype") and hasattr(source, "shape"):
-        options.only("an array")
-        return RawPredictions(source, "source", options.kind)
-    if isinstance(source, Mapping | list | tuple) and _is_nested(source):
-        return _read_nested(source, "source", options)
-    return _in_table(read_table(source), options)
 
 
 def _is_nested(data: Any) -> bool:
@@ -310,7 +304,8 @@ def _read_arrays(path: Path, options: PredictionOptions) -> RawPredictions:
     """Read predictions, and what lies beside them, from a file of arrays."""
     if path.suffix.lower() == ".npy":
         if options.key is not None:
-            raise InputError(f"{arg('key', options.key)}: {format_path(path)} holds one array without a name.")
+            problem = f"{format_path(path)} holds one array without a name."
+            raise InputError(problem, argument="key", value=options.key)
         role = role_of(path.stem)
         kind = options.kind or KIND_OF.get(role or "")
         said = f"{kind} by the name of the file" if kind != options.kind else ""
@@ -332,29 +327,21 @@ def _from_named(
     if "example" in others and np.ndim(others["example"]) == 0:  # n_examples beside bits, not names of examples
         count = others.pop("example")
     fields = {"label": "labels", "group": "groups", "run": "run_ids", "example": "example_ids"}
-    notes = [f"values from {brief(roles.value)}" if roles.value else ""]
-    notes += [f"{role} from {brief(name)}" for role, name in roles.others.items() if role in fields]
-    notes += [f"not read: {list_names(roles.unread)}"] if roles.unread else []
     held: Any = {fields[role]: np.asarray(v) for role, v in others.items() if role in fields}
+    packed = None  # how many examples lie in bits; None where each has an entry of its own
+    if count is not None:
+        if np.ndim(count) != 0 or np.asarray(count).dtype.kind not in "iu":
+            raise InputError(f"The number of packed examples in {source} must be one whole number.")
+        packed = None if len(values.shape) > 1 and values.shape[1] == int(count) else int(count)
     return RawPredictions(
         values,
         source,
         roles.kind,
-        packed=_packed(values, count, source),
+        packed=packed,
         predicted=roles.predicted,
-        notes=("; ".join(note for note in notes if note),),
+        notes=("; ".join(roles.notes("values from" if roles.value else "", fields)),),
         **held,
     )
-
-
-def _packed(values: Any, count: Any, source: str) -> int | None:
-    """Return how many examples lie in bits; None where each has an entry of its own."""
-    if count is None:
-        return None
-    if np.ndim(count) != 0 or np.asarray(count).dtype.kind not in "iu":
-        raise InputError(f"The number of packed examples in {source} must be one whole number.")
-    unpacked = len(values.shape) > 1 and values.shape[1] == int(count)
-    return None if unpacked else int(count)
 
 
 @dataclass(frozen=True)
@@ -369,6 +356,12 @@ class PredictionRoles:
     others: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     predicted: bool = False
+
+    def notes(self, values: str, roles: Iterable[str]) -> list[str]:
+        """Say what was read from where, and what was not read."""
+        notes = [f"{values} {brief(self.value)}"] if values else []
+        notes += [f"{role} from {brief(self.others[role])}" for role in self.others if role in roles]
+        return [*notes, f"not read: {list_names(self.unread)}"] if self.unread else notes
 
 
 def _beside_values(
@@ -468,11 +461,13 @@ def _sort_files(folder: Path) -> tuple[list[Path], dict[str, Path], list[str]]:
     unread = []
     for path in sorted(folder.iterdir(), key=lambda p: natural(p.name)):
         part = role_of(_stem(path))
+        zipped = path.suffix.lower() == ".gz"
+        ending = (path.with_suffix("") if zipped else path).suffix.lower()
         if path.name.startswith("."):
             continue
         if path.is_dir() or path.suffix.lower() in _NOT_READ:
             unread.append(path.name)
-        elif not _is_known(path):
+        elif ending not in VECTOR_FILES or (zipped and ending in ARRAY_FILES):
             raise InputError(
                 f"{format_path(path)} in {format_path(folder)} has an ending that is not known, and might be a run: "
                 f"known are {', '.join(VECTOR_FILES)}. Move it out of the folder, or save it as one of these."
@@ -490,16 +485,9 @@ def _sort_files(folder: Path) -> tuple[list[Path], dict[str, Path], list[str]]:
 
 def _once(found: dict[str, Path], name: str, path: Path) -> None:
     if name in found:
-        raise InputError(
-            f"{format_path(found[name])} and {format_path(path)} are both {brief(name)}: keep one of them."
-        )
+        both = f"{format_path(found[name])} and {format_path(path)}"
+        raise InputError(f"{both} are both {brief(name)}: keep one of them.")
     found[name] = path
-
-
-def _is_known(path: Path) -> bool:
-    last = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    packed_binary = last is not path and last.suffix.lower() in ARRAY_FILES
-    return last.suffix.lower() in VECTOR_FILES and not packed_binary
 
 
 def _stem(path: Path) -> str:
@@ -520,16 +508,12 @@ def natural(name: str) -> tuple[Any, ...]:
 def _one_run(path: Path, options: PredictionOptions) -> RawPredictions:
     there, get = read_named(path)
     found = _from_named(there, get, format_path(path), options)
-    if len(found.values.shape) not in (1, 2) or 0 in found.values.shape:
-        raise InputError(
-            f"{format_path(path)} has shape {tuple(found.values.shape)}: a file is one run, a value for each example."
-        )
-    if found.values.dtype.kind not in "biufU":
-        raise InputError(
-            f"{format_path(path)} has dtype {found.values.dtype}, which holds no predictions: save numbers or text."
-        )
-    bits = found.kind in ("errors", "correct")
-    return replace(found, values=flags(found.values) if bits else found.values)
+    name, shape, dtype = format_path(path), tuple(found.values.shape), found.values.dtype
+    if len(shape) not in (1, 2) or 0 in shape:
+        raise InputError(f"{name} has shape {shape}: a file is one run, a value for each example.")
+    if dtype.kind not in "biufU":
+        raise InputError(f"{name} has dtype {dtype}, which holds no predictions: save numbers or text.")
+    return replace(found, values=flags(found.values)) if found.kind in ("errors", "correct") else found
 
 
 def _values_of(path: Path, options: PredictionOptions) -> NDArray[Any]:
@@ -549,18 +533,13 @@ def _check_like(first: RawPredictions, run: RawPredictions) -> None:
     if (run.values.dtype.kind == "U") != (first.values.dtype.kind == "U"):
         raise InputError(f"One of {first.source} and {run.source} holds text, the other numbers.")
     if run.kind != first.kind:
-        raise InputError(
-            f"{run.source} holds {run.kind or 'predictions'}, {first.source} {first.kind or 'predictions'}: all runs "
-            "must be of one kind."
-        )
+        kinds = f"{run.source} holds {run.kind or 'predictions'}, {first.source} {first.kind or 'predictions'}"
+        raise InputError(f"{kinds}: all runs must be of one kind.")
     for name in ("labels", "groups", "example_ids"):
         here, there = getattr(run, name), getattr(first, name)
-        same = here is there or (here is not None and there is not None)
-        if not same or (here is not None and not np.array_equal(here, there)):
-            raise InputError(
-                f"{run.source} has other {name} than {first.source}: all runs must be on the same examples, in the "
-                "same order."
-            )
+        if (here is None) != (there is None) or (here is not None and not np.array_equal(here, there)):
+            remedy = "all runs must be on the same examples, in the same order."
+            raise InputError(f"{run.source} has other {name} than {first.source}: {remedy}")
 
 
 # Long tables: one row for each run and example.
@@ -586,24 +565,19 @@ def _read_long(table: Table, options: PredictionOptions) -> RawPredictions:
     if empty.all():
         raise InputError(f"All rows of {table.source} are empty: there is nothing to read.")
     if empty.any():
-        note = f"{int(empty.sum())} row(s) left out as empty ({first_row(table.rows, empty)})"
-        table = table.keep(~empty, note)
-    table = _keep_learner(table, roles.others.get("learner"), options.learner)
+        table = table.keep(~empty, f"{int(empty.sum())} row(s) left out as empty ({first_row(table.rows, empty)})")
+    table = select_one(table, "learner", roles.others.get("learner"), options.learner, _IF_ONE)[0]
     _check_filled(table, roles)
     return _arranged(table, roles)
 
 
-def _keep_learner(table: Table, column: str | None, learner: str | None) -> Table:
-    """Keep the rows of one learner; where there are several the user must say which."""
-    hint = f", or pass {ask('learner', None)} if they are one"
-    return select_one(table, "learner", column, learner, hint)[0]
+_IF_ONE = f", or pass {ask('learner', None)} if they are one"
 
 
 def _check_filled(table: Table, roles: PredictionRoles) -> None:
-    said = {part: name for part, name in roles.others.items() if part != "learner"}
-    for part, name in {**said, "value": roles.value}.items():
+    for part, name in {**roles.others, "value": roles.value}.items():
         bad = no_value(table.columns[name])
-        if not bad.any():
+        if part == "learner" or not bad.any():
             continue
         remedy = "Fill it in, or leave the row out on purpose."
         if part == "value":
@@ -619,7 +593,9 @@ def _check_filled(table: Table, roles: PredictionRoles) -> None:
 def _arranged(table: Table, roles: PredictionRoles) -> RawPredictions:
     runs, run = _coded(table, roles.others["run"])
     examples, example = _coded(table, roles.others["example"])
-    ordered = _same_order(run, example)
+    # True if all runs list the examples in one order.
+    rows = np.argsort(run, kind="stable")
+    ordered = bool((np.diff(example[rows])[np.diff(run[rows]) == 0] >= 0).all())
     # Numbered examples go by their numbers, so that labels by position fit a shuffled evaluation as well.
     if counts_up(np.sort(examples)) and not counts_up(examples):
         order = np.argsort(examples)
@@ -635,6 +611,7 @@ def _arranged(table: Table, roles: PredictionRoles) -> RawPredictions:
     several = len(repeats) > 1
     shape = (len(runs), len(examples), len(repeats)) if several else (len(runs), len(examples))
     groups = compact(table.columns[roles.others["group"]]) if "group" in roles.others else None
+    what = roles.kind if roles.kind and roles.kind not in KIND_OF else "values"  # not "correct from column …"
     return RawPredictions(
         whole.reshape(shape),
         table.source,
@@ -646,7 +623,7 @@ def _arranged(table: Table, roles: PredictionRoles) -> RawPredictions:
         example_ids=examples,
         predicted=roles.predicted,
         ordered=ordered,
-        notes=(_taken(roles), *table.notes),
+        notes=("; ".join(roles.notes(f"{what} from column", roles.others)), *table.notes),
     )
 
 
@@ -655,13 +632,6 @@ def _coded(table: Table, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
     found, first, codes = np.unique(compact(table.columns[name]), return_index=True, return_inverse=True)
     order = np.argsort(first)
     return found[order], np.argsort(order)[codes.ravel()].astype(np.int64)
-
-
-def _same_order(run: NDArray[np.int64], example: NDArray[np.int64]) -> bool:
-    """Return whether all runs list the examples in one order."""
-    rows = np.argsort(run, kind="stable")
-    steps = np.diff(example[rows])
-    return bool((steps[np.diff(run[rows]) == 0] >= 0).all())
 
 
 def _places(table: Table, names: Mapping[str, NDArray[Any]], codes: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
@@ -702,13 +672,9 @@ def _twice(table: Table, names: Mapping[str, NDArray[Any]], place: Any, first: i
 
 
 def _missing(table: Table, names: Mapping[str, NDArray[Any]], taken: NDArray[np.int64], total: int) -> InputError:
-    gaps: list[int] = []
-    for here, after in zip((-1, *taken.tolist()), (*taken.tolist(), total), strict=True):
-        gaps += range(here + 1, min(after, here + 6))
-        if len(gaps) >= 5:
-            break
-    said = "; ".join(_called(names, gap) for gap in gaps[:5])
-    count = total - len(taken)
+    # Among so many places from the first on at least five are missing, if that many are.
+    gaps = np.setdiff1d(np.arange(min(total, len(taken) + 5)), taken)[:5]
+    said, count = "; ".join(_called(names, gap) for gap in gaps.tolist()), total - len(taken)
     return InputError(
         f"{table.source} lacks {count:,} of {total:,} cells: {said}{' …' if count > 5 else ''}. Every run needs every "
         "example: add the rows, or leave out the runs or examples that are not whole, on purpose."
@@ -752,14 +718,6 @@ def _of_examples(
     return held
 
 
-def _taken(roles: PredictionRoles) -> str:
-    what = roles.kind if roles.kind and roles.kind not in KIND_OF else "values"
-    said = [f"{what} from column {brief(roles.value)}"]
-    said += [f"{part} from {brief(name)}" for part, name in roles.others.items()]
-    said += [f"not read: {list_names(roles.unread)}"] if roles.unread else []
-    return "; ".join(said)
-
-
 # Wide tables: a row for each run, or a column for each run.
 
 _ROWS: dict[tuple[str, ...], str] = {("runs", "examples"): "run", ("examples", "runs"): "example"}
@@ -780,7 +738,7 @@ def _read_wide(table: Table, options: PredictionOptions) -> RawPredictions:
                 f"carry. If it is one of the values, pass {ask(role, None)}; if the table has a row for each run and "
                 f"example, leave {arg('axes')} out."
             )
-    table = _keep_learner(table, others.get("learner"), options.learner)
+    table = select_one(table, "learner", others.get("learner"), options.learner, _IF_ONE)[0]
     values = [name for name in table.columns if name not in others.values()]
     cells = _matrix(table, values, kind)
     unnamed = all(name == f"{_UNNAMED}{i}" for i, name in enumerate(values))
@@ -802,10 +760,8 @@ def _read_wide(table: Table, options: PredictionOptions) -> RawPredictions:
 
 def _row_is(axes: Sequence[str], source: str) -> str:
     if tuple(axes) not in _ROWS:
-        raise InputError(
-            f"{arg('axes', tuple(axes))}: {source} is a table, which has two axes: pass ('runs', 'examples') where "
-            "rows are runs or ('examples', 'runs') where columns are."
-        )
+        ways = "pass ('runs', 'examples') where rows are runs or ('examples', 'runs') where columns are."
+        raise InputError(f"{source} is a table, which has two axes: {ways}", argument="axes", value=tuple(axes))
     return _ROWS[tuple(axes)]
 
 
@@ -816,12 +772,11 @@ def _wide_csv(path: Path, axes: Sequence[str], header: bool | None) -> Table:
     first = [name.strip() for name in rows[0]]
     if header is None:
         header = _has_names(first, path)
-    if not header:
-        names = [f"{_UNNAMED}{i}" for i in range(len(first))]
-    else:
+    names, body = [f"{_UNNAMED}{i}" for i in range(len(first))], rows
+    if header:
         names = [row if i == 0 and name in ("", "Unnamed: 0") else name for i, name in enumerate(first)]
         check_names(names, format_path(path))
-    body = rows[1:] if header else rows
+        body = rows[1:]
     if not body:
         raise InputError(f"{format_path(path)} has a header ({list_names(first, 5)}) but no rows.")
     cells: list[Column] = [list(column) for column in zip(*body, strict=True)]
@@ -852,12 +807,9 @@ def _matrix(table: Table, names: Sequence[str], kind: str | None) -> NDArray[Any
         raise InputError(f"{table.source} has no columns of values: it has {list_names(table.columns)}.")
     columns = []
     for name in names:
-        bad = no_value(table.columns[name])
-        if bad.any():
-            raise InputError(
-                f"{table.where(name)} is empty or NaN in {first_row(table.rows, bad)}: every run needs a value for "
-                "every example."
-            )
+        if (bad := no_value(table.columns[name])).any():
+            where = f"{table.where(name)} is empty or NaN in {first_row(table.rows, bad)}"
+            raise InputError(f"{where}: every run needs a value for every example.")
         columns.append(numbers(table, name) if kind in ("losses", "scores") else compact(table.columns[name]))
     words = [column.dtype.kind == "U" for column in columns]
     if any(words) and not all(words):
@@ -929,10 +881,9 @@ def load_scores(
         table = store_table(folder) if folder else read_table(source, single=True)
     name = _value_column(table, value)
     if higher_is_better is None and unit not in ("loss", "score") and direction(name) is None:
-        raise InputError(
-            f"The name of {table.where(name)} does not say whether higher is better: pass "
-            f"{arg('higher_is_better', True)} for accuracies or {arg('higher_is_better', False)} for errors."
-        )
+        ways = f"{arg('higher_is_better', True)} for accuracies or {arg('higher_is_better', False)} for errors."
+        problem = f"the name of {table.where(name)} does not say whether higher is better: pass {ways}"
+        raise InputError(problem, argument="higher_is_better")
     members = [by] if isinstance(by, str) else list(by or ())
     for column in members:
         check_column(table.columns, table.source, arg("by", column), column)
@@ -968,9 +919,7 @@ def _runs_only(table: Table, value: str, members: Sequence[str]) -> Table:
     """Leave out rows without a value, unfinished runs and summaries, and warn of it."""
     # The text "nan" is a run that failed, and is for the unit to refuse.
     nothing = [is_missing(c) and not (isinstance(c, str) and c.strip().lower() == "nan") for c in table.columns[value]]
-    blank = np.array(nothing)
-    summary = np.zeros(len(table), dtype=np.bool_)
-    going = np.zeros(len(table), dtype=np.bool_)
+    blank, summary, going = np.array(nothing), *np.zeros((2, len(table)), dtype=np.bool_)
     for name in (k for k in table.columns if k != value and k not in members):
         cells = table.columns[name]
         if not (isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf"):
@@ -984,10 +933,9 @@ def _runs_only(table: Table, value: str, members: Sequence[str]) -> Table:
     ):
         if rows.any():
             which = table.rows[rows]
-            said = ", ".join(map(str, which[:10])) + (" …" if len(which) > 10 else "")
-            warnings.warn(
-                f"{len(which)} row(s) of {table.source} {why} and are left out: {said}", CurvewiseWarning, stacklevel=3
-            )
+            shown = ", ".join(map(str, which[:10])) + (" …" if len(which) > 10 else "")
+            text = f"{len(which)} row(s) of {table.source} {why} and are left out: {shown}"
+            warnings.warn(text, CurvewiseWarning, stacklevel=3)
     out = blank | summary | going
     if out.all():
         raise InputError(f"No row of {table.source} has a value in column {brief(value)}.")
@@ -1000,10 +948,7 @@ def _check_copies(table: Table) -> None:
     ids = [k for k, cells in columns.items() if tells_runs(k) and len(set(cells)) > 1]
     seen: dict[tuple[str, ...], int] = {}
     for row, cells in enumerate(zip(*columns.values(), strict=True) if ids else ()):
-        first = seen.setdefault(cells, row)
-        if first != row:
+        if (first := seen.setdefault(cells, row)) != row:
             which = ", ".join(f"{k} {brief(columns[k][row])}" for k in ids)
-            raise InputError(
-                f"Rows {table.rows[first]} and {table.rows[row]} of {table.source} are the same run ({which}) with the "
-                "same values: remove one of them."
-            )
+            rows = f"Rows {table.rows[first]} and {table.rows[row]} of {table.source}"
+            raise InputError(f"{rows} are the same run ({which}) with the same values: remove one of them.")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from curvewise.types.predictions import Predictions, as_predictions, asked_of
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
+    PredictionFormat,
     decimals,
     group_codes,
     interval_lists,
@@ -43,14 +44,12 @@ def measure_seed_luck(
     second: Predictions | ArrayLike | tuple[Any, Any] | None = None,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     split: str | ArrayLike = "even-odd",
     splits: int = 100,
     top: float = 0.25,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[PredictionFormat],
 ) -> SeedLuck:
     """Measure if runs that did well on some examples do better on others.
 
@@ -90,9 +89,9 @@ def measure_seed_luck(
         raise InputError("must be a share of the runs between 0 and 1, such as 0.25.", argument="top", value=top)
     if splits < 0:
         raise InputError("must be 0 or more.", argument="splits", value=splits)
-    given = as_predictions(first, labels, kind=kind, axes=axes, groups=groups, argument="first", directed=True)
+    given = as_predictions(first, labels, argument="first", directed=True, **reading)
     if given.runs < FEWEST_RUNS:
-        raise InputError(f"first holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
+        raise InputError(f"holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.", argument="first")
     if second is None:
         totals, generator = measure_totals(given), np.random.default_rng(rng)
         # All splits in one pass over the data: each is one more column of weights.
@@ -103,15 +102,20 @@ def measure_seed_luck(
         one, two = firsts[:, 0], seconds[:, 0]
         sizes = int(size[0]), given.examples - int(size[0])
         expected = expected_of_parts(share_interval(split_variance(totals), level), sizes)
-        average = _over_splits(firsts[:, 1:], seconds[:, 1:], level) if splits else None
+        average = None
+        if splits:  # the mean over random splits, and the limits between which they fall
+            r = [correlate(a, b, level)[0].estimate for a, b in zip(firsts.T[1:], seconds.T[1:], strict=True)]
+            low, high = np.quantile(r, [(1 - level) / 2, (1 + level) / 2]).tolist()
+            average = Interval(float(np.mean(r)), low, high, level, "prediction")
         unit, how = totals.unit, split if isinstance(split, str) else "mask"
     else:
         if not isinstance(second, Predictions | tuple) and np.ndim(second) == 1:
-            raise InputError(f"second is a second test set; for the true classes pass {arg('labels')}.")
+            raise InputError(f"is a second test set; for the true classes pass {arg('labels')}.", argument="second")
         if not isinstance(split, str) or split != "even-odd":
             raise InputError("is for one test set.", argument="split", remedy="Leave it out if second is given.")
         values, truth = second if isinstance(second, tuple) and len(second) == 2 else (second, None)
-        other = as_predictions(values, truth, kind=kind, axes=axes, argument="second", directed=True)
+        reading.pop("groups", None)  # they are of the first set
+        other = as_predictions(values, truth, argument="second", directed=True, **reading)
         order = same_runs(given, other, ("first", "second"))
         both = measure_totals(given), measure_totals(other)
         if both[0].unit != both[1].unit:
@@ -226,19 +230,14 @@ class SeedLuck(Result):
         unit, r = self.unit, self.correlation
         sets = "two test sets" if self.split == "pair" else "two parts of the test set"
         how = {"even-odd": ", examples alternating", "random": ", drawn at random"}
-        average = ""
-        if self.random is not None:
-            average = f"; over {self.splits:,} random splits it is {format_interval(self.random, write=decimals(3))}"
-        return " ".join(
-            [
-                f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and"
-                f" {self.examples[1]:,} examples{how.get(self.split, '')}) have a correlation of"
-                f" {format_interval(r, write=decimals(3))} ({format_pvalue(self.pvalue)}){average}.",
-                self._expectation(),
-                f"The best {self.top:.0%} of runs on the first are better than the mean run there"
-                f" by {format_interval(self.gain_first, unit)}, and on the second by"
-                f" {format_interval(self.gain_second, unit)}.",
-            ]
+        random = "" if self.random is None else format_interval(self.random, write=decimals(3))
+        average = f"; over {self.splits:,} random splits it is {random}" if random else ""
+        return (
+            f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and {self.examples[1]:,}"
+            f" examples{how.get(self.split, '')}) have a correlation of {format_interval(r, write=decimals(3))}"
+            f" ({format_pvalue(self.pvalue)}){average}. {self._expectation()} The best {self.top:.0%} of runs on the"
+            f" first are better than the mean run there by {format_interval(self.gain_first, unit)}, and on the second"
+            f" by {format_interval(self.gain_second, unit)}."
         )
 
     def _expectation(self) -> str:
@@ -266,7 +265,7 @@ def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.rando
                 f" each of the {n:,} examples, 'even-odd' or 'random'."
             )
         if mask.all() or not mask.any():
-            raise InputError("split puts all examples into one part: both need some.")
+            raise InputError("has all examples in one part: both need some.", argument="split")
         return mask
     if split == "random":
         return random_halves(predictions, 1, rng)[:, 0]
@@ -335,13 +334,6 @@ def _positive_interval(ends: list[float], level: float) -> Interval:
     return Interval(estimate, low, high, level)
 
 
-def _over_splits(first: FloatArray, second: FloatArray, level: float) -> Interval:
-    """Return the mean correlation over several splits (columns), and the limits between which they fall."""
-    r = np.array([correlate(a, b, level)[0].estimate for a, b in zip(first.T, second.T, strict=True)])
-    low, high = np.quantile(r, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(r.mean()), float(low), float(high), level, "prediction")
-
-
 def correlate(x: FloatArray, y: FloatArray, level: float) -> tuple[Interval, float]:
     """Return Pearson's correlation with Fisher's interval, and the p-value of no correlation."""
     runs = len(x)
@@ -396,8 +388,7 @@ def best_of(first: FloatArray, second: FloatArray, top: float, level: float) -> 
     slope = float(np.mean((first - first.mean()) * (second - second.mean()))) / (spread or 1.0)
     at_cut = float(second.mean()) + slope * (cut - float(first.mean()))
     influence = second - weight * (second - at_cut) * runs / picked
-    half = float(stdtrit(runs - 1, (1 + level) / 2)) * float(np.std(influence, ddof=1))
-    half /= math.sqrt(runs)
+    half = float(stdtrit(runs - 1, (1 + level) / 2)) * float(np.std(influence, ddof=1)) / math.sqrt(runs)
     return Interval(gain, gain - half, gain + half, level)
 
 
@@ -439,7 +430,7 @@ def compare_test_sets(
     """
     check_level(level)
     if not isinstance(test_sets, Mapping) or len(test_sets) < 2:
-        raise InputError("test_sets must map the names of two test sets or more to predictions.")
+        raise InputError("must map the names of two test sets or more to predictions.", argument="test_sets")
     given = {}
     for name, value in test_sets.items():
         values, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
@@ -448,13 +439,12 @@ def compare_test_sets(
     names = tuple(given)
     runs = min(p.runs for p in given.values())
     if runs < FEWEST_RUNS:
-        raise InputError(f"test_sets hold {runs} run(s): a correlation needs at least {FEWEST_RUNS}.")
+        raise InputError(f"hold {runs} run(s): a correlation needs at least {FEWEST_RUNS}.", argument="test_sets")
     order = {n: same_runs(given[names[0]], p, (names[0], n)) for n, p in given.items()}
     splits, notes = {}, []
-    for (a, p), (b, q) in combinations(given.items(), 2):
-        if p.example_ids is None or q.example_ids is None:
-            continue
-        if shared := len(np.intersect1d(p.example_ids, q.example_ids)):
+    named = {name: p.example_ids for name, p in given.items() if p.example_ids is not None}
+    for a, b in combinations(named, 2):
+        if shared := len(np.intersect1d(named[a], named[b])):
             notes.append(
                 f"{a} and {b} share {shared:,} example ids: if these are the same examples, their noise is in the"
                 " correlations."
@@ -536,10 +526,9 @@ class TestSetComparison(Result):
 
     def sentences(self) -> str:
         """Variances and correlations in a few sentences."""
-        sets = [(name, self.decompositions[name]) for name in self.names]
         stds = [
             f"{format_value(d.distribution_std, d.unit)} of {format_value(d.test_set_std, d.unit)} on {name}"
-            for name, d in sets
+            for name, d in self.decompositions.items()
         ]
         found = [p for p in self.pairs if p.adjusted < 1 - self.level]
         best = max(self.pairs, key=lambda p: -1.0 if math.isnan(p.r_squared) else p.r_squared)

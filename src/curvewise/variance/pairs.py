@@ -98,16 +98,11 @@ def measure_dependent_pairs(
     """
     given = as_predictions(predictions, labels, kind=kind, axes=axes)
     if not given.binary:
-        raise InputError(
-            "predictions holds losses or repeats: pairs need one 0/1 error (or predicted class) of each run for each"
-            " example."
-        )
+        problem = "holds losses or repeats: pairs need one 0/1 error (or predicted class) of each run for each example."
+        raise InputError(problem, argument="predictions")
     if not (math.isfinite(min_effect) and 0 < min_effect <= 0.25):
-        raise InputError(
-            "must be above 0 and at most 0.25, the largest possible deviation. 0.02 is two points.",
-            argument="min_effect",
-            value=min_effect,
-        )
+        problem = "must be above 0 and at most 0.25, the largest possible deviation. 0.02 is two points."
+        raise InputError(problem, argument="min_effect", value=min_effect)
     if multiplicity not in ("holm", "bh"):
         raise InputError("is not known: use 'holm' or 'bh'.", argument="multiplicity", value=multiplicity)
     if limit < 1:
@@ -232,19 +227,16 @@ class DependentPairs(Result):
         """The search in a few sentences."""
         effect = format_value(self.min_effect, "fraction")
         how = "Holm" if self.multiplicity == "holm" else "Benjamini–Hochberg"
-        found = "no pair violates" if not self.dependent else f"{self.dependent:,} violate"
-        found = "1 violates" if self.dependent == 1 else found
+        found = {0: "no pair violates", 1: "1 violates"}.get(self.dependent, f"{self.dependent:,} violate")
         lines = [
-            f"Of {self.pairs:,} pairs of {self.examples:,} examples, {found} independent errors by"
-            f" {effect} or more (Fisher's exact test over {self.runs:,} runs, {how} over all"
-            f" pairs, {1 - self.level:.2g}).",
+            f"Of {self.pairs:,} pairs of {self.examples:,} examples, {found} independent errors by {effect} or more"
+            f" (Fisher's exact test over {self.runs:,} runs, {how} over all pairs, {1 - self.level:.2g}).",
             f"{self.deviating:,} deviate as much in these runs, by chance or not.",
         ]
         if len(self.first):
             lines.append(
-                f"The largest deviation is that of {self.first_ids[0]} and {self.second_ids[0]}:"
-                f" both are right in {format_value(float(self.both_correct[0]), 'fraction')} of runs,"
-                f" where independent errors would give"
+                f"The largest deviation is that of {self.first_ids[0]} and {self.second_ids[0]}: both are right in"
+                f" {format_value(float(self.both_correct[0]), 'fraction')} of runs, where independent errors would give"
                 f" {format_value(float(self.expected_correct[0]), 'fraction')}."
             )
         return " ".join(lines)
@@ -270,11 +262,9 @@ def _announce(kept: int, given: Predictions, level: float) -> list[str]:
 
 def _packed_blocks(given: Predictions) -> Iterator[NDArray[np.uint8]]:
     if given.packed is None:
-        for _, errors in given.error_blocks():
-            yield np.packbits(errors, axis=1)
-        return
-    for _, bits in given.blocks():
-        yield ~bits if given.higher_is_better else bits
+        yield from (np.packbits(errors, axis=1) for _, errors in given.error_blocks())
+    else:
+        yield from (~bits if given.higher_is_better else bits for _, bits in given.blocks())
 
 
 class PairSearch:
@@ -293,16 +283,11 @@ class PairSearch:
     def __init__(
         self, wrong: IntArray, runs: int, examples: int, min_effect: float, level: float, multiplicity: str
     ) -> None:
-        self.wrong, self.runs = wrong, runs
-        self.min_effect, self.multiplicity = min_effect, multiplicity
-        self.tests = examples * (examples - 1) // 2
-        self.deviating = 0
-        self._alpha = 1 - level
-        self._fisher = FisherTest(runs)
+        self.wrong, self.runs, self.min_effect, self.multiplicity = wrong, runs, min_effect, multiplicity
+        self.tests, self.deviating = examples * (examples - 1) // 2, 0
+        self._alpha, self._fisher = 1 - level, FisherTest(runs)
         self._held: list[tuple[IntArray, IntArray, IntArray]] = []
-        self._size = 0
-        self._settled = 0
-        self._coarse = False
+        self._size, self._settled, self._coarse = 0, 0, False
 
     def add(self, i0: int, j0: int, counts: CountTile, limit: int) -> None:
         """Take in the counts of a tile: examples from i0 on with examples from j0 on."""
@@ -335,11 +320,8 @@ class PairSearch:
             self._settle(limit)
         i, j, counts = self._joined()
         p = self._pvalues(i, j, counts)
-        if self._coarse:
-            adjusted = np.minimum(1.0, p * self.tests)
-        else:
-            adjust = holm if self.multiplicity == "holm" else benjamini_hochberg
-            adjusted = adjust(p, self.tests)
+        adjust = holm if self.multiplicity == "holm" else benjamini_hochberg
+        adjusted = np.minimum(1.0, p * self.tests) if self._coarse else adjust(p, self.tests)
         sure = np.flatnonzero(adjusted <= self._alpha)
         dependent = self._settled if self._coarse else len(sure)
         # Benjamini and Yekutieli (2005): intervals of the pairs found at the level that the search spent on
@@ -515,28 +497,17 @@ def plain_kernel(columns: WordArray, i0: int, j0: int, counts: CountTile) -> Non
 
 
 def _compiled_kernel(numba: Any) -> Kernel:
-    """Compile a kernel that goes through a tile in squares of 4 x 4 pairs."""
-    square = _compiled_square(numba)
+    """Compile a kernel that goes through a tile in squares of 4 x 4 pairs: a word once read serves four pairs."""
+    word = numba.types.uint64
 
-    @numba.njit(nogil=True)  # type: ignore[untyped-decorator]
-    def kernel(columns: WordArray, i0: int, j0: int, counts: CountTile) -> None:
-        n, words = columns.shape
-        for start in range(0, words, WORDS):
-            stop = min(start + WORDS, words)
-            for i in range(0, min(len(counts), n - i0), 4):
-                for j in range(0, min(len(counts), n - j0), 4):
-                    sums = square(columns, i0 + i, j0 + j, start, stop)
-                    for a in range(4):
-                        for b in range(4):
-                            counts[i + a, j + b] += sums[a][b]
+    # The processor's instruction that counts bits, which numba does not offer by itself.
+    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
+    def popcount(typing_context: Any, x: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.ctpop(arguments[0])
 
-    compiled: Kernel = kernel
-    return compiled
+        return word(word), generate
 
-
-def _compiled_square(numba: Any) -> Any:
-    """Compile the count of 4 x 4 pairs, for which a word once read serves four pairs."""
-    popcount = _popcount(numba)
     # Unsigned throughout: numba turns a mix of signed and unsigned integers into floats.
     zero = np.uint64(0)
 
@@ -562,21 +533,20 @@ def _compiled_square(numba: Any) -> Any:
             s2, s3 = add(s2, a[2][w], y), add(s3, a[3][w], y)
         return s0, s1, s2, s3
 
-    return square
+    @numba.njit(nogil=True)  # type: ignore[untyped-decorator]
+    def kernel(columns: WordArray, i0: int, j0: int, counts: CountTile) -> None:
+        n, words = columns.shape
+        for start in range(0, words, WORDS):
+            stop = min(start + WORDS, words)
+            for i in range(0, min(len(counts), n - i0), 4):
+                for j in range(0, min(len(counts), n - j0), 4):
+                    sums = square(columns, i0 + i, j0 + j, start, stop)
+                    for a in range(4):
+                        for b in range(4):
+                            counts[i + a, j + b] += sums[a][b]
 
-
-def _popcount(numba: Any) -> Any:
-    """Return the processor's instruction that counts bits, which numba does not offer by itself."""
-    word = numba.types.uint64
-
-    @numba.extending.intrinsic  # type: ignore[untyped-decorator]
-    def popcount(typing_context: Any, x: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.ctpop(arguments[0])
-
-        return word(word), generate
-
-    return popcount
+    compiled: Kernel = kernel
+    return compiled
 
 
 class FisherTest:

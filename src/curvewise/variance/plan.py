@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +15,12 @@ from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 from curvewise.errors import InputError
 from curvewise.stats.intervals import SampledMean
 from curvewise.text import arg, either, format_interval, format_size, format_value
-from curvewise.types.predictions import Predictions, as_predictions, asked_of
+from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
-from curvewise.types.units import FloatArray, distinct_names
-from curvewise.variance.anova import interval_lists, measure_totals
+from curvewise.types.units import FloatArray
+from curvewise.variance.anova import crossing, interval_lists, measure_totals
 from curvewise.variance.decompose import VarianceDecomposition
-from curvewise.variance.difference import align_examples, check_same_examples, read_scores, score_difference, top_of
+from curvewise.variance.difference import RunFormat, check_same_examples, read_pair, score_difference, top_of
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
@@ -40,15 +40,12 @@ def plan_runs(
     difference: float | None = None,
     distribution_std: float | None = None,
     pilot: VarianceDecomposition | tuple[VarianceDecomposition, VarianceDecomposition] | None = None,
-    test_set_std: float | None = None,
-    independent_std: float | None = None,
-    examples: int | None = None,
-    disagreement: float | None = None,
     power: float = 0.8,
     level: float = 0.95,
     paired: bool | float = False,
     target: str = "distribution",
     runs_max: int = 100_000,
+    **numbers: Unpack[KnownNumbers],
 ) -> RunPlan:
     """Plan how many runs to train.
 
@@ -101,7 +98,7 @@ def plan_runs(
     (17, 0.807)
     """
     check_level(level)
-    known = Pilot(pilot, test_set_std, independent_std, examples, disagreement, paired, target)
+    known = Pilot(pilot, paired, target, **numbers)
     if (difference is None) == (distribution_std is None):
         raise InputError(
             f"a plan answers one question at a time: pass {arg('difference')} (between two trainings) or"
@@ -117,23 +114,52 @@ def plan_runs(
         raise InputError(f"is not known: use one of {', '.join(TARGETS)}.", argument="target", value=target)
     if runs_max < 2:
         raise InputError("must be at least 2.", argument="runs_max", value=runs_max)
+    model: DifferencePower | VariancePower
     if difference is None:
-        noise = known.noise()
-        model = VariancePower(noise, effect, known.size or 1e9, level)
+        model = VariancePower(known.noise(), effect, known.size or 1e9, level)
         assumed = ["run effects are normal", "a variance is seen if its interval excludes 0"]
-        return _plan("variance", effect, model, power, runs_max, known, assumed)
-    comparison, assumed = known.difference_power(level)
-    plan = _plan("difference", effect, comparison, power, runs_max, known, assumed)
-    limits, wanted = None, None
+    else:
+        model, assumed = known.difference_power(level)
+    runs, limits, wanted = fewest_runs(model, effect, power, runs_max), None, None
     # The pilot's standard deviations are uncertain themselves: plan at both of their limits as well.
-    if known.pilots:
+    if difference is not None and known.pilots:
         models = [known.difference_power(level, end)[0] for end in ("low", "high")]
-        found = [plan.runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
+        found = [runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
         estimate, low, high = (math.inf if r is None else float(r) for r in found)
         limits = Interval(estimate, low, high, level)
-    if plan.runs is None and comparison.example_part:
-        wanted = comparison.examples_needed(effect, power, runs_max)
-    return replace(plan, runs_interval=limits, examples_needed=wanted)
+    if runs is None and isinstance(model, DifferencePower) and model.example_part:
+        wanted = model.examples_needed(effect, power, runs_max)
+    most = min(runs_max, max(100, 10 * runs if runs else 1000))
+    steps = {s * 10**k for k in range(12) for s in STEPS if 2 <= s * 10**k <= most}
+    table = np.array(sorted(steps | ({runs} if runs else {runs_max})), dtype=np.int64)
+    rows = table.tolist()
+    widths = np.array([model.half_width(r) for r in rows])
+    after = np.array([model.half_width(r + 1) for r in rows])
+    with np.errstate(invalid="ignore"):
+        narrower = np.where(widths > 0, 1 - after / widths, 0.0)
+    return RunPlan(
+        question="variance" if difference is None else "difference",
+        effect=effect,
+        runs=runs,
+        runs_interval=limits,
+        examples_needed=wanted,
+        runs_max=runs_max,
+        power=power,
+        level=level,
+        target="distribution" if difference is None else target,
+        paired=difference is not None and paired is not False,
+        examples=known.size,
+        table_runs=table,
+        table_power=np.array([model.power(effect, r) for r in rows]),
+        table_detectable=np.array([model.detectable(power, r) for r in rows]),
+        table_standard_error=np.array([model.standard_error(r) for r in rows]),
+        table_half_width=widths,
+        table_one_more=narrower,
+        assumptions=tuple(assumed),
+        unit=known.pilots[0].unit if known.pilots else "fraction",
+        warnings=(),
+        _model=model,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,8 +258,9 @@ class RunPlan(Result):
         return " ".join(lines)
 
     def _answer(self) -> str:
+        where = "the distribution" if self.target == "distribution" else "this test set"
         what = (
-            f"see a true difference of {format_value(self.effect, self.unit)} on {self._where}"
+            f"see a true difference of {format_value(self.effect, self.unit)} on {where}"
             if self.question == "difference"
             else "tell a standard deviation of true error of"
             f" {format_value(self.effect, self.unit)} between runs from 0"
@@ -247,58 +274,9 @@ class RunPlan(Result):
         if self.examples_needed is None:
             return text
         return (
-            f"{text} The test set is too small: its examples add a part that no number of runs"
-            f" removes. With about {format_size(self.examples_needed)} examples instead of"
-            f" {self.examples:,} so many runs would do."
+            f"{text} The test set is too small: its examples add a part that no number of runs removes. With about"
+            f" {format_size(self.examples_needed)} examples instead of {self.examples:,} so many runs would do."
         )
-
-    @property
-    def _where(self) -> str:
-        return "the distribution" if self.target == "distribution" else "this test set"
-
-
-def _plan(
-    question: str,
-    effect: float,
-    model: DifferencePower | VariancePower,
-    power: float,
-    runs_max: int,
-    known: Pilot,
-    assumed: Sequence[str],
-) -> RunPlan:
-    runs = fewest_runs(model, effect, power, runs_max)
-    most = min(runs_max, max(100, 10 * runs if runs else 1000))
-    steps = {s * 10**k for k in range(12) for s in STEPS if 2 <= s * 10**k <= most}
-    table = np.array(sorted(steps | ({runs} if runs else {runs_max})), dtype=np.int64)
-    rows = table.tolist()
-    widths = np.array([model.half_width(r) for r in rows])
-    after = np.array([model.half_width(r + 1) for r in rows])
-    with np.errstate(invalid="ignore"):
-        narrower = np.where(widths > 0, 1 - after / widths, 0.0)
-    about_difference = question == "difference"
-    return RunPlan(
-        question=question,
-        effect=effect,
-        runs=runs,
-        runs_interval=None,
-        examples_needed=None,
-        runs_max=runs_max,
-        power=power,
-        level=model.level,
-        target=known.target if about_difference else "distribution",
-        paired=known.paired is not False if about_difference else False,
-        examples=known.size,
-        table_runs=table,
-        table_power=np.array([model.power(effect, r) for r in rows]),
-        table_detectable=np.array([model.detectable(power, r) for r in rows]),
-        table_standard_error=np.array([model.standard_error(r) for r in rows]),
-        table_half_width=widths,
-        table_one_more=narrower,
-        assumptions=tuple(assumed),
-        unit=known.pilots[0].unit if known.pilots else "fraction",
-        warnings=(),
-        _model=model,
-    )
 
 
 def fewest_runs(model: DifferencePower | VariancePower, effect: float, power: float, most: int) -> int | None:
@@ -315,6 +293,15 @@ def fewest_runs(model: DifferencePower | VariancePower, effect: float, power: fl
     return high
 
 
+class KnownNumbers(TypedDict, total=False):
+    """Keywords of :func:`plan_runs` that say in numbers what a pilot would show."""
+
+    test_set_std: float | None
+    independent_std: float | None
+    examples: int | None
+    disagreement: float | None
+
+
 @dataclass(frozen=True)
 class Pilot:
     """Knowledge of the variance between runs and between examples before the runs are made.
@@ -323,16 +310,16 @@ class Pilot:
     """
 
     pilot: Any
-    test_set_std: float | None
-    independent_std: float | None
-    examples: int | None
-    disagreement: float | None
     paired: bool | float
     target: str
+    test_set_std: float | None = None
+    independent_std: float | None = None
+    examples: int | None = None
+    disagreement: float | None = None
 
     def __post_init__(self) -> None:
         if not all(isinstance(p, VarianceDecomposition) for p in self.pilots) or len(self.pilots) > 2:
-            raise InputError("pilot must be a result of decompose_variance, or a pair of such.")
+            raise InputError("must be a result of decompose_variance, or a pair of such.", argument="pilot")
         for name in ("test_set_std", "independent_std", "examples"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
@@ -510,8 +497,7 @@ class DifferencePower:
 
     def half_width(self, runs: float) -> float:
         """Half the expected width of the interval."""
-        t = self.estimate(runs).quantile((1 + self.level) / 2)
-        return t * math.sqrt(self.variance(runs))
+        return self.estimate(runs).quantile((1 + self.level) / 2) * self.standard_error(runs)
 
     def standard_error(self, runs: float) -> float:
         """Return the standard error of the estimated difference."""
@@ -529,9 +515,7 @@ class DifferencePower:
     def detectable(self, power: float, runs: float) -> float:
         """The difference that is found with this power."""
         error = self.standard_error(runs)
-        if error == 0:
-            return 0.0
-        return error * crossing(lambda x: self.power(x * error, runs) - power, 1.0)
+        return error * crossing(lambda x: self.power(x * error, runs) - power, 1.0) if error else 0.0
 
     def examples_needed(self, gap: float, power: float, runs: int) -> int | None:
         """The fewest examples with which so many runs would do; None if none would."""
@@ -539,9 +523,7 @@ class DifferencePower:
         def missing(n: float) -> float:
             return self.power(gap, runs, n) - power
 
-        if missing(1e15) < 0:
-            return None
-        return math.ceil(crossing(missing, self.examples) * (1 - 1e-9))
+        return None if missing(1e15) < 0 else math.ceil(crossing(missing, self.examples) * (1 - 1e-9))
 
 
 @dataclass(frozen=True)
@@ -601,24 +583,6 @@ def t_power(shift: float, degrees: float, level: float, critical: float | None =
     # Both tails: with small effects a test may also reject on the wrong side.
     above = 1 - float(nctdtr(degrees, abs(shift), t))
     return min(1.0, above + float(nctdtr(degrees, abs(shift), -t)))
-
-
-def crossing(rising: Callable[[float], float], start: float) -> float:
-    """Return where a rising function of a positive number passes 0; infinite if it does not."""
-    low = high = start
-    while rising(high) < 0:
-        low, high = high, 4 * high
-        if high > 1e30:
-            return math.inf
-    while rising(low) >= 0:
-        low, high = low / 4, low
-        if low < 1e-30:
-            return 0.0
-    # Geometric bisection: effects and sizes span many orders of magnitude.
-    for _ in range(80):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if rising(middle) >= 0 else (middle, high)
-    return high
 
 
 def plan_stopping(
@@ -747,13 +711,12 @@ class StoppingPlan(Result):
         looks = ", ".join(shown if len(shown) <= 10 else [*shown[:4], "…", shown[-1]])
         one = self.effects.index(1.0)
         return (
-            f"Compare after {looks} runs of each training, and stop when p < "
-            f"{self.nominal_level:.4f}. Where there is no difference, one is found with a chance"
-            f" of {1 - self.level:.0%} over all looks; stopping at p < {1 - self.level:.2g} instead"
-            f" would make that {self.naive_error:.0%}. A difference of one standard deviation"
-            f" between runs is found with a chance of {self.chance_found[one]:.0%} after"
-            f" {self.expected_runs[one]:.1f} runs on average, by a single look at"
-            f" {self.looks[-1]:,} runs with {self.fixed_chance[one]:.0%}."
+            f"Compare after {looks} runs of each training, and stop when p < {self.nominal_level:.4f}. Where there is"
+            f" no difference, one is found with a chance of {1 - self.level:.0%} over all looks; stopping at p <"
+            f" {1 - self.level:.2g} instead would make that {self.naive_error:.0%}. A difference of one standard"
+            f" deviation between runs is found with a chance of {self.chance_found[one]:.0%} after"
+            f" {self.expected_runs[one]:.1f} runs on average, by a single look at {self.looks[-1]:,} runs with"
+            f" {self.fixed_chance[one]:.0%}."
         )
 
 
@@ -837,13 +800,9 @@ def check_stopping(
     plan: StoppingPlan,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     margin: float | None = None,
     names: tuple[str, str] = ("a", "b"),
-    unit: str | None = None,
-    higher_is_better: bool | None = None,
+    **reading: Unpack[RunFormat],
 ) -> StoppingCheck:
     """Decide by a plan whether the runs so far suffice.
 
@@ -881,20 +840,10 @@ def check_stopping(
     """
     if margin is not None and not margin > 0:
         raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
-    first, second = distinct_names(names, "names")
-    names = first, second
-    options = {"kind": kind, "axes": axes, "groups": groups}
-    scores = read_scores({"a": a, "b": b}, unit, higher_is_better, {"labels": labels, **options})
-    if scores is not None:
-        (one, two), measure = scores
-    else:
-        base, other = (
-            as_predictions(p, labels, argument=name, directed=True, **asked_of(p, options))
-            for p, name in ((a, "a"), (b, "b"))
-        )
-        other = align_examples(base, other)
-        check_same_examples(base, other)
-        one, two, measure = measure_totals(base).run, measure_totals(other).run, base.unit
+    one, two, measure, names = read_pair(a, b, labels, names, reading)
+    if isinstance(one, Predictions):
+        check_same_examples(one, two, names)
+        one, two = measure_totals(one).run, measure_totals(two).run
     if len(one) != len(two):
         raise InputError(f"a has {len(one)} runs and b has {len(two)}: the plan compares as many.")
     if len(one) not in plan.looks:
@@ -986,15 +935,11 @@ class StoppingCheck(Result):
     def sentences(self) -> str:
         """The decision in a few sentences."""
         a, b = self.names
-        level = f"{self.plan.level:.0%}"
         then = "" if self.next_look is None else f" Look again at {self.next_look:,} runs."
-        return " ".join(
-            [
-                f"After {self.runs:,} runs of each training the error of {a} minus that of {b} on"
-                f" this test set is {format_interval(self.difference, self.unit)} (an interval that"
-                f" holds at all planned looks together with {level}).",
-                f"Decision: {self.decision}.{then}",
-            ]
+        return (
+            f"After {self.runs:,} runs of each training the error of {a} minus that of {b} on this test set is"
+            f" {format_interval(self.difference, self.unit)} (an interval that holds at all planned looks together with"
+            f" {self.plan.level:.0%}). Decision: {self.decision}.{then}"
         )
 
 
@@ -1019,7 +964,6 @@ def _unequal_spreads(a: FloatArray, b: FloatArray, names: tuple[str, str]) -> li
         return []
     times = f"{math.sqrt(ratio):.1f} times as much as" if math.isfinite(ratio) else "and not"
     return [
-        f"the runs of {wild} vary {times} those of {calm}. Where runs are skewed as well, one in"
-        " six to ten comparisons stops for a difference that is not there, instead of one in"
-        " twenty: confirm it with new runs."
+        f"the runs of {wild} vary {times} those of {calm}. Where runs are skewed as well, one in six to ten comparisons"
+        " stops for a difference that is not there, instead of one in twenty: confirm it with new runs."
     ]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +15,19 @@ from curvewise.errors import InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance, satterthwaite
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
-from curvewise.types.predictions import Predictions, as_predictions, asked_of
+from curvewise.types.coercion import as_predictions
+from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import FEWEST, SamplingUnits, group_codes, interval_lists, true_std, warn_all
+from curvewise.variance.anova import (
+    FEWEST,
+    PredictionFormat,
+    SamplingUnits,
+    group_codes,
+    interval_lists,
+    true_std,
+    warn_all,
+)
 from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples
@@ -35,12 +43,10 @@ def measure_sources(
     *,
     baseline: str = "all",
     margin: float = 0.1,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     level: float = 0.95,
     draws: int = DRAWS,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[PredictionFormat],
 ) -> SourceShares:
     """Measure how much runs differ when only one source of randomness is varied.
 
@@ -87,10 +93,7 @@ def measure_sources(
     if not 0 < margin < 1:
         raise InputError("must lie between 0 and 1, such as 0.1.", argument="margin", value=margin)
     check_level(level)
-    options = {"kind": kind, "axes": axes, "groups": groups}
-    measured = {
-        str(name): measure_split(given, labels, name, **asked_of(given, options)) for name, given in predictions.items()
-    }
+    measured = {str(name): measure_split(given, labels, name, reading) for name, given in predictions.items()}
     sizes = {name: (t.examples, t.binary) for name, (t, _) in measured.items()}
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {n:,}" for name, (n, _) in sizes.items())
@@ -222,9 +225,8 @@ class SourceShares(Result):
     def sentences(self) -> str:
         """The shares in a few sentences."""
         lines = [
-            f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard"
-            " deviation between runs is"
-            f" {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
+            f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard deviation between runs"
+            f" is {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
             f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
         ]
         meaning = {
@@ -235,10 +237,9 @@ class SourceShares(Result):
         }
         for i, name in enumerate(self.sources):
             lines.append(
-                f"Varying only {name} ({self.runs[i]:,} runs) gives"
-                f" {_share_text(self.test_set_share[i])} of the former"
-                f" ({format_pvalue(self.pvalues[i])} after Holm) and"
-                f" {_share_text(self.distribution_share[i])} of the latter: {meaning[self.verdicts[i]]}."
+                f"Varying only {name} ({self.runs[i]:,} runs) gives {_share_text(self.test_set_share[i])} of the former"
+                f" ({format_pvalue(self.pvalues[i])} after Holm) and {_share_text(self.distribution_share[i])} of the"
+                f" latter: {meaning[self.verdicts[i]]}."
             )
         whole = {
             True: "Any one source suffices to make runs differ as much as all together.",
@@ -252,10 +253,7 @@ def _share_text(share: Interval, digits: int = 0) -> str:
     """Format a share as percentages."""
     if math.isnan(share.estimate):
         return "an unknown share"
-    estimate, low, high = (
-        f"{x:.{digits}%}" if math.isfinite(x) else "∞" for x in (share.estimate, share.low, share.high)
-    )
-    return f"{estimate} [{low}, {high}]"
+    return format_interval(share, write=lambda x: f"{x:.{digits}%}" if math.isfinite(x) else "∞")
 
 
 def measure_twins(
@@ -314,7 +312,7 @@ def measure_twins(
                 "is for one set of twins.", argument="when", remedy="The keys of the mapping say it already."
             )
         if not twins:
-            raise InputError("twins is empty: pass at least one set of twins.")
+            raise InputError("is empty: pass at least one set of twins.", argument="twins")
         # Epochs or steps in their order; names in the order given.
         if all(isinstance(k, int | float) for k in twins):
             twins = {k: twins[k] for k in sorted(twins)}
@@ -324,11 +322,11 @@ def measure_twins(
         for (key, given), name in zip(twins.items(), arguments, strict=True)
     }
     if base.runs < 3:
-        raise InputError(f"reference has {base.runs} run(s): at least three are needed.")
-    fresh = [] if reseeded is None else [_matched(base, reseeded, labels, groups, "reseeded")]
-    seeds = PairedSeeds(base, fresh[0]) if fresh else PooledSeeds(base)
-    brought = [p.groups for p in (base, *others.values(), *fresh) if p.groups is not None]
-    codes = group_codes(brought[0] if brought else None)
+        raise InputError(f"has {base.runs} run(s): at least three are needed.", argument="reference")
+    fresh = None if reseeded is None else _matched(base, reseeded, labels, groups, "reseeded")
+    seeds = SeedDisagreement(base, fresh)
+    read = (base, *others.values(), *([fresh] if fresh else []))
+    codes = group_codes(next((p.groups for p in read if p.groups is not None), None))
     crossed = {key: cross(base, twin, seeds, codes) for key, twin in others.items()}
     first = next(iter(crossed.values()))
     notes = []
@@ -452,56 +450,32 @@ def _matched(
     return twin
 
 
-class SeedDisagreement(ABC):
+class SeedDisagreement:
     """Disagreement of each run with runs of other seeds, cell by cell.
 
-    ``weight`` says how often a run enters the mean: twice where pairs are among the same runs.
+    Run r is compared with run r of another set, or with all other runs of its own. ``weight`` says how far a run moves
+    the mean: twice as far among the same runs, where it is in both places of a pair.
     """
 
-    weight = 1.0
+    def __init__(self, base: Predictions, other: Predictions | None) -> None:
+        self.base, self.other, self.weight = base, other, 2.0 if other is None else 1.0
+        if other is None:
+            classes = 1 + max(int(_answers(base, rows, base).max()) for rows in _spans(base))
+            self.counts = class_counts((_answers(base, rows, base) for rows in _spans(base)), base.examples, classes)
 
-    @abstractmethod
-    def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
-        """For the runs in ``rows``, whose answers are ``said``."""
-
-
-class PairedSeeds(SeedDisagreement):
-    """Run r against run r of another set."""
-
-    def __init__(self, base: Predictions, other: Predictions) -> None:
-        self.base, self.other = base, other
-
-    def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
-        """For the runs in ``rows``, whose answers are ``said``."""
-        apart: FloatArray = (format_value != _answers(self.other, rows, self.base)).astype(np.float64)
-        return apart
-
-
-class PooledSeeds(SeedDisagreement):
-    """Run r against all other runs of its own set."""
-
-    # Each run is in both places of a pair, so that it moves the mean twice as far.
-    weight = 2.0
-
-    def __init__(self, base: Predictions) -> None:
-        self.runs = base.runs
-        blocks = [slice(start, stop) for start, stop in _spans(base)]
-        classes = 1 + max(int(_answers(base, rows, base).max()) for rows in blocks)
-        answers = (_answers(base, rows, base) for rows in blocks)
-        self.counts = class_counts(answers, base.examples, classes)
-
-    def of(self, rows: slice, format_value: NDArray[Any]) -> FloatArray:
-        """For the runs in ``rows``, whose answers are ``said``."""
+    def of(self, rows: slice, answers: NDArray[Any]) -> FloatArray:
+        """Compare the runs in ``rows``, whose answers are given."""
+        if self.other is not None:
+            return np.asarray(answers != _answers(self.other, rows, self.base), dtype=np.float64)
         # Run r against all others from the counts of classes: no pair is formed.
-        same = self.counts[np.arange(format_value.shape[1]), format_value.astype(np.intp)]
-        share: FloatArray = (self.runs - same) / (self.runs - 1)
+        same = self.counts[np.arange(answers.shape[1]), answers.astype(np.intp)]
+        share: FloatArray = (self.base.runs - same) / (self.base.runs - 1)
         return share
 
 
-def _spans(given: Predictions) -> Iterator[tuple[int, int]]:
+def _spans(given: Predictions) -> Iterator[slice]:
     step = max(1, BLOCK_CELLS // given.examples)
-    for start in range(0, given.runs, step):
-        yield start, min(start + step, given.runs)
+    yield from (slice(start, min(start + step, given.runs)) for start in range(0, given.runs, step))
 
 
 def _answers(given: Predictions, rows: slice, base: Predictions) -> NDArray[Any]:
@@ -509,30 +483,23 @@ def _answers(given: Predictions, rows: slice, base: Predictions) -> NDArray[Any]
     if not base.has_classes:
         return given.errors_of(rows)
     part = replace(given, values=np.asarray(given.values[rows]), run_ids=None)
-    format_value = np.concatenate([block for _, block in part.label_blocks()])
-    return _renumbered(format_value, given, base)
-
-
-def _renumbered(codes: NDArray[Any], given: Predictions, base: Predictions) -> NDArray[Any]:
-    """Numbers of classes as ``base`` has them, where both have names."""
+    codes = np.concatenate([block for _, block in part.label_blocks()])
     if given.classes == base.classes:
         return codes
     if given.classes is None or base.classes is None:
         raise InputError("twins and reference must both have class names, or neither.")
     numbers = {name: i for i, name in enumerate(base.classes)}
     table = [numbers.get(c, len(numbers) + i) for i, c in enumerate(given.classes)]
-    numbered: NDArray[Any] = np.array(table)[codes.astype(np.intp)]
-    return numbered
+    return np.asarray(np.array(table)[codes.astype(np.intp)])
 
 
 def cross(base: Predictions, twin: Predictions, seeds: SeedDisagreement, groups: NDArray[np.int64] | None) -> Crossed:
     """Compare each run with its twin and with other seeds, cell by cell."""
     crossed = Crossed(base.runs, base.examples, 2, groups)
-    for start, stop in _spans(base):
-        rows = slice(start, stop)
-        format_value = _answers(base, rows, base)
-        apart = (format_value != _answers(twin, rows, base)).astype(np.float64)
-        crossed.add(start, [apart, seeds.of(rows, format_value)])
+    for rows in _spans(base):
+        answers = _answers(base, rows, base)
+        apart = (answers != _answers(twin, rows, base)).astype(np.float64)
+        crossed.add(rows.start, [apart, seeds.of(rows, answers)])
     return crossed
 
 
@@ -626,10 +593,9 @@ class CrossedMean:
         # known.
         answers = min(most, p * (1 - p) / self.variance) if self.variance > 0 else most
         answers *= float(ndtri(tail) / stdtrit(self.degrees, tail)) ** 2
-        ends = [_beta(p * answers, (1 - p) * answers + 1, tail)]
-        ends.append(_beta(p * answers + 1, (1 - p) * answers, 1 - tail))
-        unseen = self.unseen(level)
-        return Interval(p, min(ends[0], 1 - unseen), max(ends[1], unseen), level)
+        low = _beta(p * answers, (1 - p) * answers + 1, tail)
+        high = _beta(p * answers + 1, (1 - p) * answers, 1 - tail)
+        return Interval(p, min(low, 1 - self.unseen(level)), max(high, self.unseen(level)), level)
 
     def unseen(self, level: float) -> float:
         """The largest share of examples (or groups) of which a sample may well hold none."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtr, fdtrc
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import InputError, quietly
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value, prefix
 from curvewise.types.predictions import Predictions, as_predictions, asked_of
@@ -21,8 +20,10 @@ from curvewise.types.results import Interval, Result, check_level, interval_colu
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
     FEWEST,
+    PredictionFormat,
     Totals,
     VarianceSplit,
+    crossing,
     decimals,
     interval_lists,
     judge_tails,
@@ -45,13 +46,11 @@ def compare_variances(
     b: Predictions | VarianceDecomposition | ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     names: tuple[str, str] = ("a", "b"),
     level: float = 0.95,
     draws: int = DRAWS,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[PredictionFormat],
 ) -> VarianceComparison:
     """Compare how much two trainings vary between runs.
 
@@ -83,8 +82,7 @@ def compare_variances(
     ('loud varies more', 2.1)
     """
     check_level(level)
-    options = {"kind": kind, "axes": axes, "groups": groups}
-    one, two = (measure_split(given, labels, name, **asked_of(given, options)) for given, name in ((a, "a"), (b, "b")))
+    one, two = (measure_split(given, labels, name, reading) for given, name in ((a, "a"), (b, "b")))
     unit = one[0].unit
     if unit != two[0].unit:
         raise InputError(f"a and b are not of one kind: the unit of a is {unit!r}, that of b {two[0].unit!r}.")
@@ -213,7 +211,7 @@ class VarianceComparison(Result):
                 "That no difference was shown does not mean that there is none: the interval says"
                 " which ratios remain possible."
             )
-        return " ".join([*parts])
+        return " ".join(parts)
 
     def _sentence(self, where: str, std: tuple[Interval, Interval], ratio: Interval) -> str:
         one, two = (format_interval(s, self.unit) for s in std)
@@ -223,12 +221,13 @@ class VarianceComparison(Result):
         )
 
 
-def measure_split(given: Any, labels: ArrayLike | None, argument: str, **options: Any) -> tuple[Totals, VarianceSplit]:
+def measure_split(
+    given: Any, labels: ArrayLike | None, argument: str, reading: PredictionFormat
+) -> tuple[Totals, VarianceSplit]:
     """Totals and variances of predictions, or those that a decomposition already holds."""
     if isinstance(given, VarianceDecomposition):
         return given._totals, given._split
-    predictions = as_predictions(given, labels, argument=argument, **options)
-    totals = measure_totals(predictions)
+    totals = measure_totals(as_predictions(given, labels, argument=argument, **asked_of(given, reading)))
     return totals, split_variance(totals)
 
 
@@ -287,7 +286,7 @@ def variance_ratio(
     >>> rng = np.random.default_rng(0)
     >>> quiet = rng.random((40, 500)) < 0.1
     >>> loud = rng.random((40, 500)) < rng.normal(0.1, 0.03, (40, 1))
-    >>> a, b = (measure_split(errors, None, "errors")[1] for errors in (loud, quiet))
+    >>> a, b = (measure_split(errors, None, "errors", {})[1] for errors in (loud, quiet))
     >>> r = variance_ratio(a, b)
     >>> round(r.test_set.estimate, 2), r.test_set.low > 1, r.distribution_pvalue < 0.01
     (2.4, True, True)
@@ -378,20 +377,10 @@ def _test_set_ratio(a: VarianceSplit, b: VarianceSplit, tails: _PooledTails, lev
     if not 0 < estimate < math.inf:
         return Interval(estimate, 0.0, math.inf, level)
 
-    def limit(away: float) -> float:
-        # The p-value falls away from the estimate: double the distance until rejected, then bisect.
-        inside, outside = 0.0, 1.0  # in powers of e
-        while _pvalue_at(estimate * math.exp(away * outside), a, b, tails) > 1 - level:
-            inside, outside = outside, 2 * outside
-            if outside > 500:
-                return 0.0 if away < 0 else math.inf
-        for _ in range(50):
-            middle = (inside + outside) / 2
-            accepted = _pvalue_at(estimate * math.exp(away * middle), a, b, tails) > 1 - level
-            inside, outside = (middle, outside) if accepted else (inside, middle)
-        return estimate * math.exp(away * inside)
-
-    return Interval(estimate, limit(-1.0), limit(1.0), level)
+    # The p-value falls away from the estimate, by factors below 1 and above it, until it rejects.
+    below = crossing(lambda times: 1 - level - _pvalue_at(estimate / times, a, b, tails), 1.0)
+    above = crossing(lambda times: 1 - level - _pvalue_at(estimate * times, a, b, tails), 1.0)
+    return Interval(estimate, estimate / max(1.0, below), estimate * max(1.0, above), level)
 
 
 def _pvalue_at(ratio: float, a: VarianceSplit, b: VarianceSplit, tails: _PooledTails) -> float:
@@ -429,11 +418,9 @@ def measure_sweep(
     labels: ArrayLike | None = None,
     *,
     name: str = "learning rate",
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[PredictionFormat],
 ) -> VarianceSweep:
     """Decompose the variance between runs at each value of a hyperparameter.
 
@@ -464,7 +451,7 @@ def measure_sweep(
     """
     check_level(level)
     if not isinstance(predictions, Mapping) or not predictions:
-        raise InputError("predictions must map values to runs: {0.1: …, 0.2: …}.")
+        raise InputError("must map values to runs: {0.1: …, 0.2: …}.", argument="predictions")
     if wrong := [v for v in predictions if not isinstance(v, Real) or not math.isfinite(v)]:
         raise InputError(
             f"predictions has the key {wrong[0]!r}, which is not a number: a sweep needs the values of the"
@@ -473,18 +460,13 @@ def measure_sweep(
     values = sorted(predictions)
     # Sorted values and one stream of numbers: the order of the mapping does not matter.
     generator = np.random.default_rng(rng)
-    options = {"kind": kind, "axes": axes, "groups": groups}
-    given = share_groups(
-        [
-            g
-            if isinstance(g, VarianceDecomposition)
-            else as_predictions(g, labels, directed=True, **asked_of(g, options))
-            for g in map(predictions.__getitem__, values)
-        ]
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)
-        parts = [decompose_variance(g, level=level, rng=generator) if isinstance(g, Predictions) else g for g in given]
+    read: list[Any] = [predictions[value] for value in values]
+    for i, given in enumerate(read):
+        if not isinstance(given, VarianceDecomposition):
+            read[i] = as_predictions(given, labels, directed=True, **asked_of(given, reading))
+    read = share_groups(read)
+    with quietly():
+        parts = [decompose_variance(p, level=level, rng=generator) if isinstance(p, Predictions) else p for p in read]
     if len({p.unit for p in parts}) > 1:
         raise InputError("predictions mixes losses with 0/1 errors: pass one kind.")
     notes = [prefix(f"at {format_number(v)}, ", w) for v, p in zip(values, parts, strict=True) for w in p.warnings]
@@ -602,45 +584,28 @@ class VarianceSweep(Result):
 
     def sentences(self) -> str:
         """The sweep in a few sentences."""
-        spot = self.values.index(self.best)
-        lines = [
-            f"Of {len(self.values)} values of the {self.name}, {format_number(self.best)} has the lowest"
-            f" mean {self._what} ({format_interval(self.error[spot], self.unit)}).{self._tied()}",
-            self._excess_sentence(),
-        ]
-        if self.largest_without_excess is not None:
-            lines.append(self._limit_sentence(self.values.index(self.largest_without_excess)))
-        return " ".join([*lines])
-
-    def _tied(self) -> str:
-        names = ", ".join(map(format_number, self.tied))
-        return f" Not shown to differ from it: {names}." if names else ""
-
-    @property
-    def _what(self) -> str:
-        return self.unit if self.unit in ("loss", "score") else "error"
-
-    def _excess_sentence(self) -> str:
+        what = self.unit if self.unit in ("loss", "score") else "error"
+        best = format_interval(self.error[self.values.index(self.best)], self.unit)
+        tied = ", ".join(map(format_number, self.tied))
         found = [format_number(v) for v, has in zip(self.values, self.has_excess, strict=True) if has]
-        if not found:
-            return (
-                "At no value do the runs vary more than independent errors would (Cochran's Q,"
-                f" Holm over the values, smallest {format_pvalue(min(self.adjusted_pvalues))})."
+        how = "Cochran's Q, Holm over the values"
+        smallest = format_pvalue(min(self.adjusted_pvalues))
+        lines = [
+            f"Of {len(self.values)} values of the {self.name}, {format_number(self.best)} has the lowest mean {what}"
+            f" ({best}).{f' Not shown to differ from it: {tied}.' if tied else ''}",
+            f"The runs vary more than independent errors would at {', '.join(found)} ({how})."
+            if found
+            else f"At no value do the runs vary more than independent errors would ({how}, smallest {smallest}).",
+        ]
+        if (largest := self.largest_without_excess) is not None:
+            limit = format_value(self.distribution_std[self.values.index(largest)].high, self.unit)
+            also = largest == self.best and len(self.values) > 1
+            lines.append(
+                f"The largest value at which no such excess was shown is {format_number(largest)}."
+                f"{' It is also the value of lowest error.' if also else ''} Not shown is not absent: there, the"
+                f" standard deviation of true {what} between runs may be up to {limit}."
             )
-        return (
-            f"The runs vary more than independent errors would at {', '.join(found)} (Cochran's Q,"
-            " Holm over the values)."
-        )
-
-    def _limit_sentence(self, spot: int) -> str:
-        limit = format_value(self.distribution_std[spot].high, self.unit)
-        best = self.values[spot] == self.best
-        same = "It is also the value of lowest error. " if best and len(self.values) > 1 else ""
-        return (
-            f"The largest value at which no such excess was shown is"
-            f" {format_number(self.values[spot])}. {same}Not shown is not absent: there, the standard"
-            f" deviation of true {self._what} between runs may be up to {limit}."
-        )
+        return " ".join(lines)
 
 
 def _tied_with(best: float, parts: Mapping[float, VarianceDecomposition], level: float) -> tuple[float, ...]:

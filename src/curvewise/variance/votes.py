@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,15 @@ from curvewise.text import format_interval, format_pvalue
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import clipped, example_test, example_variance, group_codes, interval_lists, mean_test
+from curvewise.variance.anova import (
+    PredictionFormat,
+    clipped,
+    example_test,
+    example_variance,
+    group_codes,
+    interval_lists,
+    mean_test,
+)
 from curvewise.variance.counts import class_counts
 
 METHODS = ("auto", "vote", "average")
@@ -32,10 +40,8 @@ def measure_disagreement(
     predictions: Predictions | ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     level: float = 0.95,
+    **reading: Unpack[PredictionFormat],
 ) -> Disagreement:
     """Measure how often two runs disagree, over all pairs of runs, in one pass.
 
@@ -65,7 +71,7 @@ def measure_disagreement(
     (0.333, 0.417)
     """
     check_level(level)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    given = as_predictions(predictions, labels, **reading)
     votes = count_votes(given)
     gap = example_test(votes.error - votes.disagreement, votes.groups, level)
     return Disagreement(
@@ -142,14 +148,10 @@ class Disagreement(Result):
             verdict = (
                 f"so the runs agree {'more' if less else 'less'} often than a calibrated ensemble of this error would"
             )
-        return " ".join(
-            [
-                f"Two of {self.runs:,} runs disagree on"
-                f" {format_interval(self.disagreement, 'fraction')} of {self.examples:,}"
-                f" examples{design}; a run errs on {format_interval(self.error, 'fraction')}.",
-                f"Error minus disagreement is {format_interval(self.gap, 'fraction')}"
-                f" ({format_pvalue(self.pvalue)}): {verdict}.",
-            ]
+        return (
+            f"Two of {self.runs:,} runs disagree on {format_interval(self.disagreement, 'fraction')} of"
+            f" {self.examples:,} examples{design}; a run errs on {format_interval(self.error, 'fraction')}. Error minus"
+            f" disagreement is {format_interval(self.gap, 'fraction')} ({format_pvalue(self.pvalue)}): {verdict}."
         )
 
 
@@ -157,14 +159,12 @@ def measure_ensemble(
     predictions: Predictions | ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    kind: str | None = None,
-    axes: Sequence[str] | None = None,
-    groups: ArrayLike | None = None,
     method: str = "auto",
     sizes: Sequence[int] | None = None,
     draws: int = 10,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
+    **reading: Unpack[PredictionFormat],
 ) -> Ensemble:
     """Measure the error of ensembles of 1, 2, 4, … and all runs.
 
@@ -200,7 +200,7 @@ def measure_ensemble(
     ([1, 2, 4, 8, 16, 32, 33], 0.24, 0.0)
     """
     check_level(level)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    given = as_predictions(predictions, labels, **reading)
     if method not in METHODS:
         raise InputError(f"is not known: use one of {', '.join(METHODS)}.", argument="method", value=method)
     if method == "average" and given.kind != "probabilities":
@@ -311,16 +311,15 @@ class Ensemble(Result):
         how = {"vote": "vote by plurality", "average": "averaged scores"}[self.method]
         design = f" in {self.groups:,} groups" if self.groups else ""
         sentences = [
-            f"A single run errs on {format_interval(self.mean_error, 'fraction')} of"
-            f" {self.examples:,} examples{design}, the ensemble of all {self.runs:,} runs"
-            f" ({how}) on {format_interval(self.error, 'fraction')}: it gains"
-            f" {format_interval(self.gain, 'fraction')}."
+            f"A single run errs on {format_interval(self.mean_error, 'fraction')} of {self.examples:,}"
+            f" examples{design}, the ensemble of all {self.runs:,} runs ({how}) on"
+            f" {format_interval(self.error, 'fraction')}: it gains {format_interval(self.gain, 'fraction')}."
         ]
         if self.gain.estimate > 0:
             half = [g.estimate >= 0.9 * self.gain.estimate for g in self.gains].index(True)
             if self.sizes[half] < self.runs:
                 sentences.append(f"{self.sizes[half]:,} runs have nine tenths of that gain.")
-        return " ".join([*sentences])
+        return " ".join(sentences)
 
 
 def _subset_errors(given: Predictions, rows: NDArray[Any], method: str, classes: int) -> FloatArray:
@@ -369,14 +368,13 @@ def _ensemble_interval(outcomes: FloatArray, votes: Votes, level: float) -> Inte
 def count_votes(predictions: Predictions, least: int = 2) -> Votes:
     """Count the classes in one pass; a second only if a class is predicted that no label has."""
     if predictions.repeats > 1:
-        raise InputError(
-            "predictions has several repeats of each example: votes need one class from each run."
-            " Pick one repeat, or put the repeats along the runs."
-        )
+        problem = "has several repeats of each example: votes need one class from each run."
+        remedy = "Pick one repeat, or put the repeats along the runs."
+        raise InputError(problem, argument="predictions", remedy=remedy)
     if predictions.runs < least:
-        raise InputError(f"predictions holds {predictions.runs} run(s): {least} are needed here.")
+        raise InputError(f"holds {predictions.runs} run(s): {least} are needed here.", argument="predictions")
     if predictions.examples < 2:
-        raise InputError("predictions holds one example: a test set needs at least two.")
+        raise InputError("holds one example: a test set needs at least two.", argument="predictions")
     counts = _class_table(predictions)
     assert predictions.labels is not None
     known = counts.shape[1]
@@ -472,8 +470,6 @@ def _class_table(predictions: Predictions) -> NDArray[np.int64]:
         if highest < known:
             raise
     if n * (highest + 1) > MOST_CELLS:
-        raise InputError(
-            f"predictions holds class {highest:,}, and the labels end at {known - 1:,}: number the"
-            " classes 0, 1, …, or pass their names."
-        )
+        problem = f"holds class {highest:,}, and the labels end at {known - 1:,}"
+        raise InputError(f"{problem}: number the classes 0, 1, …, or pass their names.", argument="predictions")
     return class_counts((block for _, block in predictions.label_blocks()), n, highest + 1)

@@ -14,12 +14,12 @@ from matplotlib.ticker import AutoLocator
 from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, rows_of, rows_that_fit, view, width_of
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, ends_of, finish, note, warned, zero_line
-from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
+from curvewise.drawing.style import NEUTRAL, colour
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import decimals
 from curvewise.variance.compare import RunComparison, TrainingComparison
-from curvewise.variance.plot.runs import RUNS, SERIES, DrawnUnit, forest
+from curvewise.variance.plot.runs import RUNS, SERIES, DrawnUnit, canvas, forest
 from curvewise.variance.variances import VarianceComparison
 
 MEAN = "curvewise-mean"
@@ -60,9 +60,7 @@ def plot_run_comparison(
     """
     measure = DrawnUnit(result.unit)
     a, b = measure.of(result._parts.a), measure.of(result._parts.b)
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.6)
+    with canvas(ax, 4.6) as (ax, own):
         ends = [*measure.interval(result.difference), *measure.interval(result.test_set_difference)]
         ends += [float(measure.of(result.margin)) * s for s in (-1, 1)] if result.margin else []
         base = float(b.mean())
@@ -76,9 +74,7 @@ def plot_run_comparison(
         names = safe_names((result.a, result.b), max(6, int(2.9 * width_of(ax))))
         ax.set_xticks([0.0, 1.0, DIFFERENCE_AT], labels=[*names, "diff." if narrow else "difference"])
         ax.tick_params(axis="x", length=0, labelsize=8.0 if narrow else 9.0)
-        ax.set_xlim(-0.5, 2.55)
-        ax.set_ylim(*limits)
-        ax.set_ylabel(measure.label("test error of a run"))
+        ax.set(xlim=(-0.5, 2.55), ylim=limits, ylabel=measure.label("test error of a run"))
         if legend and not own:
             raise_top(ax, 1 if not narrow else 2)
         # The scale of differences, at the right: part of the Axes, not another one of the figure.
@@ -100,17 +96,9 @@ def _strips(ax: Axes, a: FloatArray, b: FloatArray, paired: bool) -> None:
         ax.plot([0.0, 1.0], np.stack([a, b]), color=NEUTRAL, lw=0.6, alpha=0.6, gid=PAIR, label="_pair")
     for place, values in ((0.0, a), (1.0, b)):
         aside = np.zeros(len(values)) if joined else rng.uniform(-0.16, 0.16, len(values))
-        dots = ax.scatter(
-            place + aside,
-            values,
-            s=float(np.clip(1200 / len(values), 3.0, 18.0)),
-            color=colour(9),
-            alpha=0.6,
-            linewidths=0.0,
-            rasterized=len(values) > 2000,
-            zorder=2.4,
-        )
-        dots.set_gid(RUNS)
+        size = float(np.clip(1200 / len(values), 3.0, 18.0))
+        look: dict[str, Any] = {"alpha": 0.6, "linewidths": 0.0, "rasterized": len(values) > 2000, "zorder": 2.4}
+        ax.scatter(place + aside, values, s=size, color=colour(9), gid=RUNS, **look)
         ends = [place - 0.26, place + 0.26]
         ax.plot(ends, [values.mean()] * 2, color="black", lw=2.0, zorder=3.0, gid=MEAN, label="_mean")
 
@@ -118,13 +106,13 @@ def _strips(ax: Axes, a: FloatArray, b: FloatArray, paired: bool) -> None:
 def _differences(
     ax: Axes, result: RunComparison, measure: DrawnUnit, base: float, limits: tuple[float, float]
 ) -> list[tuple[Any, str]]:
-    rows = [("test set", "test set", result.test_set_difference, "o", -0.13)]
+    rows = [("test set", result.test_set_difference, "o", -0.13)]
     if result.scope == "distribution":
-        rows.append(("distribution", "distribution", result.difference, "D", 0.13))
+        rows.append(("distribution", result.difference, "D", 0.13))
     key: list[tuple[Any, str]] = []
-    for series, text, difference, marker, aside in rows:
+    for text, difference, marker, aside in rows:
         value, low, high = (base + v for v in measure.interval(difference))
-        at, shade = DIFFERENCE_AT + aside * (len(rows) - 1), SERIES[series]
+        at, shade = DIFFERENCE_AT + aside * (len(rows) - 1), SERIES[text]
         bars(ax, [at], [low], [high], shade, limits=limits, width=2.0)
         ax.plot([at], [value], marker, color=shade, ms=6.5, gid=DIFFERENCE, label="_difference")
         key.append((Line2D([], [], color=shade, marker=marker, ms=5.5), text))
@@ -132,8 +120,8 @@ def _differences(
     ax.plot([1.26, 2.55], [base, base], gid="curvewise-zero", label="_zero", **look)
     if result.margin:
         margin = float(measure.of(result.margin))
-        box = ax.fill_between([1.5, 2.55], base - margin, base + margin, color=NEUTRAL, alpha=0.18, lw=0.0, zorder=0.3)
-        box.set_gid(MARGIN)
+        shaded: dict[str, Any] = {"color": NEUTRAL, "alpha": 0.18, "lw": 0.0, "zorder": 0.3, "gid": MARGIN}
+        ax.fill_between([1.5, 2.55], base - margin, base + margin, **shaded)
         key.append((Patch(color=NEUTRAL, alpha=0.25), "margin"))
     return key
 
@@ -186,9 +174,7 @@ def plot_trainings(
     # Adjusted p-values are often tied at 1; the plain ones then decide.
     clear = np.lexsort((result.pvalues, result.adjusted))[:most]
     shown = clear[np.argsort(estimate[clear], kind="stable")]
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=2.0 + 0.24 * len(shown))
+    with canvas(ax, 2.0 + 0.24 * len(shown)) as (ax, own):
         ends = estimate[shown], low[shown], high[shown]
         shades = [NEUTRAL if result.verdicts[i] == "undecided" else colour(0) for i in shown]
         zero_line(ax)
@@ -218,10 +204,8 @@ def plot_trainings(
             f"Blue: shown on the {result.scope} after {how}; below 0 the first is better. The intervals hold together"
             f" at {100 * result.level:.4g}%.{f' T{few} differences.' if few else ''}"
         )
-        lines = [text, *warned(result)]
-        indent = max(map(len, names)) / 14
-        key = key if own else []
-        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, indent=indent)
+        key, indent = key if own else [], max(map(len, names)) / 14
+        finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=2, indent=indent)
     return ax
 
 
@@ -240,9 +224,7 @@ def plot_variance_comparison(
         Say what was found under the picture; by default where there is room.
     """
     rows = {"test error": result.test_set_ratio, "true error": result.distribution_ratio}
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=2.4)
+    with canvas(ax, 2.4) as (ax, own):
         # Around 1 and all that is known, up to a factor of 30; more room where a limit is open.
         ends = [v for r in rows.values() for v in r if math.isfinite(v) and v > 0]
         low, high = min([*ends, 0.8]), max([*ends, 1.25])

@@ -12,10 +12,10 @@ from matplotlib.patches import Patch
 from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, view
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import MARK, bars, choose, ends_of, finish, mark_value, warned, zero_line
-from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
+from curvewise.drawing.style import NEUTRAL, colour
 from curvewise.text import format_number, format_size
 from curvewise.variance.plan import RunPlan, StoppingCheck, StoppingPlan
-from curvewise.variance.plot.runs import DrawnUnit
+from curvewise.variance.plot.runs import DrawnUnit, canvas
 
 POWER = "curvewise-power"
 RANGE = "curvewise-range"
@@ -41,9 +41,7 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
         Say what was found under the picture; by default where there is room.
     """
     measure = DrawnUnit(result.unit)
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.3)
+    with canvas(ax, 4.3) as (ax, own):
         most = min(result.runs_max, int(result.table_runs[-1]))
         runs = np.unique(np.rint(np.geomspace(2, max(3, most), 80)).astype(int))
         key: list[tuple[Any, str]] = []
@@ -54,8 +52,7 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
             width = 2.0 if times == 1.0 else 1.3
             (line,) = ax.plot(runs, power, color=shade, ls=ls, lw=width, gid=POWER, label="_power")
             key.append((line, f"{word}{measure.said(times * result.effect)}"))
-        ax.set_ylim(0.0, 104.0)
-        ax.set_xlim(2 / 1.1, 1.1 * float(runs[-1]))
+        ax.set(ylim=(0.0, 104.0), xlim=(2 / 1.1, 1.1 * float(runs[-1])))
         log_sizes(ax)
         ax.axhline(100 * result.power, color=NEUTRAL, ls=":", lw=1.0, zorder=0.6, gid=MARK)
         if result.runs is not None:
@@ -65,8 +62,7 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
             low, high = np.clip([result.runs_interval.low, result.runs_interval.high], left, right).tolist()
             if low < high:
                 ax.axvspan(low, high, color=NEUTRAL, alpha=0.15, lw=0.0, zorder=0.2, gid=RANGE)
-        ax.set_xlabel("runs of each training" if result.question == "difference" else "runs")
-        ax.set_ylabel("power (%)")
+        ax.set(xlabel="runs of each training" if result.question == "difference" else "runs", ylabel="power (%)")
         finish(ax, own, key, _plan_caption(result), legend=legend, caption=caption, columns=3 if own else 1)
     return ax
 
@@ -117,9 +113,7 @@ def plot_stopping_plan(
         Say what was found under the picture; by default where there is room.
     """
     choose("what", what, ("chance", "runs"))
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.2)
+    with canvas(ax, 4.2) as (ax, own):
         chance = what == "chance"
         last = [float(result.looks[-1])] * len(result.effects)
         plan, fixed = (result.chance_found, result.fixed_chance) if chance else (result.expected_runs, last)
@@ -131,8 +125,7 @@ def plot_stopping_plan(
             look: dict[str, Any] = {"color": shade, "ls": ls, "marker": marker, "ms": 5}
             (line,) = ax.plot(result.effects, times * np.array(values), gid=POWER, label="_chance", **look)
             key.append((line, text))
-        ax.set_ylim(0.0, 104.0 if chance else 1.12 * result.looks[-1])
-        ax.set_xlabel("true difference (std between runs)")
+        ax.set(ylim=(0.0, 104.0 if chance else 1.12 * result.looks[-1]), xlabel="true difference (std between runs)")
         ax.set_ylabel("chance of finding it (%)" if chance else "runs of each training")
         shown, naive = [f"{n:,}" for n in result.looks], 1 - result.level
         looks = ", ".join(shown if len(shown) <= 8 else [*shown[:4], "…", shown[-1]])
@@ -161,13 +154,10 @@ def plot_stopping_check(
         Say what was found under the picture; by default where there is room.
     """
     measure = DrawnUnit(result.unit)
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.2)
+    with canvas(ax, 4.2) as (ax, own):
         states = _path(ax, result, measure)
         log_sizes(ax, [float(n) for n in result.plan.looks])
-        ax.set_xlim(0.85 * result.plan.looks[0], 1.15 * result.plan.looks[-1])
-        ax.set_xlabel("runs of each training")
+        ax.set(xlim=(0.85 * result.plan.looks[0], 1.15 * result.plan.looks[-1]), xlabel="runs of each training")
         a, b = safe_names(result.names, 6 if is_narrow(ax) else 10)
         ax.set_ylabel(f"{a} − {b}{' (%)' if measure.bounded else ''}")
         key: list[tuple[Any, str]] = [
@@ -179,18 +169,17 @@ def plot_stopping_check(
             key.append((Line2D([], [], color=NEUTRAL, ls=":", lw=1.0), "looks ahead"))
         if result.margin:
             key.append((Patch(color=NEUTRAL, alpha=0.25), "margin"))
-        narrow = is_narrow(ax)
+        columns = 2 if is_narrow(ax) else 4
         if legend and not own:
-            raise_top(ax, 2 if narrow else 1)
+            raise_top(ax, 4 // columns)
         one, two = (shorten(clean(n), 40) for n in result.names)
         text = (
             f"After {result.runs:,} runs of each, {one} minus {two} is {measure.told(result.difference)}; the intervals"
             f" hold at all looks together ({100 * result.plan.level:.4g}%). Decision: {result.decision}."
             f"{'' if result.next_look is None else f' Look again at {result.next_look:,} runs.'}"
         )
-        lines = [text, *warned(result)]
-        columns = 2 if narrow else 4
-        finish(ax, own, key, lines, legend=legend, caption=caption, columns=columns, loc="upper left")
+        place: dict[str, Any] = {"columns": columns, "loc": "upper left"}
+        finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, **place)
     return ax
 
 

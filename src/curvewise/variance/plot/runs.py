@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -91,6 +92,18 @@ class DrawnUnit:
         return format_interval(interval, write=self.said)
 
 
+def note_beside(ax: Axes, text: str, xy: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
+    """Write small text so many points away from a place among the data."""
+    note(ax, text, xy, xytext=away, textcoords="offset points", **options)
+
+
+@contextmanager
+def canvas(ax: Axes | None, height: float, width: float = 7.0) -> Iterator[tuple[Axes, bool]]:
+    """Draw in our style on the Axes given, or on those of a new figure; tell if it is new."""
+    with style():
+        yield ax or new_axes(width, height), ax is None
+
+
 def plot_decomposition(
     result: VarianceDecomposition,
     ax: Axes | None = None,
@@ -115,9 +128,7 @@ def plot_decomposition(
         Say what was found under the picture; by default where there is room.
     """
     choose("what", what, ("runs", "examples"))
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.2 if what == "runs" else 3.8)
+    with canvas(ax, 4.2 if what == "runs" else 3.8) as (ax, own):
         measure = DrawnUnit(result.unit)
         if what == "examples":
             finish(ax, own, [], [_examples(ax, result, measure)], caption=caption)
@@ -172,31 +183,14 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> Non
         for reach, width, alpha in ((high, 5.0, 0.3), (value, 3.0, 1.0)):
             if math.isfinite(reach):
                 widest = max(widest, reach)
-                ax.plot(
-                    [mean - reach, mean + reach],
-                    [height, height],
-                    transform=ax.get_xaxis_transform(),
-                    solid_capstyle="butt",
-                    marker="|" if reach == 0 else "",
-                    gid=SPREAD,
-                    label="_std",
-                    color=SERIES[name],
-                    linewidth=width,
-                    alpha=alpha,
-                )
+                look: dict[str, Any] = {"color": SERIES[name], "lw": width, "alpha": alpha, "solid_capstyle": "butt"}
+                look |= {"marker": "|" if reach == 0 else "", "transform": ax.get_xaxis_transform()}
+                ax.plot([mean - reach, mean + reach], [height, height], gid=SPREAD, label="_std", **look)
         told = measure.said(std.estimate) if narrow or math.isnan(high) else measure.told(std)
         for x, text, side in ((0.012, words.get(name, name), "left"), (0.988, told, "right")):
-            note(
-                ax,
-                text if narrow or side == "right" else f"std {text}",
-                (x, height),
-                xycoords="axes fraction",
-                ha=side,
-                va="center",
-                color=SERIES[name],
-                fontsize=7.0 if narrow else 8.0,
-                gid=SPREAD,
-            )
+            text = text if narrow or side == "right" else f"std {text}"
+            place = {"xycoords": "axes fraction", "ha": side, "va": "center", "fontsize": 7.0 if narrow else 8.0}
+            note(ax, text, (x, height), color=SERIES[name], gid=SPREAD, **place)
     left, right = ax.get_xlim()
     # Bars and histogram share the axis, centred on the mean, so that their lengths compare.
     half = max(right - mean, mean - left, (3.0 if narrow else 2.5) * widest)
@@ -214,8 +208,7 @@ def _examples(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> st
     ax.set_ylim(bottom=0.7)
     if measure.bounded:
         ax.set_xlim(-1.5, 101.5)
-    ax.set_xlabel(measure.label("error of an example, over runs"))
-    ax.set_ylabel("examples")
+    ax.set(xlabel=measure.label("error of an example, over runs"), ylabel="examples")
     if result.unit == "loss":
         return f"{result.examples:,} examples, mean loss over {result.runs:,} runs."
     rates = result.example_errors
@@ -249,9 +242,7 @@ def plot_accuracy_distribution(
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.6)
+    with canvas(ax, 4.6) as (ax, own):
         key = _distributions(ax, result, binomial)
         ax.set_xlabel("test accuracy of a run (%)")
         room = len(key) * (0.11 if is_narrow(ax) else 0.07) if legend and not own else 0.0
@@ -262,8 +253,7 @@ def plot_accuracy_distribution(
             f" errors would span {measure.told(result.independent_range)}. Their variance is {ratio} times that of"
             f" independent errors (distance of the distributions: {format_pvalue(result.distance_pvalue)})."
         )
-        lines = [text, *cut, *warned(result)]
-        finish(ax, own, key, lines, legend=legend, caption=caption, loc="upper left")
+        finish(ax, own, key, [text, *cut, *warned(result)], legend=legend, caption=caption, loc="upper left")
     return ax
 
 
@@ -309,17 +299,8 @@ def edges_of(values: FloatArray, step: float) -> FloatArray:
 
 def curve(ax: Axes, x: FloatArray, y: FloatArray, shade: str, ls: str) -> Any:
     """Draw a predicted distribution, in runs per bin."""
-    (line,) = ax.plot(
-        x,
-        y,
-        color=shade,
-        linewidth=1.8,
-        linestyle=ls,
-        marker="o" if len(x) <= FEW_POINTS else "",
-        markersize=3.5,
-        gid=PREDICTED,
-        label="_predicted",
-    )
+    marker = "o" if len(x) <= FEW_POINTS else ""
+    (line,) = ax.plot(x, y, color=shade, lw=1.8, ls=ls, marker=marker, ms=3.5, gid=PREDICTED, label="_predicted")
     return line
 
 
@@ -338,8 +319,7 @@ def count_axis(ax: Axes, room: float, runs: int) -> list[str]:
     tallest = max(float(b.get_height()) for b in ax.patches if isinstance(b, Rectangle))
     # Few runs spread wider than their prediction: a high narrow curve would press the bars flat.
     top = max(tallest, min(peak, TALLEST * tallest), 1.0)
-    ax.set_ylim(0.0, top / (1 - room))
-    ax.set_ylabel(f"runs (of {runs:,})")
+    ax.set(ylim=(0.0, top / (1 - room)), ylabel=f"runs (of {runs:,})")
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     if peak <= top:
         return []
@@ -369,20 +349,16 @@ def plot_seed_luck(
     picked = first <= np.sort(first)[max(1, math.ceil(result.top * len(first) - 1e-9)) - 1]
     pair = result.split == "pair"
     names = ("the first test set", "the second test set") if pair else ("part 1", "part 2")
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=5.0)
+    with canvas(ax, 5.0) as (ax, own):
         _cloud(ax, first[~picked], second[~picked], NEUTRAL, RUNS, len(first))
         _cloud(ax, first[picked], second[picked], colour(0), PICKED, len(first))
         gains = [result.gain_first, result.gain_second]
-        for i, (values, gain) in enumerate(zip((first, second), gains, strict=True)):
+        look: dict[str, Any] = {"linewidth": 1.4, "zorder": 3.5, "gid": MARK, "label": "_mean"}
+        for values, gain, draw in zip((first, second), gains, (ax.axvline, ax.axhline), strict=True):
             mean = float(values.mean())
-            draw = ax.axhline if i else ax.axvline
-            look: dict[str, Any] = {"linewidth": 1.4, "zorder": 3.5, "gid": MARK, "label": "_mean"}
             draw(mean, color="#4D4D4D", linestyle="--", **look)
             draw(mean - float(measure.of(gain.estimate)), color=colour(0), **look)
-        ax.set_xlabel(measure.label(f"error on {names[0]}"))
-        ax.set_ylabel(measure.label(f"error on {names[1]}"))
+        ax.set(xlabel=measure.label(f"error on {names[0]}"), ylabel=measure.label(f"error on {names[1]}"))
         dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.5}
         key = [
             (Line2D([], [], color=colour(0), **dot), f"best {result.top:.0%}"),
@@ -406,18 +382,9 @@ def plot_seed_luck(
 
 def _cloud(ax: Axes, x: FloatArray, y: FloatArray, shade: str, gid: str, many: int) -> None:
     """Draw a dot per run, smaller and paler if there are many; pixels if there are very many."""
-    dots = ax.scatter(
-        x,
-        y,
-        s=float(np.clip(5000 / many, 3.0, 16.0)),
-        color=shade,
-        alpha=float(np.clip(150 / many**0.8, 0.1, 0.75)),
-        linewidths=0.0,
-        zorder=2.5,
-        rasterized=many > MANY,
-        label="_runs",
-    )
-    dots.set_gid(gid)
+    size, alpha = float(np.clip(5000 / many, 3.0, 16.0)), float(np.clip(150 / many**0.8, 0.1, 0.75))
+    look: dict[str, Any] = {"linewidths": 0.0, "zorder": 2.5, "rasterized": many > MANY, "gid": gid}
+    ax.scatter(x, y, s=size, color=shade, alpha=alpha, label="_runs", **look)
 
 
 def plot_test_sets(
@@ -443,14 +410,11 @@ def plot_test_sets(
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    with style():
-        own = ax is None
+    size = len(result.names)
+    with canvas(ax, *((4.6, 7.0) if pair else (2.4 + 0.5 * size, 3.4 + 0.6 * size))) as (ax, own):
         if pair is not None:
-            ax = ax or new_axes(height=4.6)
             finish(ax, own, [], [_pair(ax, result, pair)], caption=caption)
             return ax
-        size = len(result.names)
-        ax = ax or new_axes(width=3.4 + 0.6 * size, height=2.4 + 0.5 * size)
         _matrix(ax, result, true)
         ticks = safe_names(result.names, 18 if not is_narrow(ax) else 11)
         ax.set_yticks(np.arange(size), labels=ticks)
@@ -458,11 +422,9 @@ def plot_test_sets(
         ax.tick_params(length=0)
         if is_narrow(ax):
             ax.tick_params(labelsize=8.0)
-        ax.set_xlim(-0.5, size - 0.5)
-        ax.set_ylim(size - 0.5, -0.5)
+        ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
         ax.spines[:].set_visible(False)
-        what = "true error" if true else "test error"
-        ax.set_xlabel(f"correlation of the {what} of runs")
+        ax.set_xlabel(f"correlation of the {'true' if true else 'test'} error of runs")
         star = (
             "Brackets, question mark: a true variance is not told from 0"
             if true
@@ -486,22 +448,12 @@ def _matrix(ax: Axes, result: TestSetComparison, true: bool) -> None:
             text = f"({text})"
         star = "*" if not true and p.adjusted < 1 - result.level else ""
         told[i][j] = told[j][i] = text + star
-    image = ax.imshow(values, cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="auto")
-    image.set_gid(CELL)
+    ax.imshow(values, cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="auto", gid=CELL)
     small = is_narrow(ax) or len(place) > 8
     for i, row in enumerate(told):
         for j, text in enumerate(row):
-            dark = abs(values[i, j]) > PALE
-            ax.text(
-                j,
-                i,
-                text,
-                ha="center",
-                va="center",
-                color="white" if dark else "black",
-                fontsize=7.0 if small else 9.0,
-                gid=CELL,
-            )
+            shade = "white" if abs(values[i, j]) > PALE else "black"
+            ax.text(j, i, text, ha="center", va="center", color=shade, fontsize=7.0 if small else 9.0, gid=CELL)
 
 
 def _pair(ax: Axes, result: TestSetComparison, names: tuple[str, str]) -> str:
@@ -514,8 +466,7 @@ def _pair(ax: Axes, result: TestSetComparison, names: tuple[str, str]) -> str:
     x, y = (m.of(result.run_errors[name]) for m, name in zip(units, names, strict=True))
     _cloud(ax, x, y, colour(0), RUNS, len(x))
     short = safe_names(names, 30)
-    ax.set_xlabel(units[0].label(f"error on {short[0]}"))
-    ax.set_ylabel(units[1].label(f"error on {short[1]}"))
+    ax.set(xlabel=units[0].label(f"error on {short[0]}"), ylabel=units[1].label(f"error on {short[1]}"))
     correlation, true = (format_interval(r, write=decimals(2)) for r in (pair.correlation, pair.true_correlation))
     return (
         f"{result.runs:,} runs on {shorten(clean(pair.first), 40)} and {shorten(clean(pair.second), 40)}: correlation"

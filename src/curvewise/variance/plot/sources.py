@@ -23,11 +23,11 @@ from curvewise.drawing.axes import (
     width_of,
 )
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import CUT, bars, choose, ends_of, finish, mark_value, note, warned
-from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
+from curvewise.drawing.marks import CUT, bars, choose, ends_of, finish, mark_value, warned
+from curvewise.drawing.style import NEUTRAL, colour
 from curvewise.text import format_interval, format_number
 from curvewise.types.units import FloatArray
-from curvewise.variance.plot.runs import SERIES, DrawnUnit
+from curvewise.variance.plot.runs import SERIES, DrawnUnit, canvas, note_beside
 from curvewise.variance.sources import SourceShares, TwinDisagreement
 from curvewise.variance.variances import VarianceSweep
 
@@ -56,9 +56,7 @@ def plot_sources(
         Say what was found under the picture; by default where there is room.
     """
     names = [result.baseline, *result.sources]
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=2.2 + 0.5 * len(names))
+    with canvas(ax, 2.2 + 0.5 * len(names)) as (ax, own):
         key = _deviations(ax, result)
         texts = safe_names(names, 14 if is_narrow(ax) else 28)
         rows_of(ax, texts, room=legend and not own)
@@ -73,8 +71,7 @@ def plot_sources(
             f"Bars: {100 * result.level:.4g}% intervals; dotted: {shorten(clean(result.baseline), 30)}."
             f" Alone, on this test set: {'; '.join(words)}."
         )
-        lines = [text, *warned(result)]
-        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, **place)
+        finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=2, **place)
     return ax
 
 
@@ -114,9 +111,7 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
     """
     measure = DrawnUnit("fraction")
     numbers = all(isinstance(w, Real) and math.isfinite(w) for w in result.when)
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.2)
+    with canvas(ax, 4.2) as (ax, own):
         x = np.array(result.when if numbers else range(len(result.when)), dtype=np.float64)
         order = np.argsort(x)
         estimate, low, high = (measure.of(v)[order] for v in ends_of(result.disagreement))
@@ -128,8 +123,8 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
         ax.plot(x[order], estimate, color=colour(0), marker="o", ls=joined, gid=LINE, label="_twins")
         ax.axhspan(below, above, color=NEUTRAL, alpha=0.3, lw=0.0, zorder=0.4, gid=LEVEL)
         ax.axhline(level, color="#4D4D4D", ls="--", lw=1.1, zorder=0.5, gid=LEVEL, label="_seeds")
-        look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "right"}
-        note(ax, "different seeds", (0.99, above), xytext=(0, 2), color="#4D4D4D", **look)
+        look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "color": "#4D4D4D"}
+        note_beside(ax, "different seeds", (0.99, above), (0, 2), **look)
         ax.set_ylim(*limits)
         if numbers:
             ax.set_xlabel("when the twin was poked")
@@ -140,8 +135,7 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
             else:  # aslant, as they would touch
                 slant: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"}
                 ax.set_xticks(range(len(x)), labels=safe_names(texts, 22), **slant)
-            ax.set_xlim(-0.6, len(x) - 0.4)
-            ax.set_xlabel("what was done to the twin")
+            ax.set(xlim=(-0.6, len(x) - 0.4), xlabel="what was done to the twin")
         ax.set_ylabel("disagreement (%)" if result.measured == "predictions" else "one right, one wrong (%)")
         most, what = max(zip(result.fraction, result.when, strict=True), key=lambda pair: pair[0].estimate)
         text = (
@@ -178,9 +172,7 @@ def plot_sweep(
     """
     choose("what", what, ("std", "error"))
     measure, x = DrawnUnit(result.unit), np.array(result.values)
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.6)
+    with canvas(ax, 4.6) as (ax, own):
         if what == "std":
             key = _sweep_deviations(ax, result, measure, x)
             ax.set_ylabel(measure.label("std between runs"))
@@ -188,8 +180,7 @@ def plot_sweep(
             estimate, low, high = map(measure.of, ends_of(result.error))
             limits = view(estimate, low, high)
             _series(ax, x, result.error, measure, colour(0), "o", limits)
-            ax.set_ylim(*limits)
-            ax.set_ylabel(measure.label("mean error"))
+            ax.set(ylim=limits, ylabel=measure.label("mean error"))
             key = []
         if spans_decades(x):
             log_sizes(ax, x.tolist())
@@ -209,17 +200,15 @@ def plot_sweep(
             f" {', '.join(found) or 'no value'} (Holm over the values). The mean error is lowest at"
             f" {format_number(result.best)}.{tied}"
         )
-        lines = [text, *warned(result)]
-        columns = 1 if narrow else 2
-        key = key[:3] if narrow else key
-        finish(ax, own, key, lines, legend=legend, caption=caption, columns=columns)
+        key, columns = (key[:3], 1) if narrow else (key, 2)
+        finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=columns)
     return ax
 
 
 def _sweep_deviations(ax: Axes, result: VarianceSweep, measure: DrawnUnit, x: FloatArray) -> list[tuple[Any, str]]:
     seen = measure.of([i.estimate for i in result.test_set_std])
     alone = measure.of(result.independent_std)
-    true = ends_of(result.distribution_std)
+    true = measure.of([i.estimate for i in result.distribution_std])
     both, high = np.concatenate([seen, alone]), measure.of([i.high for i in result.test_set_std])
     if spans_decades(both, 12.0):
         ax.set_yscale("log")
@@ -228,21 +217,12 @@ def _sweep_deviations(ax: Axes, result: VarianceSweep, measure: DrawnUnit, x: Fl
         tick_log_values(ax)
     else:  # an interval far above the others must not press them down
         limits = 0.0, 1.06 * float(np.clip(high, None, 1.6 * seen.max()).max())
-    ax.fill_between(
-        x,
-        alone,
-        seen,
-        where=(seen > alone).tolist(),
-        interpolate=True,
-        color=SERIES["test set"],
-        alpha=0.15,
-        linewidth=0.0,
-        gid=EXCESS,
-    )
+    shaded: dict[str, Any] = {"color": SERIES["test set"], "alpha": 0.15, "linewidth": 0.0, "gid": EXCESS}
+    ax.fill_between(x, alone, seen, where=(seen > alone).tolist(), interpolate=True, **shaded)
     _series(ax, x, result.test_set_std, measure, SERIES["test set"], "o", limits)
     ax.plot(x, alone, color=SERIES["independent"], ls="--", marker="s", ms=4, gid=LINE, label="_alone")
     _series(ax, x, result.distribution_std, measure, SERIES["distribution"], "D", limits)
-    below = measure.of(true[0]) < limits[0]
+    below = true < limits[0]
     if below.any():
         edge = np.full(int(below.sum()), limits[0])
         ax.plot(x[below], edge, "v", color=SERIES["distribution"], clip_on=False, gid=CUT)

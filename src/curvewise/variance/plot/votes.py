@@ -12,14 +12,14 @@ from matplotlib.lines import Line2D
 from curvewise.drawing.axes import is_narrow, log_sizes, rows_of, view, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import bars, choose, diagonal, ends_of, finish, note, warned, zero_line
-from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
+from curvewise.drawing.style import NEUTRAL, colour
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import decimals
 from curvewise.variance.calibration import Bipartitions, Calibration
 from curvewise.variance.pairs import DependentPairs
-from curvewise.variance.plot.runs import SERIES, DrawnUnit, forest
+from curvewise.variance.plot.runs import SERIES, DrawnUnit, canvas, forest, note_beside
 from curvewise.variance.votes import Disagreement, Ensemble
 
 POINT = "curvewise-point"
@@ -70,17 +70,14 @@ def plot_disagreement(
         Say what was found under the picture; by default where there is room.
     """
     choose("what", what, ("mean", "examples"))
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.8)
+    with canvas(ax, 4.8) as (ax, own):
         drawn = [line for line in ax.lines if line.get_gid() in (POINT, BINS)]
         shade = colour(len(drawn))
         if what == "mean":
             _mean(ax, result, name, shade)
         else:
             _like_examples(ax, result, shade)
-        ax.set_xlabel("error of a run (%)")
-        ax.set_ylabel("disagreement of two runs (%)")
+        ax.set(xlabel="error of a run (%)", ylabel="disagreement of two runs (%)")
         measure = DrawnUnit("fraction")
         of = f" of {shorten(clean(name), 40)}" if name else ""
         lines = [
@@ -110,24 +107,15 @@ def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
     _square(ax, *limits)
     if name:
         right_half = x > sum(limits) / 2
-        note(
-            ax,
-            shorten(clean(name), 24),
-            (x, y),
-            xytext=(-6 if right_half else 6, -5),
-            textcoords="offset points",
-            ha="right" if right_half else "left",
-            va="top",
-            color=shade,
-        )
+        aside: dict[str, Any] = {"ha": "right" if right_half else "left", "va": "top", "color": shade}
+        note_beside(ax, shorten(clean(name), 24), (x, y), (-6 if right_half else 6, -5), **aside)
 
 
 def _square(ax: Axes, low: float, high: float) -> None:
     for line in [line for line in ax.lines if line.get_gid() == "curvewise-diagonal"]:
         line.remove()
     diagonal(ax, low, high)
-    ax.set_xlim(low, high)
-    ax.set_ylim(low, high)
+    ax.set(xlim=(low, high), ylim=(low, high))
 
 
 def _like_examples(ax: Axes, result: Disagreement, shade: str, count: int = 10) -> None:
@@ -158,28 +146,17 @@ def plot_ensemble(result: Ensemble, ax: Axes | None = None, *, caption: bool | N
     """
     measure = DrawnUnit("fraction")
     estimate, low, high = map(measure.of, ends_of(result.errors))
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=4.0)
+    with canvas(ax, 4.0) as (ax, own):
         sizes = result.sizes.astype(np.float64)
         shade = colour(0)
         ax.fill_between(sizes, low, high, color=shade, alpha=0.18, lw=0.0, gid=BAND)
         ax.plot(sizes, estimate, color=shade, marker="o", ms=5, gid=LINE, label="_error")
         ax.axhline(estimate[0], color=NEUTRAL, ls="--", lw=0.9, zorder=0.6, label="_single")
-        note(
-            ax,
-            "a single run",
-            (0.99, estimate[0]),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="right",
-            color="#6E6E6E",
-        )
+        place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "color": "#6E6E6E"}
+        note_beside(ax, "a single run", (0.99, estimate[0]), (0, 2), **place)
         ax.set_ylim(*view(estimate, low, high, floor=0.0))
         log_sizes(ax, sizes.tolist())
-        ax.set_xlabel("runs in the ensemble")
-        ax.set_ylabel("error (%)")
+        ax.set(xlabel="runs in the ensemble", ylabel="error (%)")
         how = {"vote": "vote by plurality", "average": "averaged scores"}[result.method]
         said = (
             f"All {result.runs:,} runs ({how}) gain {measure.told(result.gain)} over a single run."
@@ -202,9 +179,7 @@ def plot_dependent_pairs(result: DependentPairs, ax: Axes | None = None, *, capt
         Say what was found under the picture; by default where there is room.
     """
     x, y = 100 * result.expected_correct, 100 * result.both_correct
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=5.0)
+    with canvas(ax, 5.0) as (ax, own):
         diagonal(ax, 0.0, 100.0)
         effect = 100 * result.min_effect
         edge = np.array([0.0, 100.0])
@@ -213,13 +188,10 @@ def plot_dependent_pairs(result: DependentPairs, ax: Axes | None = None, *, capt
             _, low, high = ends_of(result.differences)
             bars(ax, x, x + 100 * low, x + 100 * high, colour(0), limits=(0.0, 100.0), width=1.0)
         look: dict[str, Any] = {"s": 22 if len(x) <= _MANY_BARS else 10, "linewidths": 0.0}
-        dots = ax.scatter(x, y, color=colour(0), zorder=2.6, rasterized=len(x) > 2000, **look)
-        dots.set_gid(PAIRS)
-        ax.set_xlim(0.0, 100.0)
-        ax.set_ylim(0.0, 100.0)
+        ax.scatter(x, y, color=colour(0), zorder=2.6, rasterized=len(x) > 2000, gid=PAIRS, **look)
+        ax.set(xlim=(0.0, 100.0), ylim=(0.0, 100.0))
         _label_pairs(ax, result, x, y)
-        ax.set_xlabel("both right if independent (%)")
-        ax.set_ylabel("both right (%)")
+        ax.set(xlabel="both right if independent (%)", ylabel="both right (%)")
         listed = len(result.first)
         text = (
             f"{result.dependent:,} of {result.pairs:,} pairs lie {DrawnUnit('fraction').said(result.min_effect)} or"
@@ -247,16 +219,8 @@ def _label_pairs(ax: Axes, result: DependentPairs, x: FloatArray, y: FloatArray)
         if not clear or not (size < x[i] if above else x[i] + size < 100):
             continue
         kept.append(i)
-        note(
-            ax,
-            text,
-            (float(x[i]), float(y[i])),
-            xytext=(-6, 3) if above else (6, -3),
-            textcoords="offset points",
-            ha="right" if above else "left",
-            va="bottom" if above else "top",
-            gid=LABEL,
-        )
+        aside = {"ha": "right" if above else "left", "va": "bottom" if above else "top", "gid": LABEL}
+        note_beside(ax, text, (float(x[i]), float(y[i])), (-6, 3) if above else (6, -3), **aside)
 
 
 def plot_calibration(
@@ -277,10 +241,8 @@ def plot_calibration(
         Say what was found under the picture; by default where there is room.
     """
     choose("what", what, tuple(_DRAWN))
-    with style():
-        own = ax is None
-        rows = len(result.predicted) + 2 if what == "std" else min(_SHOWN, len(result.class_checks))
-        ax = ax or new_axes(height=5.0 if what == "reliability" else 2.0 + 0.28 * rows)
+    rows = len(result.predicted) + 2 if what == "std" else min(_SHOWN, len(result.class_checks))
+    with canvas(ax, 5.0 if what == "reliability" else 2.0 + 0.28 * rows) as (ax, own):
         lines, indent = _DRAWN[what](ax, result)
         said = [*lines, _VERDICTS[result.verdict], *warned(result)]
         finish(ax, own, [], said, caption=caption, indent=indent)
@@ -290,22 +252,15 @@ def plot_calibration(
 def _reliability(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     table = result.reliability_columns()
     known = table["cells"] > 0
-    x, y, low, high = (100 * table[k][known] for k in ("confidence", "frequency", "low", "high"))
-    order = np.argsort(x)  # bins are by the votes of all runs, confidences leave one out
-    x, y, low, high = x[order], y[order], low[order], high[order]
+    # Sorted: bins are by the votes of all runs, confidences leave one out.
+    order = np.argsort(table["confidence"][known])
+    x, y, low, high = (100 * table[k][known][order] for k in ("confidence", "frequency", "low", "high"))
     diagonal(ax, 0.0, 100.0)
     bars(ax, x, low, high, colour(0), limits=(0.0, 100.0))
     ax.plot(x, y, color=colour(0), marker="o", ms=5, lw=1.2, gid=BINS, label="_bins")
-    ax.set_xlim(-3, 103)
-    ax.set_ylim(-3, 103)
-    ax.set_xlabel("votes for a class (% of runs)")
-    ax.set_ylabel("class is true (%)")
-    gap = result.checks[0]
-    text = (
-        f"Bars: {100 * result.level:.4g}% intervals. Error minus disagreement:"
-        f" {DrawnUnit('fraction').told(gap.difference)}."
-    )
-    return [text], 0.0
+    ax.set(xlim=(-3, 103), ylim=(-3, 103), xlabel="votes for a class (% of runs)", ylabel="class is true (%)")
+    gap = DrawnUnit("fraction").told(result.checks[0].difference)
+    return [f"Bars: {100 * result.level:.4g}% intervals. Error minus disagreement: {gap}."], 0.0
 
 
 def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
@@ -314,12 +269,10 @@ def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     rows = {"measured": result.measured, "independent errors": nothing, **result.total}
     shades = [SERIES["test set"], SERIES["independent"], *[colour(3)] * len(result.total)]
     estimate, low, high = map(measure.of, ends_of(rows.values()))
-    limits = view(estimate, low, high)
     ax.axvspan(low[0], high[0], color=shades[0], alpha=0.12, lw=0.0, zorder=0.3, gid=POINTS)
-    forest(ax, (estimate, low, high), shades, limits, POINTS)
+    forest(ax, (estimate, low, high), shades, view(estimate, low, high), POINTS)
     words = {"two_classes": "two classes, err/2n", "lower_bound": "at least err/nk"}
-    names = [words.get(name, name) for name in rows]
-    rows_of(ax, names)
+    rows_of(ax, [words.get(name, name) for name in rows])
     ax.set_xlabel("std between runs (%)")
     return ["Predictions have the variance of true error added; independent errors have not."], 1.3
 
@@ -330,9 +283,8 @@ def _classes(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     checks = [result.class_checks[i] for i in np.sort(order)]
     estimate, low, high = map(measure.of, ends_of(c.difference for c in checks))
     shades = [colour(1) if c.adjusted < 1 - result.level else colour(0) for c in checks]
-    limits = view(estimate, low, high, 0.0)
     zero_line(ax)
-    forest(ax, (estimate, low, high), shades, limits, POINTS)
+    forest(ax, (estimate, low, high), shades, view(estimate, low, high, 0.0), POINTS)
     names = safe_names((str(c.name) for c in checks), 12 if is_narrow(ax) else 28)
     rows_of(ax, names)
     ax.set_xlabel("part of error − disagreement (%)")
@@ -367,9 +319,7 @@ def plot_bipartitions(
         ("binomial", measure.of(result.binomial), result.binomial_r_squared, colour(4), "s"),
         ("calibrated, err/2n", measure.of(result.calibrated), result.r_squared, colour(0), "o"),
     )
-    with style():
-        own = ax is None
-        ax = ax or new_axes(height=5.0)
+    with canvas(ax, 5.0) as (ax, own):
         every = np.concatenate([measured, *(s[1] for s in series)])
         low, high = float(every.min()), float(every.max())
         pad = 0.05 * (high - low) or 0.05 * high
@@ -382,17 +332,13 @@ def plot_bipartitions(
             dot = Line2D([], [], color=shade, marker=marker, ms=5, linestyle="none")
             key.append((dot, f"{name}: R² = {r.estimate:.2f}"))
         key = [*key[::-1], *([] if is_narrow(ax) else [(line, "equal")])]
-        ax.set_xlim(*limits)
-        ax.set_ylim(*limits)
-        ax.set_xlabel("predicted std (%)")
-        ax.set_ylabel("measured std (%)")
+        ax.set(xlim=limits, ylim=limits, xlabel="predicted std (%)", ylabel="measured std (%)")
         which = f"All {result.tasks:,}" if result.tasks == result.possible else f"{result.tasks:,} of the possible"
         ours, theirs = (format_interval(r, write=decimals(2)) for r in (result.r_squared, result.binomial_r_squared))
         text = (
             f"{which} two-class tasks from {result.classes} classes, {result.runs:,} runs. R² = 1 − SSE/SST: {ours},"
             f" binomial {theirs}. Error and disagreement differ on {result.rejected:,} tasks."
         )
-        lines = [text, *warned(result)]
-        columns = 1 if not own else 3
-        finish(ax, own, key, lines, legend=legend, caption=caption, columns=columns, loc="upper left")
+        place: dict[str, Any] = {"columns": 3 if own else 1, "loc": "upper left"}
+        finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, **place)
     return ax
