@@ -692,7 +692,7 @@ def compute_measures(
     found = {}
     for name, file in loaded.items():
         with quietly(), progress_share(name) as progress:
-            found[name] = measure_model(
+            measured = measure_model(
                 file.model,  # type: ignore[arg-type]
                 data,
                 measures,
@@ -701,9 +701,9 @@ def compute_measures(
                 device=Execution(network.place, network.batch),
                 rng=seed,
                 progress=progress,
-                name=name,
                 **more,
             )
+        found[name] = replace(measured, model=name)
     return found
 
 
