@@ -298,7 +298,7 @@ def test_sensitivity_one_kind_at_a_time():
     assert ax.get_xscale() == "linear"
     assert of(ax.lines, "curvewise-mark") == []
     assert draw(found, kind="time").get_ylabel() == "seconds"
-    with pytest.raises(InputError, match="kind='both' needs two Axes"):
+    with pytest.raises(InputError, match="kind='both': two Axes are needed"):
         draw(found, ax, kind="both")
     unknown = sensitivity((10, 20), seconds=False)
     assert len(draw(unknown).figure.axes) == 1
