@@ -28,7 +28,7 @@ from curvewise.progress import Progress, progressing
 from curvewise.response.curve import ResponseCurve, ResponseSensitivity
 from curvewise.response.networks.answers import BROKEN, RIGHT, Codes, NetworkInputs, answer, budget
 from curvewise.response.networks.perturbations import Perturbation, draw_magnitudes, find_perturbation
-from curvewise.response.networks.sites import NetworkHalves, Probe, probe, split
+from curvewise.response.networks.sites import NetworkHalves, probe, split
 from curvewise.response.networks.trial import (
     EXAMPLES,
     Change,
@@ -361,7 +361,13 @@ def _of_module(
                 "as what is changed in place later belongs to other layers, too. Unperturbed examples are answered by "
                 "the network itself; perturb another layer."
             )
-        plan = _plan(trial, execution, seen, halves, device, advance)
+        cuda = device.type == "cuda"
+        compiled = execution.compile if execution.compile is not None else cuda and trial.answers >= PAYS
+        # Pairs of all magnitudes are answered in one row, single examples magnitude by magnitude.
+        row = len(trial.sample) if trial.partners is None else trial.answers
+        batch = int(execution.batch or 0) or batch_size(seen.largest, len(trial.sample), row, cuda)
+        # No compiler follows hooks.
+        plan = ExecutionPlan(device, execution.precision, batch, compiled and halves.path != "hook", advance)
         whole = not sample.x.is_floating_point() and sample.x.dtype != torch.uint8  # tokens have no channels
         inputs = NetworkInputs(sample, device, dtype, last=halves.pure and not whole)
         clean, codes = answer(halves, inputs, trial, plan)
@@ -387,18 +393,6 @@ def _first_ones(sample: Sample, device: torch.device, dtype: torch.dtype | None,
     rows = torch.arange(count, device=sample.x.device) % len(sample)
     x = sample.given(sample.x[rows]).to(device)
     return x.to(dtype) if dtype is not None and x.is_floating_point() else x
-
-
-def _plan(
-    trial: Trial, execution: Execution, seen: Probe, halves: NetworkHalves, device: torch.device, advance: Advance
-) -> ExecutionPlan:
-    cuda = device.type == "cuda"
-    compiled = execution.compile if execution.compile is not None else cuda and trial.answers >= PAYS
-    # Pairs of all magnitudes are answered in one row, single examples magnitude by magnitude.
-    row = len(trial.sample) if trial.partners is None else trial.answers
-    batch = int(execution.batch or 0) or batch_size(seen.largest, len(trial.sample), row, cuda)
-    # No compiler follows hooks.
-    return ExecutionPlan(device, execution.precision, batch, compiled and halves.path != "hook", advance)
 
 
 def batch_size(largest: int, examples: int, row: int, cuda: bool) -> int:

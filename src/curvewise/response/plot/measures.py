@@ -118,7 +118,10 @@ def plot_judgement(
     table = _table(result, score, most or (None if ax is None else rows_that_fit(ax)))
     with style():
         own = ax is None
-        ax = ax or _axes(table, kind)
+        rows, columns = table.estimate.shape
+        each = 0.1 + 0.13 * columns if 0 < table.several <= FEW_TASKS else 0.26
+        wide = {"width": 3.2 + 0.75 * columns, "height": 1.9 + 0.27 * rows}
+        ax = ax or new_axes(**(wide if kind == "heat" else {"height": 1.9 + each * rows}))
         names = safe_names(table.measures, 16 if is_narrow(ax) else 30)
         key = (_dots if kind == "dots" else _heat)(ax, table, names, score)
         if is_narrow(ax) and len(LABELS[score]) > 20:
@@ -145,14 +148,6 @@ def _table(result: MeasureJudgement, score: str, most: int | None) -> _ScoreTabl
     low, high, null = np.moveaxis(spans[order], -1, 0)
     measures = [result.measures[i] for i in order]
     return _ScoreTable(measures, list(tasks), estimate[order], low, high, null)
-
-
-def _axes(table: _ScoreTable, kind: str) -> Axes:
-    rows, columns = table.estimate.shape
-    if kind == "heat":
-        return new_axes(3.2 + 0.75 * columns, 1.9 + 0.27 * rows)
-    each = 0.1 + 0.13 * columns if 0 < table.several <= FEW_TASKS else 0.26
-    return new_axes(height=1.9 + each * rows)
 
 
 def _dots(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> list[tuple[Any, str]]:

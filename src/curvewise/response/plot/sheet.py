@@ -86,9 +86,9 @@ def plot_perturbed(
     ['-0.5', '0', '0.5']
     """
     from curvewise.response.networks.perturbations import find_perturbation
+    from curvewise.response.networks.trial import check_count
 
-    if isinstance(examples, bool) or examples < 1:
-        raise InputError("give a whole number of at least 1.", argument="examples", value=examples)
+    check_count(examples, "examples", 1)
     how = find_perturbation(perturbation)
     random = np.random.default_rng(rng)
     seed = int(random.integers(2**31))
