@@ -66,7 +66,7 @@ def test_frame_has_a_row_for_each_model() -> None:
         ({"train_accuracy": [-0.1, 0.9, 0.9, 0.9]}, "train_accuracy holds -0.1"),
         ({"measures": {"gi": [1.0]}}, r"measure 'gi' has shape \(1,\)"),
         ({"measures": {"gi": ["a", "b", "c", "d"]}}, "measure 'gi' must hold numbers"),
-        ({"hyperparameters": {"depth": [1, 2]}}, r"hyperparameter 'depth' has shape \(2,\)"),
+        ({"hyperparameters": {"depth": [1, 2]}}, r"hyperparameters\['depth'\] has shape \(2,\)"),
         ({"models": ("a", "a", "a", "d")}, "models holds 'a' 2 times in one task"),
         ({"models": (), "gap": []}, "models is empty"),
         ({"hyperparameters": {"gi": [1, 2, 3, 4]}}, "'gi' is a hyperparameter and a measure"),

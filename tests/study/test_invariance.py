@@ -109,8 +109,7 @@ def test_networks_by_name_give_the_same_measures(study: Study, corpus: ModelCorp
         networks,
         "rotation",
         hyperparameters={"width": [r["width"] for r in rows], "kind": [1, "a", None, 2.5]},
-        train=train,
-        test=test,
+        data=(train, test),
         reach=(-90, 90),
         magnitudes=[-90, -45, 0, 45, 90],
         rng=2,
@@ -171,14 +170,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "pairs": ({"perturbation": "mixup-intra"}, "mixes pairs"),
     "no set": ({"perturbation": "shift-x"}, r"add \[evaluate.shift-x\]"),
     "no range": ({"perturbation": "shift-y"}, r"add \[evaluate.shift-y\]"),
-    "train": ({"train": 1}, "train= is for networks"),
-    "reach": ({"reach": (-5, 5)}, "reach= is for networks"),
+    "data": ({"data": (1, 2)}, "data is for networks"),
+    "reach": ({"reach": (-5, 5)}, "reach is for networks"),
     "setting": ({"hyperparameters": ["depth"]}, "'depth'.*they have width, augmentation"),
     "text": ({"hyperparameters": "width"}, "give a list of settings"),
     "columns": ({"hyperparameters": {"width": [1]}}, "give a list of settings"),
     "few": ({"magnitudes": 1}, "magnitudes=1"),
     "workers": ({"workers": -1}, "workers=-1"),
-    "signs": ({"signs": "lose"}, "signs='lose'"),
 }
 
 
@@ -204,8 +202,8 @@ def test_other_data_is_not_the_test_set(study: Study) -> None:
 NETWORKS: dict[str, tuple[dict[str, Any], str]] = {
     "empty": ({"models": {}}, "at least one network"),
     "a list": ({"models": [1]}, "a dict with at least one network"),
-    "train": ({"train": None}, "give train=, test= and hyperparameters="),
-    "test": ({"test": None}, "give train=, test= and hyperparameters="),
+    "data": ({"data": None}, r"give data=\(train, test\) and hyperparameters="),
+    "no test data": ({"data": (1,)}, r"give data=\(train, test\) and hyperparameters="),
     "names only": ({"hyperparameters": ["width"]}, "hyperparameters={name: values}"),
     "length": ({"hyperparameters": {"width": [1]}}, r"\['width'\] has shape \(1,\) for 2 networks"),
     "number": ({"hyperparameters": {"width": 1}}, r"\['width'\] has shape \(\) for 2 networks"),
@@ -226,8 +224,7 @@ def test_bad_input_with_networks(case: str) -> None:
         "models": {"a": model, "b": model},
         "perturbation": "rotation",
         "hyperparameters": {"width": [1, 2]},
-        "train": data,
-        "test": data,
+        "data": (data, data),
         **given,
     }
     with pytest.raises(InputError, match=said):

@@ -16,32 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from curvewise.errors import InputError
-from curvewise.response.load import mixed_array
 from curvewise.stats.correlation import average_ranks
 from curvewise.types.units import FloatArray
 
 Codes = NDArray[np.int64]
 Single = NDArray[np.float32]
 Counts = NDArray[np.signedinteger[Any]]
-
-
-def as_columns(hyperparameters: Mapping[str, Any], count: int) -> dict[str, NDArray[Any]]:
-    """Check that each hyperparameter has a value for each of ``count`` models."""
-    if not isinstance(hyperparameters, Mapping):
-        raise InputError(
-            f"hyperparameters is a {type(hyperparameters).__name__}: give a dict of columns, such as "
-            "{'depth': [2, 2, 4], 'rate': [0.1, 0.01, 0.1]}."
-        )
-    columns = {}
-    for name, values in hyperparameters.items():
-        column = values if isinstance(values, np.ndarray) else mixed_array(values)
-        if column.shape != (count,):
-            raise InputError(
-                f"hyperparameters[{name!r}] has shape {column.shape} for {count} models: give one value for each."
-            )
-        columns[str(name)] = column
-    return columns
 
 
 def value_codes(column: NDArray[Any]) -> Codes:

@@ -25,12 +25,12 @@ from curvewise.response.cells import (
     GapOrder,
     PairCells,
     VariedHyperparameters,
-    as_columns,
     information,
     pair_cells,
     shuffled_gaps,
     value_codes,
 )
+from curvewise.response.load import as_columns
 from curvewise.text import arg, format_number
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats

@@ -89,6 +89,7 @@ VALUES = {
     "spearman": ("spearman", "Spearman's ρ"),
 }
 """Modes of a judgement: the name of the value, and its title."""
+SHOWN_OF_A_PERTURBATION = ("name", "of", "pairs", "unit", "low", "high", "usual", "coloured")
 # Pairs of models that are shown; --json has all of them.
 MOST_PAIRS = 20
 # Measures that are drawn against the gap.
@@ -145,27 +146,28 @@ class DataReading:
             raise UsageError("--mean and --std belong together: give both or neither.")
         if self.mean and self.normalise:
             raise UsageError("--normalise computes what --mean and --std say: give one of them.")
-        dataset = load_dataset(self._spec())
+        spec: str | dict[str, Any] = self.data
+        if self.data_option:
+            key = "hf" if self.data.startswith("hf:") else "path" if Path(self.data).exists() else "name"
+            spec = {key: self.data.removeprefix("hf:"), **read_options(self.data_option)}
+        dataset = load_dataset(spec)
         for text in dataset.notes:
             note(text)
-        if self.part == "test" and dataset.test_x is None:
-            raise UsageError(f"--part test: {dataset.name} has training examples only.")
         test = self.part == "test"
         x, y = (dataset.test_x, dataset.test_y) if test else (dataset.x, dataset.y)
-        assert x is not None
-        assert y is not None
+        if x is None or y is None:
+            raise UsageError(f"--part test: {dataset.name} has training examples only.")
         mean, std = self._scale(dataset)
         examples = Examples(x, y, len(dataset.classes), mean, std, dataset.padding)
-        note(self._said(dataset, examples))
+        how = "the network is given pixels from 0 to 1, not normalised (--mean and --std, or --normalise, if it was "
+        how += "trained so)"
+        if mean is not None and std is not None:
+            how = f"normalised with mean {_numbers(mean)} and std {_numbers(std)}"
+        elif not dataset.is_image:
+            how = "taken as they are"
+        kind, shape = "test" if test else "training", " × ".join(map(str, examples.shape))
+        note(f"{dataset.name}: {len(y):,} {kind} examples of {examples.classes} classes, {shape}; {how}")
         return dataset, examples
-
-    def _spec(self) -> str | dict[str, Any]:
-        if not self.data_option:
-            return self.data
-        key = "path" if Path(self.data).exists() else "name"
-        if self.data.startswith("hf:"):
-            return {"hf": self.data.removeprefix("hf:"), **read_options(self.data_option)}
-        return {key: self.data, **read_options(self.data_option)}
 
     def _scale(self, dataset: Dataset) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
         if self.normalise and dataset.padding is not None:
@@ -182,19 +184,6 @@ class DataReading:
         if self.std and min(self.std) <= 0:
             raise UsageError(f"--std {_numbers(self.std)}: give numbers above 0.")
         return tuple(self.mean) or None, tuple(self.std) or None
-
-    def _said(self, dataset: Dataset, examples: Examples) -> str:
-        shape = " × ".join(map(str, examples.shape))
-        kind = "test" if self.part == "test" else "training"
-        kept = f"{dataset.name}: {len(examples.y):,} {kind} examples of {examples.classes} classes"
-        if examples.mean is not None and examples.std is not None:
-            return f"{kept}, {shape}; normalised with mean {_numbers(examples.mean)} and std {_numbers(examples.std)}"
-        if not dataset.is_image:
-            return f"{kept}, {shape}; taken as they are"
-        return (
-            f"{kept}, {shape}; the network is given pixels from 0 to 1, not normalised (--mean and "
-            "--std, or --normalise, if it was trained so)"
-        )
 
 
 @Parameter(name="*", group=NETWORK)
@@ -242,16 +231,8 @@ class NetworkReading:
         tried = draw_sample(examples, examples=TRIED)
         found = {}
         for file, name in names_of(files).items():
-            loaded = load_model(
-                file,
-                shape=examples.shape,
-                classes=examples.classes,
-                factory=self.factory,
-                options=options,
-                layer=layer,
-                device=self.place,
-                folder=Path(),
-            )
+            made: dict[str, Any] = {"shape": examples.shape, "classes": examples.classes, "factory": self.factory}
+            loaded = load_model(file, **made, options=options, layer=layer, device=self.place, folder=Path())
             check_answers(loaded, tried.given(tried.x))
             note("; ".join([f"{file}: {loaded.kind}", *loaded.notes]))
             found[name] = loaded
@@ -330,23 +311,35 @@ def measure(
         Draw a few of the perturbed examples into this .png, .svg or .pdf file.
     """
     page = (showing or Showing()).page()
-    check_outputs(save, sheet, layer)
+    where = read_layer(layer)
+    # Everything that can be refused is refused before networks are loaded and measured.
+    if save is not None:
+        if save.suffix.lower() != ".csv":
+            raise UsageError(f"--save {save} must end in .csv.")
+        check_folder("--save", save)
+    check_picture("--sheet", sheet)
+    if sheet is not None and where is not None:
+        raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")
     if fail_if and len(models) != 2:
         raise UsageError(f"--fail-if compares two models: {len(models)} given.")
     if twice := [file for file in models if models.count(file) > 1]:
         raise UsageError(f"{twice[0]} is given twice: give each model once.")
-    # Everything that can be refused is refused before networks are loaded and measured.
     need_torch()
-    change = find_change(perturbation, fill=fill, interpolation=interpolation, padding=padding, mask=mask)
+    from curvewise.nn.own_code import find_function
+    from curvewise.response.networks.measurement import measure_responses
+    from curvewise.response.networks.perturbations import find_perturbation
+    from curvewise.response.networks.trial import Execution
+
+    try:
+        found: Any = find_function("perturbation", perturbation, Path()) if ":" in perturbation else perturbation
+        change = find_perturbation(found, fill=fill, interpolation=interpolation, padding=padding, mask=mask)
+    except InputError as error:
+        raise UsageError(in_options(error.message)) from error
     dataset, data = reading.load()
     if sheet is not None and not dataset.is_image:
         raise UsageError(f"--sheet shows images, and {dataset.name} has none.")
-    where = read_layer(layer)
     networks = network or NetworkReading()
     loaded = networks.load(models, data, where)
-    from curvewise.response.networks.measurement import measure_responses
-    from curvewise.response.networks.trial import Execution
-
     with quietly(), progress_share(change.name) as progress:
         curves = measure_responses(
             {name: file.model for name, file in loaded.items()},
@@ -501,7 +494,15 @@ def judge(
             rng=seed,
         )
     show_judgement(page, result, mode)
-    save_plot(scatter, lambda: draw_scatter(models, result, least_train_accuracy))
+
+    def draw_scatter() -> Any:
+        """Draw the best measures against the gap, a panel for each task."""
+        from curvewise.response.plot.measures import plot_measures
+
+        best = ordered(result, "cmi")[:SCATTERED]
+        return plot_measures(models, best, judgement=result, least_train_accuracy=least_train_accuracy)
+
+    save_plot(scatter, draw_scatter)
     save_plot(drawing.plot if drawing else None, result.plot)
     return page.close()
 
@@ -554,18 +555,30 @@ def measures(
         return page.close()
     if reading is None:
         raise UsageError("--data is missing: give examples that the networks were trained on.")
+    from curvewise.response.networks.measures import measure_model
+    from curvewise.response.networks.trial import Execution
+
     _, data = reading.load()
-    found = compute_measures(
-        models,
-        data,
-        network or NetworkReading(),
-        measures=list(measure) or None,
-        layer=read_layer(layer) or 1,
-        examples=examples,
-        beside={"initial": initial, "twin": twin},
-        seed=seed,
-    )
-    show_measures(page, found)
+    networks, where = network or NetworkReading(), read_layer(layer) or 1
+    loaded = networks.load(models, data, where)
+    # Exported programs and ONNX files show no modules.
+    closed = next((f for f in loaded.values() if not f.kind.startswith("weights")), None)
+    if closed is not None:
+        raise UsageError(
+            f"{closed.path} is an {closed.kind}, and measures look at every layer: give weights "
+            "(.safetensors) with --factory."
+        )
+    how: dict[str, Any] = {"device": Execution(networks.place, networks.batch), "examples": examples, "rng": seed}
+    for key, file in (("initial", initial), ("twin", twin)):
+        if file is not None:
+            how[key] = next(iter(networks.load([file], data, where).values())).model
+    results = {}
+    for name, model in loaded.items():
+        with quietly(), progress_share(name) as progress:
+            chosen: Any = list(measure) or None
+            found = measure_model(model.model, data, chosen, layer=where, progress=progress, **how)  # type: ignore[arg-type]
+        results[name] = replace(found, model=name)
+    show_measures(page, results)
     return page.close()
 
 
@@ -582,19 +595,7 @@ def perturbations(*, showing: Showing | None = None) -> int:
     found = list(PERTURBATIONS.values())
     page.document = {
         "type": "Perturbations",
-        "perturbations": [
-            {
-                "name": p.name,
-                "of": p.of,
-                "pairs": p.pairs,
-                "unit": p.unit,
-                "low": p.low,
-                "high": p.high,
-                "usual": list(p.usual),
-                "coloured": p.coloured,
-            }
-            for p in found
-        ],
+        "perturbations": [{key: getattr(p, key) for key in SHOWN_OF_A_PERTURBATION} for p in found],
     }
     columns = {
         "perturbation": [p.name for p in found],
@@ -602,7 +603,11 @@ def perturbations(*, showing: Showing | None = None) -> int:
         "magnitudes in": [p.unit for p in found],
         "from": [f"{p.low:g}" for p in found],
         "to": [f"{p.high:g}" for p in found],
-        "by default": [_range(p.usual, below=p.pairs == "inter") for p in found],
+        "by default": [
+            f"±{high:g}" if low == -high else f"{low:g} … {'<' if p.pairs == 'inter' else ''}{high:g}"
+            for p in found
+            for low, high in [p.usual]
+        ],
     }
     page.table("Perturbations", columns, None)
     return page.close()
@@ -633,18 +638,6 @@ def _statistics(x: NDArray[Any]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
 
 
-def find_change(name: str, **options: Any) -> Any:
-    """Find a perturbation by its name, or a function in a module."""
-    from curvewise.nn.own_code import find_function
-    from curvewise.response.networks.perturbations import find_perturbation
-
-    try:
-        made: Any = find_function("perturbation", name, Path()) if ":" in name else name
-        return find_perturbation(made, **options)
-    except InputError as error:
-        raise UsageError(in_options(error.message)) from error
-
-
 @contextmanager
 def progress_share(text: str) -> Iterator[Any]:
     """Show a bar on stderr; yield a function that is called with the share done."""
@@ -659,52 +652,6 @@ def progress_share(text: str) -> Iterator[Any]:
             done = share
 
         yield tell
-
-
-def compute_measures(
-    files: Sequence[str],
-    data: Examples,
-    network: NetworkReading,
-    *,
-    measures: Sequence[str] | None,
-    layer: str | int,
-    examples: int,
-    beside: Mapping[str, str | None],
-    seed: int,
-) -> dict[str, ModelMeasures]:
-    """Compute the measures of each network; ``beside`` names files of initial weights and of a twin."""
-    from curvewise.response.networks.measures import measure_model
-    from curvewise.response.networks.trial import Execution
-
-    loaded = network.load(files, data, layer)
-    # Exported programs and ONNX files show no modules.
-    closed = next((f for f in loaded.values() if not f.kind.startswith("weights")), None)
-    if closed is not None:
-        raise UsageError(
-            f"{closed.path} is an {closed.kind}, and measures look at every layer: give weights "
-            "(.safetensors) with --factory."
-        )
-    more: dict[str, Any] = {
-        key: next(iter(network.load([file], data, layer).values())).model
-        for key, file in beside.items()
-        if file is not None
-    }
-    found = {}
-    for name, file in loaded.items():
-        with quietly(), progress_share(name) as progress:
-            found[name] = measure_model(
-                file.model,  # type: ignore[arg-type]
-                data,
-                measures,
-                layer=layer,
-                examples=examples,
-                device=Execution(network.place, network.batch),
-                rng=seed,
-                progress=progress,
-                name=name,
-                **more,
-            )
-    return found
 
 
 def draw_curves(curves: Mapping[str, ResponseCurve], level: float) -> Any:
@@ -773,7 +720,12 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
     if page.markup is not None and not page.as_json:
         sys.stdout.write(result.table(page.markup, value=value) + "\n")
     elif len(result.tasks) > 1:
-        page.table(f"{words}, by task (models: {_models(result)})", _by_task(result, value), None)
+        counts = ", ".join(f"{task} {result.counts[task]}" for task in result.tasks)
+        names = ordered(result, value)
+        columns: dict[str, list[Any]] = {"measure": names}
+        for task in result.shown_tasks:
+            columns[task] = _shown(value, (result.row(name, task).value(value) for name in names))
+        page.table(f"{words}, by task (models: {counts})", columns, None)
     if page.markup is None:
         whole = "on average over the tasks" if len(result.tasks) > 1 else "of " + result.tasks[0]
         title = f"Measures {whole}, {result.models:,} models (CMI × 100, {result.level:.0%} intervals)"
@@ -790,27 +742,6 @@ def ordered(result: MeasureJudgement, value: str) -> list[str]:
     scores = {name: result.row(name).value(value) for name in result.measures}
     # No score is above 1, so that 2 puts measures without one last.
     return sorted(scores, key=lambda name: -scores[name] if scores[name] == scores[name] else 2.0)
-
-
-def draw_scatter(corpus: ModelCorpus, result: MeasureJudgement, least: float | None) -> Any:
-    """Draw the best measures against the gap, a panel for each task."""
-    from curvewise.response.plot.measures import plot_measures
-
-    best = ordered(result, "cmi")[:SCATTERED]
-    return plot_measures(corpus, best, judgement=result, least_train_accuracy=least)
-
-
-def _models(result: MeasureJudgement) -> str:
-    counts = {t: max(r.n for r in result.rows if r.task == t) for t in result.tasks}
-    return ", ".join(f"{task} {count}" for task, count in counts.items())
-
-
-def _by_task(result: MeasureJudgement, value: str) -> dict[str, list[Any]]:
-    names = ordered(result, value)
-    columns: dict[str, list[Any]] = {"measure": names}
-    for task in result.shown_tasks:
-        columns[task] = _shown(value, (result.row(name, task).value(value) for name in names))
-    return columns
 
 
 def _details(result: MeasureJudgement, value: str) -> dict[str, list[Any]]:
@@ -849,12 +780,7 @@ def show_curve(page: Page, curve: ResponseCurve, level: float) -> None:
     }
     page.table(f"Accuracy at each magnitude ({level:.0%} intervals)", columns, None)
     scores = curve.scores(level)
-    rows = {
-        "score": [SCORES[key] for key in scores],
-        "estimate": [_write(key, i.estimate) for key, i in scores.items()],
-        "low": [_write(key, i.low) for key, i in scores.items()],
-        "high": [_write(key, i.high) for key, i in scores.items()],
-    }
+    rows = {"score": [SCORES[key] for key in scores], **_ends("estimate", scores.items())}
     page.table(f"Scores ({level:.0%} intervals)", rows, None)
     warn_each(curve.all_warnings)
 
@@ -888,9 +814,7 @@ def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) ->
         head, title = "Gi", f"The {len(order)} clearest of {len(found)} differences of Gi, {how}"
     columns = {
         head: [word for word, _, _ in rows],
-        "difference": [_write(key, c.differences[key].estimate) for _, c, key in rows],
-        "low": [_write(key, c.differences[key].low) for _, c, key in rows],
-        "high": [_write(key, c.differences[key].high) for _, c, key in rows],
+        **_ends("difference", [(key, c.differences[key]) for _, c, key in rows]),
         "p": ["–" if p != p else "< 1e-12" if p < 1e-12 else f"{p:.2g}" for p in (c.pvalues[k] for _, c, k in rows)],
     }
     page.table(f"{title} ({level:.0%} intervals)", columns, None)
@@ -934,10 +858,7 @@ def show_shelf(page: Page) -> None:
     shelf = list(MEASURES.values())
     page.document = {
         "type": "Shelf",
-        "measures": [
-            {"name": m.name, "orientation": m.orientation, "needs": list(m.needs), "cost": m.cost, "about": m.about}
-            for m in shelf
-        ],
+        "measures": [{k: getattr(m, k) for k in ("name", "orientation", "needs", "cost", "about")} for m in shelf],
     }
     columns = {
         "measure": [m.name for m in shelf],
@@ -953,11 +874,6 @@ def show_shelf(page: Page) -> None:
     page.table("Measures of a network that may go with its generalisation gap", columns, None)
 
 
-def _range(ends: Sequence[float], below: bool = False) -> str:
-    low, high = ends
-    return f"±{high:g}" if low == -high else f"{low:g} … {'<' if below else ''}{high:g}"
-
-
 def _higher(orientation: int) -> str:
     return "higher" if orientation > 0 else "lower"
 
@@ -971,11 +887,14 @@ def _rounded(interval: Interval, digits: int) -> Interval:
     return replace(interval, **ends)
 
 
-def _write(score: str, value: float) -> str:
-    """Write accuracies as percentages, scores with four digits."""
-    if value != value:
-        return "–"
-    return f"{value:.2%}" if "accuracy" in score else format_number(value)
+def _ends(title: str, intervals: Iterable[tuple[str, Interval]]) -> dict[str, list[str]]:
+    """Return columns of estimates and ends, accuracies as percentages and other scores with four digits."""
+    columns: dict[str, list[str]] = {title: [], "low": [], "high": []}
+    for score, interval in intervals:
+        for column, value in zip(columns.values(), (interval.estimate, interval.low, interval.high), strict=True):
+            known = f"{value:.2%}" if "accuracy" in score else format_number(value)
+            column.append("–" if value != value else known)
+    return columns
 
 
 def read_layer(text: str | None) -> str | int | None:
@@ -989,14 +908,3 @@ def read_layer(text: str | None) -> str | int | None:
     if text.startswith("name:"):
         return text.removeprefix("name:")
     return int(text) if text.isdecimal() else text
-
-
-def check_outputs(save: Path | None, sheet: Path | None, layer: str | None) -> None:
-    """Refuse files that cannot be written before anything is measured."""
-    if save is not None:
-        if save.suffix.lower() != ".csv":
-            raise UsageError(f"--save {save} must end in .csv.")
-        check_folder("--save", save)
-    check_picture("--sheet", sheet)
-    if sheet is not None and read_layer(layer) is not None:
-        raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -135,13 +135,13 @@ def compare_responses(
         # No spread at all, up to rounding: a t test would divide by 0.
         if together and spread <= 1e-12 * (1 + abs(found)):
             reach = max(float(left[left > 0].sum()), float(-left[left < 0].sum()))
-            interval, pvalues[score] = _alike(found, apart, reach, level)
+            half, pvalues[score] = _alike(found, apart, reach, level)
         else:
-            interval, pvalues[score] = _tested(found, spread, degrees, level)
-        most = REACH.get(score, math.inf)
+            half, pvalues[score] = _tested(found, spread, degrees, level)
         # An interval ends where differences do.
-        low, high = (float(np.clip(end, -most, most)) for end in (interval.low, interval.high))
-        differences[score] = replace(interval, low=low, high=high)
+        most = REACH.get(score, math.inf)
+        low, high = (float(np.clip(end, -most, most)) for end in (found - half, found + half))
+        differences[score] = Interval(found, low, high, level)
     correlation = 0.0
     if together:
         one, other = linear_variance(slopes["gi"][0], a), linear_variance(slopes["gi"][1], b)
@@ -161,20 +161,19 @@ def difference_variance(
     return answers_variance(np.ones(len(left)), answers, a.partners)
 
 
-def _tested(difference: float, spread: float, degrees: float, level: float) -> tuple[Interval, float]:
-    """Return interval and p-value of a t test."""
+def _tested(difference: float, spread: float, degrees: float, level: float) -> tuple[float, float]:
+    """Return half of the interval and the p-value of a t test."""
     half = quantile(level, degrees) * spread
-    interval = Interval(difference, difference - half, difference + half, level)
     if math.isnan(difference) or math.isnan(spread):
-        return interval, math.nan
+        return half, math.nan
     if spread == 0:  # a score that no answer changes, as Pal of two magnitudes
-        return interval, 1.0 if abs(difference) < 1e-9 else 0.0
+        return half, 1.0 if abs(difference) < 1e-9 else 0.0
     statistic = -abs(difference) / spread
-    return interval, float(2 * (ndtr(statistic) if math.isinf(degrees) else stdtr(degrees, statistic)))
+    return half, float(2 * (ndtr(statistic) if math.isinf(degrees) else stdtr(degrees, statistic)))
 
 
-def _alike(difference: float, count: int, reach: float, level: float) -> tuple[Interval, float]:
-    """Return interval and p-value where each of so many examples makes the same difference, without spread.
+def _alike(difference: float, count: int, reach: float, level: float) -> tuple[float, float]:
+    """Return half of the interval and the p-value where each of so many examples makes the same difference.
 
     The p-value is that of the sign test, the interval that of a t test with the same p-value. For no difference at all
     the interval reaches the largest share of examples that a sample of this size may miss; ``reach`` is the change of
@@ -182,14 +181,12 @@ def _alike(difference: float, count: int, reach: float, level: float) -> tuple[I
     """
     times = quantile(level, math.inf)
     if abs(difference) < 1e-12:
-        half = reach * times**2 / (count + times**2)
-        return Interval(difference, difference - half, difference + half, level), 1.0
+        return reach * times**2 / (count + times**2), 1.0
     p = min(1.0, 2.0 ** (1 - count))
     if p == 1:  # one example tells nothing
-        return Interval(difference, math.nan, math.nan, level), p
+        return math.nan, p
     at_p = float(-ndtri(p / 2)) if p > 0 else math.inf
-    half = abs(difference) * times / at_p
-    return Interval(difference, difference - half, difference + half, level), p
+    return abs(difference) * times / at_p, p
 
 
 def _unlike(a: ResponseCurve, b: ResponseCurve) -> str | None:

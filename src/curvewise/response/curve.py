@@ -179,8 +179,8 @@ class ResponseCurve(Result):
         if math.isnan(clean):
             return Interval(clean, math.nan, math.nan, level)
         count = self.clean_total or int(self.total[at[0]])
-        low, high = wilson(np.array([clean]), np.array([count]), quantile(level, math.inf))
-        return Interval(clean, float(low[0]), float(high[0]), level)
+        low, high = wilson(np.array(clean), np.array(count), quantile(level, math.inf))
+        return Interval(clean, float(low), float(high), level)
 
     def gi_interval(self, level: float = 0.95) -> Interval:
         """Interval of the Gi-score: what another sample of examples would give."""
@@ -457,17 +457,9 @@ class ResponseSensitivity(Result):
         expected = {s: np.array([[score_error(c, s) for c in row] for row in rows]) for s in SCORES}
         seconds = [[c.settings.get("seconds", np.nan) for c in row] for row in rows]
         notes = {w: None for row in rows for c in row for w in c.warnings}
-        return cls(
-            np.array(counts),
-            batch,
-            values,
-            np.array(seconds, dtype=np.float64),
-            expected,
-            one.model,
-            one.perturbation,
-            one.layer,
-            tuple(notes),
-        )
+        about = (one.model, one.perturbation, one.layer)
+        times = np.array(seconds, dtype=np.float64)
+        return cls(np.array(counts), batch, values, times, expected, *about, tuple(notes))
 
     @property
     def examples(self) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.response.cells import Codes, VariedHyperparameters, as_columns, pair_cells, shuffled_gaps, value_codes
+from curvewise.response.cells import Codes, VariedHyperparameters, pair_cells, shuffled_gaps, value_codes
 from curvewise.response.cmi import (
     ConditioningSets,
     InformationScores,
@@ -23,7 +23,7 @@ from curvewise.response.cmi import (
     pgdl_scores,
     upper_tail,
 )
-from curvewise.response.load import ModelCorpus
+from curvewise.response.load import ModelCorpus, as_columns
 from curvewise.stats.correlation import kendall, pearson, spearman
 from curvewise.tables import format_table, mark_best
 from curvewise.text import arg

@@ -36,25 +36,19 @@ from curvewise.text import arg, brief, format_count, format_path, list_names
 from curvewise.types.results import RowTable, distinct
 from curvewise.types.units import FloatArray, as_column, as_floats
 
-ROLES = (
-    Role(
-        "model", (synonyms("model name model_name model_id id run run_id run_name network"),), percent=True, first=True
-    ),
-    Role("task", (synonyms("task task_name"),), percent=True),
-    Role("gap", (synonyms("gap generalization_gap generalisation_gap gen_gap"),), percent=True, needed=True),
-    Role(
-        "train_accuracy",
-        (synonyms("train_accuracy train_acc training_accuracy training_acc accuracy_train acc_train"),),
-        percent=True,
-    ),
-    Role(
-        "test_accuracy",
-        (synonyms("test_accuracy test_acc accuracy_test acc_test val_accuracy val_acc accuracy acc"),),
-        percent=True,
-        first=True,
-    ),
-    Role("train_error", (synonyms("train_error train_err training_error error_train"),), percent=True),
-    Role("test_error", (synonyms("test_error test_err error_test val_error error err"),), percent=True, first=True),
+_NAMES = {
+    "model": "model name model_name model_id id run run_id run_name network",
+    "task": "task task_name",
+    "gap": "gap generalization_gap generalisation_gap gen_gap",
+    "train_accuracy": "train_accuracy train_acc training_accuracy training_acc accuracy_train acc_train",
+    "test_accuracy": "test_accuracy test_acc accuracy_test acc_test val_accuracy val_acc accuracy acc",
+    "train_error": "train_error train_err training_error error_train",
+    "test_error": "test_error test_err error_test val_error error err",
+}
+_FIRST = ("model", "test_accuracy", "test_error")  # of several columns with such a name the first counts
+ROLES = tuple(
+    Role(role, (synonyms(names),), percent=True, first=role in _FIRST, needed=role == "gap")
+    for role, names in _NAMES.items()
 )
 _NEITHER = synonyms("seed fold seconds time date epoch epochs index learner n")
 _SETTING = re.compile(r"(hp|hparam|hparams|hyperparameter|hyperparameters|param|params)[._:/]+.+")
@@ -359,7 +353,7 @@ class ModelCorpus(RowTable):
         put(self, "models", tuple(map(str, self.models)))
         put(self, "gap", _fractions(self.gap, "gap", -1.0, len(self)))
         put(self, "measures", _measures(self.measures, len(self)))
-        put(self, "hyperparameters", _settings(self.hyperparameters, len(self)))
+        put(self, "hyperparameters", as_columns(self.hyperparameters, len(self)))
         put(self, "orientation", _orientation(self.orientation, self.measures))
         if self.tasks is not None:
             put(self, "tasks", as_column(np.asarray(self.tasks, dtype=np.str_), "tasks", len(self), "models"))
@@ -456,12 +450,13 @@ def _measures(measures: Mapping[str, ArrayLike], count: int) -> dict[str, FloatA
     }
 
 
-def _settings(hyperparameters: Mapping[str, Any], count: int) -> dict[str, NDArray[Any]]:
-    found = {}
-    for name, values in hyperparameters.items():
-        column = values if isinstance(values, np.ndarray) else mixed_array(values)
-        found[str(name)] = as_column(column, f"hyperparameter {name!r}", count, "models")
-    return found
+def as_columns(hyperparameters: Mapping[str, Any], count: int) -> dict[str, NDArray[Any]]:
+    """Check that each hyperparameter has a value for each of ``count`` models."""
+    if not isinstance(hyperparameters, Mapping):
+        problem = f"is a {type(hyperparameters).__name__}: give a dict of columns, such as "
+        raise InputError(problem + "{'depth': [2, 2, 4], 'rate': [0.1, 0.01, 0.1]}.", argument="hyperparameters")
+    arrays = {str(k): v if isinstance(v, np.ndarray) else mixed_array(v) for k, v in hyperparameters.items()}
+    return {k: as_column(column, f"hyperparameters[{k!r}]", count, "models") for k, column in arrays.items()}
 
 
 def mixed_array(values: Any) -> NDArray[Any]:
@@ -580,8 +575,10 @@ def _corpus_of_tasks(
     settings = dict.fromkeys(k for t in tasks for m in t.models.values() for k in _hparams(m, t))
     measures = dict.fromkeys(k for t in tasks for k in t.predictions)
     rows = [(task, name, model) for task in tasks for name, model in task.models.items()]
+    told = [m["metrics"] if isinstance(m.get("metrics"), Mapping) else {} for _, _, m in rows]
     train, test = (
-        np.array([_metric(model, key, task) for task, _, model in rows]) / top for key in ("train_acc", "test_acc")
+        np.array([_number(metrics.get(key), task) for metrics, (task, _, _) in zip(told, rows, strict=True)]) / top
+        for key in ("train_acc", "test_acc")
     )
     values = {
         measure: np.array([_number(t.predictions.get(measure, {}).get(n), t) for t, n, _ in rows])
@@ -667,11 +664,6 @@ def _hparams(model: Any, task: CompetitionTask) -> dict[str, Any]:
     if not isinstance(told, Mapping):
         raise InputError(f"A model of {task.source} has no 'hparams': it is {brief(model)}.")
     return {str(k): v.get("current_value") if isinstance(v, Mapping) else v for k, v in told.items()}
-
-
-def _metric(model: Mapping[str, Any], key: str, task: CompetitionTask) -> float:
-    metrics = model.get("metrics")
-    return _number(metrics.get(key) if isinstance(metrics, Mapping) else None, task)
 
 
 def _number(cell: Any, task: CompetitionTask) -> float:

@@ -29,7 +29,6 @@ from curvewise.study.results import check_evaluation, has_network, label_of, loa
 from curvewise.study.run.options import choose_devices
 from curvewise.study.status import Planned, evaluation_digests, planned_runs
 from curvewise.study.study import Study
-from curvewise.text import brief, list_names, suggest
 
 if TYPE_CHECKING:
     from torch import nn
@@ -228,21 +227,9 @@ def _choose(done: Sequence[Planned], seeds: str) -> tuple[list[Planned], dict[st
 
 def _asked(measures: Any) -> list[Measure] | None:
     """Look measures up by their names; None for all."""
-    from curvewise.response.networks.measures import MEASURES
-    from curvewise.response.networks.subject import Measure
+    from curvewise.response.networks.measures import find_measures
 
-    if measures is None:
-        return None
-    asked = [measures] if isinstance(measures, str | Measure) else list(measures)
-    if not asked:
-        raise InputError("measures is empty: name at least one, or leave it out for all.")
-    for measure in asked:
-        if not isinstance(measure, Measure) and measure not in MEASURES:
-            raise InputError(
-                f"measures: {brief(measure)} is not known: use one of "
-                f"{list_names(MEASURES, 60)}.{suggest(measure, MEASURES)}"
-            )
-    return [m if isinstance(m, Measure) else MEASURES[m] for m in asked]
+    return None if measures is None else find_measures(measures)
 
 
 def _measure(study: Study, task: NetworkTask, *, given: Any, examples: int, rng: int) -> NetworkMeasures:
@@ -252,7 +239,7 @@ def _measure(study: Study, task: NetworkTask, *, given: Any, examples: int, rng:
     model = load_model(study, task.run)
     wanted = measures is None or any("twin" in m.needs for m in measures)
     twin, notes = _twin(study, task.twin if wanted else None)
-    there = {"initial": model.initial, "twin": twin}
+    there: dict[str, Any] = {"initial": model.initial, "twin": twin}
     lost = [m for m in measures or () if any(there.get(k, model) is None for k in m.needs)]
     kept = None if measures is None else [m for m in measures if m not in lost]
     values = dict.fromkeys((m.name for m in lost), np.nan)
@@ -261,18 +248,8 @@ def _measure(study: Study, task: NetworkTask, *, given: Any, examples: int, rng:
     if kept == []:
         return NetworkMeasures(values, orientation, tuple(notes))
     with quietly():  # kept on the result, and given once for all networks
-        found = measure_model(
-            model.network,
-            model.examples,
-            kept,
-            examples=examples,
-            initial=model.initial,
-            twin=twin,
-            device=task.device,
-            rng=rng,
-            progress=False,
-            name=task.run[:8],
-        )
+        how: dict[str, Any] = {"device": task.device, "rng": rng, "progress": False}
+        found = measure_model(model.network, model.examples, kept, examples=examples, **there, **how)
     return NetworkMeasures({**values, **found.values}, {**orientation, **found.orientation}, (*notes, *found.warnings))
 
 
@@ -332,12 +309,10 @@ def measure_invariance(
     perturbation: str,
     *,
     hyperparameters: Mapping[str, ArrayLike] | Sequence[str] | None = None,
-    train: Any = None,
-    test: Any = None,
+    data: tuple[Any, Any] | None = None,
     reach: tuple[float, float] | None = None,
     magnitudes: int | Sequence[float] = 11,
     examples: int | None = None,
-    signs: str = "keep",
     device: str | None = None,
     workers: int = 0,
     rng: int = 0,
@@ -362,17 +337,16 @@ def measure_invariance(
     hyperparameters : dict of columns, or sequence of str, optional
         For networks, a value for each: needed. For a study, which of the hyperparameters that
         :func:`measure_corpus` has; all but the augmentation by default.
-    train, test
-        For networks: training and test data as :func:`measure_response` takes them.
+    data : tuple, optional
+        For networks: training and test data, each as :func:`measure_response` takes it.
     reach : tuple of float, optional
         Lowest and highest magnitude, for networks; the usual ones by default. A study's are those
         of its evaluation set.
     magnitudes : int or sequence of float
         How many, or which, for the response curve.
     examples : int, optional
-        Training examples for the response curve, all by default.
-    signs : {"keep", "fold"}
-        How the Gi-score takes negative magnitudes: swept as in the paper, or folded.
+        Training examples for the response curve, all by default. Its Gi-score sweeps from the lowest to the highest
+        magnitude, as in the paper.
     device, workers, rng, progress
         As of :func:`measure_corpus`; workers are for a study, and networks are measured where
         they are by default.
@@ -390,17 +364,17 @@ def measure_invariance(
     from curvewise.response.networks.measurement import single_perturbation
 
     ends = single_perturbation(perturbation, reach)[1]
-    how = {"examples": examples, "signs": signs, "rng": rng}
+    how: dict[str, Any] = {"examples": examples, "rng": rng}
     if isinstance(models, Study):
-        for name, value in (("train", train), ("test", test), ("reach", reach)):
+        for name, value in (("data", data), ("reach", reach)):
             if value is not None:
-                raise InputError(f"{name}= is for networks: a study has its own. Leave it out.")
+                raise InputError("is for networks: a study has its own. Leave it out.", argument=name)
         where = (device, workers, progress)
         return _from_study(models, perturbation, hyperparameters, magnitudes, how, *where)
     if not isinstance(models, Mapping) or not models:
-        raise InputError("models: give a study, or a dict with at least one network.")
-    if train is None or test is None or not isinstance(hyperparameters, Mapping):
-        raise InputError("For networks, give train=, test= and hyperparameters={name: values}.")
+        raise InputError("give a study, or a dict with at least one network.", argument="models")
+    if not isinstance(data, tuple) or len(data) != 2 or not isinstance(hyperparameters, Mapping):
+        raise InputError("For networks, give data=(train, test) and hyperparameters={name: values}.")
     for name, values in hyperparameters.items():
         if np.ndim(values) != 1 or len(np.asarray(values)) != len(models):
             raise InputError(
@@ -412,7 +386,7 @@ def measure_invariance(
     how["device"] = device
     with progress_bar("measuring", len(models), progress) as advance:
         for model in models.values():
-            rows.append(_row(model, train, test, perturbation, places, ends, how))
+            rows.append(_row(model, data, perturbation, places, ends, how))
             advance(1)
     return _from_rows(tuple(models), hyperparameters, rows)
 
@@ -469,8 +443,7 @@ def _names(there: list[str], asked: Any) -> list[str]:
 
 def _row(
     model: nn.Module,
-    train: Any,
-    test: Any,
+    data: tuple[Any, Any],
     perturbation: str,
     places: list[float],
     ends: tuple[float, float],
@@ -479,6 +452,7 @@ def _row(
     """Measures and accuracies of one network."""
     from curvewise.response.networks.measurement import invariance_scores, perturbed_accuracy
 
+    train, test = data
     where = {"device": how["device"], "rng": how["rng"]}
     plain = perturbed_accuracy(model, train, perturbation, (0.0, 0.0), **where)
     moved = perturbed_accuracy(model, test, perturbation, ends, **where)

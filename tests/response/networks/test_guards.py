@@ -327,21 +327,9 @@ def test_measurements_of_several() -> None:
         ({"batches": [1.5]}, r"batches=\[1\.5\]"),
         ({"batches": []}, r"batches=\[\]"),
         ({"precision": "float8"}, "precision='float8'"),
-        ({"signs": "both"}, "signs='both'"),
         ({"batch": 0}, "batch=0"),
     ],
-    ids=[
-        "repeats",
-        "too many",
-        "default",
-        "zero",
-        "half a repeat",
-        "half a batch",
-        "no batches",
-        "precision",
-        "signs",
-        "batch",
-    ],
+    ids=["repeats", "too many", "default", "zero", "half a repeat", "half a batch", "no batches", "precision", "batch"],
 )
 def test_sensitivity_that_cannot_be(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):

@@ -12,7 +12,8 @@ from sklearn.metrics import davies_bouldin_score
 from torch import nn
 
 from curvewise.errors import InputError
-from curvewise.response.networks.margins import (
+from curvewise.response.networks.measures import (
+    MEASURES,
     boundary_distances,
     davies_bouldin,
     davies_bouldin_index,
@@ -20,7 +21,6 @@ from curvewise.response.networks.margins import (
     margin,
     output_margins,
 )
-from curvewise.response.networks.measures import MEASURES
 
 margin_at_input = MEASURES["margin-10-input"].function
 margin_at_layer = MEASURES["margin-10-layer1"].function

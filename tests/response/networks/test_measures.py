@@ -181,8 +181,8 @@ def test_one_reason_is_said_once(fitted: Any) -> None:
 
 def test_labels_beyond_the_outputs(fitted: Any) -> None:
     model, x, y = fitted
-    with pytest.warns(CurvewiseWarning, match="net: loss: labels holds class 3"):
-        found = measure_model(model, (x, y + 1), ["loss"], name="net")
+    with pytest.warns(CurvewiseWarning, match="Sequential: loss: labels holds class 3"):
+        found = measure_model(model, (x, y + 1), ["loss"])
     assert "but the model has 3 outputs" in found.warnings[0]
 
 

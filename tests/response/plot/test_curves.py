@@ -111,7 +111,7 @@ def test_one_axes_gets_one_kind():
     ax = Figure(layout="constrained").add_subplot()
     assert plot_response(falling(), ax) is ax
     assert len(of(ax.lines, "curvewise-response")) == 1
-    with pytest.raises(InputError, match="kind='both' needs two Axes"):
+    with pytest.raises(InputError, match="kind='both': two Axes are needed"):
         plot_response(falling(), ax, kind="both")
     with pytest.raises(InputError, match="kind='pcd' is not known"):
         plot_response(falling(), kind="pcd")

@@ -298,7 +298,7 @@ def test_sensitivity_one_kind_at_a_time():
     assert ax.get_xscale() == "linear"
     assert of(ax.lines, "curvewise-mark") == []
     assert draw(found, kind="time").get_ylabel() == "seconds"
-    with pytest.raises(InputError, match="kind='both' needs two Axes"):
+    with pytest.raises(InputError, match="kind='both': two Axes are needed"):
         draw(found, ax, kind="both")
     unknown = sensitivity((10, 20), seconds=False)
     assert len(draw(unknown).figure.axes) == 1
@@ -424,7 +424,7 @@ def test_hyperparameters_with_too_many_values_get_no_colours():
     ax = plot_measures(corpus, "gi")
     assert ax.get_legend() is None
     assert len(of(ax.collections, "curvewise-models")) == 1
-    with pytest.raises(InputError, match="colours='rate' has 30 values"):
+    with pytest.raises(InputError, match="colours='rate': it has 30 values"):
         plot_measures(corpus, "gi", colours="rate")
     mixed = make(1, 4, hyperparameters={"drop": [None, 0.5, None, 0.1]})
     legend = plot_measures(mixed, "gi").get_legend()
@@ -465,11 +465,11 @@ def test_what_is_no_number_is_left_out_and_said():
 
 def test_a_choice_that_is_not_there_is_refused():
     corpus = make()
-    with pytest.raises(InputError, match="measures='x' is not in the corpus: use 'gi', 'pal'"):
+    with pytest.raises(InputError, match="measures='x' is not known: use one of 'gi', 'pal'"):
         plot_measures(corpus, "x")
-    with pytest.raises(InputError, match="task='x' is not known: use 'task 0', 'task 1'"):
+    with pytest.raises(InputError, match="task='x' is not known: use one of 'task 0', 'task 1'"):
         plot_measures(corpus, "gi", task="x")
-    with pytest.raises(InputError, match="colours='x' is not a hyperparameter"):
+    with pytest.raises(InputError, match="colours='x' is not known"):
         plot_measures(corpus, "gi", colours="x")
     with pytest.raises(InputError, match=r"ax is one Axes, there are 1 measure.s. and 2 task"):
         plot_measures(corpus, "gi", Figure().add_subplot())

@@ -79,7 +79,10 @@ class _Loop:
             self.threads = torch.get_num_threads()
         self.most = len(trial.labels)
         if self.deep is not None:
-            each = bytes_each(self.deep, self._rows(np.arange(min(plan.batch, self.most))))
+            some = min(plan.batch, self.most)
+            tried = self.deep.values(self._rows(np.arange(some)))
+            # As many examples as there is room for the outputs of the first half.
+            each = sum(v.numel() * v.element_size() for v in tried) // some
             self.most = budget(plan.device) // max(each, 1)
 
     def groups(self) -> list[Integers]:
@@ -377,11 +380,6 @@ def store_features(found: Iterable[tuple[Tensor, ...]], rows: Tensor, size: int)
     where = torch.zeros(size, dtype=torch.int64, device=rows.device)
     where[rows] = torch.arange(len(rows), device=rows.device)
     return StoredFeatures(parts, where)
-
-
-def bytes_each(source: ComputedFeatures, rows: Tensor) -> int:
-    """Bytes of the outputs of the first half for one example."""
-    return sum(v.numel() * v.element_size() for v in source.values(rows)) // len(rows)
 
 
 def budget(device: torch.device) -> int:

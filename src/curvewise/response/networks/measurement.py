@@ -28,7 +28,7 @@ from curvewise.progress import Progress, progressing
 from curvewise.response.curve import ResponseCurve, ResponseSensitivity
 from curvewise.response.networks.answers import BROKEN, RIGHT, Codes, NetworkInputs, answer, budget
 from curvewise.response.networks.perturbations import Perturbation, draw_magnitudes, find_perturbation
-from curvewise.response.networks.sites import NetworkHalves, Probe, probe, split
+from curvewise.response.networks.sites import NetworkHalves, probe, split
 from curvewise.response.networks.trial import (
     EXAMPLES,
     Change,
@@ -76,7 +76,6 @@ def measure_response(
     device: Device = None,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
-    name: str | None = None,
 ) -> ResponseCurve:
     """Measure a model's accuracy at growing magnitudes of a perturbation.
 
@@ -114,13 +113,12 @@ def measure_response(
         Decides examples, partners, noise and places: the same for every model given the same data.
     progress : bool or callable, optional
         Show a bar, by default on a terminal; or a function that is called with the share done.
-    name : str, optional
-        Name of the model in the result; by default that of its class.
 
     Returns
     -------
     ResponseCurve
-        With the single answers and partners, so that intervals and paired comparisons
+        Of a model with the name of its class; :func:`measure_responses` takes names. With the single answers and
+        partners, so that intervals and paired comparisons
         (:func:`curvewise.response.compare_responses`) are closed-form. ``settings["path"]`` says how the network was
         executed: ``"traced"`` or ``"as is"``, at a layer ``"cut"`` there (what comes before it runs once per example)
         or with a ``"hook"`` (it runs once per magnitude).
@@ -141,7 +139,7 @@ def measure_response(
     (np.True_, True)
     """
     trial = _trial(data, perturbation, examples, reading, rng, layer=layer, magnitudes=magnitudes, signs=signs)
-    (curve,) = _measure_each({name or name_of(model): model}, trial, Execution.of(device), progress).values()
+    (curve,) = _measure_each({name_of(model): model}, trial, Execution.of(device), progress).values()
     return curve
 
 
@@ -190,7 +188,6 @@ def measure_sensitivity(
     repeats: int = 20,
     layer: str | int | None = None,
     magnitudes: Magnitudes = None,
-    signs: str = "fold",
     reading: Mapping[str, Any] | None = None,
     device: Device = None,
     rng: int | np.random.Generator = 0,
@@ -209,7 +206,7 @@ def measure_sensitivity(
         Numbers of batches; by default 5 to 180, as far as there is data.
     repeats : int
         Of each.
-    layer, magnitudes, signs, reading, device, rng, progress
+    layer, magnitudes, reading, device, rng, progress
         As of :func:`measure_response`.
 
     Returns
@@ -220,10 +217,8 @@ def measure_sensitivity(
     counts = np.unique(np.asarray(BATCHES if batches is None else batches))
     if counts.dtype.kind not in "iu" or not counts.size or counts[0] < 1:
         raise InputError("give whole numbers of at least 1.", argument="batches", value=batches)
-    _check_signs(signs)
     # A seed for each repeat: more repeats leave the first ones as they are.
     seeds = np.random.default_rng(_seed(rng)).integers(2**62, size=repeats).tolist()
-    where: dict[str, Any] = {"layer": layer, "magnitudes": magnitudes, "signs": signs}
     curves: dict[int, list[ResponseCurve]] = {}
     with progressing("measuring", int(counts.sum()) * repeats, progress) as advance:
         for seed in seeds:
@@ -236,7 +231,9 @@ def measure_sensitivity(
                     f"{len(sample):,}: give fewer."
                 )
             for count in fit:
-                trial = Trial.prepare(sample.take(count * BATCH), perturbation, seed, **where)
+                trial = Trial.prepare(
+                    sample.take(count * BATCH), perturbation, seed, layer=layer, magnitudes=magnitudes
+                )
                 curve = _measure(model, trial, Execution.of(device), name_of(model), lambda _: None)
                 curves.setdefault(count, []).append(curve)
                 advance(count)
@@ -251,15 +248,10 @@ def _trial(
     rng: int | np.random.Generator,
     **where: Any,
 ) -> Trial:
-    _check_signs(where["signs"])
+    if where["signs"] not in SIGNS:  # before the data are read, which may take long
+        raise InputError(f"use one of {list_names(SIGNS)}.", argument="signs", value=where["signs"])
     seed = _seed(rng)
     return Trial.prepare(read_sample(data, reading, examples, seed), perturbation, seed, **where)
-
-
-def _check_signs(signs: str) -> None:
-    # Before the data are read, which may take long.
-    if signs not in SIGNS:
-        raise InputError(f"use one of {list_names(SIGNS)}.", argument="signs", value=signs)
 
 
 def _seed(rng: int | np.random.Generator) -> int:
@@ -369,7 +361,13 @@ def _of_module(
                 "as what is changed in place later belongs to other layers, too. Unperturbed examples are answered by "
                 "the network itself; perturb another layer."
             )
-        plan = _plan(trial, execution, seen, halves, device, advance)
+        cuda = device.type == "cuda"
+        compiled = execution.compile if execution.compile is not None else cuda and trial.answers >= PAYS
+        # Pairs of all magnitudes are answered in one row, single examples magnitude by magnitude.
+        row = len(trial.sample) if trial.partners is None else trial.answers
+        batch = int(execution.batch or 0) or batch_size(seen.largest, len(trial.sample), row, cuda)
+        # No compiler follows hooks.
+        plan = ExecutionPlan(device, execution.precision, batch, compiled and halves.path != "hook", advance)
         whole = not sample.x.is_floating_point() and sample.x.dtype != torch.uint8  # tokens have no channels
         inputs = NetworkInputs(sample, device, dtype, last=halves.pure and not whole)
         clean, codes = answer(halves, inputs, trial, plan)
@@ -395,18 +393,6 @@ def _first_ones(sample: Sample, device: torch.device, dtype: torch.dtype | None,
     rows = torch.arange(count, device=sample.x.device) % len(sample)
     x = sample.given(sample.x[rows]).to(device)
     return x.to(dtype) if dtype is not None and x.is_floating_point() else x
-
-
-def _plan(
-    trial: Trial, execution: Execution, seen: Probe, halves: NetworkHalves, device: torch.device, advance: Advance
-) -> ExecutionPlan:
-    cuda = device.type == "cuda"
-    compiled = execution.compile if execution.compile is not None else cuda and trial.answers >= PAYS
-    # Pairs of all magnitudes are answered in one row, single examples magnitude by magnitude.
-    row = len(trial.sample) if trial.partners is None else trial.answers
-    batch = int(execution.batch or 0) or batch_size(seen.largest, len(trial.sample), row, cuda)
-    # No compiler follows hooks.
-    return ExecutionPlan(device, execution.precision, batch, compiled and halves.path != "hook", advance)
 
 
 def batch_size(largest: int, examples: int, row: int, cuda: bool) -> int:
@@ -595,7 +581,6 @@ def invariance_scores(
     reach: tuple[float, float],
     *,
     examples: int | None = None,
-    signs: str = "keep",
     device: Device = None,
     rng: int = 0,
 ) -> InvarianceScores:
@@ -605,16 +590,7 @@ def invariance_scores(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)  # a filter on accuracy follows
-        curve = measure_response(
-            model,
-            train,
-            perturbation,
-            magnitudes=magnitudes,
-            examples=examples,
-            signs=signs,
-            device=device,
-            rng=rng,
-            progress=False,
-        )
+        how: dict[str, Any] = {"examples": examples, "signs": "keep", "device": device, "rng": rng}  # as in the paper
+        curve = measure_response(model, train, perturbation, magnitudes=magnitudes, progress=False, **how)
     augmented = perturbed_accuracy(model, train, perturbation, reach, examples=SHARE, device=device, rng=rng)
     return InvarianceScores(curve.gi, curve.mean_accuracy, augmented)

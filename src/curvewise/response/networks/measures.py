@@ -1,11 +1,15 @@
-"""All measures of a trained network that may predict how well it generalises; here those of its response to inputs."""
+"""All measures of a trained network that may predict how well it generalises.
+
+Here those of its outputs (loss, margins, separation of the classes, disagreement of two trainings) and of its response
+to inputs; those of its weights are in :mod:`curvewise.response.networks.weights`.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,19 +17,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from curvewise.errors import CurvewiseWarning, InputError, quietly
 from curvewise.nn.evaluation import chosen_device
+from curvewise.nn.networks import features_of
 from curvewise.progress import Progress, progressing
 from curvewise.response.curve import ResponseCurve
-from curvewise.response.networks.margins import BASELINES, MARGINS, REPRESENTATIONS, TWINS, davies_bouldin, find_site
 from curvewise.response.networks.measurement import measure_response
-from curvewise.response.networks.subject import NEEDS, Measure, Subject, copied, rounding, steady
+from curvewise.response.networks.sites import Site, caught, probe
+from curvewise.response.networks.subject import (
+    NEEDS,
+    Measure,
+    Subject,
+    checked_logits,
+    copied,
+    measure,
+    rounding,
+    steady,
+)
 from curvewise.response.networks.trial import Device, Execution, read_sample
-from curvewise.response.networks.weights import FLATNESSES, NORMS, SHARPNESSES
+from curvewise.response.networks.weights import FLATNESSES, NORMS, SHARPNESSES, squared_norms
 from curvewise.response.scores import accuracy_at
 from curvewise.tables import format_table
-from curvewise.text import Message, arg, format_number, list_names, prefix, suggest
+from curvewise.text import Message, arg, brief, format_number, list_names, prefix, suggest
 from curvewise.types.results import Result, data_frame
 
 if TYPE_CHECKING:
@@ -52,6 +67,23 @@ COLOURED = ("saturation", "hue")
 MOST = 1000
 # Outputs up to which every one is differentiated; above, as many random mixtures of them.
 EXACT = 16
+# Examples for distances to the boundary, which need a backward pass.
+MOST_MARGINS = 2000
+# Rows and columns that images inside the network are averaged down to, as the winner of PGDL did.
+PLACES = 4
+
+_FORWARD = "one forward pass over all examples, shared"
+_ALONE = "one forward pass over all examples"
+_BACK = f"one forward and one backward pass over up to {MOST_MARGINS:,} examples"
+_CURVE = "one response curve: a forward pass over all examples at each of 10 magnitudes, shared"
+_BACKWARD = f"up to {EXACT} backward passes over up to {MOST:,} examples"
+_CHANGES = f"a forward pass over all examples at each of up to {2 * len(AUGMENTATIONS)} changes"
+_JIANG_MARGINS = "Jiang et al. 2019, Predicting the generalization gap with margin distributions"
+_JIANG_TWINS = "Jiang et al. 2022, Assessing generalization via disagreement, which takes examples not trained on"
+_KASHYAP = "after Kashyap et al. 2021, Robustness to augmentations as a generalization metric"
+_NATEKAR = "Natekar and Sharma 2020, Representation based complexity measures"
+_NOVAK = "Novak et al. 2018, Sensitivity and generalization in neural networks"
+_SCHIFF = "Schiff et al. 2021, Predicting generalization with perturbation response curves"
 
 
 def list_measures() -> pd.DataFrame:
@@ -88,7 +120,6 @@ def measure_model(
     device: Device = None,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
-    name: str | None = None,
 ) -> ModelMeasures:
     """Compute measures of a trained network that may predict how well it generalises.
 
@@ -121,8 +152,6 @@ def measure_model(
         Decides examples and all noise.
     progress : bool or callable, optional
         Show a bar, by default on a terminal; or a function that is called with the share done.
-    name : str, optional
-        Name of the network in the result; by default that of its class.
 
     Returns
     -------
@@ -170,22 +199,22 @@ def measure_model(
         find_site(subject, layer)  # a wrong name is the caller's mistake, not a measure's
     settings = {"examples": len(sample), "seed": seed, "device": str(place), "batch": subject.batch, "layer": layer}
     chosen = _choose(measures, subject)
-    title = name or type(model).__name__
+    title = type(model).__name__
     values, seconds = {}, {}
     # Measures that fail for one reason share one warning.
     reasons: dict[str, list[str]] = {}
     with steady(), progressing("measuring", len(chosen), progress) as advance:
-        for measure in chosen:
+        for one in chosen:
             start = time.perf_counter()
-            values[measure.name], reason = _value(measure, subject)
-            seconds[measure.name] = time.perf_counter() - start
+            values[one.name], reason = _value(one, subject)
+            seconds[one.name] = time.perf_counter() - start
             if reason:
-                reasons.setdefault(reason, []).append(measure.name)
+                reasons.setdefault(reason, []).append(one.name)
             advance(1)
     notes = [*subject.notes, *(prefix(f"{', '.join(names)}: ", reason) for reason, names in reasons.items())]
     for text in notes:
         warnings.warn(prefix(f"{title}: ", text), CurvewiseWarning, stacklevel=2)
-    orientation = {measure.name: measure.orientation for measure in chosen}
+    orientation = {one.name: one.orientation for one in chosen}
     return ModelMeasures(title, values, orientation, seconds, settings, tuple(notes))
 
 
@@ -217,29 +246,31 @@ def _initial_weights(initial: Any, model: nn.Module, device: torch.device) -> di
 def _choose(measures: str | Measure | Sequence[str | Measure] | None, subject: Subject) -> list[Measure]:
     if measures is None:
         return [m for m in MEASURES.values() if not m.lacks(subject)]
+    chosen = find_measures(measures)
+    for one in chosen:
+        if lacking := one.lacks(subject):
+            raise InputError(f"measure {one.name!r} needs {NEEDS[lacking[0]]}.")
+    return list({one.name: one for one in chosen}.values())
+
+
+def find_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
+    """Look measures up by their names; those of one's own stay as they are."""
     asked = [measures] if isinstance(measures, str | Measure) else list(measures)
-    chosen = []
-    for measure in asked:
-        if not isinstance(measure, Measure):
-            if measure not in MEASURES:
-                raise InputError(
-                    f"{arg('measures', measure)} is not known: use one of {list_names(MEASURES, 60)}."
-                    f"{suggest(measure, MEASURES)}"
-                )
-            measure = MEASURES[measure]
-        lacking = measure.lacks(subject)
-        if lacking:
-            raise InputError(f"measure {measure.name!r} needs {NEEDS[lacking[0]]}.")
-        chosen.append(measure)
-    if not chosen:
-        raise InputError("measures is empty: name at least one, or leave it out for all.")
-    return list({measure.name: measure for measure in chosen}.values())
+    if not asked:
+        raise InputError("is empty: name at least one, or leave it out for all.", argument="measures")
+    for one in asked:
+        if not isinstance(one, Measure) and one not in MEASURES:
+            raise InputError(
+                f"{brief(one)} is not known: use one of {list_names(MEASURES, 60)}.{suggest(one, MEASURES)}",
+                argument="measures",
+            )
+    return [one if isinstance(one, Measure) else MEASURES[one] for one in asked]
 
 
-def _value(measure: Measure, subject: Subject) -> tuple[float, Message | str]:
+def _value(one: Measure, subject: Subject) -> tuple[float, Message | str]:
     """Return the value and no reason, or NaN and the reason why there is no value."""
     try:
-        value = float(measure.function(subject))
+        value = float(one(subject))
     except InputError as error:
         return math.nan, error.message
     except Exception as error:  # the networks are foreign code: one failure must not lose the other measures
@@ -303,20 +334,245 @@ class ModelMeasures(Result):
         )
 
 
-def response_score(subject: Subject, score: str, perturbation: str = "mixup-intra", layer: int | None = None) -> float:
+@measure("loss", 1, _FORWARD)
+def loss(subject: Subject) -> Tensor:
+    """Cross-entropy on the examples themselves: a trivial baseline."""
+    return subject.loss
+
+
+@measure("accuracy", -1, _FORWARD)
+def accuracy(subject: Subject) -> Tensor:
+    """Accuracy on the examples themselves: a trivial baseline."""
+    return subject.accuracy
+
+
+def output_margins(logits: Tensor, labels: Tensor) -> Tensor:
+    """Output of the right class minus the largest other one, negative for a wrong answer.
+
+    >>> output_margins(torch.tensor([[1.0, 4.0, 2.0]]), torch.tensor([1])).tolist()
+    [2.0]
+    """
+    right = logits.gather(1, labels[:, None])[:, 0]
+    others = logits.scatter(1, labels[:, None], -torch.inf)
+    return right - others.max(dim=1).values
+
+
+def margin(subject: Subject, share: float) -> Tensor:
+    """Quantile of the output margins."""
+    return torch.quantile(output_margins(subject.logits, subject.sample.y), share)
+
+
+@measure("margin-10", -1, _FORWARD)
+def margin_10(subject: Subject) -> Tensor:
+    """10% quantile of output margins: the right class's output less the largest other one."""
+    return margin(subject, 0.1)
+
+
+@measure("margin-50", -1, _FORWARD)
+def margin_50(subject: Subject) -> Tensor:
+    """Median of output margins."""
+    return margin(subject, 0.5)
+
+
+@measure("margin-10-spectral", -1, _FORWARD, paper="Bartlett et al. 2017, Spectrally-normalized margin bounds")
+def margin_over_spectral(subject: Subject) -> Tensor:
+    """10% quantile of output margins over the product of spectral norms of kernels."""
+    # Half the logarithm of the product of squares is that of the product of norms.
+    return margin(subject, 0.1).double() / (0.5 * squared_norms(subject, "kernel").log().sum()).exp()
+
+
+@measure("margin-10-spread", -1, _FORWARD)
+def margin_over_spread(subject: Subject) -> Tensor:
+    """10% quantile of output margins over the spread of the outputs."""
+    return margin(subject, 0.1) / _spread(subject.logits)
+
+
+@measure("margin-10-input", -1, _BACK, "continuous", paper=_JIANG_MARGINS)
+def margin_at_input(subject: Subject) -> Tensor:
+    """10% quantile of the inputs' distance to the boundary, to first order, over their spread."""
+    return boundary_margin(subject, None, 0.1)
+
+
+@measure("margin-10-layer1", -1, _BACK, paper=_JIANG_MARGINS)
+def margin_at_layer(subject: Subject) -> Tensor:
+    """The same at the output of the first activation."""
+    return boundary_margin(subject, 1, 0.1)
+
+
+def boundary_margin(subject: Subject, layer: int | None, share: float) -> Tensor:
+    """Quantile of the distances to the boundary at a layer (None: the input), over the spread there."""
+    if subject.sample.classes < 2:
+        raise InputError("there are examples of one class only.")
+    parts = [boundary_distances(subject, x, y, layer) for x, y in subject.batches(MOST_MARGINS)]
+    places, distances = (torch.cat(part) for part in zip(*parts, strict=True))
+    return torch.quantile(distances, share) / _spread(places)
+
+
+def boundary_distances(subject: Subject, x: Tensor, y: Tensor, layer: int | None) -> tuple[Tensor, Tensor]:
+    """Places of examples, and their distance to the boundary of the next class, to first order."""
+    places: list[Tensor] = []
+
+    def kept(value: Tensor) -> Tensor:
+        places.append(value.detach().requires_grad_())
+        return places[0].clone()  # which a later layer may change in place
+
+    if layer is None:
+        logits = subject.answers(subject.model, kept(x))
+    else:
+        with caught(find_site(subject, layer), kept):
+            logits = subject.answers(subject.model, x)
+    margins = output_margins(logits, y)
+    # To first order the boundary is at the margin over the length of its gradient (Jiang et al. 2019).
+    slope = torch.autograd.grad(margins.sum(), places[0])[0].flatten(1).norm(dim=1)
+    return places[0].detach().flatten(1), margins.detach() / slope.clamp(min=1e-12)
+
+
+def _spread(values: Tensor) -> Tensor:
+    """Root of the sum over columns of their variance over examples."""
+    return values.double().var(dim=0).sum().sqrt()
+
+
+@measure("dbi", 1, _ALONE, paper=f"{_NATEKAR}, the winner of PGDL")
+def davies_bouldin(subject: Subject) -> Tensor:
+    """Davies–Bouldin index of the classes at a layer (the first activation).
+
+    Images are averaged down to at most 4×4, and flattened.
+    """
+    site = find_site(subject, subject.layer)
+
+    def represented(x: Tensor) -> Tensor:
+        seen: list[Tensor] = []
+        # A copy, as a later layer may change it in place.
+        with caught(site, lambda out: seen.append(out.clone())):
+            subject.model(x)
+        out = seen[0]
+        if out.ndim == 4:
+            height, width = (min(PLACES, side) for side in out.shape[2:])
+            out = functional.adaptive_avg_pool2d(out, (height, width))
+        return out.flatten(1)
+
+    return subject.once("dbi", lambda: _index(subject, represented))
+
+
+@measure("dbi-last", 1, _ALONE)
+def davies_bouldin_last(subject: Subject) -> Tensor:
+    """Davies–Bouldin index of the classes in what the last linear layer is given."""
+    return _index(subject, lambda x: features_of(subject.model, x))
+
+
+def _index(subject: Subject, represent: Callable[[Tensor], Tensor]) -> Tensor:
+    with torch.no_grad():
+        features = torch.cat([represent(x) for x, _ in subject.batches()])
+    return davies_bouldin_index(features, subject.sample.y)
+
+
+def davies_bouldin_index(features: Tensor, labels: Tensor) -> Tensor:
+    """Mean over classes of the overlap of each with its worst neighbour; lower is better.
+
+    Parameters
+    ----------
+    features : Tensor, shape (examples, D)
+        Representations.
+    labels : Tensor of int, shape (examples,)
+        Classes; those without an example do not count.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[0.0], [2.0], [9.0], [11.0]])
+    >>> float(davies_bouldin_index(x, torch.tensor([0, 0, 1, 1])))  # (1 + 1) / 9
+    0.2222...
+    """
+    _, which, counts = torch.unique(labels, return_inverse=True, return_counts=True)
+    if len(counts) < 2:
+        raise InputError("there are examples of one class only: nothing to separate.")
+    features = features.double()
+    shares = functional.one_hot(which).double().T / counts[:, None]
+    centres = shares @ features
+    spread = shares @ (features - centres[which]).norm(dim=1)
+    # Products of matrices would lose the digits of centres that lie close together.
+    apart = torch.cdist(centres, centres, compute_mode="donot_use_mm_for_euclid_dist")
+    ratio: Tensor = (spread[:, None] + spread) / apart
+    return ratio.fill_diagonal_(-torch.inf).max(dim=1).values.mean()
+
+
+def find_site(subject: Subject, layer: int | str) -> Site:
+    """Find a submodule by its name, or the n-th activation module that a forward pass calls."""
+
+    def find() -> Site | None:
+        x, _ = next(subject.batches(2))
+        with torch.no_grad():
+            return probe(subject.model, layer, x).site
+
+    site = subject.once(("site", layer), find)
+    if site is None:
+        raise InputError("is the input: give a submodule's name or a number.", argument="layer", value=None)
+    return site
+
+
+@measure("disagreement", 1, "one forward pass of the twin over all examples", "twin", paper=_JIANG_TWINS)
+def disagreement(subject: Subject) -> Tensor:
+    """Share of examples for which a second training gives another class."""
+    return (subject.logits.argmax(1) != twin_logits(subject).argmax(1)).float().mean()
+
+
+@measure("disagreement-soft", 1, "as disagreement, with which it is shared", "twin")
+def disagreement_soft(subject: Subject) -> Tensor:
+    """Total variation between the probabilities of two trainings.
+
+    It tells networks apart that both know the examples by heart.
+    """
+    return 0.5 * (subject.logits.softmax(1) - twin_logits(subject).softmax(1)).abs().sum(dim=1).mean()
+
+
+def twin_logits(subject: Subject) -> Tensor:
+    """Outputs of the second training for every example."""
+    twin = subject.twin
+    if twin is None:
+        raise InputError(f"there is no second network: pass {arg('twin')}.")
+    logits = subject.once("twin", lambda: checked_logits(subject, twin))
+    if logits.shape != subject.logits.shape:
+        raise InputError("twin has another number of outputs than the model.")
+    return logits
+
+
+def response_score(subject: Subject, score: str, perturbation: str, layer: int | None) -> float:
     """Return a score of a response curve: "gi", "pal" or "mean_accuracy"."""
     value: float = getattr(response_curve(subject, perturbation, layer), score)
     return value
 
 
-def mixup(subject: Subject, layer: int | None = None) -> float:
+@measure("mean-accuracy", -1, _CURVE, "continuous", paper=_SCHIFF)
+def mean_accuracy(subject: Subject) -> float:
+    """Mean of the response curve to intra-class mixup at the input."""
+    return response_curve(subject, "mixup-intra", None).mean_accuracy
+
+
+@measure("mixup", -1, _CURVE, "continuous", paper=_NATEKAR)
+def mixup(subject: Subject) -> float:
     """Accuracy on the middle between two examples of a class."""
+    return _mixed_accuracy(subject, None)
+
+
+@measure("manifold-mixup", -1, _CURVE, paper=_NATEKAR)
+def manifold_mixup(subject: Subject) -> float:
+    """The same, mixed at the first activation."""
+    return _mixed_accuracy(subject, 1)
+
+
+def _mixed_accuracy(subject: Subject, layer: int | None) -> float:
     curve = response_curve(subject, "mixup-intra", layer)
     return accuracy_at(curve.magnitude, curve.accuracy, 0.5)
 
 
+@measure("dbi-mixup", 1, "as dbi and mixup, with which it is shared", "continuous", paper=_NATEKAR)
+def dbi_mixup(subject: Subject) -> Tensor | float:
+    """Davies–Bouldin index times the error on mixed examples: the winner of PGDL."""
+    return davies_bouldin(subject) * (1 - mixup(subject))
+
+
+@measure("augmentation-penalty", 1, _CHANGES, "images", paper=_KASHYAP)
 def augmentation_penalty(subject: Subject) -> Tensor:
-    """Mean over perturbations of the accuracy that each costs."""
+    """Mean accuracy lost to rotation, shifts, colours, noise, blur and cutout of moderate size."""
     coloured = subject.sample.x.shape[1] == 3
     costs = []
     for name, magnitudes in AUGMENTATIONS.items():
@@ -332,7 +588,7 @@ def response_curve(
 ) -> ResponseCurve:
     """Measure a response curve on all examples, once for all measures."""
 
-    def measure() -> ResponseCurve:
+    def curve_of() -> ResponseCurve:
         sample = subject.sample
         scale = {"mean": sample.mean, "std": sample.std}
         with rounding(), quietly():  # the warnings are on the curve
@@ -352,7 +608,19 @@ def response_curve(
         subject.notes.extend(note for note in curve.warnings if note not in subject.notes)
         return curve
 
-    return subject.once(("curve", perturbation, layer), measure)
+    return subject.once(("curve", perturbation, layer), curve_of)
+
+
+@measure("jacobian", 1, _BACKWARD, "continuous")
+def jacobian(subject: Subject) -> Tensor:
+    """Mean Frobenius norm of the derivative of logits by inputs."""
+    return jacobian_norm(subject, lambda logits: logits)
+
+
+@measure("jacobian-softmax", 1, _BACKWARD, "continuous", paper=_NOVAK)
+def jacobian_softmax(subject: Subject) -> Tensor:
+    """The same of probabilities."""
+    return jacobian_norm(subject, lambda logits: logits.softmax(1))
 
 
 def jacobian_norm(subject: Subject, finish: Callable[[Tensor], Tensor]) -> Tensor:
@@ -376,11 +644,6 @@ def jacobian_norm(subject: Subject, finish: Callable[[Tensor], Tensor]) -> Tenso
     return torch.cat(norms).mean()
 
 
-_SCHIFF = "Schiff et al. 2021, Predicting generalization with perturbation response curves"
-_NATEKAR = "Natekar and Sharma 2020, Representation based complexity measures"
-_CURVE = "one response curve: a forward pass over all examples at each of 10 magnitudes, shared"
-_BACKWARD = f"up to {EXACT} backward passes over up to {MOST:,} examples"
-
 RESPONSES = (
     # Gi and Pal for both kinds of mixup, at the input and at the first activation.
     *(
@@ -396,81 +659,17 @@ RESPONSES = (
         for layer, suffix, where in ((None, "", "the input"), (1, "-layer1", "the first activation"))
         for score, orientation in (("gi", 1), ("pal", -1))
     ),
-    Measure(
-        "mean-accuracy",
-        partial(response_score, score="mean_accuracy"),
-        -1,
-        ("continuous",),
-        _CURVE,
-        f"Mean of the response curve to intra-class mixup at the input ({_SCHIFF}).",
-    ),
-    Measure(
-        "mixup",
-        mixup,
-        -1,
-        ("continuous",),
-        _CURVE,
-        f"Accuracy on the middle between two examples of a class ({_NATEKAR}).",
-    ),
-    Measure(
-        "manifold-mixup",
-        partial(mixup, layer=1),
-        -1,
-        cost=_CURVE,
-        about=f"The same, mixed at the first activation ({_NATEKAR}).",
-    ),
-    Measure(
-        "dbi-mixup",
-        lambda s: davies_bouldin(s) * (1 - mixup(s)),
-        1,
-        ("continuous",),
-        "as dbi and mixup, with which it is shared",
-        f"Davies–Bouldin index times the error on mixed examples: the winner of PGDL ({_NATEKAR}).",
-    ),
-    Measure(
-        "augmentation-penalty",
-        augmentation_penalty,
-        1,
-        ("images",),
-        f"a forward pass over all examples at each of up to {2 * len(AUGMENTATIONS)} changes",
-        "Mean accuracy lost to rotation, shifts, colours, noise, blur and cutout of moderate size (after Kashyap et "
-        "al. 2021, Robustness to augmentations as a generalization metric).",
-    ),
+    *(mean_accuracy, mixup, manifold_mixup, dbi_mixup, augmentation_penalty),
 )
 """Measures of the response to perturbed examples."""
 
-JACOBIANS = (
-    Measure(
-        "jacobian",
-        lambda s: jacobian_norm(s, lambda logits: logits),
-        1,
-        ("continuous",),
-        _BACKWARD,
-        "Mean Frobenius norm of the derivative of logits by inputs.",
-    ),
-    Measure(
-        "jacobian-softmax",
-        lambda s: jacobian_norm(s, lambda logits: logits.softmax(1)),
-        1,
-        ("continuous",),
-        _BACKWARD,
-        "The same of probabilities (Novak et al. 2018, Sensitivity and generalization in neural networks).",
-    ),
-)
-"""Measures of the derivative of outputs by inputs."""
-
+MARGINS = (margin_10, margin_50, margin_over_spectral, margin_over_spread, margin_at_input, margin_at_layer)
+REPRESENTATIONS = (davies_bouldin, davies_bouldin_last)
 MEASURES: dict[str, Measure] = {
-    measure.name: measure
-    for measure in (
-        *BASELINES,
-        *NORMS,
-        *MARGINS,
-        *SHARPNESSES,
-        *FLATNESSES,
-        *JACOBIANS,
-        *REPRESENTATIONS,
-        *RESPONSES,
-        *TWINS,
+    one.name: one
+    for one in (
+        *(loss, accuracy, *NORMS, *MARGINS, *SHARPNESSES, *FLATNESSES, jacobian, jacobian_softmax),
+        *(*REPRESENTATIONS, *RESPONSES, disagreement, disagreement_soft),
     )
 }
 """Measures by name."""

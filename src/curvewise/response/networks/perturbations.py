@@ -320,7 +320,7 @@ def _custom_change(function: Custom, name: str) -> Callable[[Tensor, Tensor, Dra
             # 0.1 in float32 is 0.10000000149 as a Python float: give the number that the user wrote.
             given = float(f"{magnitude:.7g}") if x.dtype == torch.float32 else magnitude
             changed: Any = function(x[rows], given, rng)
-            problem = ""
+            problem = None
             if not isinstance(changed, Tensor):
                 problem = f"{type(changed).__name__}: return the changed tensor"
             elif changed.shape != x[rows].shape:
@@ -440,7 +440,10 @@ def _perturbation(
 
 _QUARTER, _HALF, _UP = (-0.25, 0.25), (-0.5, 0.5), (0, 0.5)
 _TEXTS = {"of": "tokens", "learn": changes.learn_vocabulary}
+_ROWS = {"of": "features", "learn": changes.learn_donors}
 _VALUES = {"of": "values"}
+_MEASURED = {**_VALUES, "learn": changes.learn_spreads}
+_SPREADS = "standard deviations of each feature"
 _PARTNER, _ADDED, _TOKENS = "shares of the partner", "shares of it added", "shares of the tokens"
 PERTURBATIONS = {
     p.name: p
@@ -462,24 +465,8 @@ PERTURBATIONS = {
         _perturbation("cutout", "shares of height and width", (0, 1), changes.cut_out, _UP),
         _perturbation("token-dropout", _TOKENS, (0, 1), changes.drop_tokens, _UP, **_TEXTS),
         _perturbation("token-replacement", _TOKENS, (0, 1), changes.replace_tokens, _UP, **_TEXTS),
-        _perturbation(
-            "feature-noise",
-            "standard deviations of each feature",
-            (-10, 10),
-            changes.add_scaled_noise,
-            (0, 1),
-            learn=changes.learn_spreads,
-            **_VALUES,
-        ),
-        _perturbation(
-            "feature-swap",
-            "shares of the features",
-            (0, 1),
-            changes.swap_features,
-            _UP,
-            of="features",
-            learn=changes.learn_donors,
-        ),
+        _perturbation("feature-noise", _SPREADS, (-10, 10), changes.add_scaled_noise, (0, 1), **_MEASURED),
+        _perturbation("feature-swap", "shares of the features", (0, 1), changes.swap_features, _UP, **_ROWS),
     )
 }
 """Perturbations by name.

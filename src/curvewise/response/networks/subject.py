@@ -219,6 +219,10 @@ class Measure:
         if unknown:
             raise InputError(f"{arg('needs', self.needs)} of measure {self.name!r}: use {list_names(NEEDS)}.")
 
+    def __call__(self, subject: Subject) -> Tensor | float:
+        """Compute it for a network."""
+        return self.function(subject)
+
     def lacks(self, subject: Subject) -> tuple[str, ...]:
         """Return the needs that are not met."""
         shape = subject.sample.x.shape
@@ -229,6 +233,18 @@ class Measure:
             "images": subject.continuous and len(shape) == 4,
         }
         return tuple(need for need in self.needs if not there[need])
+
+
+def measure(
+    name: str, orientation: int, cost: str, *needs: str, paper: str = ""
+) -> Callable[[Callable[[Subject], Tensor | float]], Measure]:
+    """Make a :class:`Measure` of the function below, whose docstring is the definition."""
+
+    def make(function: Callable[[Subject], Tensor | float]) -> Measure:
+        about = " ".join((function.__doc__ or "").split())
+        return Measure(name, function, orientation, needs, cost, f"{about[:-1]} ({paper})." if paper else about)
+
+    return make
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from curvewise.errors import InputError
 from curvewise.nn.evaluation import logits_of
 from curvewise.response.networks.sites import is_activation
-from curvewise.response.networks.subject import JIANG, Measure, Subject, flattened, rounding, weights_of
+from curvewise.response.networks.subject import JIANG, Subject, flattened, measure, rounding, weights_of
 from curvewise.text import arg
 
 # Steps of the iteration that finds the norm of a convolution.
@@ -54,23 +54,41 @@ RANGE = (1e-5, 10.0)
 # Halvings of that range on a logarithmic scale: sizes are then known to 0.4%.
 HALVINGS = 12
 
+_WEIGHTS = "the weights alone"
+_FOLDED = "the weights, and one example to find the layers"
+_ASCENT = f"{ASCENT + 2} forward and backward passes over up to {MOST:,} examples"
+_NOISE = f"{DRAWS} forward passes over up to {MOST:,} examples"
+_FLAT = f"{(HALVINGS + 2) * DRAWS_FLAT} forward passes over up to {MOST_FLAT:,} examples"
+_SHARED = "as flatness, with which it is shared"
+_NAGARAJAN = "Nagarajan and Kolter 2019, Generalization in deep networks: the role of distance from initialization"
+_NEYSHABUR = "Neyshabur et al. 2018, A PAC-Bayesian approach to spectrally-normalized margin bounds"
 
+
+@measure("parameters", 1, _WEIGHTS)
+def parameter_count(subject: Subject) -> float:
+    """Number of parameters."""
+    return float(sum(p.numel() for p in subject.model.parameters()))
+
+
+@measure("l2-norm", 1, _WEIGHTS)
 def l2_norm(subject: Subject) -> Tensor:
-    """Euclidean norm of all parameters as they are stored."""
+    """Euclidean norm of all parameters."""
     length: Tensor = flattened(dict(subject.model.named_parameters())).double().norm()
     return length
 
 
+@measure("distance", 1, _WEIGHTS, "initial", paper=_NAGARAJAN)
 def distance(subject: Subject) -> Tensor:
-    """Euclidean distance of all parameters from the initial ones."""
+    """Euclidean distance of all parameters from where training began."""
     initial = _initial(subject)
     names = dict(subject.model.named_parameters())
     length: Tensor = (flattened(names) - flattened({n: initial[n] for n in names})).double().norm()
     return length
 
 
+@measure("distance-spectral", 1, _FOLDED, "initial", paper=JIANG)
 def distance_spectral(subject: Subject) -> Tensor:
-    """Sum over layers of squared largest singular values of what was added to the kernel."""
+    """Sum over layers of squared spectral norms of what training added to kernels."""
     initial = _initial(subject)
     squares = []
     for layer in layers_of(subject):
@@ -84,6 +102,51 @@ def _initial(subject: Subject) -> Mapping[str, Tensor]:
     if subject.initial is None:
         raise InputError(f"the weights before training are not known: pass {arg('initial')}.")
     return subject.initial
+
+
+@measure("frobenius-sum", 1, _FOLDED, paper=JIANG)
+def frobenius_sum(subject: Subject) -> Tensor:
+    """Sum over layers of squared Frobenius norms, batch norm folded in."""
+    return squared_norms(subject, "frobenius").sum()
+
+
+@measure("frobenius-product", 1, _FOLDED, paper=JIANG)
+def frobenius_product(subject: Subject) -> Tensor:
+    """Logarithm of the product over layers of squared Frobenius norms."""
+    return squared_norms(subject, "frobenius").log().sum()
+
+
+@measure("spectral-sum", 1, _FOLDED, paper=JIANG)
+def spectral_sum(subject: Subject) -> Tensor:
+    """Sum over layers of squared spectral norms.
+
+    A convolution's kernel is taken as a matrix: the usual stand-in for its operator norm.
+    """
+    return squared_norms(subject, "kernel").sum()
+
+
+@measure("spectral-product", 1, _FOLDED, paper="Bartlett et al. 2017, Spectrally-normalized margin bounds")
+def spectral_product(subject: Subject) -> Tensor:
+    """Logarithm of the product over layers of squared spectral norms of kernels as matrices."""
+    return squared_norms(subject, "kernel").log().sum()
+
+
+@measure("operator-sum", 1, f"{LANCZOS} passes of one input through each convolution and back")
+def operator_sum(subject: Subject) -> Tensor:
+    """Sum over layers of squared operator norms, convolutions at the size of their real inputs."""
+    return squared_norms(subject, "operator").sum()
+
+
+@measure("operator-product", 1, "as operator-sum, with which it is shared")
+def operator_product(subject: Subject) -> Tensor:
+    """Logarithm of the product over layers of squared operator norms."""
+    return squared_norms(subject, "operator").log().sum()
+
+
+@measure("stable-rank-sum", 1, _FOLDED, paper=_NEYSHABUR)
+def stable_rank_sum(subject: Subject) -> Tensor:
+    """Sum over layers of the squared Frobenius over the squared spectral norm of the kernel."""
+    return (squared_norms(subject, "frobenius") / squared_norms(subject, "kernel")).sum()
 
 
 def squared_norms(subject: Subject, kind: str) -> Tensor:
@@ -246,12 +309,17 @@ def _batch_norm_scale(module: _BatchNorm) -> Tensor | None:
     return scale if module.weight is None else scale * module.weight.detach()
 
 
+@measure(
+    "path-norm",
+    1,
+    "one forward pass of one input, in float64",
+    "continuous",
+    paper="Neyshabur et al. 2015, Norm-based capacity control in neural networks",
+)
 def path_norm(subject: Subject) -> Tensor:
-    """Square root of the sum over all paths of the product of squared weights.
-
-    One forward pass of ones with all weights squared, in float64. Biases are inputs of their own; batch norm is folded
-    into the layer before it; activations let everything through; a maximum over pixels takes the largest sum.
-    """
+    """Root of the sum over paths of products of squared weights, by a pass of ones."""
+    # Biases are inputs of their own; batch norm is folded into the layer before it; activations let everything
+    # through; a maximum over pixels takes the largest sum.
     for name, module in subject.model.named_modules():
         if isinstance(module, _NOT_LINEAR):
             raise InputError(f"{type(module).__name__} ({name}) has no paths: it is not linear.")
@@ -310,7 +378,34 @@ def _squared_norm(module: _BatchNorm, bias: Tensor | None) -> Callable[[Tensor],
     return forward
 
 
-def sharpness_worst(subject: Subject, adaptive: bool) -> Tensor:
+@measure("sharpness-worst", 1, _ASCENT, paper="Keskar et al. 2017, On large-batch training for deep learning")
+def sharpness_worst(subject: Subject) -> Tensor:
+    """Largest rise of the loss found within 0.002 times the length of the weights."""
+    return _largest_rise(subject, adaptive=False)
+
+
+@measure("sharpness-average", 1, _NOISE, paper="Neyshabur et al. 2017, Exploring generalization in deep learning")
+def sharpness_average(subject: Subject) -> Tensor:
+    """Mean rise of the loss under Gaussian noise of 0.1 times the weights' root mean square."""
+    return _mean_rise(subject, adaptive=False)
+
+
+@measure("sharpness-adaptive-worst", 1, _ASCENT, paper="Kwon et al. 2021, ASAM")
+def sharpness_adaptive_worst(subject: Subject) -> Tensor:
+    """Largest rise of the loss found where each weight moves in units of its own size, radius 0.5.
+
+    It does not depend on the scale of layers.
+    """
+    return _largest_rise(subject, adaptive=True)
+
+
+@measure("sharpness-adaptive-average", 1, _NOISE, paper="Andriushchenko et al. 2023, A modern look at sharpness")
+def sharpness_adaptive_average(subject: Subject) -> Tensor:
+    """Mean rise of the loss under Gaussian noise of 0.1 times each weight."""
+    return _mean_rise(subject, adaptive=True)
+
+
+def _largest_rise(subject: Subject, adaptive: bool) -> Tensor:
     """Largest rise of the loss in a ball around the weights.
 
     Its radius is a share of the weights' length; or each weight moves in units of its own size, if adaptive.
@@ -321,7 +416,7 @@ def sharpness_worst(subject: Subject, adaptive: bool) -> Tensor:
     return worst_rise(weights.gradient, flat, scale, radius, subject.noise("ascent", 0, len(scale)))
 
 
-def sharpness_average(subject: Subject, adaptive: bool) -> Tensor:
+def _mean_rise(subject: Subject, adaptive: bool) -> Tensor:
     """Mean rise of the loss under noise of one size for all weights, or in proportion to each if adaptive."""
     weights = weights_of(subject, MOST)
     flat = weights.flat
@@ -376,7 +471,22 @@ def worst_rise(
     return best - base
 
 
-def flatness(subject: Subject, adaptive: bool = False) -> float:
+@measure("flatness", -1, _FLAT, paper=JIANG)
+def flatness(subject: Subject) -> float:
+    """Largest standard deviation of Gaussian noise on the weights that takes 0.1 off the training accuracy.
+
+    This is PAC-Bayes flatness.
+    """
+    return _bearable_noise(subject, adaptive=False)
+
+
+@measure("flatness-magnitude", -1, _FLAT, paper=JIANG)
+def flatness_magnitude(subject: Subject) -> float:
+    """The same for noise in proportion to each weight, magnitude-aware flatness."""
+    return _bearable_noise(subject, adaptive=True)
+
+
+def _bearable_noise(subject: Subject, adaptive: bool) -> float:
     """Largest size of noise on the weights that costs at most 0.1 of accuracy; in proportion to each if adaptive."""
 
     def search() -> float:
@@ -422,176 +532,28 @@ def largest_within(
     return math.exp(low)
 
 
-def pac_bayes_complexity(subject: Subject, length: Tensor) -> float:
+@measure("pac-bayes", 1, _SHARED, paper=JIANG)
+def pac_bayes(subject: Subject) -> float:
+    """|w|² / 4σ² + log(n / σ) + 10 with σ the noise borne and n the examples used."""
+    return _complexity(subject, l2_norm(subject))
+
+
+@measure("pac-bayes-distance", 1, _SHARED, "initial", paper=JIANG)
+def pac_bayes_distance(subject: Subject) -> float:
+    """|w − w₀|² / 4σ² + log(n / σ) + 10."""
+    return _complexity(subject, distance(subject))
+
+
+def _complexity(subject: Subject, length: Tensor | float) -> float:
     """Part of a PAC-Bayes bound that differs between networks; ``length`` is the distance from the prior."""
-    size = flatness(subject)
+    size = _bearable_noise(subject, adaptive=False)
     return float(length) ** 2 / (4 * size**2) + math.log(len(subject.sample) / size) + 10
 
 
-_WEIGHTS = "the weights alone"
-_FOLDED = "the weights, and one example to find the layers"
-_BARTLETT = "Bartlett et al. 2017, Spectrally-normalized margin bounds"
-
 NORMS = (
-    Measure(
-        "parameters",
-        lambda s: float(sum(p.numel() for p in s.model.parameters())),
-        1,
-        cost=_WEIGHTS,
-        about="Number of parameters.",
-    ),
-    Measure("l2-norm", l2_norm, 1, cost=_WEIGHTS, about="Euclidean norm of all parameters."),
-    Measure(
-        "frobenius-sum",
-        lambda s: squared_norms(s, "frobenius").sum(),
-        1,
-        cost=_FOLDED,
-        about=f"Sum over layers of squared Frobenius norms, batch norm folded in ({JIANG}).",
-    ),
-    Measure(
-        "frobenius-product",
-        lambda s: squared_norms(s, "frobenius").log().sum(),
-        1,
-        cost=_FOLDED,
-        about=f"Logarithm of the product over layers of squared Frobenius norms ({JIANG}).",
-    ),
-    Measure(
-        "spectral-sum",
-        lambda s: squared_norms(s, "kernel").sum(),
-        1,
-        cost=_FOLDED,
-        about="Sum over layers of squared spectral norms, a convolution's kernel taken as a matrix: the usual stand-in "
-        f"for its operator norm ({JIANG}).",
-    ),
-    Measure(
-        "spectral-product",
-        lambda s: squared_norms(s, "kernel").log().sum(),
-        1,
-        cost=_FOLDED,
-        about=f"Logarithm of the product over layers of squared spectral norms of kernels as matrices ({_BARTLETT}).",
-    ),
-    Measure(
-        "operator-sum",
-        lambda s: squared_norms(s, "operator").sum(),
-        1,
-        cost=f"{LANCZOS} passes of one input through each convolution and back",
-        about="Sum over layers of squared operator norms, convolutions at the size of their real inputs.",
-    ),
-    Measure(
-        "operator-product",
-        lambda s: squared_norms(s, "operator").log().sum(),
-        1,
-        cost="as operator-sum, with which it is shared",
-        about="Logarithm of the product over layers of squared operator norms.",
-    ),
-    Measure(
-        "stable-rank-sum",
-        lambda s: (squared_norms(s, "frobenius") / squared_norms(s, "kernel")).sum(),
-        1,
-        cost=_FOLDED,
-        about="Sum over layers of the squared Frobenius over the squared spectral norm of the kernel (Neyshabur et al. "
-        "2018, A PAC-Bayesian approach to spectrally-normalized margin bounds).",
-    ),
-    Measure(
-        "distance",
-        distance,
-        1,
-        ("initial",),
-        _WEIGHTS,
-        "Euclidean distance of all parameters from where training began (Nagarajan and Kolter 2019, Generalization in "
-        "deep networks: the role of distance from initialization).",
-    ),
-    Measure(
-        "distance-spectral",
-        distance_spectral,
-        1,
-        ("initial",),
-        _FOLDED,
-        f"Sum over layers of squared spectral norms of what training added to kernels ({JIANG}).",
-    ),
-    Measure(
-        "path-norm",
-        path_norm,
-        1,
-        ("continuous",),
-        "one forward pass of one input, in float64",
-        "Root of the sum over paths of products of squared weights (Neyshabur et al. 2015, Norm-based capacity control "
-        "in neural networks), by a pass of ones.",
-    ),
+    *(parameter_count, l2_norm, frobenius_sum, frobenius_product, spectral_sum, spectral_product),
+    *(operator_sum, operator_product, stable_rank_sum, distance, distance_spectral, path_norm),
 )
-"""Norms of the weights."""
-
-_ASCENT = f"{ASCENT + 2} forward and backward passes over up to {MOST:,} examples"
-_NOISE = f"{DRAWS} forward passes over up to {MOST:,} examples"
-_FLAT = f"{(HALVINGS + 2) * DRAWS_FLAT} forward passes over up to {MOST_FLAT:,} examples"
-_SHARED = "as flatness, with which it is shared"
-
-SHARPNESSES = (
-    Measure(
-        "sharpness-worst",
-        lambda s: sharpness_worst(s, adaptive=False),
-        1,
-        cost=_ASCENT,
-        about=f"Largest rise of the loss found within {RADIUS:g} times the length of the weights (Keskar et al. 2017, "
-        "On large-batch training for deep learning).",
-    ),
-    Measure(
-        "sharpness-average",
-        lambda s: sharpness_average(s, adaptive=False),
-        1,
-        cost=_NOISE,
-        about=f"Mean rise of the loss under Gaussian noise of {NOISE:g} times the weights' root mean square (Neyshabur "
-        "et al. 2017, Exploring generalization in deep learning).",
-    ),
-    Measure(
-        "sharpness-adaptive-worst",
-        lambda s: sharpness_worst(s, adaptive=True),
-        1,
-        cost=_ASCENT,
-        about="Largest rise of the loss found where each weight moves in units of its own size, radius "
-        f"{ADAPTIVE:g} (Kwon et al. 2021, ASAM); it does not depend on the scale of layers.",
-    ),
-    Measure(
-        "sharpness-adaptive-average",
-        lambda s: sharpness_average(s, adaptive=True),
-        1,
-        cost=_NOISE,
-        about=f"Mean rise of the loss under Gaussian noise of {NOISE:g} times each weight (Andriushchenko et al. 2023, "
-        "A modern look at sharpness).",
-    ),
-)
-"""Measures of how the loss rises around the weights."""
-
-FLATNESSES = (
-    Measure(
-        "flatness",
-        flatness,
-        -1,
-        cost=_FLAT,
-        about=f"Largest standard deviation of Gaussian noise on the weights that takes {TOLERANCE:g} off the training "
-        f"accuracy: PAC-Bayes flatness ({JIANG}).",
-    ),
-    Measure(
-        "flatness-magnitude",
-        lambda s: flatness(s, adaptive=True),
-        -1,
-        cost=_FLAT,
-        about=f"The same for noise in proportion to each weight, magnitude-aware flatness ({JIANG}).",
-    ),
-    Measure(
-        "pac-bayes",
-        lambda s: pac_bayes_complexity(s, l2_norm(s)),
-        1,
-        cost=_SHARED,
-        about=f"|w|² / 4σ² + log(n / σ) + 10 with σ the noise borne and n the examples used ({JIANG}).",
-    ),
-    Measure(
-        "pac-bayes-distance",
-        lambda s: pac_bayes_complexity(s, distance(s)),
-        1,
-        ("initial",),
-        _SHARED,
-        f"|w − w₀|² / 4σ² + log(n / σ) + 10 ({JIANG}).",
-    ),
-)
-"""Measures of how much noise the weights bear."""
+SHARPNESSES = (sharpness_worst, sharpness_average, sharpness_adaptive_worst, sharpness_adaptive_average)
+FLATNESSES = (flatness, flatness_magnitude, pac_bayes, pac_bayes_distance)
+"""Norms of the weights, the rise of the loss around them, and the noise that they bear."""

@@ -206,7 +206,13 @@ def plot_response_pairs(
     every: list[Any] = [pairs] if _is_pair(pairs) else list(pairs)
     for pair in every:
         _check_pair(pair)
-    known = _gaps(gaps, every)
+    known: list[Gaps | None] = [None] * len(every)
+    if gaps is not None:
+        given = np.atleast_2d(np.asarray(gaps, dtype=np.float64))
+        if given.shape != (len(every), 2):
+            problem = f"has shape {given.shape}: give two numbers for each of the {len(every)} pair(s)."
+            raise InputError(problem, argument="gaps")
+        known = [(float(a), float(b)) for a, b in given]
     check_level(level)
     if ax is not None and len(every) != 1:
         raise InputError(f"ax is one Axes, pairs holds {len(every)} pairs: leave ax out.")
@@ -244,15 +250,6 @@ def _check_pair(pair: Any) -> None:
         )
     if max(a.magnitude[0], b.magnitude[0]) > min(a.magnitude[-1], b.magnitude[-1]):
         raise InputError("pairs holds curves over magnitudes that do not meet.")
-
-
-def _gaps(gaps: Any, pairs: Sequence[Any]) -> list[Gaps | None]:
-    if gaps is None:
-        return [None] * len(pairs)
-    found = np.atleast_2d(np.asarray(gaps, dtype=np.float64))
-    if found.shape != (len(pairs), 2):
-        raise InputError(f"gaps has shape {found.shape}: give two numbers for each of the {len(pairs)} pair(s).")
-    return [(float(a), float(b)) for a, b in found]
 
 
 def _draw_pair(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +18,6 @@ from curvewise.drawing.panels import new_panels, signed, spread_out, told, write
 from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, style
 from curvewise.errors import InputError
 from curvewise.response.curve import ResponseCurve, ResponseSensitivity
-from curvewise.text import arg
 from curvewise.types.results import check_level
 from curvewise.types.units import FloatArray
 
@@ -90,25 +89,46 @@ def plot_response(
     """
     (curve,) = check_curves([curve])
     check_level(level)
-    kind = choose("kind", kind or ("both" if ax is None else "response"), ("response", "cumulative", "both"))
-    if kind == "both" and ax is not None:
-        raise InputError(f"{arg('kind', 'both')} needs two Axes: leave ax out, or draw one kind on each.")
+    kind = _choose_kind(kind, ax, ("response", "cumulative"))
+    room = 3.8 if kind == "both" else None
+    draw: dict[str, Callable[[Axes], None]] = {
+        "response": lambda panel: _response(panel, curve, intervals, level, room),
+        "cumulative": lambda panel: _cumulative(panel, curve, level),
+    }
+    lines = _response_caption(curve, intervals and kind != "cumulative", level)
+    return _draw_kind(ax, kind, draw, lines, caption, 4.2)
+
+
+def _choose_kind(kind: str | None, ax: Axes | None, known: tuple[str, str]) -> str:
+    """Choose one of two pictures, the first by default, or in a new figure both."""
+    chosen = choose("kind", kind or ("both" if ax is None else known[0]), (*known, "both"))
+    if chosen == "both" and ax is not None:
+        problem = "two Axes are needed: leave ax out, or draw one kind on each."
+        raise InputError(problem, argument="kind", value="both")
+    return chosen
+
+
+def _draw_kind(
+    ax: Axes | None,
+    kind: str,
+    draw: Mapping[str, Callable[[Axes], None]],
+    lines: list[str],
+    caption: bool | None,
+    height: float,
+) -> Axes:
+    """Draw one of two pictures, or both side by side in a new figure; return the first Axes."""
     with style():
         if kind == "both":
-            axes = new_panels(2, 2, 4.3, 4.2)
-            _response(axes[0], curve, intervals, level, room=3.8)
-            _cumulative(axes[1], curve, level)
+            axes = new_panels(2, 2, 4.3, height)
+            for panel, each in zip(axes, draw.values(), strict=True):
+                each(panel)
             if caption is not False:
-                write_below(axes[0], _response_caption(curve, intervals, level))
+                write_below(axes[0], lines)
             return axes[0]
         own = ax is None
         ax = ax or new_axes()
-        if kind == "response":
-            _response(ax, curve, intervals, level)
-        else:
-            _cumulative(ax, curve, level)
-        shaded = intervals and kind == "response"
-        finish(ax, own, [], _response_caption(curve, shaded, level), caption=caption)
+        draw[kind](ax)
+        finish(ax, own, [], lines, caption=caption)
     return ax
 
 
@@ -219,21 +239,17 @@ def plot_responses(
         few_lines = len(found) <= 6  # thinner and paler the more there are
         for curve, (shade, dashes) in zip(found, looks, strict=True):
             named = shade != NEUTRAL
-            draw_response(
-                ax,
-                curve,
-                shade,
-                ls=dashes,
-                level=level if banded and named else None,
-                width=(1.8 if few_lines else 1.3) if named else 0.6,
-                alpha=0.16 if few_lines else 0.08,
-                dots=named and len(found) <= MANY[False],
-                scaled=scaled,
-            )
+            look: dict[str, Any] = {"ls": dashes, "width": (1.8 if few_lines else 1.3) if named else 0.6}
+            look |= {"alpha": 0.16 if few_lines else 0.08, "dots": named and len(found) <= MANY[False]}
+            draw_response(ax, curve, shade, level=level if banded and named else None, scaled=scaled, **look)
         accuracy_axis(ax)
         magnitude_axis(ax, np.concatenate([scale(c.magnitude) if scaled else c.magnitude for c in found]))
         ax.set_xlabel("magnitude over the largest" if scaled else magnitude_label(found[0], ax))
-        texts = names_of(curves, found, 26)
+        # The keys of a dict; else what distinguishes the curves: model, perturbation or layer.
+        parts = [(c.model, c.perturbation, c.layer) for c in found]
+        kept = [k for k in range(3) if len({p[k] for p in parts}) > 1] or [0]
+        titles = map(str, curves) if isinstance(curves, Mapping) else [", ".join(p[k] for k in kept) for p in parts]
+        texts = safe_names(titles, 26)
         labels = [f"{name}  Gi {c.gi:.3f}" for name, c in zip(texts, found, strict=True)]
         chosen = [i for i, (shade, _) in enumerate(looks) if shade != NEUTRAL]
         if names != "none":
@@ -318,28 +334,17 @@ def plot_sensitivity(
         The Axes given, or those of the first panel.
     """
     choose("score", score, tuple(LABELS))
-    kind = choose("kind", kind or ("both" if ax is None else "score"), ("score", "time", "both"))
-    if kind == "both" and ax is not None:
-        raise InputError(f"{arg('kind', 'both')} needs two Axes: leave ax out, or draw one kind on each.")
+    kind = _choose_kind(kind, ax, ("score", "time"))
     timed = bool(np.isfinite(result.seconds).any())
     if kind == "time" and not timed:
         raise InputError("the curves do not say how long they took.", argument="kind", value="time")
-    with style():
-        if kind == "both" and timed:
-            axes = new_panels(2, 2, 4.3, 3.9)
-            _score(axes[0], result, score)
-            _time(axes[1], result)
-            if caption is not False:
-                write_below(axes[0], _sensitivity_caption(result, True))
-            return axes[0]
-        own = ax is None
-        ax = ax or new_axes()
-        if kind == "time":
-            _time(ax, result)
-        else:
-            _score(ax, result, score)
-        finish(ax, own, [], _sensitivity_caption(result, kind != "time"), caption=caption)
-    return ax
+    if kind == "both" and not timed:
+        kind = "score"
+    draw: dict[str, Callable[[Axes], None]] = {
+        "score": lambda panel: _score(panel, result, score),
+        "time": lambda panel: _time(panel, result),
+    }
+    return _draw_kind(ax, kind, draw, _sensitivity_caption(result, kind != "time"), caption, 3.9)
 
 
 def _score(ax: Axes, result: ResponseSensitivity, score: str) -> None:
@@ -407,15 +412,6 @@ def check_curves(curves: Any) -> list[ResponseCurve]:
     return found
 
 
-def names_of(curves: Any, found: Sequence[ResponseCurve], longest: int = 32) -> list[str]:
-    """Return the keys of a dict; else what distinguishes the curves: model, perturbation or layer."""
-    if isinstance(curves, Mapping):
-        return safe_names(map(str, curves), longest)
-    parts = [(c.model, c.perturbation, c.layer) for c in found]
-    kept = [k for k in range(3) if len({p[k] for p in parts}) > 1] or [0]
-    return safe_names([", ".join(p[k] for k in kept) for p in parts], longest)
-
-
 def share_unit(curves: Sequence[ResponseCurve]) -> bool:
     """Return True if the magnitudes of all curves mean the same."""
     return len({(c.perturbation, c.unit) for c in curves}) == 1
@@ -453,17 +449,9 @@ def draw_response(
     if level is not None:
         low, high = curve.accuracy_interval(level)
         ax.fill_between(x, 100 * low, 100 * high, color=shade, alpha=alpha, linewidth=0.0, gid=BAND)
-    (line,) = ax.plot(
-        x,
-        100 * curve.accuracy,
-        color=shade,
-        linestyle=ls,
-        linewidth=width,
-        marker="o" if dots and len(x) <= POINTS else "",
-        markersize=3.2,
-        gid=RESPONSE,
-        label="_response",
-    )
+    look: dict[str, Any] = {"color": shade, "linestyle": ls, "linewidth": width, "markersize": 3.2}
+    marker = "o" if dots and len(x) <= POINTS else ""
+    (line,) = ax.plot(x, 100 * curve.accuracy, marker=marker, gid=RESPONSE, label="_response", **look)
     return line
 
 
@@ -502,11 +490,9 @@ def percent(value: float) -> str:
 
 def end_places(ax: Axes, heights: Sequence[float]) -> tuple[FloatArray, float]:
     """Return places of names at these heights, as shares of the Axes, and the largest move."""
-    figure = ax.get_figure(root=True)
-    tall = 4.4 if figure is None else float(figure.get_size_inches()[1])
     low, high = ax.get_ylim()
     wanted = (np.asarray(heights, dtype=np.float64) - low) / (high - low)
-    places = spread_out(wanted, 0.158 / (0.8 * tall))
+    places = spread_out(wanted, 0.158 / (0.8 * figure_size(ax)[1]))
     return places, float(np.abs(places - wanted).max())
 
 
@@ -523,32 +509,28 @@ def name_ends(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[str
         Safe text and colour of each.
     """
     places, _ = end_places(ax, [y for _, y in ends])
-    for end, name, shade, place in zip(ends, names, shades, places, strict=True):
-        ax.annotate(
-            name,
-            xy=end,
-            xytext=(1.035, place),
-            textcoords="axes fraction",
-            va="center",
-            ha="left",
-            fontsize=8.5,
-            color=shade,
-            annotation_clip=False,
-            gid=END,
-            arrowprops={"arrowstyle": "-", "color": shade, "linewidth": 0.6, "alpha": 0.7}
-            | {"shrinkA": 1.0, "shrinkB": 2.0, "relpos": (0.0, 0.5)},
-        )
+    for end, name, shade, height in zip(ends, names, shades, places, strict=True):
+        line = {"arrowstyle": "-", "color": shade, "linewidth": 0.6, "alpha": 0.7}
+        line |= {"shrinkA": 1.0, "shrinkB": 2.0, "relpos": (0.0, 0.5)}
+        look: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": 8.5, "color": shade, "arrowprops": line}
+        place = (1.035, height)
+        ax.annotate(name, end, place, textcoords="axes fraction", annotation_clip=False, gid=END, **look)
 
 
 def make_room(ax: Axes, rows: int) -> None:
     """Make room for a legend of so many small rows above 100%, without ticks there."""
-    figure = ax.get_figure(root=True)
-    tall = 4.8 if figure is None else float(figure.get_size_inches()[1])
-    share = min(0.6, (0.15 * rows + 0.1) / (ax.get_position().height * tall))
+    share = min(0.6, (0.15 * rows + 0.1) / (ax.get_position().height * figure_size(ax)[1]))
     low, high = ax.get_ylim()
     ticks = [t for t in ax.get_yticks() if low <= t <= high]
     ax.set_ylim(low, low + (high - low) / (1 - share))
     ax.set_yticks(ticks)
+
+
+def figure_size(ax: Axes) -> tuple[float, float]:
+    """Width and height of the figure in inches; the usual ones for Axes that were taken out of theirs."""
+    figure = ax.get_figure(root=True)
+    width, height = (6.4, 4.8) if figure is None else figure.get_size_inches()
+    return float(width), float(height)
 
 
 def reference(ax: Axes, value: float, **look: Any) -> Line2D:

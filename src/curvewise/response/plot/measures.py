@@ -118,7 +118,10 @@ def plot_judgement(
     table = _table(result, score, most or (None if ax is None else rows_that_fit(ax)))
     with style():
         own = ax is None
-        ax = ax or _axes(table, kind)
+        rows, columns = table.estimate.shape
+        each = 0.1 + 0.13 * columns if 0 < table.several <= FEW_TASKS else 0.26
+        wide = {"width": 3.2 + 0.75 * columns, "height": 1.9 + 0.27 * rows}
+        ax = ax or new_axes(**(wide if kind == "heat" else {"height": 1.9 + each * rows}))
         names = safe_names(table.measures, 16 if is_narrow(ax) else 30)
         key = (_dots if kind == "dots" else _heat)(ax, table, names, score)
         if is_narrow(ax) and len(LABELS[score]) > 20:
@@ -145,14 +148,6 @@ def _table(result: MeasureJudgement, score: str, most: int | None) -> _ScoreTabl
     low, high, null = np.moveaxis(spans[order], -1, 0)
     measures = [result.measures[i] for i in order]
     return _ScoreTable(measures, list(tasks), estimate[order], low, high, null)
-
-
-def _axes(table: _ScoreTable, kind: str) -> Axes:
-    rows, columns = table.estimate.shape
-    if kind == "heat":
-        return new_axes(3.2 + 0.75 * columns, 1.9 + 0.27 * rows)
-    each = 0.1 + 0.13 * columns if 0 < table.several <= FEW_TASKS else 0.26
-    return new_axes(height=1.9 + each * rows)
 
 
 def _dots(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> list[tuple[Any, str]]:
@@ -205,22 +200,16 @@ def _heat(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> lis
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     ax.imshow(np.ma.masked_invalid(values), cmap="cividis", vmin=low, vmax=high, aspect="auto", gid=CELL)
-    best = [_best(column) for column in values.T]
+    # Cells with the highest value of their column; none where none is known.
+    best = values >= np.where(np.isnan(values), -np.inf, values).max(axis=0) - 1e-9
     small = is_narrow(ax) or values.shape[1] > 8
     for i, j in np.ndindex(*values.shape):
         # Dark text on bright cells, bright text on dark ones.
         share = (values[i, j] - low) / max(high - low, 1e-12)
-        ax.text(
-            j,
-            i,
-            "?" if math.isnan(values[i, j]) else signed(float(values[i, j]), decimals),
-            ha="center",
-            va="center",
-            color="black" if math.isnan(share) or share > 0.55 else "white",
-            fontsize=7.0 if small else 8.5,
-            fontweight="bold" if i in best[j] else "normal",
-            gid=CELL,
-        )
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.0 if small else 8.5, "gid": CELL}
+        look["color"] = "black" if math.isnan(share) or share > 0.55 else "white"
+        look["fontweight"] = "bold" if best[i, j] else "normal"
+        ax.text(j, i, "?" if math.isnan(values[i, j]) else signed(float(values[i, j]), decimals), **look)
     columns = safe_names(table.tasks, 10 if is_narrow(ax) else 16)
     if table.several:
         columns[-1] = "average"
@@ -231,14 +220,6 @@ def _heat(ax: Axes, table: _ScoreTable, names: Sequence[str], score: str) -> lis
     ax.spines[:].set_visible(False)
     ax.set_xlabel(LABELS[score])
     return []
-
-
-def _best(column: FloatArray) -> list[int]:
-    """Return rows with the highest value; none where none is known."""
-    found: list[int] = []
-    if np.isfinite(column).any():
-        found = np.flatnonzero(column >= np.nanmax(column) - 1e-9).tolist()
-    return found
 
 
 def _judgement_caption(result: MeasureJudgement, table: _ScoreTable, kind: str, score: str) -> list[str]:
@@ -296,13 +277,16 @@ def plot_measures(
         The Axes given, or those of the first panel.
     """
     if not isinstance(corpus, ModelCorpus):
-        raise InputError(
-            f"corpus is a {type(corpus).__name__}: give the ModelCorpus that was judged, and the judgement as "
-            f"{arg('judgement')}."
-        )
+        problem = f"is a {type(corpus).__name__}: give the ModelCorpus that was judged, and the judgement as "
+        raise InputError(f"{problem}{arg('judgement')}.", argument="corpus")
     corpus, _ = well_trained(corpus, least_train_accuracy)
-    names = _chosen(corpus, measures)
-    tasks = _tasks(corpus, task)
+    names, tasks = list(corpus.measures)[:6], corpus.by_task()
+    if measures is not None:
+        names = [measures] if isinstance(measures, str) else list(measures)
+        for name in names:
+            choose("measures", name, tuple(corpus.measures))
+    if task is not None:
+        tasks = {task: tasks[choose("task", task, tuple(tasks))]}
     panels = [(name, where) for name in names for where in tasks]
     if ax is not None and len(panels) > 1:
         raise InputError(
@@ -313,64 +297,28 @@ def plot_measures(
     lines = _scatter_caption(corpus, names, tasks)
     with style():
         own = ax is None
-        axes = [ax] if ax is not None else _panels(len(names), len(tasks))
+        if ax is None and len(panels) > 1:
+            across = len(tasks) if len(tasks) > 1 and len(names) > 1 else min(len(panels), 3)
+            axes = new_panels(len(panels), across, 3.3, 3.6 if len(names) == 1 and across == len(panels) else 3.0)
+        else:
+            axes = [ax or new_axes(5.6, 4.6)]
         for panel, (name, where) in zip(axes, panels, strict=True):
             judged = None if judgement is None else judgement.row(name, where)
-            said = _panel(panel, tasks[where], name, told, judged, lines)
+            known = _known(tasks[where], name)
+            said = "no model has a number"
+            panel.set_xlabel(safe_text(name, 28))
+            if known.any():
+                here = tasks[where].select(known)
+                _scatter(panel, here, name, told)
+                said = _scores(here, name, judged, lines)
             title = "" if corpus.tasks is None else f"{safe_text(where, 36)}\n"
             panel.set_title(f"{title}{plain(said)}", loc="left", fontsize=9.0)
         _finish(axes, own, told, lines, caption)
     return axes[0]
 
 
-def _chosen(corpus: ModelCorpus, measures: str | Sequence[str] | None) -> list[str]:
-    names = list(corpus.measures)
-    if measures is None:
-        return names[:6]
-    wanted = [measures] if isinstance(measures, str) else list(measures)
-    for name in wanted:
-        if name not in corpus.measures:
-            raise InputError(f"{arg('measures', name)} is not in the corpus: use {', '.join(map(repr, names))}.")
-    return wanted
-
-
-def _tasks(corpus: ModelCorpus, task: str | None) -> dict[str, ModelCorpus]:
-    every = corpus.by_task()
-    if task is None:
-        return every
-    if task not in every:
-        raise InputError(f"{arg('task', task)} is not known: use {', '.join(map(repr, every))}.")
-    return {task: every[task]}
-
-
 def _known(corpus: ModelCorpus, name: str) -> NDArray[np.bool_]:
     return np.isfinite(corpus.measures[name]) & np.isfinite(corpus.gap)
-
-
-def _panels(rows: int, tasks: int) -> list[Axes]:
-    if rows * tasks == 1:
-        return [new_axes(5.6, 4.6)]
-    columns = tasks if rows > 1 else min(tasks, 3)
-    height = 3.6 if columns >= rows * tasks else 3.0
-    return new_panels(rows * tasks, columns if tasks > 1 else min(rows, 3), 3.3, height)
-
-
-def _panel(
-    ax: Axes,
-    corpus: ModelCorpus,
-    name: str,
-    told: HyperparameterColours | None,
-    judged: MeasureScores | None,
-    lines: list[str],
-) -> str:
-    """Draw one measure on one task, and return its title."""
-    known = _known(corpus, name)
-    if not known.any():
-        ax.set_xlabel(safe_text(name, 28))
-        return "no model has a number"
-    here = corpus.select(known)
-    _scatter(ax, here, name, told)
-    return _scores(here, name, judged, lines)
 
 
 def _scatter(ax: Axes, corpus: ModelCorpus, name: str, told: HyperparameterColours | None) -> None:
@@ -385,23 +333,18 @@ def _scatter(ax: Axes, corpus: ModelCorpus, name: str, told: HyperparameterColou
         dots = ax.scatter(x[here], y[here], s=size, color=shade, marker=marker, **look)
         dots.set_gid(MODELS)
     if spans_decades(x, DECADES):
-        _log_axis(ax)
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(numticks=5))
+        ax.xaxis.set_minor_locator(NullLocator())
+        # Small powers of ten as numbers, others as powers.
+        ax.xaxis.set_major_formatter(
+            FuncFormatter(lambda v, _: format_number(v) if 1e-3 <= v < 1e5 else f"$10^{{{round(math.log10(v))}}}$")
+        )
     else:
         ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.set_xlabel(safe_text(name, 28 if is_narrow(ax) else 50))
     ax.set_ylabel("generalization gap (%)" if not is_narrow(ax) else "gap (%)")
-
-
-def _log_axis(ax: Axes) -> None:
-    def write(x: float, _: Any) -> str:
-        # Small powers of ten as numbers, others as powers.
-        return format_number(x) if 1e-3 <= x < 1e5 else f"$10^{{{round(math.log10(x))}}}$"
-
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(numticks=5))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(write))
 
 
 def _scores(corpus: ModelCorpus, name: str, judged: MeasureScores | None, lines: list[str]) -> str:
@@ -443,16 +386,10 @@ def _finish(
     figure = axes[0].get_figure(root=True)
     assert figure is not None
     if told is not None:
-        box = figure.legend(
-            [h for h, _ in key],
-            [str(i) for i in range(len(key))],
-            loc="outside upper left",
-            ncols=len(key) if len(key) * 12 < 10 * figure.get_size_inches()[0] else 3,
-            frameon=False,
-            title=safe_text(told.name, 40),
-            alignment="left",
-            handlelength=1.0,
-        )
+        look: dict[str, Any] = {"loc": "outside upper left", "alignment": "left", "frameon": False, "handlelength": 1.0}
+        look["ncols"] = len(key) if len(key) * 12 < 10 * figure.get_size_inches()[0] else 3
+        look["title"] = safe_text(told.name, 40)
+        box = figure.legend([h for h, _ in key], [str(i) for i in range(len(key))], **look)
         for artist, (_, text) in zip(box.get_texts(), key, strict=True):
             artist.set_text(text)
     if caption is not False:
@@ -508,19 +445,15 @@ def plot_information(result: ConditionalInformation, ax: Axes | None = None, *, 
         rows_of(ax, texts)
         ax.set_xlim(*limits)
         ax.set_xlabel("CMI given the hyperparameters (%)" if not is_narrow(ax) else "CMI (%)")
-        lines = [_information(result, len(known) - len(sets)), *warned(result)]
+        said = f"{result.models:,} models. The score is the least of {len(result.sets)} set(s)"
+        said += f", {len(known) - len(sets)} of them not shown." if len(known) > len(sets) else "."
+        if math.isfinite(result.value.low):
+            said += f" Bar: {100 * result.value.level:.4g}% interval."
+        if math.isfinite(result.pvalue):
+            said += f" As much by hyperparameters alone: {format_pvalue(result.pvalue)}."
+        lines = [said, *warned(result)]
         finish(ax, own, [], lines, caption=caption, indent=max(map(len, texts)) / 14)
     return ax
-
-
-def _information(result: ConditionalInformation, more: int) -> str:
-    said = f"{result.models:,} models. The score is the least of {len(result.sets)} set(s)"
-    said += f", {more} of them not shown." if more > 0 else "."
-    if math.isfinite(result.value.low):
-        said += f" Bar: {100 * result.value.level:.4g}% interval."
-    if math.isfinite(result.pvalue):
-        said += f" As much by hyperparameters alone: {format_pvalue(result.pvalue)}."
-    return said
 
 
 def plot_measure_comparison(result: MeasureComparison, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
@@ -558,19 +491,16 @@ def plot_measure_comparison(result: MeasureComparison, ax: Axes | None = None, *
         ax.set_xlim(*limits)
         one, two = safe_names((result.one, result.two), 12 if is_narrow(ax) else 30)
         ax.set_xlabel(f"CMI of {one} − {two} (%)")
-        lines = [_compared(result), *warned(result)]
+        d = result.difference
+        points = [signed(100 * v, 1) for v in (d.estimate, d.low, d.high)]
+        who = [shorten(clean(name), 40) for name in (result.one, result.two)]
+        said = (
+            f"CMI of {who[0]} less that of {who[1]}: {points[0]} [{points[1]}, {points[2]}] points"
+            f" ({format_pvalue(result.pvalue)}). Bars: {100 * d.level:.4g}% intervals."
+        )
+        lines = [said, *warned(result)]
         finish(ax, own, [], lines, caption=caption, indent=max(map(len, names)) / 14)
     return ax
-
-
-def _compared(result: MeasureComparison) -> str:
-    one, two = (shorten(clean(name), 40) for name in (result.one, result.two))
-    d = result.difference
-    points = [signed(100 * v, 1) for v in (d.estimate, d.low, d.high)]
-    return (
-        f"CMI of {one} less that of {two}: {points[0]} [{points[1]}, {points[2]}] points"
-        f" ({format_pvalue(result.pvalue)}). Bars: {100 * d.level:.4g}% intervals."
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -610,12 +540,11 @@ def choose_colours(tasks: Mapping[str, ModelCorpus], name: str | None) -> Hyperp
         if not few:
             return None
         name = max(few, key=lambda k: sum(_between_squares(c.gap, c.hyperparameters[k]) for c in tasks.values()))
-    if name not in columns:
-        known = ", ".join(map(repr, columns))
-        raise InputError(f"{arg('colours', name)} is not a hyperparameter: use {known}.")
+    choose("colours", name, tuple(columns))
     values = list(kinds[name].values())
     if len(values) > MOST_VALUES:
-        raise InputError(f"{arg('colours', name)} has {len(values)} values: use one with at most {MOST_VALUES}.")
+        problem = f"it has {len(values)} values: use a hyperparameter with at most {MOST_VALUES}."
+        raise InputError(problem, argument="colours", value=name)
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     values.sort(key=None if numbers else str)
     if numbers and len(values) > 2:

@@ -16,6 +16,7 @@ from curvewise.drawing.labels import clean, escape, safe_names, safe_text
 from curvewise.drawing.marks import finish
 from curvewise.drawing.style import new_axes, style
 from curvewise.errors import InputError
+from curvewise.response.plot.curves import figure_size
 from curvewise.text import arg
 from curvewise.types.units import FloatArray, as_floats
 
@@ -85,13 +86,17 @@ def plot_perturbed(
     ['-0.5', '0', '0.5']
     """
     from curvewise.response.networks.perturbations import find_perturbation
+    from curvewise.response.networks.trial import check_count
 
-    if isinstance(examples, bool) or examples < 1:
-        raise InputError("give a whole number of at least 1.", argument="examples", value=examples)
+    check_count(examples, "examples", 1)
     how = find_perturbation(perturbation)
     random = np.random.default_rng(rng)
     seed = int(random.integers(2**31))
-    grid = _usual(how) if magnitudes is None else _magnitudes(magnitudes)
+    grid = _usual(how) if magnitudes is None else as_floats(magnitudes, "magnitudes")
+    if grid.ndim != 1 or not len(grid) or not np.isfinite(grid).all():
+        raise InputError("give a list of finite numbers.", argument="magnitudes", value=magnitudes)
+    if magnitudes is not None:
+        grid = np.unique(np.append(grid, 0.0))  # sorted, with the unchanged image to compare with
     pool = take_images(images, examples, reading or {}, random)
     rows = choose_rows(pool, examples)
     shown, partner = pool.chosen(rows), None
@@ -99,16 +104,32 @@ def plot_perturbed(
         partner = pool.chosen(choose_partners(pool, rows, how.pairs, random))
     columns = [perturbed(shown, how, float(m), seed, partner) for m in grid]
     narrow = ax is not None and is_narrow(ax)
-    names = _names(shown, partner, classes, 10 if narrow else 14)
+    left, right = _names(shown, partner, classes, 10 if narrow else 14)
+    lines = []
+    if how.pairs is not None:
+        whose = "its own class" if how.pairs == "intra" else "another class"
+        lines = [f"Each image is mixed with its partner, of {whose}, at the right."]
     with style():
         own = ax is None
-        ax = ax or _sheet_axes(shown, len(columns) + (partner is not None), names)
+        if ax is None:
+            count, _, height, width = shown.pixels.shape
+            beside = sum(0.085 * max(map(len, side), default=0) for side in (left, right))
+            across = CELL * (len(columns) + (partner is not None))
+            ax = new_axes(0.25 + beside + across, 0.75 + CELL * count * height / width)
         _draw(ax, columns, grid, partner)
-        _name_rows(ax, *names)
+        places = ax.get_yticks()
+        ax.set_yticklabels(left or [""] * len(places))
+        look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "va": "center"}
+        look |= {"fontsize": 7.0 if is_narrow(ax) else 9.0, "annotation_clip": False, "gid": CLASS}
+        for place, name in zip(places, right, strict=False):
+            ax.annotate(name, (1.0, float(place)), (4.0, 0.0), **look)
+        label = safe_text(how.name, 30)
         if narrow:
             ax.tick_params(labelsize=7.0)
-        ax.set_xlabel(_label(how, own, ax))
-        finish(ax, own, [], _caption(how), caption=caption, indent=0.8)
+        else:
+            label = escape(textwrap.fill(f"{label} ({clean(how.unit)})", max(12, int(11 * figure_size(ax)[0]))))
+        ax.set_xlabel(label)
+        finish(ax, own, [], lines, caption=caption, indent=0.8)
     return ax
 
 
@@ -122,20 +143,6 @@ def _usual(how: Perturbation) -> FloatArray:
     steps = [float(grid[1] - grid[0]) for grid in grids]
     tidy = [g for g, step in zip(grids, steps, strict=True) if abs(step - float(f"{step:.1g}")) < 1e-9]
     return tidy[0] if tidy else grids[-1]
-
-
-def _magnitudes(magnitudes: ArrayLike) -> FloatArray:
-    """Sort magnitudes and add 0, the unchanged image to compare with."""
-    grid = as_floats(magnitudes, "magnitudes")
-    if grid.ndim != 1 or not len(grid) or not np.isfinite(grid).all():
-        raise InputError("give a list of finite numbers.", argument="magnitudes", value=magnitudes)
-    return np.unique(np.append(grid, 0.0))
-
-
-def _sheet_axes(images: SheetImages, columns: int, names: Sequence[Sequence[str]]) -> Axes:
-    count, _, height, width = images.pixels.shape
-    beside = sum(0.085 * max(map(len, side), default=0) for side in names)
-    return new_axes(0.25 + beside + CELL * columns, 0.75 + CELL * count * height / width)
 
 
 def _draw(ax: Axes, columns: Sequence[FloatArray], grid: FloatArray, partner: SheetImages | None) -> None:
@@ -156,19 +163,13 @@ def _draw(ax: Axes, columns: Sequence[FloatArray], grid: FloatArray, partner: Sh
     ax.imshow(sheet, interpolation="nearest", gid=SHEET)
     names = [f"{m:.3g}" for m in grid.round(6)] + ([] if partner is None else ["partner"])
     ax.set_xticks([left + (width - 1) / 2 for left in lefts], labels=names)
-    if _cell_width(ax, sheet, width) < 0.07 * max(map(len, names)):
+    # The width of an image in inches, in Axes that keep the shape of the sheet.
+    tall = ax.get_position().height * figure_size(ax)[1]
+    if width * min(width_of(ax) / sheet.shape[1], tall / sheet.shape[0]) < 0.07 * max(map(len, names)):
         ax.tick_params(axis="x", rotation=90)
     ax.set_yticks([i * (height + gap) + (height - 1) / 2 for i in range(count)])
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
-
-
-def _cell_width(ax: Axes, sheet: FloatArray, width: int) -> float:
-    """Width of an image in inches, in Axes that keep the shape of the sheet."""
-    figure = ax.get_figure(root=True)
-    tall = 4.8 if figure is None else float(figure.get_size_inches()[1])
-    pixel = min(width_of(ax) / sheet.shape[1], ax.get_position().height * tall / sheet.shape[0])
-    return float(pixel * width)
 
 
 def _names(
@@ -190,39 +191,6 @@ def _names(
     return [short[int(v)] for v in images.labels], [
         short[int(v)] for v in (other if other is not None and differ else ())
     ]
-
-
-def _name_rows(ax: Axes, left: Sequence[str], right: Sequence[str]) -> None:
-    """Write names at both sides of the rows."""
-    heights = ax.get_yticks()
-    ax.set_yticklabels(left or [""] * len(heights))
-    size = 7.0 if is_narrow(ax) else 9.0
-    for height, name in zip(heights, right, strict=False):
-        ax.annotate(
-            name,
-            (1.0, float(height)),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(4.0, 0.0),
-            textcoords="offset points",
-            va="center",
-            fontsize=size,
-            annotation_clip=False,
-            gid=CLASS,
-        )
-
-
-def _label(how: Perturbation, own: bool, ax: Axes) -> str:
-    name, narrow = safe_text(how.name, 30), not own and is_narrow(ax)
-    figure = ax.get_figure(root=True)
-    wide = 6.4 if figure is None else float(figure.get_size_inches()[0])
-    return name if narrow else escape(textwrap.fill(f"{name} ({clean(how.unit)})", max(12, int(11 * wide))))
-
-
-def _caption(how: Perturbation) -> list[str]:
-    if how.pairs is None:
-        return []
-    whose = "its own class" if how.pairs == "intra" else "another class"
-    return [f"Each image is mixed with its partner, of {whose}, at the right."]
 
 
 @dataclass(frozen=True, eq=False)
