@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -302,18 +303,19 @@ class TaskEstimate:
     task: TaskRuns
 
     def __sub__(self, other: TaskEstimate) -> TaskEstimate:
-        return TaskEstimate(
-            self.value - other.value,
-            self.influence - other.influence,
-            self.blind - other.blind,
-            self.maximal - other.maximal,
-            self.task,
-        )
+        return sum_estimates((1.0, -1.0), (self, other))
 
     @cached_property
     def error(self) -> StandardError:
         """Standard error; what is shared between the parts of a difference counts once."""
         return self.task.error(self)
+
+
+def sum_estimates(weights: Iterable[float], parts: Sequence[TaskEstimate]) -> TaskEstimate:
+    """Return Σ weight × estimate, with what its parts share counted once."""
+    used = [(w, p) for w, p in zip(weights, parts, strict=True) if w != 0]
+    value, blind, maximal = (float(sum(w * getattr(p, k) for w, p in used)) for k in ("value", "blind", "maximal"))
+    return TaskEstimate(value, np.sum([w * p.influence for w, p in used], axis=0), blind, maximal, parts[0].task)
 
 
 @dataclass(frozen=True, eq=False)
@@ -570,3 +572,13 @@ def adjust_pvalues(rows: Sequence[Row]) -> tuple[Row, ...]:
     known = [i for i, row in enumerate(values) if not math.isnan(row.pvalue)]
     adjusted = dict(zip(known, holm([values[i].pvalue for i in known]), strict=True))
     return tuple(replace(row, adjusted=float(adjusted.get(i, math.nan))) for i, row in enumerate(values))
+
+
+def columns_of(rows: Sequence[Any], names: str) -> dict[str, list[Any]]:
+    """Return a column for each attribute of some rows; ``low=cci.low`` is a column low of an attribute of another.
+
+    >>> columns_of([Interval(0.2, 0.1, 0.3)], "estimate error=low")
+    {'estimate': [0.2], 'error': [0.1]}
+    """
+    split = (name.partition("=") for name in names.split())
+    return {name: [attrgetter(path or name)(row) for row in rows] for name, _, path in split}
