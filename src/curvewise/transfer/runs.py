@@ -34,23 +34,20 @@ STEADY = 0.5
 Row = TypeVar("Row")
 
 
-def group_runs(
-    risks: TransferRisks, task: str, blind: Control | None, maximal: Control | None, sizes: FloatArray | None = None
-) -> TaskRuns:
+def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None) -> TaskRuns:
     """Group the runs of one task into cells of method and size.
 
     Parameters
     ----------
     risks : TransferRisks
-        Also of other tasks.
+        Also of other tasks. Without a maximal control, the best observed mean of all sizes stands for it.
     task : str
         Name of the task.
-    blind, maximal : Control, optional
-        Without a maximal control, the best observed mean of all sizes stands for it.
     sizes : ndarray, optional
         Training sizes to be used; all by default.
     """
     own, scratch = risks.of(task=task), risks.scratch
+    blind, maximal = risks.blind.get(task), risks.maximal.get(task)
     names = list(own.method_names)
     if scratch not in names:
         raise InputError(

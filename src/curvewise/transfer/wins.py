@@ -123,10 +123,10 @@ def win_rates(
     The gain is sure up to n = 1000; from n = 10,000 on it cannot be told from none.
     """
     if not isinstance(by_n, Mapping) or not by_n:
-        raise InputError("by_n must be a dict from training size to (losses, scratch_losses), not empty.")
+        raise InputError("must be a dict from training size to (losses, scratch_losses), not empty.", argument="by_n")
     for size, pair in by_n.items():
         if not isinstance(size, int | float | np.number) or not 0 < size < np.inf:
-            raise InputError(f"by_n has the key {size!r}: training sizes are positive numbers.")
+            raise InputError(f"has the key {size!r}: training sizes are positive numbers.", argument="by_n")
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InputError(f"by_n[{size!r}] must be a pair: (losses, scratch_losses).")
     order = sorted(by_n)
@@ -468,7 +468,7 @@ def _as_units(groups: ArrayLike | None, losses: Losses, scratch: Losses) -> Samp
         return SampledUnits(np.ones(losses.shape[1]))
     codes = group_codes(groups, losses.shape[1])
     if codes.max() == 0:
-        raise InputError("groups puts all examples into one: nothing can be said about others.")
+        raise InputError("has one group of all examples: nothing can be said about others.", argument="groups")
     return SampledUnits(np.bincount(codes).astype(np.float64), codes)
 
 
@@ -614,10 +614,16 @@ def _spread_of(sides: Sequence[WinCounts], units: SampledUnits) -> WinSpread:
     parts, degrees = [examples], [cluster_degrees(units.sizes)]
     total, runs = examples, 0.0
     known = [side for side in sides if len(side.by_run) > 1]
+    n = float(units.sizes.sum())
+    weight = float((units.sizes**2).sum()) / n**2  # 1/n for examples, more for groups of unequal size
     for side in known:
         # A side with one run is taken to vary as much as the other does.
         times = 1 if len(known) == len(sides) else 1 + len(side.by_run)
-        own, noise = _run_variance(side, units)
+        between = float(np.var(side.by_run, ddof=1))
+        apart = (side.squares - len(side.by_run) * float(side.by_unit @ side.by_unit)) / (len(side.by_run) - 1) / n**2
+        # Variance of the mean over runs, and the part of it that is due to these examples.
+        own = between / len(side.by_run)
+        noise = max(0.0, (apart - weight * between) / (1 - weight)) / len(side.by_run)
         total += times * (own - noise)
         runs += times * max(0.0, own - noise)
         parts.append(times * own)
@@ -631,13 +637,3 @@ def _spread_of(sides: Sequence[WinCounts], units: SampledUnits) -> WinSpread:
         runs=runs if known else math.nan,
         units=count,
     )
-
-
-def _run_variance(side: WinCounts, units: SampledUnits) -> tuple[float, float]:
-    """Return the variance of the mean over runs, and the part of it that is due to these examples."""
-    runs, n = len(side.by_run), float(units.sizes.sum())
-    between = float(np.var(side.by_run, ddof=1))
-    apart = (side.squares - runs * float(side.by_unit @ side.by_unit)) / (runs - 1) / n**2
-    weight = float((units.sizes**2).sum()) / n**2  # 1/n for examples, more for groups of unequal size
-    noise = max(0.0, (apart - weight * between) / (1 - weight))
-    return between / runs, noise / runs
