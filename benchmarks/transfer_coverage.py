@@ -30,7 +30,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -195,7 +195,8 @@ def draw(design: Design, rng: np.random.Generator) -> TaskRuns:
     if design.measured:
         runs = MAXIMAL + 0.1 * rng.standard_normal(design.measured)
         maximal = measured_control([-1] * design.measured, runs)
-    return group_runs(risks, "task", blind, maximal)
+    controls = {"blind": {"task": blind}, "maximal": {} if maximal is None else {"task": maximal}}
+    return group_runs(replace(risks, **controls), "task")
 
 
 def noise(tails: str, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -297,14 +297,14 @@ def test_standard_error_by_another_library(rng):
 
     groups = rng.permutation(np.arange(90) % 10)  # of equal size: else its correction is cruder
     losses = rng.exponential(size=90) + 0.5 * groups
-    got = blind_guess(losses, lambda _, y: y, prediction=0, groups=groups)
+    got = blind_guess(losses, (lambda _, y: y, 0), groups=groups)
     fit = sm.OLS(losses, np.ones(90)).fit(cov_type="cluster", cov_kwds={"groups": groups})
     assert got.std == pytest.approx(fit.bse[0])  # its correction is that of one regressor
 
 
 def test_interval_without_skewness_is_students():
     values = np.array([-3.0, -2, -1, 0, 1, 2, 3]) + 5
-    got = blind_guess(values, lambda _, y: y, prediction=0, level=0.9)
+    got = blind_guess(values, (lambda _, y: y, 0), level=0.9)
     low, high = student.interval(0.9, 6, loc=5, scale=sem(values))
     assert tuple(got.risk)[1:] == pytest.approx((low, high))
 
@@ -382,6 +382,15 @@ def test_examples_without_any_target_are_left_out():
     assert np.isnan(got.losses[1])
 
 
+def test_masks_of_both_sets_are_a_pair():
+    train, test = np.array([[1.0, 3.0], [2.0, 9.0]]), np.array([[4.0, 9.0], [0.0, 1.0]])
+    masks = train == 9, test == 9
+    got = blind_guess(train, "l2", test_targets=test, ignore=masks)
+    assert got.to_dict() == blind_guess(train, "l2", test_targets=test, ignore=9).to_dict()
+    # The only element of the second example weighs as much as both of the first.
+    assert got.prediction.tolist() == pytest.approx([5 / 3, 3.0])
+
+
 def test_a_pixel_without_constant_is_told():
     train = np.array([[1.0, np.nan], [2.0, np.nan]])
     with pytest.raises(InputError, match="no constant for them"):
@@ -432,18 +441,22 @@ BAD = {
     "mask type": (([0.0, 1.0], "l1"), {"ignore": np.array([1, 0])}, "must be of bool"),
     "all masked": (([0.0, 1.0], "l1"), {"ignore": np.array([True, True])}, "nothing but"),
     "masked array": ((np.ma.array([1, 2], mask=[0, 1]), "l1"), {}, "its mask as ignore="),
-    "one mask": (([0.0, 1.0], "l1"), {"ignore": np.array([True, False]), "test_targets": [1.0]}, "test_ignore"),
-    "no test": (([0.0, 1.0], "l1"), {"test_ignore": 0}, "without test_targets"),
+    "one mask": (
+        ([0.0, 1.0], "l1"),
+        {"ignore": np.array([True, False]), "test_targets": [1.0]},
+        "ignore is a mask.* pair",
+    ),
+    "no test": (([0.0, 1.0], "l1"), {"ignore": (0, 0)}, "without test_targets"),
     "groups": (([0.0, 1.0], "l1"), {"groups": [1]}, "groups has shape"),
     "no group": (([0.0, 1.0], "l1"), {"groups": ["a", None]}, "no value .* for 1 of 2"),
     "nan group": (([0.0, 1.0], "l1"), {"groups": [np.nan, 1]}, "no value .* for 1 of 2"),
     "level": (([0.0, 1.0], "l1"), {"level": 95}, "level=95"),
-    "prediction": (([0.0, 1.0], "l1"), {"prediction": 0}, "loss of your own"),
-    "missing": (([0.0, 1.0], abs), {}, "prediction is missing"),
-    "mean": (([0.0, 1.0], lambda _, y: y.mean()), {"prediction": 0}, "of each example"),
+    "prediction": (([0.0, 1.0], ("l1", 0)), {}, "pair of a function"),
+    "missing": (([0.0, 1.0], abs), {}, "pair of a function"),
+    "mean": (([0.0, 1.0], (lambda _, y: y.mean(), 0)), {}, "of each example"),
     "ignored number": ((["a", "b"], "error"), {"ignore": 255}, "holds text"),
     "ignored text": (([0, 1], "error"), {"ignore": "void"}, "holds numbers"),
-    "own": (([0.0], lambda _, y: y), {"prediction": 0, "ignore": 0}, "^ignore cannot"),
+    "own": (([0.0], (lambda _, y: y, 0)), {"ignore": 0}, "^ignore cannot"),
     "kinds": ((["a", "b"], "error"), {"test_targets": [0, 1]}, "both text"),
 }
 
@@ -457,11 +470,11 @@ def test_what_cannot_be_used_is_told(case):
 
 def test_a_loss_of_ones_own(rng):
     values = rng.normal(size=100)
-    got = blind_guess(values, lambda p, y: np.maximum(0, np.abs(y - p) - 0.1), prediction=0.2)
+    got = blind_guess(values, (lambda p, y: np.maximum(0, np.abs(y - p) - 0.1), 0.2))
     assert got.risk.estimate == pytest.approx(np.maximum(0, np.abs(values - 0.2) - 0.1).mean())
     assert got.prediction == 0.2
     low, high = student.interval(0.95, 99, loc=-values.mean(), scale=sem(values))
-    below = blind_guess(values, lambda _, y: -y, prediction=0).risk
+    below = blind_guess(values, (lambda _, y: -y, 0)).risk
     assert (below.low, below.high) == pytest.approx((low, high), abs=0.01)  # but for its skewness
 
 

@@ -29,8 +29,8 @@ ACCURACIES = [30.0, 50.0, 40.0, 70.0]
         ("accuracy", ACCURACIES, {"maximal": 0.9}, r"0\.9% or 90%: pass maximal=90"),
         ("accuracy", ACCURACIES, {"blind": 120}, "blind=120 is no percentage"),
         ("error", [70, 50, 60, 30], {"blind": 0.9}, r"0\.9% or 90%"),
-        ("accuracy", ACCURACIES, {"blind": 90, "maximal": 5}, "blind=90 is not below maximal=5"),
-        ("accuracy", ACCURACIES, {"blind": 10, "maximal": 15}, "maximal=15 is beaten by every run"),
+        ("accuracy", ACCURACIES, {"blind": 90, "maximal": 5}, "blind=90: is not below maximal=5"),
+        ("accuracy", ACCURACIES, {"blind": 10, "maximal": 15}, "maximal=15: is beaten by every run"),
     ],
 )
 def test_a_number_of_another_unit_is_an_error_in_the_numbers_that_were_typed(column, values, controls, message):

@@ -190,7 +190,7 @@ def test_win_rates_by_size_around_one_half(wins):
 
 
 def test_win_rates_of_several_methods_are_named(wins):
-    from curvewise.transfer.plot.comparison import plot_win_rates
+    from curvewise.transfer.plot.tasks import plot_win_rates
 
     ax = plot_win_rates({"swav": wins, HOSTILE: wins})
     first, second = texts(ax, "curvewise-end")

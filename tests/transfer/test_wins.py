@@ -342,7 +342,7 @@ LEFT = np.where([[True], [False]], GOOD, np.nan)
         ({"losses": [1.0], "scratch_losses": [2.0]}, "one example"),
         ({"losses": GOOD[:1], "paired": True}, "paired=True: losses has 1 runs"),
         ({"groups": [1, 2]}, "groups has shape"),
-        ({"groups": [1] * 6}, "groups puts all examples into one"),
+        ({"groups": [1] * 6}, "groups has one group of all examples"),
         ({"groups": [1, 2, 3, 4, 5, math.nan]}, "groups has no value .* for 1 of 6"),
         ({"groups": ["a", "b", None, "a", "b", None]}, "groups has no value .* for 2 of 6"),
         ({"level": 1.5}, "level=1.5"),

@@ -57,13 +57,13 @@ PICTURES = {
     "RankingAgreement": "curvewise.ranking.plot.comparison:plot_ranking_agreement",
     "NleepGrid": "curvewise.ranking.plot.grid:plot_nleep_grid",
     "TransferResult": "curvewise.transfer.plot.result:plot_transfer",
-    "TransferRanks": "curvewise.transfer.plot.comparison:plot_transfer_ranks",
-    "TransferComparison": "curvewise.transfer.plot.comparison:plot_transfer_comparison",
+    "TransferRanks": "curvewise.transfer.plot.result:plot_transfer_ranks",
+    "TransferComparison": "curvewise.transfer.plot.result:plot_transfer_comparison",
     "BlindGuess": "curvewise.transfer.plot.tasks:plot_blind_guess",
     "TaskRanking": "curvewise.transfer.plot.tasks:plot_tasks",
     "RunSpread": "curvewise.transfer.plot.tasks:plot_spread",
-    "WinRate": "curvewise.transfer.plot.comparison:plot_win_rate",
-    "WinRates": "curvewise.transfer.plot.comparison:plot_win_rates",
+    "WinRate": "curvewise.transfer.plot.tasks:plot_win_rate",
+    "WinRates": "curvewise.transfer.plot.tasks:plot_win_rates",
 }
 """The function that draws a result of each class, or of a class derived from it."""
 

@@ -32,7 +32,8 @@ from curvewise.types.predictions import check_labelled
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 
-LossFunction: TypeAlias = Callable[[Any, NDArray[Any]], ArrayLike]
+# A function (prediction, targets) -> loss of each example, and the constant prediction.
+OwnLoss: TypeAlias = tuple[Callable[[Any, NDArray[Any]], ArrayLike], Any]
 
 PER = ("output", "pixel", "all")
 # How far from 1 the length of a unit vector may be: normals stored in 8 bits are 0.007 off.
@@ -43,18 +44,16 @@ MANY_CLASSES = 100_000
 
 def blind_guess(
     targets: ArrayLike,
-    loss: str | LossFunction,
+    loss: str | OwnLoss,
     *,
     test_targets: ArrayLike | None = None,
     per: str = "output",
     axis: int | None = None,
     ignore: Any = None,
-    test_ignore: Any = None,
     average: str = "example",
     groups: ArrayLike | None = None,
     classes: int | Sequence[Any] | None = None,
     smoothing: float = 0.0,
-    prediction: Any = None,
     level: float = 0.95,
 ) -> BlindGuess:
     """Find the best constant prediction for a loss and its risk, which every method must beat.
@@ -64,13 +63,13 @@ def blind_guess(
     targets : array_like, shape (examples, ...)
         Targets to be predicted, one row for each example: class labels (numbers or text), numbers,
         maps, 0/1 labels, or unit vectors. A memory-mapped array is read in blocks.
-    loss : str or callable
+    loss : str or pair
         "error" (the most frequent class), "cross-entropy" (class frequencies; nats), "l1"
         (medians), "l2" (means; mean squared error), "binary" (frequencies of 0/1 labels; mean
         cross-entropy of a label, nats), "binary-error" (the more frequent value of each label),
         "angular" (the direction of smallest mean angle; degrees), "cosine" (the mean direction;
-        1 − cosine); or a function of a prediction and some targets that gives the loss of each
-        example, for which ``prediction`` says the constant.
+        1 − cosine); or a pair of a function of your own and the constant that it is measured for:
+        the function takes a prediction and some targets, and gives the loss of each example.
     test_targets : array_like, optional
         Targets to measure the risk on. Without them it is measured on ``targets``, see Notes.
     per : {"output", "pixel", "all"}
@@ -78,10 +77,10 @@ def blind_guess(
         or nothing, so that one number serves all. Classes and vectors are one output.
     axis : int, optional
         Axis of channels, or of the components of vectors. 1 for two axes; must be given for more, where it matters.
-    ignore, test_ignore : object, optional
+    ignore : object, or pair, optional
         Mark of an element without target: a value such as 255, NaN, or a mask that is True
-        there, of the shape of the targets, with or without ``axis``. A mask for ``test_targets`` is
-        ``test_ignore``; a value serves both. For vectors, the value of all components.
+        there, of the shape of the targets, with or without ``axis``. A value serves for ``test_targets``,
+        too; of masks give a tuple, the one for ``test_targets`` second. For vectors, the value of all components.
     average : {"example", "pixel"}
         The risk is the mean over examples of each one's mean loss over its elements that count, so
         that an element of an example with few weighs more; with "pixel" all elements weigh the
@@ -93,8 +92,6 @@ def blind_guess(
         Number of classes, numbered from 0, or their names; by default those that occur.
     smoothing : float
         Examples (elements, in maps) added to each class before frequencies are taken.
-    prediction : object, optional
-        The constant for a callable loss.
     level : float
         Coverage of the interval.
 
@@ -130,16 +127,14 @@ def blind_guess(
     array([ 2., 10.])
     """
     check_level(level)
-    if callable(loss):
-        options = {"axis": axis, "ignore": ignore, "test_ignore": test_ignore, "classes": classes}
-        if unused := [k for k, v in options.items() if v is not None] + ["smoothing"] * bool(smoothing):
-            raise InputError(
-                f"{', '.join(unused)} cannot be used with a loss of your own: the function must see to it."
-            )
-        return _of_function(targets, loss, prediction, test_targets, groups, level)
+    if callable(loss) or isinstance(loss, tuple):
+        options = {"axis": axis, "ignore": ignore, "classes": classes, "smoothing": smoothing or None}
+        if unused := [k for k, v in options.items() if v is not None]:
+            raise InputError("cannot be used with a loss of your own: the function must see to it.", argument=unused[0])
+        return _own_loss(targets, loss, test_targets, groups, level)
     kind = find_loss(loss)
-    _check_options(loss, per, average, classes, smoothing, prediction)
-    train, test = _read_pair((targets, test_targets), kind.kind, per, axis, (ignore, test_ignore), average == "pixel")
+    _check_options(loss, per, average, classes, smoothing)
+    train, test = _read_pair(targets, test_targets, ignore, kind.kind, per, axis, average == "pixel")
     known = _find_classes(train, test, classes) if kind.kind == "classes" else None
     constant = best_constant(loss, train, per, known, smoothing)
     measured = train if test is None else test
@@ -155,22 +150,13 @@ def blind_guess(
             f"class by {arg('smoothing', 1)} (now {arg('smoothing', smoothing)}); where a control is computed for you, "
             f"pass it instead: {control}."
         )
-    rivals, low_by = 1, None
+    same: dict[str, Any] = {}  # what the interval must allow for where the constant is from the same examples
     if test is None:
-        rivals, low_by = _optimism(loss, train, per, constant, known, losses, level)
-    found = _risk(
-        losses,
-        measured.example_weights,
-        groups,
-        level,
-        bounded=kind.bounded,
-        rivals=rivals,
-        optimism=low_by,
-        entropy=test is None and loss in ("cross-entropy", "binary"),
-    )
+        rivals, optimism = _optimism(loss, train, per, constant, known, losses, level)
+        same = {"rivals": rivals, "optimism": optimism, "entropy": loss in ("cross-entropy", "binary")}
+    found = _risk(losses, measured.example_weights, groups, level, bounded=kind.bounded, **same)
     frequencies = known if known is not None and loss == "cross-entropy" else ()
-    nothing = rounding(loss, constant)
-    notes = _notes(found, measured, test is None, per, frequencies, nothing)
+    notes = _notes(found, measured, test is None, per, frequencies, rounding(loss, constant))
     return BlindGuess(
         loss=loss,
         prediction=_shaped(constant, loss, train, per, known),
@@ -185,7 +171,7 @@ def blind_guess(
         classes=() if known is None else tuple(known.tolist()),
         unit=kind.unit,
         left_out=int(measured.size * len(measured.array) - measured.counts.sum()),
-        rivals=rivals,
+        rivals=same.get("rivals", 1),
         warnings=_warn(notes),
         _losses=losses,
     )
@@ -249,41 +235,37 @@ def _shaped(constant: NDArray[Any], loss: str, train: TargetElements, per: str, 
     return values[0].item() if alone else values
 
 
-def _of_function(
-    targets: ArrayLike,
-    loss: LossFunction,
-    prediction: Any,
-    test_targets: ArrayLike | None,
-    groups: ArrayLike | None,
-    level: float,
+def _own_loss(
+    targets: ArrayLike, loss: Any, test_targets: ArrayLike | None, groups: ArrayLike | None, level: float
 ) -> BlindGuess:
     """Measure the risk of a given constant for a given loss."""
-    if prediction is None:
+    if not (isinstance(loss, tuple) and len(loss) == 2 and callable(loss[0])):
         raise InputError(
-            "is missing: for a loss of your own, say which constant to predict, or use one of "
+            "must be a pair of a function and the constant to predict, such as (my_loss, 0.5), or one of "
             f"{', '.join(map(repr, LOSSES))}.",
-            argument="prediction",
+            argument="loss",
+            value=loss,
         )
+    function, prediction = loss
     argument = "targets" if test_targets is None else "test_targets"
-    given = targets if test_targets is None else test_targets
-    array = as_targets(given, argument, numbers=False)
+    array = as_targets(targets if test_targets is None else test_targets, argument, numbers=False)
     step = max(1, BLOCK * len(array) // array.size)
     parts = []
     for start in range(0, len(array), step):
         block = array[start : start + step]
-        part = np.asarray(loss(prediction, block))
+        part = np.asarray(function(prediction, block))
         if part.shape != (len(block),) or part.dtype.kind not in "biuf":
             raise InputError(
-                f"loss gave {part.dtype} values of shape {part.shape} for {len(block)} examples: it must give the loss "
-                "of each example, not their mean or one for each pixel."
+                f"gave {part.dtype} values of shape {part.shape} for {len(block)} examples: it must give the loss of "
+                "each example, not their mean or one for each pixel.",
+                argument="loss",
             )
         if not np.isfinite(part).all():
-            raise InputError("loss gave NaN or infinite values: choose a prediction of finite loss.")
+            raise InputError("gave NaN or infinite values: choose a prediction of finite loss.", argument="loss")
         parts.append(part.astype(np.float64))
     losses = np.concatenate(parts)
     found = _risk(losses, np.ones(len(losses)), groups, level, bounded=False)
-    name = getattr(loss, "__name__", type(loss).__name__)
-    notes = ["The risk has no interval: one example or group only."] if found.units < 2 else []
+    name = getattr(function, "__name__", type(function).__name__)
     return BlindGuess(
         loss=name,
         prediction=prediction,
@@ -291,13 +273,8 @@ def _of_function(
         std=found.std,
         examples=len(losses),
         units=found.units,
-        trained_on=0,
-        in_sample=False,
-        per="all",
-        average="example",
-        classes=(),
         unit=name,
-        warnings=_warn(notes),
+        warnings=_warn(["The risk has no interval: one example or group only."] if found.units < 2 else []),
         _losses=losses,
     )
 
@@ -345,12 +322,12 @@ class BlindGuess(Result):
     std: float
     examples: int
     units: int
-    trained_on: int
-    in_sample: bool
-    per: str
-    average: str
-    classes: tuple[Any, ...]
-    unit: str
+    trained_on: int = 0
+    in_sample: bool = False
+    per: str = "all"
+    average: str = "example"
+    classes: tuple[Any, ...] = ()
+    unit: str = "loss"
     left_out: int = 0
     rivals: int = 1
     warnings: tuple[str, ...] = ()
@@ -399,7 +376,7 @@ class BlindGuess(Result):
         return f"({format_number(float(value))}) " if isinstance(value, int | float) else ""
 
 
-def _check_options(loss: str, per: str, average: str, classes: Any, smoothing: float, prediction: Any) -> None:
+def _check_options(loss: str, per: str, average: str, classes: Any, smoothing: float) -> None:
     """Raise for options that are not known, or that the loss does not use."""
     if per not in PER:
         raise InputError(f"is not known: use one of {', '.join(map(repr, PER))}.", argument="per", value=per)
@@ -411,39 +388,21 @@ def _check_options(loss: str, per: str, average: str, classes: Any, smoothing: f
         raise InputError(f"is for cross-entropies, not for {arg('loss', loss)}.", argument="smoothing", value=smoothing)
     if classes is not None and LOSSES[loss].kind != "classes":
         raise InputError(f"has no meaning for {arg('loss', loss)}: leave it out.", argument="classes", value=classes)
-    if prediction is not None:
-        raise InputError(
-            f"is for a loss of your own; the constant for {arg('loss', loss)} is found.", argument="prediction"
-        )
 
 
 def _read_pair(
-    given: tuple[Any, Any], kind: str, per: str, axis: int | None, ignore: tuple[Any, Any], by_pixel: bool
+    targets: Any, test_targets: Any, ignore: Any, kind: str, per: str, axis: int | None, by_pixel: bool
 ) -> tuple[TargetElements, TargetElements | None]:
     """Read and check the targets to learn the constant from and to measure it on."""
-    train = _read(given[0], "targets", kind, per, axis, ignore[0], by_pixel)
-    if given[1] is None:
-        if ignore[1] is not None:
-            raise InputError("is given without test_targets: pass it as ignore.", argument="test_ignore")
+    own, other = ignore if isinstance(ignore, tuple) and len(ignore) == 2 else (ignore, ignore)
+    train = _read(targets, "targets", kind, per, axis, own, by_pixel)
+    if test_targets is None:
+        if isinstance(ignore, tuple):
+            raise InputError("is a pair, without test_targets: pass one mark.", argument="ignore")
         return train, None
-    mark = ignore[1]
-    if mark is None and not isinstance(_as_mark(ignore[0]), np.ndarray):
-        mark = ignore[0]
-    elif mark is None:
-        raise InputError(
-            f"is a mask for targets: pass one for test_targets as {arg('test_ignore')}.", argument="ignore"
-        )
-    test = _read(given[1], "test_targets", kind, per, axis, mark, by_pixel)
-    _check_alike(train, test, per)
-    return train, test
-
-
-def _called(argument: str) -> str:
-    """Name the targets: those to train on have no option on the command line."""
-    return either(argument, "--test") if argument == "test_targets" else argument
-
-
-def _check_alike(train: TargetElements, test: TargetElements, per: str) -> None:
+    if other is ignore and isinstance(_as_mark(ignore), np.ndarray):
+        raise InputError("is a mask for targets: pass a pair, with a mask for test_targets second.", argument="ignore")
+    test = _read(test_targets, "test_targets", kind, per, axis, other, by_pixel)
     same = train.dimension == test.dimension and train.array.ndim == test.array.ndim
     if per == "pixel":
         same = same and train.shape == test.shape
@@ -451,9 +410,16 @@ def _check_alike(train: TargetElements, test: TargetElements, per: str) -> None:
         same = same and train.array.shape[train.axis] == test.array.shape[train.axis]
     if not same:
         raise InputError(
-            f"{_called('test_targets')} has examples of shape {test.array.shape[1:]}, targets of "
-            f"{train.array.shape[1:]}: with {arg('per', per)} they must agree."
+            f"has examples of shape {test.array.shape[1:]}, targets of {train.array.shape[1:]}: with "
+            f"{arg('per', per)} they must agree.",
+            argument="test_targets",
         )
+    return train, test
+
+
+def _called(argument: str) -> str:
+    """Name the targets: those to train on have no option on the command line."""
+    return either(argument, "--test") if argument == "test_targets" else argument
 
 
 def _read(
@@ -465,18 +431,25 @@ def _read(
     where = _find_axis(array, argument, kind, per, axis)
     mark = _as_mark(ignore)
     made = TargetElements(array, argument, where, kind == "vectors", mark, by_pixel, not labels)
-    _check_mask(made)
+    if isinstance(mark, np.ndarray):
+        without = array.shape if where is None else tuple(np.delete(array.shape, where).tolist())
+        allowed = {(len(array), *made.shape)} if made.vectors else {array.shape, without}
+        if mark.shape not in allowed:
+            said = " or ".join(str(s) for s in sorted(allowed, key=len, reverse=True))
+            raise InputError(
+                f"is a mask of shape {mark.shape} for {argument} of shape {array.shape}: it must be of shape {said}.",
+                argument="ignore",
+            )
     is_text = array.dtype.kind in "US"
     if isinstance(mark, int | float | str) and isinstance(mark, str) != is_text:
         raise InputError(
             f"{_called(argument)} holds {'text' if is_text else 'numbers'}.", argument="ignore", value=mark
         )
-    check = _CHECKS[kind]
     counts = np.zeros(len(array), dtype=np.intp)
     for rows, values, valid in made.raw():
         counts[rows] = valid.sum(axis=1)
         if valid.any():
-            check(values[valid], argument)
+            _CHECKS[kind](values[valid], argument)
     if not counts.any():
         raise InputError(f"{_called(argument)} holds nothing but what ignore leaves out.")
     return replace(made, counts=counts)
@@ -493,23 +466,10 @@ def _as_mark(ignore: Any) -> Any:
             raise InputError("must be a value, NaN, or a mask.", argument="ignore", value=ignore)
         return value
     if found.dtype != np.bool_:
-        raise InputError(f"ignore is an array of {found.dtype}: a mask must be of bool, True where there is no target.")
-    return found
-
-
-def _check_mask(made: TargetElements) -> None:
-    if not isinstance(made.ignore, np.ndarray):
-        return
-    whole = made.array.shape
-    inner = (len(whole) and whole[0], *made.shape)
-    without = whole if made.axis is None else tuple(np.delete(whole, made.axis).tolist())
-    allowed = {inner} if made.vectors else {whole, without}
-    if made.ignore.shape not in allowed:
-        said = " or ".join(str(s) for s in sorted(allowed, key=len, reverse=True))
         raise InputError(
-            f"ignore is a mask of shape {made.ignore.shape} for {made.argument} of shape {whole}: "
-            f"it must be of shape {said}."
+            f"is an array of {found.dtype}: a mask must be of bool, True where there is no target.", argument="ignore"
         )
+    return found
 
 
 def _find_axis(array: NDArray[Any], argument: str, kind: str, per: str, axis: int | None) -> int | None:
@@ -610,7 +570,7 @@ def _check_prediction(constant: NDArray[Any], measured: TargetElements, per: str
         raise InputError(
             f"{int((missing[cells] & seen).sum())} element(s) of test_targets have no target in any of targets, so "
             f"that there is no constant for them: use {arg('per', 'output')} or {arg('per', 'all')}, or leave them out "
-            f"by {arg('test_ignore')}."
+            f"by {arg('ignore')}."
         )
 
 
@@ -634,7 +594,16 @@ def _find_classes(
                 f"{arg('loss', 'l1')} or {arg('loss', 'l2')}."
             )
         return found.astype(np.int64) if found.dtype.kind in "fb" else found
-    known = _given_classes(classes)
+    if isinstance(classes, int | np.integer) and not isinstance(classes, bool):
+        if classes < 1:
+            raise InputError("must be at least 1.", argument="classes", value=classes)
+        known = np.arange(int(classes))
+    elif isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise InputError("must be a number, or the names of the classes.", argument="classes", value=classes)
+    else:
+        known = np.unique(np.asarray(list(classes)))
+    if not len(known) or known.dtype.kind == "O":
+        raise InputError("must hold names or numbers, at least one.", argument="classes", value=classes)
     for targets, there in zip(both, seen, strict=True):
         odd = there[~np.isin(there, known)]
         if len(odd):
@@ -644,19 +613,6 @@ def _find_classes(
                 f"{arg('classes')}, or leave such elements out by {arg('ignore')}."
             )
     return known
-
-
-def _given_classes(classes: int | Sequence[Any]) -> NDArray[Any]:
-    if isinstance(classes, int | np.integer) and not isinstance(classes, bool):
-        if classes < 1:
-            raise InputError("must be at least 1.", argument="classes", value=classes)
-        return np.arange(int(classes))
-    if isinstance(classes, str) or not isinstance(classes, Iterable):
-        raise InputError("must be a number, or the names of the classes.", argument="classes", value=classes)
-    found = np.unique(np.asarray(list(classes)))
-    if not len(found) or found.dtype.kind == "O":
-        raise InputError("must hold names or numbers, at least one.", argument="classes", value=classes)
-    return found
 
 
 def _check_one_hot(targets: TargetElements) -> None:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -38,7 +39,7 @@ from curvewise.cli.console import (
     width_of,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.text import Message, arg, format_interval, format_number
+from curvewise.text import Message, arg, format_count, format_interval, format_number, list_names, suggest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -154,26 +155,18 @@ class RiskReading:
 
     def _study(self, path: Path) -> TransferRisks:
         """Read the runs of a study; --risk-column names the metric."""
-        asked: dict[str, Any] = {
-            "--column": self.column,
-            "--where": self.where,
-            "--unit": self.unit,
-            "--drop-failed": self.drop_failed,
-        }
-        asked |= {f"--{r}-column": getattr(self, f"{r}_column") for r in _ROLES if r != "risk"}
-        if odd := [option for option, value in asked.items() if value]:
-            raise UsageError(f"{odd[0]} is for tables, and {path.name} is a study.")
+        others = ["column", "where", "unit", "drop_failed", *(f"{role}_column" for role in _ROLES if role != "risk")]
+        if odd := [name.replace("_", "-") for name in others if getattr(self, name)]:
+            raise UsageError(f"--{odd[0]} is for tables, and {path.name} is a study.")
         from curvewise.study.study import load_study
         from curvewise.study.transfer import transfer_risks
 
         with quietly():
-            return transfer_risks(
-                load_study(path, trust=self.trust),
-                metric=self.risk_column,
-                scratch=self.scratch,
-                blind=_control("--blind", self.blind),
-                maximal=_control("--maximal", self.maximal),
-            )
+            return transfer_risks(load_study(path, trust=self.trust), metric=self.risk_column, **self._controls())
+
+    def _controls(self) -> dict[str, Any]:
+        given = {option: _control(f"--{option}", getattr(self, option)) for option in ("blind", "maximal")}
+        return {"scratch": self.scratch, **given}
 
     def _load(self, path: Path) -> TransferRisks:
         from curvewise.transfer.load import load_risks
@@ -191,9 +184,7 @@ class RiskReading:
         return load_risks(
             path,
             columns=columns,
-            scratch=self.scratch,
-            blind=_control("--blind", self.blind),
-            maximal=_control("--maximal", self.maximal),
+            **self._controls(),
             unit=self.unit,
             higher_is_better=self.higher_is_better,
             where=read_where(self.where),
@@ -311,14 +302,31 @@ def measure(
         compared = compared_methods(result, compare, pairs)
     if fail_if and compared is None and not result.improvements:
         raise UsageError("--fail-if needs a method beside scratch: there is none.")
+
+    def drawn(kind: Kind) -> Any:
+        if kind == "tasks":
+            from curvewise.transfer.tasks import rank_tasks
+
+            return rank_tasks(result).plot()
+        if kind == "spread":
+            from curvewise.transfer.spread import measure_spread
+
+            return measure_spread(result).plot()
+        return result.plot(kind=kind, highlight=highlight or None)
+
     show_transfer(page, result, all_warnings)
     if compared is not None:
         show_comparison(page, result, compared, all_warnings)
-    save_plot(plot, lambda: _draw(result, kind or "curves", highlight))
-    met = met_gates(result, compared if compare else None, fail_if)
-    for text in met:
-        warn(f"{text}: exit status {GATE}.")
-    return page.close(GATE if met else 0)
+    save_plot(plot, lambda: drawn(kind or "curves"))
+    held: dict[str, Interval] = {f"{r.method} on {r.task}": r.cci for r in result.improvements}
+    if compare and compared is not None:
+        held = {_pair_name(r): r.difference for r in compared.rows}
+    texts = []
+    for gate in fail_if:
+        if met := [name for name, interval in held.items() if _holds(interval, gate)]:
+            more = f" and {len(met) - 3} more" if len(met) > 3 else ""
+            texts.append(f"--fail-if {gate} holds for {', '.join(met[:3])}{more}")
+    return _close(page, texts)
 
 
 @transfer.command
@@ -510,12 +518,7 @@ def wins(
     title = f"Examples on which {names[0]} beats {names[1]} ({100 * level:.4g}% interval)"
     show_plain(page, result, title)
     save_plot(drawing.plot if drawing else None, result.plot)
-    rate = result.rate
-    holds = {"worse": rate.high < 0.5, "undecided": not (rate.high < 0.5 or rate.low > 0.5)}
-    met = [gate for gate in fail_if if holds[gate]]
-    for gate in met:
-        warn(f"--fail-if {gate} holds: exit status {GATE}.")
-    return page.close(GATE if met else 0)
+    return _close(page, [f"--fail-if {gate} holds" for gate in fail_if if _holds(result.rate, gate, null=0.5)])
 
 
 _ROLES = ("task", "method", "n", "risk", "seed", "fold")
@@ -600,7 +603,6 @@ def check_blind(risks: TransferRisks, tasks: Sequence[str], cci: bool) -> None:
     lost = [task for task in asked if task not in risks.blind]
     if not lost:
         return
-    worst = 0.0 if risks.turned and "−" not in risks.unit[:1] else None
     way = "pass what the best constant guess scores, in numbers like those of the table"
     way += " (an accuracy among accuracies)" if risks.turned else ""
     text = (
@@ -608,10 +610,9 @@ def check_blind(risks: TransferRisks, tasks: Sequence[str], cci: bool) -> None:
         "hold it. `curvewise transfer blind` computes it for error, cross-entropy, l1, l2, binary "
         "labels and directions; for other scores, measure a constant prediction as any other."
     )
-    if cci and worst is not None:
-        text += " If only CCI is of interest, which does not depend on it, --blind 0 will do."
-    elif cci:
-        text += " If only CCI is of interest, which does not depend on it, any number worse than every risk will do."
+    if cci:
+        any_number = "--blind 0" if risks.turned and "−" not in risks.unit[:1] else "any number worse than every risk"
+        text += f" If only CCI is of interest, which does not depend on it, {any_number} will do."
     raise InputError(text)
 
 
@@ -633,7 +634,6 @@ def read_array(
 
     from curvewise.reading.arrays import read_named
     from curvewise.reading.files import as_path
-    from curvewise.text import list_names, suggest
 
     if str(file) == STDIN:
         raise UsageError("Arrays are read from a file, not from stdin.")
@@ -660,13 +660,8 @@ def read_array(
 
 def ignored(word: str | None) -> Any:
     """Read the mark of an element without target: a number, NaN, or a text."""
-    if word is None:
-        return None
-    try:
-        value = float(word)
-    except ValueError:
-        return word
-    return int(value) if value.is_integer() else value
+    value = None if word is None else _number(word)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def names_of_files(method: str, scratch: str) -> tuple[str, str]:
@@ -676,12 +671,9 @@ def names_of_files(method: str, scratch: str) -> tuple[str, str]:
     (('swav', 'scratch'), ('a/loss', 'b/loss'))
     """
     paths = [Path(file).with_suffix("") for file in (method, scratch)]
-    names = [path.name for path in paths]
-    if names[0] == names[1]:
-        names = [path.as_posix() for path in paths]
-    if names[0] == names[1]:
-        names = [method, scratch]
-    return (names[0], names[1]) if names[0] != names[1] else ("the first", "the second")
+    # The shortest names that differ.
+    tried = [tuple(p.name for p in paths), tuple(p.as_posix() for p in paths), (method, scratch)]
+    return next(((a, b) for a, b in tried if a != b), ("the first", "the second"))
 
 
 LEGEND = (
@@ -746,26 +738,11 @@ def compared_methods(result: TransferResult, compare: list[str], pairs: bool) ->
         )
     for name in compare:
         if name not in result.methods:
-            from curvewise.text import list_names, suggest
-
             there = f"{suggest(name, result.methods)} There are {list_names(result.methods)}."
             raise InputError(f"--compare {','.join(compare)}: {name!r} is no method.{there}")
     if compare:
         return result.compare(*compare)
     return result.comparisons() if pairs else None
-
-
-def _draw(result: TransferResult, kind: Kind, highlight: list[str]) -> Any:
-    """Draw one kind of picture."""
-    if kind == "tasks":
-        from curvewise.transfer.tasks import rank_tasks
-
-        return rank_tasks(result).plot()
-    if kind == "spread":
-        from curvewise.transfer.spread import measure_spread
-
-        return measure_spread(result).plot()
-    return result.plot(kind=kind, highlight=highlight or None)
 
 
 def show_comparison(page: Page, result: TransferResult, compared: TransferComparison, every: bool = False) -> None:
@@ -819,16 +796,13 @@ def show_tasks(page: Page, result: TaskRanking, measured: TransferResult, every:
         for level in result.levels:
             columns[f"n at {level:g}"] = [str(row.at(level)) for row in result.rows]
         columns["mean risk"] = decimals(row.mean.estimate for row in result.rows)
-        columns["data × to halve"] = [_halving(row.halving.estimate, row.spanned) for row in result.rows]
+        columns["data × to halve"] = [
+            "–" if math.isnan(f := row.halving.estimate) else times(f) if math.isfinite(f) else row.halving_factor
+            for row in result.rows
+        ]
         what = f"Training size at which {measured.scratch} comes down to a calibrated risk"
         table_in_parts(page, f"{what} ({100 * result.level:.4g}% intervals)", columns)
     tell([*more, *result.all_warnings], every)
-
-
-def _halving(factor: float, spanned: float) -> str:
-    if math.isnan(factor):
-        return "–"
-    return f"> {format_number(spanned, 3)}" if math.isinf(factor) else times(factor)
 
 
 _HEADINGS = {"std": "standard error", "pvalue": "p", "win_rate": "win rate", "scratch_runs": "runs of the other"}
@@ -838,56 +812,41 @@ def show_plain(page: Page, result: Result, title: str) -> None:
     """Print the sentences, the table and the warnings of a result."""
     page.document = result.to_dict()
     page.say(result.sentences())
-    columns = {_HEADINGS.get(k, k): _cells(v) for k, v in result.columns().items()}
+
+    def cell(value: Any) -> str:
+        if value is None or value != value:
+            return "–"
+        return str(value) if isinstance(value, str | bool) else format_number(float(value))
+
+    columns: dict[str, list[Any]] = {_HEADINGS.get(k, k): list(map(cell, v)) for k, v in result.columns().items()}
     table_in_parts(page, title, columns)
     tell(result.all_warnings, every=True)
-
-
-def _cells(values: Iterable[Any]) -> list[Any]:
-    """Texts and whole numbers as they are, other numbers in four digits."""
-    found: list[Any] = []
-    for value in values:
-        if value is None or value != value:
-            found.append("–")
-        elif isinstance(value, str | bool):
-            found.append(str(value))
-        else:
-            found.append(format_number(float(value)))
-    return found
-
-
-def met_gates(result: TransferResult, compared: TransferComparison | None, gates: Sequence[Gate]) -> list[str]:
-    """List the gates that hold, with what met them: for two methods if they are compared, else scratch."""
-    found = []
-    for gate in gates:
-        if compared is not None:
-            met = [_pair_name(r) for r in compared.rows if _holds(r.difference, gate)]
-        else:
-            met = [f"{r.method} on {r.task}" for r in result.improvements if _holds(r.cci, gate)]
-        if met:
-            more = f" and {len(met) - 3} more" if len(met) > 3 else ""
-            found.append(f"--fail-if {gate} holds for {', '.join(met[:3])}{more}")
-    return found
 
 
 def _pair_name(row: ComparedMethods) -> str:
     return f"{row.one} − {row.two} on {row.task}"
 
 
-def _holds(interval: Interval, gate: Gate) -> bool:
-    """Tell whether a difference is significantly below 0, or neither below nor above."""
-    if gate == "worse":
-        return interval.high < 0
-    return not (interval.high < 0 or interval.low > 0)
+def _holds(interval: Interval, gate: Gate, null: float = 0.0) -> bool:
+    """Tell whether a number is significantly below that of no difference, or neither below nor above."""
+    worse = interval.high < null
+    return worse if gate == "worse" else not (worse or interval.low > null)
+
+
+def _close(page: Page, met: Sequence[str]) -> int:
+    """Warn of the gates that hold, and return the exit status."""
+    for text in met:
+        warn(f"{text}: exit status {GATE}.")
+    return page.close(GATE if met else 0)
 
 
 def answers(result: TransferResult) -> list[str]:
     """Return a sentence on the whole, then a few sentences for each task."""
+    counts = f"{format_count(len(result.methods), 'method')} against {result.scratch} on "
     head = (
-        f"{len(result.methods)} method{'s' * (len(result.methods) != 1)} against {result.scratch} on "
-        f"{len(result.tasks)} task{'s' * (len(result.tasks) != 1)}. CCI: 0 is no better than {result.scratch}, 1 as "
-        "good as maximal supervision at every size."
+        f"{counts}{format_count(len(result.tasks), 'task')}. CCI: 0 is no better than {result.scratch}, 1 as good as "
     )
+    head += "maximal supervision at every size."
     return [head, *(_answer(result, task) for task in result.tasks)]
 
 
@@ -1024,31 +983,19 @@ def spans(sizes: Sequence[float], chosen: Sequence[float]) -> str:
     >>> spans([10, 20, 50, 100, 1000], [20, 50, 100]), spans([10, 20, 50, 100], [10, 20, 100])
     ('20–100', '10, 20, 100')
     """
-    runs: list[list[float]] = []
-    before = None
-    for place, n in enumerate(sizes):
-        if n not in chosen:
-            continue
-        if before is not None and place == before + 1:
-            runs[-1].append(n)
-        else:
-            runs.append([n])
-        before = place
+    runs = [list(run) for held, run in groupby(sizes, key=lambda n: n in chosen) if held]
     parts = [f"{size(run[0])}–{size(run[-1])}" if len(run) > 2 else ", ".join(map(size, run)) for run in runs]
     return ", ".join(parts)
 
 
 def _worth(row: Improvement, reach: tuple[float, float]) -> str:
     """Write how many times the data scratch needs at the smallest size; a bound where it is beyond."""
-    if not row.data_equivalence:
+    if not row.data_equivalence or math.isnan((first := row.data_equivalence[0]).factor.estimate):
         return "–"
-    first = row.data_equivalence[0]
-    if first.factor.estimate != first.factor.estimate:
-        return "–"
-    if first.beyond is not None:
-        above = first.beyond == "above"
-        return f"{'>' if above else '<'} {times(reach[above] / first.n)}"
-    return times(first.factor.estimate)
+    if first.beyond is None:
+        return times(first.factor.estimate)
+    above = first.beyond == "above"
+    return f"{'>' if above else '<'} {times(reach[above] / first.n)}"
 
 
 def size(n: float) -> str:

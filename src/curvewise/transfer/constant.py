@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -95,7 +94,7 @@ def find_loss(name: Any) -> NamedLoss:
         return LOSSES[name]
     plain = str(name).lower().replace("_", "-").replace(" ", "-")
     meant = f" Did you mean {_ALIASES[plain]!r}?" if plain in _ALIASES else suggest(plain, LOSSES)
-    function = either(", or a function (prediction, targets) -> loss of each example", "")
+    function = either(", or a pair of a function (prediction, targets) -> loss of each example and its constant", "")
     raise InputError(
         f"is not known: use one of {', '.join(map(repr, LOSSES))}{function}.{meant}", argument="loss", value=name
     )
@@ -156,26 +155,10 @@ def encode(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     return place
 
 
-def element_losses(loss: str, values: NDArray[Any], constant: NDArray[Any], classes: NDArray[Any] | None) -> FloatArray:
-    """Return the loss of each element, shape (B, E), for the constant of each, shape (E, ...)."""
-    if classes is not None:
-        codes = encode(values, classes)
-        if loss == "error":
-            return np.asarray(codes != constant, dtype=np.float64)
-        with np.errstate(divide="ignore"):
-            return np.asarray(-np.log(constant)[np.arange(len(constant)), codes])
-    with np.errstate(divide="ignore"):
-        return _MEASURED[loss](values, constant)
-
-
-def _binary(values: FloatArray, share: FloatArray) -> FloatArray:
-    return np.where(values == 1, -np.log(share), -np.log1p(-share))
-
-
 _MEASURED: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "l1": lambda v, c: np.abs(v - c),
     "l2": lambda v, c: (v - c) ** 2,
-    "binary": _binary,
+    "binary": lambda v, c: np.where(v == 1, -np.log(c), -np.log1p(-c)),
     "binary-error": lambda v, c: (v != c).astype(np.float64),
     "angular": lambda v, c: np.degrees(angle(to_unit(v), c)),
     "cosine": lambda v, c: 0.5 * ((to_unit(v) - c) ** 2).sum(axis=-1),
@@ -187,10 +170,17 @@ def example_losses(
 ) -> FloatArray:
     """Return the mean loss of each example over its elements; NaN for one that has none."""
     cells, _ = targets.cells(per)
-    of_element = constant[cells]
+    of_element = constant[cells]  # shape (elements, ...)
     found = np.full(len(targets.array), np.nan)
     for rows, values, weight in targets.pieces():
-        each = np.where(weight > 0, element_losses(loss, values, of_element, classes), 0.0)
+        with np.errstate(divide="ignore"):  # the logarithm of a class that was never seen
+            if classes is None:
+                each = _MEASURED[loss](values, of_element)
+            elif loss == "error":
+                each = encode(values, classes) != of_element
+            else:
+                each = -np.log(of_element)[np.arange(len(of_element)), encode(values, classes)]
+        each = np.where(weight > 0, each, 0.0)
         count = targets.counts[rows]
         found[rows] = np.where(count > 0, each.sum(axis=1) / np.maximum(count, 1), np.nan)
     return found
@@ -225,13 +215,8 @@ def medians(targets: TargetElements, per: str) -> FloatArray:
         which: Which = places
         if len(steps) and (steps == steps[0]).all():  # places evenly apart are much quicker to read as a slice
             which = slice(int(places[0]), int(places[-1]) + 1, int(steps[0]))
-        found.append(streamed_median(partial(_flat_pieces, targets, which)))
+        found.append(streamed_median(lambda w=which: ((v.ravel(), k.ravel()) for _, v, k in targets.pieces(w))))
     return np.array(found)
-
-
-def _flat_pieces(targets: TargetElements, which: Which) -> Iterator[tuple[FloatArray, FloatArray]]:
-    for _, values, weight in targets.pieces(which):
-        yield values.ravel(), weight.ravel()
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -371,15 +356,26 @@ def _leading(key: NDArray[np.uint64], shift: int) -> NDArray[np.uint64]:
 def directions(targets: TargetElements, per: str) -> FloatArray:
     """Return the direction of smallest mean angle for each constant, shape (K, D)."""
     if per == "pixel" and targets.size > 1:
-        each = len(targets.array) * targets.dimension
-        found = []
-        for which in blocks_of(targets.size, each):
-            vectors, weight = targets.gather(which)
-            unit = to_unit(vectors)
-            found.append(nearest_direction(unit, weight))
-        return np.concatenate(found)
-    sample, weight = _sampled(targets)
-    return _descend(lambda u: _streamed(targets, u), nearest_direction(sample, weight))
+        parts = map(targets.gather, blocks_of(targets.size, len(targets.array) * targets.dimension))
+        return np.concatenate([nearest_direction(to_unit(vectors), weight) for vectors, weight in parts])
+    # Some of all vectors, alike from every block, find where all of them begin the descent.
+    share = min(1.0, SAMPLE / max(1, int(targets.counts.sum())))
+    rng = np.random.default_rng(0)
+    chosen = []
+    for _, v, w in targets.pieces():
+        v, w = v.reshape(-1, v.shape[-1]), w.ravel()
+        keep = (w > 0) & (rng.random(len(w)) < share)
+        chosen.append((v[keep], w[keep]))
+    sample, weight = (np.concatenate(c) for c in zip(*chosen, strict=True))
+
+    def streamed(direction: FloatArray) -> Sums:
+        shaped = ((to_unit(v.reshape(-1, 1, v.shape[-1])), w.reshape(-1, 1)) for _, v, w in targets.pieces())
+        f, pull, divisor, at = (
+            np.sum(s, axis=0) for s in zip(*(_sums(v, w, direction) for v, w in shaped), strict=True)
+        )
+        return f, pull, divisor, at
+
+    return _descend(streamed, nearest_direction(to_unit(sample)[:, None, :], weight[:, None]))
 
 
 def to_unit(vectors: FloatArray) -> FloatArray:
@@ -448,15 +444,6 @@ def _sums(vectors: FloatArray, weights: FloatArray, direction: FloatArray) -> Su
     return (weights * theta).sum(axis=0), pull, divisor, (weights * at).sum(axis=0)
 
 
-def _streamed(targets: TargetElements, direction: FloatArray) -> Sums:
-    """Return the sums for one direction over all elements, block by block."""
-    parts = [
-        _sums(to_unit(v.reshape(-1, 1, v.shape[-1])), w.reshape(-1, 1), direction) for _, v, w in targets.pieces(ALL)
-    ]
-    f, pull, divisor, at = (np.sum(s, axis=0) for s in zip(*parts, strict=True))
-    return f, pull, divisor, at
-
-
 def _descend(sums: Callable[[FloatArray], Sums], start: FloatArray) -> FloatArray:
     """Weiszfeld's iteration on the sphere, with steps halved wherever the sum would rise.
 
@@ -489,20 +476,6 @@ def _move(here: FloatArray, step: FloatArray) -> FloatArray:
     length = np.linalg.norm(step, axis=1, keepdims=True)
     along = np.where(length > 0, step / np.maximum(length, 1e-300), 0.0)
     return to_unit(np.cos(length) * here + np.sin(length) * along)
-
-
-def _sampled(targets: TargetElements) -> tuple[FloatArray, FloatArray]:
-    """Draw some of all vectors, alike from every block, shape (n, 1, D), with weights."""
-    share = min(1.0, SAMPLE / max(1, int(targets.counts.sum())))
-    rng = np.random.default_rng(0)
-    vectors, weights = [], []
-    for _, v, w in targets.pieces(ALL):
-        v, w = v.reshape(-1, v.shape[-1]), w.ravel()
-        keep = (w > 0) & (rng.random(len(w)) < share)
-        vectors.append(v[keep])
-        weights.append(w[keep])
-    chosen = np.concatenate(vectors)
-    return to_unit(chosen)[:, None, :], np.concatenate(weights)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -576,16 +549,14 @@ class TargetElements:
         step = max(1, BLOCK // max(1, size * self.dimension))
         for start in range(0, len(self.array), step):
             rows = slice(start, min(start + step, len(self.array)))
-            values = self._read(self.array[rows], which)
+            block = self.array[rows]
+            if self.vectors and self.axis is not None:
+                block = np.moveaxis(block, self.axis, -1)
+            inner = (self.dimension,) if self.vectors else ()
+            values = block.reshape(len(block), self.size, *inner)[:, which]
             if self.numbers:
                 values = values.astype(np.float64)
             yield rows, values, self._valid(values, rows, which)
-
-    def _read(self, block: NDArray[Any], which: Which) -> NDArray[Any]:
-        if self.vectors and self.axis is not None:
-            block = np.moveaxis(block, self.axis, -1)
-            return block.reshape(len(block), self.size, self.dimension)[:, which]
-        return block.reshape(len(block), self.size)[:, which]
 
     def _valid(self, values: NDArray[Any], rows: slice, which: Which) -> NDArray[np.bool_]:
         if isinstance(self.ignore, np.ndarray):

@@ -238,14 +238,19 @@ def load_risks(
         unit = named_unit(unit, [column])
     values, lost = _risks_of(table, column, roles.get("status"))
     scale = _scale_of(column, values, unit, higher_is_better, table.source)
-    if (columns or {}).get("risk") and higher_is_better is None and unit not in ("loss", "score"):
-        _check_says_direction(column)
+    unsaid = higher_is_better is None and unit not in ("loss", "score") and higher_is_better_by_name(column) is None
+    if (columns or {}).get("risk") and unsaid:
+        losses, scores = arg("higher_is_better", False), arg("higher_is_better", True)
+        raise InputError(
+            f"{ask('risk', column)}: the name does not say whether lower is better: pass {losses} for losses or "
+            f"errors, {scores} for accuracies or scores."
+        )
     _check_numbers({"blind": blind, "maximal": maximal}, scale, column, values, unit)
     rows = RiskRows(
         np.array(full_names(table, roles["task"], "task") if "task" in roles else [ONE_TASK] * len(table)),
         np.array(full_names(table, roles["method"], "method")),
         sizes_of(table, roles["n"]),
-        np.asarray(scale.risks(values), dtype=np.float64),
+        np.asarray(scale.risk(values), dtype=np.float64),
     )
     runs = {role: np.array(names_in(table, roles[role])) for role in ("seed", "fold") if role in roles}
     repeats = _check_repeats(table, roles, rows, runs)
@@ -470,13 +475,9 @@ class RiskScale:
     top: float = 0.0
     sign: float = 1.0
 
-    def risk(self, value: float) -> float:
-        """Return the risk of one value."""
+    def risk(self, value: Any) -> Any:
+        """Return the risk of a value, or the risks of an array."""
         return self.top + self.sign * value
-
-    def risks(self, values: FloatArray) -> FloatArray:
-        """Return the risks of values."""
-        return self.top + self.sign * values
 
 
 def _scale_of(column: str, values: FloatArray, unit: str | None, higher: bool | None, source: str) -> RiskScale:
@@ -542,16 +543,6 @@ def higher_is_better_by_name(name: str) -> bool | None:
     return False if words & (_DOWN - LOWER_IS_BETTER) and not words & _UP else direction(name)
 
 
-def _check_says_direction(column: str) -> None:
-    """Refuse a column chosen by hand whose name does not say whether lower is better."""
-    if higher_is_better_by_name(column) is None:
-        raise InputError(
-            f"{ask('risk', column)}: the name does not say whether lower is better: pass "
-            f"{arg('higher_is_better', False)} for losses or errors, {arg('higher_is_better', True)} for accuracies or "
-            "scores."
-        )
-
-
 # Controls that are given as numbers must be in the unit of the table.
 
 
@@ -586,8 +577,27 @@ def _check_numbers(
         if percent and unit is None and 0 < value <= 1:
             _check_percent(role, value, column, scale, seen)
     if scale.sign < 0:
-        _check_order(given, column)
-        _check_reach(given["maximal"], column, seen)
+        # Among accuracies the blind guess is the lower of the two, and no run is above maximal supervision.
+        blind, maximal = (dict(_numbers(given[role])) for role in ("blind", "maximal"))
+        for task, low in blind.items():
+            high = maximal.get(task, maximal.get(None))
+            if high is not None and low >= high:
+                raise InputError(
+                    f"is not below {arg('maximal', as_count(high))}: {column!r:.200} is read as higher-is-better, and "
+                    "so are its controls. Check which is which; numbers are as the table has them, such as accuracies "
+                    "among accuracies.",
+                    argument="blind",
+                    value=as_count(low),
+                )
+        for value in maximal.values():
+            if value < seen.min():
+                raise InputError(
+                    f"is beaten by every run ({column!r:.200} holds {seen.min():.4g} to {seen.max():.4g}), which would "
+                    "turn the sign of CCI round: pass what all the data gives, in the unit of the table, or leave it "
+                    "out.",
+                    argument="maximal",
+                    value=as_count(value),
+                )
 
 
 def _numbers(given: Any) -> Iterator[tuple[str | None, float]]:
@@ -611,7 +621,7 @@ def _check_control_bounds(role: str, value: float, top: float, column: str, seen
 
 def _check_percent(role: str, value: float, column: str, scale: RiskScale, seen: FloatArray) -> None:
     """Ask about a number up to 1 among percentages, if it would make sense as a fraction as well."""
-    risks, other = scale.risks(seen), scale.risk(100 * value)
+    risks, other = scale.risk(seen), scale.risk(100 * value)
     # A blind guess is worse than most runs, maximal supervision better than all of them.
     sensible = other >= np.median(risks) if role == "blind" else other <= risks.min()
     if sensible:
@@ -620,30 +630,6 @@ def _check_percent(role: str, value: float, column: str, scale: RiskScale, seen:
             f"{seen.max():.4g}) may mean {value:g}% or {100 * value:g}%: pass {arg(role, as_count(100 * value))}, or "
             f"{arg('unit', 'percent')} if {value:g}% is meant."
         )
-
-
-def _check_order(given: Mapping[str, Any], column: str) -> None:
-    """Refuse a blind guess that is not the lower of the two among accuracies."""
-    blind, maximal = (dict(_numbers(given[role])) for role in ("blind", "maximal"))
-    for task, low in blind.items():
-        high = maximal.get(task, maximal.get(None))
-        if high is not None and low >= high:
-            raise InputError(
-                f"{arg('blind', as_count(low))} is not below {arg('maximal', as_count(high))}: {column!r:.200} is read "
-                "as higher-is-better, and so are its controls. Check which is which; numbers are as the table has "
-                "them, such as accuracies among accuracies."
-            )
-
-
-def _check_reach(maximal: Any, column: str, seen: FloatArray) -> None:
-    """Refuse maximal supervision that every run beats: it would turn all signs round."""
-    for _, value in _numbers(maximal):
-        if value < seen.min():
-            raise InputError(
-                f"{arg('maximal', as_count(value))} is beaten by every run ({column!r:.200} holds {seen.min():.4g} to "
-                f"{seen.max():.4g}), which would turn the sign of CCI round: pass what all the data gives, in the unit "
-                "of the table, or leave it out."
-            )
 
 
 def _check_repeats(table: Table, roles: ColumnRoles, rows: RiskRows, runs: Mapping[str, NDArray[np.str_]]) -> list[str]:
@@ -791,7 +777,9 @@ def find_control(
     for task, value in {**chosen, **wanted}.items():
         if not isinstance(value, str):
             control[task] = as_control(value, called.argument, turned)
-        elif (one := _measured(rows, task, value)) is not None:
+            continue
+        here = (rows.tasks == task) & (rows.methods == value)
+        if (one := measured_control(rows.n[here], rows.risk[here])) is not None:
             control[task] = one
         else:
             notes.append(f"rows of {value!r:.200} have no value for {task!r}")
@@ -851,11 +839,6 @@ def _recognised(rows: RiskRows, called: ControlNames, given: Given) -> tuple[dic
                 )
             by_task.setdefault(task, name)
     return by_task, notes
-
-
-def _measured(rows: RiskRows, task: str, method: str) -> Control | None:
-    here = (rows.tasks == task) & (rows.methods == method)
-    return measured_control(rows.n[here], rows.risk[here])
 
 
 def _said(called: ControlNames, control: Mapping[str, Control], tasks: Sequence[str], names: Sequence[str]) -> str:

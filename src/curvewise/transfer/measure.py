@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from shlex import quote
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,13 +144,19 @@ def measure_transfer(
         raise InputError("is not known: use 'mean' or 'pooled'.", argument="seeds", value=seeds)
     step_widths(np.array([1.0, 2.0]), np.array([1.0, 2.0]), weight)  # refuse an unknown weight before measuring
     settings = CciSettings(weight, seeds == "pooled", check_level(level))
-    given = _read_source(source, scratch, blind, maximal)
-    risks = given.risks
+    risks = _read_source(source, scratch, blind, maximal)
     if AVERAGE in risks.task_names:
-        raise InputError(f"task holds {AVERAGE!r}, which a mean over tasks is called: rename it.")
-    _check_names("methods", methods, risks.method_names)
-    _check_names("tasks", tasks, risks.task_names)
-    _check_names("sizes", list(sizes) if isinstance(sizes, Mapping) else None, risks.task_names)
+        raise InputError(f"holds {AVERAGE!r}, which a mean over tasks is called: rename it.", argument="task")
+    by_task = list(sizes) if isinstance(sizes, Mapping) else None
+    named = {"methods": (methods, risks.method_names), "tasks": (tasks, risks.task_names)}
+    for argument, (names, there) in (named | {"sizes": (by_task, risks.task_names)}).items():
+        if isinstance(names, str):
+            raise InputError("is one text: give a list of names.", argument=argument, value=names)
+        for name in names or ():
+            if name not in there:
+                raise InputError(
+                    f"is none of {list_names(there)}.{suggest(name, there)}", argument=argument, value=name
+                )
     if tasks is not None and not len(tasks):
         raise InputError("is empty: name at least one, or leave it out for all.", argument="tasks", value=tasks)
     cells = []
@@ -160,9 +166,8 @@ def measure_transfer(
             keep &= np.isin(risks.methods, [risks.scratch, *methods])
         own = risks.select(keep)
         chosen = _choose_sizes(risks, own, sizes, name)
-        cells.append(group_runs(own, name, given.blind.get(name), given.maximal.get(name), chosen))
-    for task in cells:
-        _check_maximal(task, weight)
+        cells.append(group_runs(own, name, chosen))
+        _check_maximal(cells[-1], weight)
     curves = tuple(_curve(task, method, level) for task in cells for method in (task.scratch, *task.methods))
     rows: list[Improvement] = []
     for task in cells:
@@ -195,15 +200,7 @@ def measure_transfer(
     )
 
 
-class _Source(NamedTuple):
-    """Risks of the methods, and the controls of each task that has them."""
-
-    risks: TransferRisks
-    blind: Mapping[str, Control]
-    maximal: Mapping[str, Control]
-
-
-def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: ControlLike) -> _Source:
+def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: ControlLike) -> TransferRisks:
     """Read risks and controls from a table or :class:`TransferRisks`, and from the arguments beside it."""
     columns, unit = _columns_of(source)
     own = source if isinstance(source, TransferRisks) else None
@@ -216,7 +213,7 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
         if isinstance(given, Mapping):
             named = {str(task): value for task, value in given.items()}
             if strangers := [task for task in named if task not in tasks]:
-                raise InputError(f"{role} is given for {strangers[0]!r}, which is none of {list(tasks)!r}.")
+                raise InputError(f"is given for {strangers[0]!r}, which is none of {list(tasks)!r}.", argument=role)
         else:
             named = {} if given is None else dict.fromkeys(tasks, given)
         for task, value in named.items():
@@ -227,10 +224,10 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
                 held[role][task] = as_control(value, role)
     keep = ~np.isin(columns["method"], sorted(used))
     if not keep.any():
-        raise InputError("source holds no runs beside those of the controls.")
+        raise InputError("holds no runs beside those of the controls.", argument="source")
     kept = {name: column[keep] for name, column in columns.items()}
     made: dict[str, Any] = {"tasks": kept["task"], "methods": kept["method"], "n": kept["n"], "risk": kept["risk"]}
-    made |= {"seeds": kept.get("seed"), "folds": kept.get("fold"), "scratch": start, "unit": unit}
+    made |= {"seeds": kept.get("seed"), "folds": kept.get("fold"), "scratch": start, "unit": unit, **held}
     risks = TransferRisks(**made) if own is None else replace(own, **made)
     # Risks that are shares of examples by what they are called can be checked for controls in another unit.
     if names_share(unit) or unit.startswith(("1 − ", "100 − ")):
@@ -239,7 +236,7 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
             for role, controls in held.items():
                 if task in controls and not np.isnan(seen).all():
                     _check_share(role, controls[task], task, seen[~np.isnan(seen)])
-    return _Source(risks, held["blind"], held["maximal"])
+    return risks
 
 
 def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
@@ -247,7 +244,7 @@ def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
     if isinstance(source, TransferRisks):
         return {k: np.asarray(v) for k, v in source.columns().items()}, source.unit
     if isinstance(source, str | PathLike):
-        raise InputError(f"source={str(source)!r} is a name: pass load_risks({str(source)!r}).")
+        raise InputError(f"is a name: pass load_risks({str(source)!r}).", argument="source", value=str(source))
     listed = source if isinstance(source, Mapping) else getattr(source, "columns", None)
     if listed is None or callable(listed):
         raise InputError(
@@ -263,7 +260,7 @@ def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
             "and risk, or say which is which: load_risks(table, method=…, n=…, risk=…)."
         )
     if len(risk) > 1:
-        raise InputError(f"source has the columns {risk!r}, all of them risks: keep one.")
+        raise InputError(f"has the columns {risk!r}, all of them risks: keep one.", argument="source")
     found: dict[str, NDArray[Any]] = {"n": as_floats(source["n"], "n"), "risk": as_floats(source[risk[0]], risk[0])}
     rows = len(found["risk"])
     for name in ("method", "task"):
@@ -271,7 +268,7 @@ def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
     found |= {name: np.asarray(source[name]).astype(np.str_) for name in ("seed", "fold") if name in names}
     for name, column in found.items():
         if column.shape != (rows,):
-            raise InputError(f"source has {rows} risks and {column.shape} entries of {name!r}.")
+            raise InputError(f"has {rows} risks and {column.shape} entries of {name!r}.", argument="source")
     return found, risk[0]
 
 
@@ -281,7 +278,7 @@ def _names_of_rows(values: Any, name: str) -> NDArray[np.str_]:
     if array.dtype.kind in "Of":
         missing = sum(1 for v in array.ravel().tolist() if v is None or v != v or str(v) == "<NA>")
         if missing:
-            raise InputError(f"source has {missing} row(s) without a {name}: name or drop them.")
+            raise InputError(f"has {missing} row(s) without a {name}: name or drop them.", argument="source")
     return np.array(same_names(array.astype(np.str_).tolist(), f"source: column {name!r}"))
 
 
@@ -322,14 +319,6 @@ def _check_share(role: str, control: Control, task: str, seen: FloatArray) -> No
             value=shown,
             remedy=f"Pass {100 * risk:.6g}.",
         )
-
-
-def _check_names(argument: str, names: Sequence[str] | None, known: Sequence[str]) -> None:
-    if isinstance(names, str):
-        raise InputError("is one text: give a list of names.", argument=argument, value=names)
-    for name in names or ():
-        if name not in known:
-            raise InputError(f"is none of {list_names(known)}.{suggest(name, known)}", argument=argument, value=name)
 
 
 def _choose_sizes(risks: TransferRisks, own: TransferRisks, sizes: Sizes | None, task: str) -> FloatArray | None:
@@ -376,6 +365,7 @@ def _improvement(task: TaskRuns, method: str, settings: CciSettings) -> Improvem
     gain, low, high = np.array([[*e.error.interval(e.value, level)] for e in gains]).T
     # How many samples of scratch each size of the method is worth.
     own, start = (task.index(m, task.sizes(m)) for m in (method, task.scratch))
+    at = task.runs.size
     (variance, degrees), (scratch_variance, scratch_degrees) = (task.runs.of_means(cells) for cells in (own, start))
     worth = data_equivalence(
         task.sizes(method),
@@ -384,7 +374,8 @@ def _improvement(task: TaskRuns, method: str, settings: CciSettings) -> Improvem
         task.runs.mean[start],
         variance=variance,
         scratch_variance=scratch_variance,
-        covariance=covariance_of_means(task, own, start),
+        # Means of a method and of scratch may share training subsets at the same size.
+        covariance=[[task.runs.covariance(a, b) if at[a] == at[b] else 0.0 for b in start] for a in own],
         degrees=degrees,
         scratch_degrees=scratch_degrees,
         level=level,
@@ -412,12 +403,6 @@ def _improvement(task: TaskRuns, method: str, settings: CciSettings) -> Improvem
         borrowed=task.borrows(method, n),
         warnings=alarms,
     )
-
-
-def covariance_of_means(task: TaskRuns, own: NDArray[np.int64], start: NDArray[np.int64]) -> FloatArray:
-    """Return the covariances of means of a method and of scratch, which may share subsets at the same size."""
-    size = task.runs.size
-    return np.array([[task.runs.covariance(a, b) if size[a] == size[b] else 0.0 for b in start] for a in own])
 
 
 def _is_turned(task: TaskRuns, n: FloatArray, weight: Weight) -> bool:

@@ -19,7 +19,7 @@ from curvewise.tables import Cell, format_sign, format_table, mark_best
 from curvewise.text import as_count, format_interval, format_number, list_names, suggest
 from curvewise.transfer.calibration import Weight
 from curvewise.transfer.risks import ONE_TASK, Control
-from curvewise.transfer.runs import MANY, StandardError, TaskRuns, adjust_pvalues, combine_variances
+from curvewise.transfer.runs import MANY, StandardError, TaskRuns, adjust_pvalues, columns_of, combine_variances
 from curvewise.types.results import Interval, Result
 from curvewise.types.units import FloatArray
 
@@ -183,15 +183,8 @@ class TransferResult(Result):
         counts = [self.curve(r.task, r.method) for r in rows]
         runs = [int(c.runs[np.isin(c.n, r.n)].sum()) for c, r in zip(counts, rows, strict=True)]
         ends = [r.gain_ends for r in rows]
-        return {
-            "task": [r.task for r in rows],
-            "method": [r.method for r in rows],
-            "cci": [r.cci.estimate for r in rows],
-            "low": [r.cci.low for r in rows],
-            "high": [r.cci.high for r in rows],
-            "pvalue": [r.pvalue for r in rows],
-            "adjusted": [r.adjusted for r in rows],
-            "borrowed": [r.borrowed for r in rows],
+        names = "task method cci=cci.estimate low=cci.low high=cci.high pvalue adjusted borrowed"
+        return columns_of(rows, names) | {
             "sizes": [len(r.n) for r in rows],
             "smallest": [float(r.n[0]) for r in rows],
             "largest": [float(r.n[-1]) for r in rows],
@@ -404,18 +397,8 @@ class TransferComparison(Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each pair of methods and task."""
-        rows = self.rows
-        return {
-            "task": [r.task for r in rows],
-            "one": [r.one for r in rows],
-            "two": [r.two for r in rows],
-            "difference": [r.difference.estimate for r in rows],
-            "low": [r.difference.low for r in rows],
-            "high": [r.difference.high for r in rows],
-            "pvalue": [r.pvalue for r in rows],
-            "adjusted": [r.adjusted for r in rows],
-            "sizes": [len(r.n) for r in rows],
-        }
+        names = "task one two difference=difference.estimate low=difference.low high=difference.high pvalue adjusted"
+        return columns_of(self.rows, names) | {"sizes": [len(r.n) for r in self.rows]}
 
     def sentences(self) -> str:
         """Write a sentence for each pair."""
@@ -517,8 +500,7 @@ class TransferRanks(Result):
 
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each task, size and method."""
-        names = ("task", "n", "method", "rank", "low", "high", "best", "among")
-        return {name: [getattr(r, name) for r in self.rows] for name in names}
+        return columns_of(self.rows, "task n method rank low high best among")
 
     def at(self, task: str, n: float) -> dict[str, MethodRank]:
         """Return the methods at one size, by name."""

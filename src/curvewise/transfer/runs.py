@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,23 +34,20 @@ STEADY = 0.5
 Row = TypeVar("Row")
 
 
-def group_runs(
-    risks: TransferRisks, task: str, blind: Control | None, maximal: Control | None, sizes: FloatArray | None = None
-) -> TaskRuns:
+def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None) -> TaskRuns:
     """Group the runs of one task into cells of method and size.
 
     Parameters
     ----------
     risks : TransferRisks
-        Also of other tasks.
+        Also of other tasks. Without a maximal control, the best observed mean of all sizes stands for it.
     task : str
         Name of the task.
-    blind, maximal : Control, optional
-        Without a maximal control, the best observed mean of all sizes stands for it.
     sizes : ndarray, optional
         Training sizes to be used; all by default.
     """
     own, scratch = risks.of(task=task), risks.scratch
+    blind, maximal = risks.blind.get(task), risks.maximal.get(task)
     names = list(own.method_names)
     if scratch not in names:
         raise InputError(
@@ -302,18 +300,19 @@ class TaskEstimate:
     task: TaskRuns
 
     def __sub__(self, other: TaskEstimate) -> TaskEstimate:
-        return TaskEstimate(
-            self.value - other.value,
-            self.influence - other.influence,
-            self.blind - other.blind,
-            self.maximal - other.maximal,
-            self.task,
-        )
+        return sum_estimates((1.0, -1.0), (self, other))
 
     @cached_property
     def error(self) -> StandardError:
         """Standard error; what is shared between the parts of a difference counts once."""
         return self.task.error(self)
+
+
+def sum_estimates(weights: Iterable[float], parts: Sequence[TaskEstimate]) -> TaskEstimate:
+    """Return Σ weight × estimate, with what its parts share counted once."""
+    used = [(w, p) for w, p in zip(weights, parts, strict=True) if w != 0]
+    value, blind, maximal = (float(sum(w * getattr(p, k) for w, p in used)) for k in ("value", "blind", "maximal"))
+    return TaskEstimate(value, np.sum([w * p.influence for w, p in used], axis=0), blind, maximal, parts[0].task)
 
 
 @dataclass(frozen=True, eq=False)
@@ -570,3 +569,13 @@ def adjust_pvalues(rows: Sequence[Row]) -> tuple[Row, ...]:
     known = [i for i, row in enumerate(values) if not math.isnan(row.pvalue)]
     adjusted = dict(zip(known, holm([values[i].pvalue for i in known]), strict=True))
     return tuple(replace(row, adjusted=float(adjusted.get(i, math.nan))) for i, row in enumerate(values))
+
+
+def columns_of(rows: Sequence[Any], names: str) -> dict[str, list[Any]]:
+    """Return a column for each attribute of some rows; ``low=cci.low`` is a column low of an attribute of another.
+
+    >>> columns_of([Interval(0.2, 0.1, 0.3)], "estimate error=low")
+    {'estimate': [0.2], 'error': [0.1]}
+    """
+    split = (name.partition("=") for name in names.split())
+    return {name: [attrgetter(path or name)(row) for row in rows] for name, _, path in split}

@@ -17,7 +17,7 @@ from curvewise.text import format_interval, format_number
 from curvewise.transfer.calibration import calibrated_risk
 from curvewise.transfer.result import TransferResult
 from curvewise.transfer.risks import TransferRisks
-from curvewise.transfer.runs import adjust_pvalues, combine_variances
+from curvewise.transfer.runs import adjust_pvalues, columns_of, combine_variances
 from curvewise.types.results import Interval, Result, check_level
 
 
@@ -159,21 +159,11 @@ class RunSpread(Result):
 
     def columns(self) -> dict[str, Any]:
         """Return a row for each task, method and size."""
-        return {
-            "task": [r.task for r in self.rows],
-            "method": [r.method for r in self.rows],
-            "n": [r.n for r in self.rows],
-            "runs": [r.runs for r in self.rows],
-            "mean": [r.mean for r in self.rows],
-            "std": [r.std.estimate for r in self.rows],
-            "std_low": [r.std.low for r in self.rows],
-            "std_high": [r.std.high for r in self.rows],
-        }
+        return columns_of(self.rows, "task method n runs mean std=std.estimate std_low=std.low std_high=std.high")
 
     def pair_columns(self) -> dict[str, Any]:
         """Return a row for each pair of methods on a task at a size."""
-        names = ("task", "n", "one", "two", "difference", "outside", "pvalue", "adjusted")
-        return {name: [getattr(p, name) for p in self.pairs] for name in names}
+        return columns_of(self.pairs, "task n one two difference outside pvalue adjusted")
 
     def pair_table(self, format: str = "markdown", digits: int = 3) -> str:
         """Write the pairs as text: Markdown, LaTeX or plain."""
@@ -205,29 +195,23 @@ def _from_curves(source: TransferResult, level: float) -> Iterator[MethodSpread]
     for curve in source.curves:
         columns = (curve.n, curve.calibrated, curve.std, curve.runs)
         for n, mean, std, runs in zip(*(c.tolist() for c in columns), strict=True):
-            interval = _std_interval(std, runs, level)
-            yield MethodSpread(curve.task, curve.method, n, mean, interval, runs)
+            yield MethodSpread(curve.task, curve.method, n, mean, _std_interval(std, runs, level), runs)
 
 
 def _from_risks(source: TransferRisks, calibrated: bool, level: float) -> Iterator[MethodSpread]:
-    good = source.select(~np.isnan(source.risk)) if np.isfinite(source.risk).any() else None
-    if good is None:
-        raise InputError("risk holds nothing but failed runs.")
+    if np.isnan(source.risk).all():
+        raise InputError("holds nothing but failed runs.", argument="risk")
+    good = source.select(~np.isnan(source.risk))
     cells: dict[tuple[str, str, float], list[float]] = {}
-    for key in zip(good.tasks.tolist(), good.methods.tolist(), good.n.tolist(), strict=True):
-        cells.setdefault(key, [])
-    for row, risk in enumerate(good.risk.tolist()):
-        cells[good.tasks[row].item(), good.methods[row].item(), good.n[row].item()].append(risk)
+    for *key, risk in zip(*(c.tolist() for c in (good.tasks, good.methods, good.n, good.risk)), strict=True):
+        cells.setdefault((key[0], key[1], key[2]), []).append(risk)
     tasks, methods = good.task_names, good.method_names
-    for key in sorted(cells, key=lambda k: (tasks.index(k[0]), methods.index(k[1]), k[2])):
-        task, method, n = key
-        risks = np.array(cells[key])
+    for task, method, n in sorted(cells, key=lambda k: (tasks.index(k[0]), methods.index(k[1]), k[2])):
+        risks = np.array(cells[task, method, n])
         if calibrated:
-            ends = {"blind": source.blind[task].risk, "maximal": source.maximal[task].risk}
-            risks = calibrated_risk(risks, **ends)
+            risks = calibrated_risk(risks, blind=source.blind[task].risk, maximal=source.maximal[task].risk)
         std = float(risks.std(ddof=1)) if len(risks) > 1 else math.nan
-        interval = _std_interval(std, len(risks), level)
-        yield MethodSpread(task, method, n, float(risks.mean()), interval, len(risks))
+        yield MethodSpread(task, method, n, float(risks.mean()), _std_interval(std, len(risks), level), len(risks))
 
 
 def _std_interval(std: float, runs: int, level: float) -> Interval:

@@ -16,7 +16,7 @@ from curvewise.tables import format_table
 from curvewise.text import format_interval, format_number, format_size
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import RiskCurve, TransferResult
-from curvewise.transfer.runs import TaskEstimate, TaskRuns
+from curvewise.transfer.runs import TaskEstimate, TaskRuns, sum_estimates
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -394,18 +394,6 @@ def _differ(a: SizeAtLevel, b: SizeAtLevel) -> bool:
     return bool(low > 0 or high < 0)
 
 
-def _combined(weights: FloatArray, parts: Sequence[TaskEstimate]) -> TaskEstimate:
-    """Compute Σ weight × estimate, with what its parts share counted once."""
-    used = [(w, p) for w, p in zip(weights, parts, strict=True) if w != 0]
-    return TaskEstimate(
-        value=float(sum(w * p.value for w, p in used)),
-        influence=np.sum([w * p.influence for w, p in used], axis=0),
-        blind=float(sum(w * p.blind for w, p in used)),
-        maximal=float(sum(w * p.maximal for w, p in used)),
-        task=parts[0].task,
-    )
-
-
 def _shares(n: FloatArray, x: FloatArray) -> FloatArray:
     """Return the weight of each size in the risk interpolated at x, shape (len(x), sizes)."""
     return np.stack([np.interp(np.log(x), np.log(n), unit) for unit in np.eye(len(n))], axis=1)
@@ -421,7 +409,7 @@ def _reached(n: FloatArray, risks: Sequence[TaskEstimate], wanted: float, level:
     beyond = "below" if first else "above" if math.isinf(estimate) else None
 
     def evaluate(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        found = [_combined(w, risks) for w in _shares(n, x)]
+        found = [sum_estimates(w, risks) for w in _shares(n, x)]
         spans = [e.error.interval(e.value - wanted, level) for e in found]
         estimates, lows, highs = np.array([[*span] for span in spans]).T
         return estimates, lows, highs
@@ -442,7 +430,7 @@ def _mean(n: FloatArray, risks: Sequence[TaskEstimate], span: tuple[float, float
     x = np.unique([*span, *n[(n > span[0]) & (n < span[1])]])
     steps = np.diff(np.log(x))
     each = 0.5 * (np.append(steps, 0.0) + np.append(0.0, steps)) / steps.sum()
-    found = _combined(each @ _shares(n, x), risks)
+    found = sum_estimates(each @ _shares(n, x), risks)
     return found.error.interval(found.value, level)
 
 
@@ -456,7 +444,7 @@ def _halving(n: FloatArray, risks: Sequence[TaskEstimate], level: float) -> Inte
     lever = (log_n - log_n.mean()) / ((log_n - log_n.mean()) ** 2).sum()
     value = np.array([risks[i].value for i in used])
     slope = float(lever @ np.log(value))
-    span = _combined(lever / value, [risks[i] for i in used]).error.interval(slope, level)
+    span = sum_estimates(lever / value, [risks[i] for i in used]).error.interval(slope, level)
     most = float(n[-1] / n[0])
     low = min(_factor(span.low, most), most) if not math.isnan(span.low) else UNKNOWN
     return Interval(_factor(slope, most), low, _factor(span.high, most), level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import warnings as python_warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from curvewise.stats.intervals import cluster_degrees, cluster_variance, exclude
 from curvewise.stats.tests import holm
 from curvewise.text import either, format_number
 from curvewise.transfer.gains import GainEnd, gain_end
-from curvewise.transfer.runs import MANY
+from curvewise.transfer.runs import MANY, columns_of
 from curvewise.types.predictions import BLOCK_BYTES, Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
@@ -29,8 +29,6 @@ Losses: TypeAlias = "Predictions | FloatArray"
 # More runs than this on a tenth as many examples are probably a transposed array.
 MANY_RUNS = 50
 
-# From a block of runs and the first one's index to twice their wins, and the number of ties.
-Against: TypeAlias = Callable[[NDArray[Any], int], tuple[NDArray[Any], int]]
 NAMES = ("the method", "scratch")
 # With fewer groups (or examples) an interval is only approximate.
 FEW_UNITS = 10
@@ -125,10 +123,10 @@ def win_rates(
     The gain is sure up to n = 1000; from n = 10,000 on it cannot be told from none.
     """
     if not isinstance(by_n, Mapping) or not by_n:
-        raise InputError("by_n must be a dict from training size to (losses, scratch_losses), not empty.")
+        raise InputError("must be a dict from training size to (losses, scratch_losses), not empty.", argument="by_n")
     for size, pair in by_n.items():
         if not isinstance(size, int | float | np.number) or not 0 < size < np.inf:
-            raise InputError(f"by_n has the key {size!r}: training sizes are positive numbers.")
+            raise InputError(f"has the key {size!r}: training sizes are positive numbers.", argument="by_n")
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InputError(f"by_n[{size!r}] must be a pair: (losses, scratch_losses).")
     order = sorted(by_n)
@@ -184,10 +182,12 @@ def _measured(
         kept = [kept[0] & kept[1]] * 2
         if not kept[0].any():
             raise InputError("in every pair of runs one has failed (NaN).", argument="paired", value=True)
-    own, other = (_select(x, keep) for x, keep in zip((own, other), kept, strict=True))
-    counts = (
-        [_count_pairs(own, other, units)] if paired else [_count_all(own, other, units), _count_all(other, own, units)]
+    own, other = (
+        x if keep.all() else x.subset(runs=np.flatnonzero(keep)) if isinstance(x, Predictions) else x[keep]
+        for x, keep in zip((own, other), kept, strict=True)
     )
+    sides = [(own, other)] if paired else [(own, other), (other, own)]
+    counts = [_count(*side, units, paired) for side in sides]
     spread = _spread_of(counts, units)
     return WinRate(
         rate=spread.interval(level),
@@ -205,13 +205,6 @@ def _measured(
         warnings=(*alarms, *_warnings(own, other, units, names)),
         names=names,
     )
-
-
-def _select(losses: Losses, keep: NDArray[np.bool_]) -> Losses:
-    """Return the runs to be kept; no copy where these are all."""
-    if keep.all():
-        return losses
-    return losses.subset(runs=np.flatnonzero(keep)) if isinstance(losses, Predictions) else losses[keep]
 
 
 def _warnings(own: Losses, other: Losses, units: SampledUnits, names: tuple[str, str]) -> tuple[str, ...]:
@@ -364,16 +357,8 @@ class WinRates(Result):
 
 
 def _columns(rates: Sequence[WinRate]) -> dict[str, Any]:
-    return {
-        "win_rate": np.array([r.rate.estimate for r in rates]),
-        "low": np.array([r.rate.low for r in rates]),
-        "high": np.array([r.rate.high for r in rates]),
-        "pvalue": np.array([r.pvalue for r in rates]),
-        "ties": np.array([r.ties for r in rates]),
-        "runs": np.array([r.runs for r in rates]),
-        "scratch_runs": np.array([r.scratch_runs for r in rates]),
-        "examples": np.array([r.examples for r in rates]),
-    }
+    names = "win_rate=rate.estimate low=rate.low high=rate.high pvalue ties runs scratch_runs examples"
+    return {name: np.array(column) for name, column in columns_of(rates, names).items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -483,7 +468,7 @@ def _as_units(groups: ArrayLike | None, losses: Losses, scratch: Losses) -> Samp
         return SampledUnits(np.ones(losses.shape[1]))
     codes = group_codes(groups, losses.shape[1])
     if codes.max() == 0:
-        raise InputError("groups puts all examples into one: nothing can be said about others.")
+        raise InputError("has one group of all examples: nothing can be said about others.", argument="groups")
     return SampledUnits(np.bincount(codes).astype(np.float64), codes)
 
 
@@ -506,50 +491,28 @@ def group_codes(groups: ArrayLike, examples: int) -> NDArray[np.intp]:
     return codes
 
 
-def _count_all(own: Losses, other: Losses, units: SampledUnits) -> WinCounts:
-    """Count wins of the runs of ``own`` against every run of ``other``."""
-
-    def against(block: NDArray[Any], start: int) -> tuple[NDArray[Any], int]:
-        twice, ties = np.zeros(block.shape, dtype=np.int32), 0
-        for _, rows in _blocks(other):
-            for row in rows:
-                won = _twice_won(block, row)
-                twice += won
-                ties += int(np.count_nonzero(won == 1))
-        return twice, ties
-
-    return _count(own, units, against, other.shape[0])
-
-
-def _count_pairs(own: Losses, other: Losses, units: SampledUnits) -> WinCounts:
-    """Count wins of each run of ``own`` against the run of ``other`` that goes with it."""
-
-    def against(block: NDArray[Any], start: int) -> tuple[NDArray[Any], int]:
-        rows = slice(start, start + len(block))
-        won = _twice_won(block, other.errors_of(rows) if isinstance(other, Predictions) else other[rows])
-        return won, int(np.count_nonzero(won == 1))
-
-    return _count(own, units, against, 1)
-
-
-def _count(own: Losses, units: SampledUnits, against: Against, rivals: int) -> WinCounts:
+def _count(own: Losses, other: Losses, units: SampledUnits, paired: bool) -> WinCounts:
+    """Count wins of each run of ``own`` against every run of ``other``, or against the one that goes with it."""
     runs, examples = own.shape
+    rivals = 1 if paired else other.shape[0]
     by_run, by_unit = np.zeros(runs), np.zeros(len(units.sizes))
     squares, ties = 0.0, 0
     for start, block in _blocks(own):
-        twice, tied = against(block, start)
+        rows = slice(start, start + len(block))
+        against: Iterable[NDArray[Any]] = (row for _, others in _blocks(other) for row in others)
+        if paired:
+            against = [other.errors_of(rows) if isinstance(other, Predictions) else other[rows]]
+        twice = np.zeros(block.shape, dtype=np.int32)
+        for rival in against:
+            # 2 where the loss is lower, 1 where it is the same, 0 where it is higher: whole numbers add up exactly.
+            won = np.add(block < rival, block <= rival, dtype=np.int8)
+            twice += won
+            ties += int(np.count_nonzero(won == 1))
         totals = units.totals(twice) / (2 * rivals)
-        by_run[start : start + len(block)] = totals.sum(axis=1) / examples
+        by_run[rows] = totals.sum(axis=1) / examples
         by_unit += totals.sum(axis=0) / runs
         squares += float(np.vdot(totals, totals))
-        ties += tied
     return WinCounts(by_run, by_unit, squares, ties / (runs * rivals * examples))
-
-
-def _twice_won(block: NDArray[Any], rival: NDArray[Any]) -> NDArray[np.int8]:
-    """Return 2 where the loss is lower, 1 where it is the same, 0 where it is higher: whole numbers add up exactly."""
-    won: NDArray[np.int8] = np.add(block < rival, block <= rival, dtype=np.int8)
-    return won
 
 
 def _blocks(losses: Losses) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -651,10 +614,16 @@ def _spread_of(sides: Sequence[WinCounts], units: SampledUnits) -> WinSpread:
     parts, degrees = [examples], [cluster_degrees(units.sizes)]
     total, runs = examples, 0.0
     known = [side for side in sides if len(side.by_run) > 1]
+    n = float(units.sizes.sum())
+    weight = float((units.sizes**2).sum()) / n**2  # 1/n for examples, more for groups of unequal size
     for side in known:
         # A side with one run is taken to vary as much as the other does.
         times = 1 if len(known) == len(sides) else 1 + len(side.by_run)
-        own, noise = _run_variance(side, units)
+        between = float(np.var(side.by_run, ddof=1))
+        apart = (side.squares - len(side.by_run) * float(side.by_unit @ side.by_unit)) / (len(side.by_run) - 1) / n**2
+        # Variance of the mean over runs, and the part of it that is due to these examples.
+        own = between / len(side.by_run)
+        noise = max(0.0, (apart - weight * between) / (1 - weight)) / len(side.by_run)
         total += times * (own - noise)
         runs += times * max(0.0, own - noise)
         parts.append(times * own)
@@ -668,13 +637,3 @@ def _spread_of(sides: Sequence[WinCounts], units: SampledUnits) -> WinSpread:
         runs=runs if known else math.nan,
         units=count,
     )
-
-
-def _run_variance(side: WinCounts, units: SampledUnits) -> tuple[float, float]:
-    """Return the variance of the mean over runs, and the part of it that is due to these examples."""
-    runs, n = len(side.by_run), float(units.sizes.sum())
-    between = float(np.var(side.by_run, ddof=1))
-    apart = (side.squares - runs * float(side.by_unit @ side.by_unit)) / (runs - 1) / n**2
-    weight = float((units.sizes**2).sum()) / n**2  # 1/n for examples, more for groups of unequal size
-    noise = max(0.0, (apart - weight * between) / (1 - weight))
-    return between / runs, noise / runs

@@ -31,6 +31,7 @@ CROWD = 10  # with more methods than this, only the best are coloured
 NAMED_IN_CROWD = 5
 LONGEST_WARNING = 240  # characters of a warning in a caption
 LONGEST = 24  # characters of a name that are shown
+MOST_IN_LEGEND = 10  # names in a legend among the data
 TYPE_SIZES = (8.5, 7.5, 6.5)  # of names beside curves in points: the first that fits
 
 CONTROL = "curvewise-control"
@@ -226,6 +227,24 @@ def outer_labels(axes: Sequence[Axes], x: str, y: str) -> None:
             ax.set_ylabel(y)
 
 
+def finish_panels(
+    axes: Sequence[Axes],
+    own: bool,
+    tasks: Sequence[str],
+    labels: tuple[str, str],
+    lines: Sequence[str],
+    caption: bool | None,
+    ends: Sequence[Sequence[CurveEnd]] | None = None,
+) -> Axes:
+    """Write tasks over panels, labels of axes, the caption and the names of curves; return the first panel."""
+    name_tasks(axes, tasks)
+    outer_labels(axes, *labels)
+    write_words(axes, own, lines, caption)
+    if ends is not None:
+        write_names(axes, ends)
+    return axes[0]
+
+
 def has_room(ax: Axes, own: bool) -> bool:
     """Tell whether text may stand beside or below the Axes: in a figure of ours, or where a layout makes room."""
     figure = ax.get_figure(root=True)
@@ -316,23 +335,28 @@ def compact(n: float) -> str:
     return f"{n:.3g}"
 
 
-def control_lines(ax: Axes, blind: str = "blind guess", maximal: str = "maximal supervision") -> None:
-    """Draw the two controls as lines at 1 and 0 of calibrated risk, with their names."""
-    for at, text, x, side in ((1.0, blind, 0.985, "right"), (0.0, maximal, 0.015, "left")):
+def risk_limits(curves: Sequence[RiskCurve], ends: Sequence[float]) -> tuple[float, float]:
+    """Return a range of calibrated risk: all means and both controls, and a little more for ends of intervals."""
+    means = [0.0, 1.0, *(v for c in curves for v in c.calibrated.tolist() if math.isfinite(v))]
+    low, high = min(means), max(means)
+    room = 0.15 * (high - low)
+    seen = np.clip([low, high, *ends], low - room, high + room)
+    return float(seen.min()), float(seen.max())
+
+
+def control_lines(ax: Axes, maximal: str = "maximal supervision", swapped: bool = False) -> None:
+    """Draw the two controls as lines at 1 and 0 of calibrated risk, with their names; ``swapped`` to the other side."""
+    for at, text, x in ((1.0, "blind guess", 0.985), (0.0, maximal, 0.015)):
         ax.axhline(at, color=NEUTRAL, linewidth=1.0, linestyle="--", zorder=0.8, gid=CONTROL, label="_c")
-        note(
-            ax,
-            text,
-            (x, at),
-            xycoords=ax.get_yaxis_transform(),
-            xytext=(0.0, 2.5),
-            textcoords="offset points",
-            ha=side,
-            va="bottom",
-            fontsize=8.0,
-            color="#6E6E6E",
-            gid=CONTROL,
-        )
+        place, under = (1.0 - x if swapped else x, at), swapped and at == 0
+        shift, va = (-2.5, "top") if under else (2.5, "bottom")
+        side = "right" if place[0] > 0.5 else "left"
+        beside(ax, text, place, (0.0, shift), xycoords=ax.get_yaxis_transform(), ha=side, va=va, gid=CONTROL)
+
+
+def beside(ax: Axes, text: str, xy: tuple[float, float], shift: tuple[float, float], **options: Any) -> None:
+    """Write a quiet note among the data, so many points away from a place."""
+    note(ax, text, xy, **({"xytext": shift, "textcoords": "offset points", "color": "#6E6E6E"} | options))
 
 
 def draw_curve(ax: Axes, curve: RiskCurve, look: MethodLook, shift: float | None, scratch: bool) -> None:
@@ -413,8 +437,12 @@ def write_names(axes: Sequence[Axes], ends: Sequence[Sequence[CurveEnd]]) -> Non
     for ax, named in zip(axes, ends, strict=True):
         if has_room(ax, own):
             name_ends(ax, named)
-        else:
-            legend_inside(ax, named[::-1])
+        elif kept := [end for end in named[::-1] if not end.back][:MOST_IN_LEGEND]:
+            handles = [Line2D([], [], color=e.shade, lw=2.2 if e.bold else 1.6) for e in kept]
+            box = make_legend(ax, handles, [e.text for e in kept], outside=False)
+            for text in box.get_texts():
+                text.set_fontsize(7.0 if is_narrow(ax) else 8.0)
+            box.get_frame().set(alpha=0.85, linewidth=0.0)
 
 
 def settle(ax: Axes) -> None:
@@ -443,38 +471,11 @@ def name_ends(ax: Axes, ends: Sequence[CurveEnd], side: str = "right") -> None:
     wanted = ax.transAxes.inverted().transform(ax.transData.transform([(end.x, end.y) for end in kept]))[:, 1]
     places = spread_out(np.clip(wanted, 0.0, 1.0), min(row * size / tall, 1.0))
     for end, place in zip(kept, places, strict=True):
-        _write_end(ax, end, float(place), size, side)
-
-
-def _write_end(ax: Axes, end: CurveEnd, place: float, size: float, side: str) -> None:
-    """Write one name, with a thin line to the end of its curve."""
-    right = side == "right"
-    line: dict[str, Any] = {"arrowstyle": "-", "color": end.shade, "linewidth": 0.6}
-    line["alpha"] = 0.4 if end.back else 0.7
-    ax.annotate(
-        end.text,
-        xy=(end.x, end.y),
-        xytext=(1.03 if right else -0.03, place),
-        textcoords="axes fraction",
-        va="center",
-        ha="left" if right else "right",
-        fontsize=size,
-        fontweight="bold" if end.bold else "normal",
-        color=end.shade,
-        annotation_clip=False,
-        gid=END,
-        arrowprops=line | {"shrinkA": 1.0, "shrinkB": 2.0, "relpos": (0.0 if right else 1.0, 0.5), "zorder": 1.0},
-    )
-
-
-def legend_inside(ax: Axes, ends: Sequence[CurveEnd], most: int = 10) -> None:
-    """Draw a legend among the data, of those that do not stand back."""
-    kept = [end for end in ends if not end.back][:most]
-    if not kept:
-        return
-    handles = [Line2D([], [], color=e.shade, lw=2.2 if e.bold else 1.6) for e in kept]
-    box = make_legend(ax, handles, [e.text for e in kept], outside=False)
-    small = is_narrow(ax)
-    for text in box.get_texts():
-        text.set_fontsize(7.0 if small else 8.0)
-    box.get_frame().set(alpha=0.85, linewidth=0.0)
+        # A thin line leads from the name to the end of its curve.
+        line: dict[str, Any] = {"arrowstyle": "-", "color": end.shade, "linewidth": 0.6}
+        line |= {"alpha": 0.4 if end.back else 0.7, "shrinkA": 1.0, "shrinkB": 2.0, "zorder": 1.0}
+        line["relpos"] = (0.0 if side == "right" else 1.0, 0.5)
+        look: dict[str, Any] = {"color": end.shade, "fontsize": size, "fontweight": "bold" if end.bold else "normal"}
+        look |= {"va": "center", "ha": "left" if side == "right" else "right", "annotation_clip": False, "gid": END}
+        aside = (1.03 if side == "right" else -0.03, float(place))
+        ax.annotate(end.text, (end.x, end.y), xytext=aside, textcoords="axes fraction", arrowprops=line, **look)

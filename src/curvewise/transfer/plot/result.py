@@ -1,58 +1,69 @@
-"""Pictures of a measured transfer: one entrance, several kinds."""
+"""Pictures of a measured transfer: one entrance, several kinds; ranks of methods and their differences."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view, width_of
-from curvewise.drawing.marks import DIAGONAL, bars, ends_of, note
+from curvewise.drawing.labels import safe_names
+from curvewise.drawing.marks import DIAGONAL, bars, ends_of, finish, note, zero_line
 from curvewise.drawing.panels import signed, told
-from curvewise.drawing.style import NEUTRAL, OWN, colour, style
+from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.errors import InputError
 from curvewise.text import arg
-from curvewise.transfer.plot.comparison import draw_ranks
 from curvewise.transfer.plot.panels import (
-    CONTROL,
     SCRATCH,
     X_LABEL,
     Y_LABEL,
     CurveEnd,
     DrawnMethods,
     MethodLook,
+    beside,
     by_improvement,
     caption_name,
     choose_drawn,
+    choose_methods,
     compact,
     control_lines,
     draw_curve,
     end_at,
+    finish_panels,
     has_room,
     interval_bars,
+    name_ends,
     name_tasks,
     one_of,
-    outer_labels,
     panels_of,
+    paths_of,
+    risk_limits,
+    settle,
+    several_of,
     shifts,
     size_axis,
     size_limits,
     warned,
-    write_names,
     write_words,
 )
-from curvewise.transfer.result import Improvement, RiskCurve, TransferResult
+from curvewise.transfer.result import Improvement, MethodRank, TransferComparison, TransferRanks, TransferResult
 from curvewise.types.units import FloatArray
 
 MOST_BANDS = 4  # coloured curves whose intervals are bands; those of more are bars
 MOST_SHADED = 3  # methods whose areas can be distinguished
 MOST_ROOM = 0.2  # how far intervals of CCI widen the axis, as a share of what the estimates and limits span
 ROOM = 1.6  # factor between the sizes and the triangles that stand for values beyond them
+CLEAREST = 30  # differences shown of many
+MISSING = 0.2  # share of the methods that a size may lack, besides a single one: ranks of a few say little
 
 GAIN = "curvewise-gain"
 LOSS = "curvewise-loss"
@@ -66,6 +77,10 @@ VALUE = "curvewise-value"
 EQUIVALENT = "curvewise-equivalent"
 BEYOND = "curvewise-beyond"
 MEASURED = "curvewise-measured"
+DIFFERENCE = "curvewise-difference"
+PLACE = "curvewise-place"
+STEP = "curvewise-step"
+OTHER = "curvewise-other"
 
 
 def plot_transfer(
@@ -146,61 +161,33 @@ def draw_curves(
         groups.append([found[m] for m in (*chosen.back_first, result.scratch) if m in found])
     few = sum(not chosen.looks[m].back for m in chosen.methods) <= MOST_BANDS
     sizes = [np.unique(np.concatenate([c.n for c in curves])) if curves else np.array([]) for curves in groups]
-    limits = size_limits(sizes)
-    for panel, task, curves, n, span in zip(axes, chosen.tasks, groups, sizes, limits, strict=True):
+    named: list[list[CurveEnd]] = []
+    for panel, task, curves, n, span in zip(axes, chosen.tasks, groups, sizes, size_limits(sizes), strict=True):
         maximal = result.maximal.get(task)
         assumed = maximal is not None and maximal.assumed
-        control_lines(panel, maximal="maximal supervision" + " (assumed)" * assumed)
+        control_lines(panel, "maximal supervision" + " (assumed)" * assumed)
         aside = shifts(chosen, [c.method for c in curves])
+        named.append([])
         for curve in curves:
             look, scratch = chosen.looks[curve.method], curve.method == result.scratch
             draw_curve(panel, curve, look, None if few else aside.get(curve.method), scratch)
+            if chosen.named(curve.method):
+                named[-1].append(end_at(curve.n, curve.calibrated, look, scratch))
         size_axis(panel, n, span)
-    low, high = _risk_limits([curve for curves in groups for curve in curves], chosen)
-    for panel in axes:
-        panel.set_ylim(low, high)
-    name_tasks(axes, chosen.tasks)
-    outer_labels(axes, X_LABEL, Y_LABEL)
-    write_words(axes, own, _curves_caption(result, chosen, groups, few, (low, high)), caption)
-    if legend:
-        named = [[c for c in curves if chosen.named(c.method)] for curves in groups]
-        ends = [
-            [end_at(c.n, c.calibrated, chosen.looks[c.method], c.method == result.scratch) for c in curves]
-            for curves in named
-        ]
-        write_names(axes, ends)
-    return axes[0]
-
-
-def _risk_limits(curves: Sequence[RiskCurve], chosen: DrawnMethods) -> tuple[float, float]:
-    """Return limits of calibrated risk: all means and both controls, and a little more for intervals."""
-    front = [c for c in curves if not chosen.looks[c.method].back]
-    means = [0.0, 1.0, *(v for c in curves for v in c.calibrated.tolist() if np.isfinite(v))]
-    ends = np.array([v for c in front for v in (*c.low, *c.high) if np.isfinite(v)])
-    low, high = min(means), max(means)
-    room = 0.15 * (high - low)
-    ends = np.clip(ends, low - room, high + room)
-    low, high = min([low, *ends.tolist()]), max([high, *ends.tolist()])
+    drawn = [curve for curves in groups for curve in curves]
+    ends = [v for c in drawn if not chosen.looks[c.method].back for v in (*c.low, *c.high) if np.isfinite(v)]
+    low, high = risk_limits(drawn, ends)
     pad = 0.03 * (high - low)
     # The name of the blind guess stands above its line.
-    return low - pad, max(high + pad, 1.0 + 0.07 * (high - low))
-
-
-def _curves_caption(
-    result: TransferResult,
-    chosen: DrawnMethods,
-    groups: Sequence[Sequence[RiskCurve]],
-    bands: bool,
-    limits: tuple[float, float],
-) -> list[str]:
+    low, high = low - pad, max(high + pad, 1.0 + 0.07 * (high - low))
+    for panel in axes:
+        panel.set_ylim(low, high)
     said = "Calibrated risk: 1 is a blind guess, 0 maximal supervision."
-    front = [c for curves in groups for c in curves if not chosen.looks[c.method].back]
-    ends = [v for c in front for v in (*c.low, *c.high) if np.isfinite(v)]
     if ends:
-        said += f" {'Bands' if bands else 'Bars'}: {100 * result.level:.4g}% intervals of the mean"
-        cut = min(ends) < limits[0] or max(ends) > limits[1]
-        said += "; some run out of the picture." if cut else "."
-    return [said, chosen.note, *warned(result)]
+        said += f" {'Bands' if few else 'Bars'}: {100 * result.level:.4g}% intervals of the mean"
+        said += "; some run out of the picture." if min(ends) < low or max(ends) > high else "."
+    lines = [said, chosen.note, *warned(result)]
+    return finish_panels(axes, own, chosen.tasks, (X_LABEL, Y_LABEL), lines, caption, named if legend else None)
 
 
 # The paper's view: calibrated risk against that of scratch, with the area that the CCI counts.
@@ -213,41 +200,51 @@ def draw_area(
     own = ax is None
     axes = panels_of(ax, chosen.tasks, alone=(5.6, 4.8))
     groups = [_shaded(result, task, chosen) for task in chosen.tasks]
-    looks = _area_looks([row.method for rows in groups for row in rows], chosen)
+    drawn = list(dict.fromkeys(row.method for rows in groups for row in rows))
+    looks = {m: chosen.looks[m] for m in drawn}
+    if not chosen.picked:
+        # Colour the best methods of tasks, also where they are not among the best of all.
+        free = len(chosen.looks) - 1 - sum(look.back for look in chosen.looks.values())
+        back = [m for m in drawn if looks[m].back]
+        looks |= {m: MethodLook(colour(free + i), looks[m].name) for i, m in enumerate(back)}
+    dots: list[tuple[FloatArray, FloatArray]] = []
     for panel, rows in zip(axes, groups, strict=True):
-        _area_frame(panel, result, rows)
-        shaded = len(rows) <= MOST_SHADED
-        for k, row in enumerate(rows):
-            x = _scratch_at(result, row)
+        paths = [(x, x - row.gain) for row in rows for x in [_scratch_at(result, row)]]
+        if paths:  # the whole area that could be gained
+            whole = np.sort(paths[-1][0])
+            panel.fill_between(whole, 0.0, whole, color=NEUTRAL, alpha=0.13, linewidth=0.0, zorder=0.3, gid=WHOLE)
+        panel.axline((0.0, 0.0), slope=1.0, color=SCRATCH, lw=2.0, zorder=2.2, gid=DIAGONAL, label="_s")
+        control_lines(panel, swapped=True)
+        for k, (row, path) in enumerate(zip(rows, paths, strict=True)):
             # The better, the lower: what a method gains beyond the others is seen.
-            z = (1.0 - 0.1 * k) if shaded else None
-            _area_path(panel, x, x - row.gain, looks[row.method], z)
+            _area_path(panel, *path, looks[row.method], (1.0 - 0.1 * k) if len(rows) <= MOST_SHADED else None)
         if rows and width_of(panel) > 2.0:
-            _mark_sizes(panel, rows[-1].n, _scratch_at(result, rows[-1]), rows[-1].gain)
+            last = np.inf
+            for size, x, y in zip(rows[-1].n, *paths[-1], strict=True):
+                if np.isfinite(x + y) and not last - x < 0.075:  # sizes beside the dots where they do not touch
+                    last = x
+                    look: dict[str, Any] = {"ha": "left", "va": "top", "color": "#555555", "path_effects": None}
+                    beside(panel, compact(size), (x, y), (3.0, -2.5), fontsize=7.5, gid=SIZE, **look)
         if legend:
             _area_names(panel, rows[::-1], looks)
+        dots += paths
     # The same limits in all panels: both controls and every dot.
-    dots = [(x, x - row.gain) for rows in groups for row in rows for x in [_scratch_at(result, row)]]
     xs, ys = (np.concatenate([[0.0, 1.0], *values]) for values in (zip(*dots, strict=True) if dots else ([], [])))
     for panel in axes:
         panel.set_xlim(np.nanmin(xs) - 0.03, np.nanmax(xs) + 0.07)
         panel.set_ylim(np.nanmin(ys) - 0.08, np.nanmax(ys) + 0.08)
-    name_tasks(axes, chosen.tasks)
-    scratch = chosen.looks[result.scratch].name
-    outer_labels(axes, f"calibrated risk of {scratch}", "calibrated risk of the method")
-    write_words(axes, own, _area_caption(result, groups), caption)
-    return axes[0]
-
-
-def _area_looks(methods: Sequence[str], chosen: DrawnMethods) -> dict[str, MethodLook]:
-    """Colour the best methods of tasks, also where they are not among the best of all."""
-    drawn = list(dict.fromkeys(methods))
-    if chosen.picked or not any(chosen.looks[m].back for m in drawn):
-        return {m: chosen.looks[m] for m in drawn}
-    back = [m for m in drawn if chosen.looks[m].back]
-    free = len(chosen.looks) - 1 - sum(look.back for look in chosen.looks.values())
-    late = {m: MethodLook(colour(free + i), chosen.looks[m].name) for i, m in enumerate(back)}
-    return {m: late.get(m, chosen.looks[m]) for m in drawn}
+    labels = (f"calibrated risk of {chosen.looks[result.scratch].name}", "calibrated risk of the method")
+    black = f"Black: {caption_name(result.scratch)}."
+    said = f"{black} Grey area: what could be gained; coloured: what is gained of it."
+    said += " Areas lie over each other, the smallest on top." if any(len(rows) > 1 for rows in groups) else ""
+    if result.weight == "scratch":
+        said += " The CCI of a method is the area between its line and the black one over all that could be gained."
+    else:
+        said += f" The CCI written here is weighted otherwise ({result.weight})."
+    if any(len(rows) > MOST_SHADED for rows in groups):
+        said = f"{black} Areas are shaded for up to {MOST_SHADED} methods."
+    said += " Hatched: lost." if any(pieces(x, y)[1] for x, y in dots) else ""
+    return finish_panels(axes, own, chosen.tasks, labels, [said, *warned(result)], caption)
 
 
 def _shaded(result: TransferResult, task: str, chosen: DrawnMethods) -> list[Improvement]:
@@ -267,21 +264,6 @@ def _scratch_at(result: TransferResult, row: Improvement) -> FloatArray:
     where = np.searchsorted(curve.n, row.n)
     risk: FloatArray = curve.calibrated[where]
     return risk
-
-
-def _area_frame(ax: Axes, result: TransferResult, rows: Sequence[Improvement]) -> None:
-    """Draw the diagonal that is scratch, both controls, and the whole area that could be gained."""
-    for row in rows[-1:]:
-        x = np.sort(_scratch_at(result, row))
-        light: dict[str, Any] = {"color": NEUTRAL, "alpha": 0.13, "linewidth": 0.0, "zorder": 0.3}
-        ax.fill_between(x, 0.0, x, gid=WHOLE, **light)
-    ax.axline((0.0, 0.0), slope=1.0, color=SCRATCH, lw=2.0, zorder=2.2, gid=DIAGONAL, label="_s")
-    for at in (0.0, 1.0):
-        ax.axhline(at, color=NEUTRAL, lw=1.0, ls="--", zorder=0.8, gid=CONTROL, label="_c")
-    words: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
-    words |= {"color": "#6E6E6E", "gid": CONTROL}
-    note(ax, "maximal supervision", (0.985, 0.0), ha="right", va="top", xytext=(0, -2.5), **words)
-    note(ax, "blind guess", (0.015, 1.0), ha="left", va="bottom", xytext=(0, 2.5), **words)
 
 
 def _area_path(ax: Axes, x: FloatArray, y: FloatArray, look: MethodLook, z: float | None) -> None:
@@ -309,81 +291,34 @@ def pieces(x: FloatArray, y: FloatArray) -> tuple[list[FloatArray], list[FloatAr
     >>> better[0].tolist(), worse
     ([[1.0, 0.5], [0.5, 0.5], [0.5, 0.5], [1.0, 1.0]], [])
     """
-    corners, known = _with_crossings(x, y), np.isfinite(x + y).all()
     found: dict[bool, list[FloatArray]] = {True: [], False: []}
-    run: list[int] = []
-    sign = 0.0
-    for k in range(len(corners) - 1 if known else 0):
-        (x0, y0), (x1, y1) = corners[k], corners[k + 1]
-        here = float(np.sign(((x0 - y0) + (x1 - y1)) * (x0 - x1)))
-        if here != sign:
-            _close(found, corners[run], sign)
-            run, sign = [k], here
-        run.append(k + 1)
-    _close(found, corners[run], sign)
+    if not np.isfinite(x + y).all():
+        return found[True], found[False]
+    corners: list[tuple[float, float]] = []
+    for k, (at, below) in enumerate(zip(x.tolist(), y.tolist(), strict=True)):
+        if k and (gap := x[k - 1] - y[k - 1]) * (at - below) < 0:  # the path crosses the diagonal
+            crossing = float(x[k - 1] + gap / (gap - (at - below)) * (at - x[k - 1]))
+            corners.append((crossing, crossing))
+        corners.append((at, below))
+    steps = list(pairwise(corners))
+    signs = [float(np.sign(((x0 - y0) + (x1 - y1)) * (x0 - x1))) for (x0, y0), (x1, y1) in steps]
+    for sign, stretch in groupby(zip(signs, steps, strict=True), key=lambda pair: pair[0]):
+        path = [step for _, step in stretch]
+        line = np.array([path[0][0], *(end for _, end in path)])
+        if sign:  # close the area along the diagonal
+            found[sign > 0].append(np.concatenate([line, line[::-1, [0, 0]]]))
     return found[True], found[False]
-
-
-def _with_crossings(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return the corners of a path, with those where it crosses the diagonal."""
-    rows: list[tuple[float, float]] = []
-    for k in range(len(x)):
-        if k and (x[k - 1] - y[k - 1]) * (x[k] - y[k]) < 0:
-            ga, gb = x[k - 1] - y[k - 1], x[k] - y[k]
-            at = float(x[k - 1] + ga / (ga - gb) * (x[k] - x[k - 1]))
-            rows.append((at, at))
-        rows.append((float(x[k]), float(y[k])))
-    return np.array(rows, dtype=np.float64).reshape(-1, 2)
-
-
-def _close(found: dict[bool, list[FloatArray]], path: FloatArray, sign: float) -> None:
-    """Keep the area between a stretch of a path and the diagonal."""
-    if sign and len(path) > 1:
-        back = np.column_stack([path[::-1, 0], path[::-1, 0]])
-        found[sign > 0].append(np.concatenate([path, back]))
-
-
-def _mark_sizes(ax: Axes, n: FloatArray, x: FloatArray, gain: FloatArray) -> None:
-    """Write the sizes beside the dots of a path, where they do not touch."""
-    last = np.inf
-    for size, at, below in zip(n.tolist(), x.tolist(), gain.tolist(), strict=True):
-        if not np.isfinite(at + below) or last - at < 0.075:
-            continue
-        last = at
-        look: dict[str, Any] = {"ha": "left", "va": "top", "gid": SIZE}
-        look |= {"xytext": (3.0, -2.5), "textcoords": "offset points", "path_effects": None}
-        note(ax, compact(size), (at, at - below), fontsize=7.5, color="#555555", **look)
 
 
 def _area_names(ax: Axes, rows: Sequence[Improvement], looks: dict[str, MethodLook]) -> None:
     """Write methods with their CCI above the diagonal, where there is nothing else."""
     size = 7.0 if is_narrow(ax) and ax.get_gid() != OWN else 8.5
-    down = 1.5
-    for row in rows:
+    place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "top"}
+    for k, row in enumerate(rows):
         look = looks[row.method]
         said = told(row.cci).replace("-", "−") if np.isfinite(row.cci.estimate) else "unknown"
-        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "top"}
-        place |= {"xytext": (0.0, -down * size), "textcoords": "offset points"}
-        text = f"{look.name}\nCCI {said}"
-        ax.annotate(text, (0.03, 1.0), color=look.ink, fontsize=size, gid=NAME, linespacing=1.15, **place)
-        down += 3.0
-
-
-def _area_caption(result: TransferResult, groups: Sequence[Sequence[Improvement]]) -> list[str]:
-    black = f"Black: {caption_name(result.scratch)}."
-    lines = [f"{black} Grey area: what could be gained; coloured: what is gained of it."]
-    if any(len(rows) > 1 for rows in groups):
-        lines[0] += " Areas lie over each other, the smallest on top."
-    if result.weight == "scratch":
-        lines[0] += " The CCI of a method is the area between its line and the black one over all "
-        lines[0] += "that could be gained."
-    else:
-        lines[0] += f" The CCI written here is weighted otherwise ({result.weight})."
-    if any(len(rows) > MOST_SHADED for rows in groups):
-        lines = [f"{black} Areas are shaded for up to {MOST_SHADED} methods."]
-    if any(pieces(x, x - r.gain)[1] for rows in groups for r in rows for x in [_scratch_at(result, r)]):
-        lines[0] += " Hatched: lost."
-    return [*lines, *warned(result)]
+        place |= {"xytext": (0.0, -(1.5 + 3.0 * k) * size), "color": look.ink}
+        ax.annotate(f"{look.name}\nCCI {said}", (0.03, 1.0), fontsize=size, gid=NAME, linespacing=1.15, **place)
 
 
 # The CCI of each method with its interval, task by task.
@@ -399,33 +334,37 @@ def draw_cci(result: TransferResult, ax: Axes | None, chosen: DrawnMethods, lege
     height = 1.4 + 0.235 * len(order)
     axes = panels_of(ax, chosen.tasks, (7.0, height + 0.3), (4.4, height))
     found = {(i.task, i.method): i for i in result.improvements}
-    limits = _cci_limits([i for i in found.values() if i.task in chosen.tasks and i.method in order])
+    # Limits with all estimates, 0 and 1, and intervals as far as they do not squeeze those.
+    middle, *ends = ends_of(i.cci for i in found.values() if i.task in chosen.tasks and i.method in order)
+    known = [0.0, 1.0, *middle[np.isfinite(middle)].tolist()]
+    room = MOST_ROOM * (max(known) - min(known))
+    low, high = (np.clip(end, min(known) - room, max(known) + room) for end in ends)
+    limits = view(middle, low, high, 0.0, 1.0)
+    start = chosen.looks[result.scratch].name
     for k, (panel, task) in enumerate(zip(axes, chosen.tasks, strict=True)):
-        _controls(panel, chosen.looks[result.scratch].name if legend else None)
-        rows = [found.get((task, m)) for m in order]
-        lacking = [_lacking(result, task, m) for m in order]
-        _cci_rows(panel, rows, [chosen.looks[m].shade for m in order], limits, lacking)
+        for at, text in ((0.0, start), (1.0, "maximal")):
+            panel.axvline(at, color=NEUTRAL, lw=1.0, ls="--", zorder=0.8, gid=LIMIT, label="_limit")
+            if legend:
+                place: dict[str, Any] = {"xycoords": panel.get_xaxis_transform(), "ha": "center", "va": "bottom"}
+                place |= {"xytext": (0.0, 2.0), "textcoords": "offset points", "color": "#6E6E6E"}
+                panel.annotate(text, (at, 1.0), fontsize=7.5, gid=LIMIT, **place)
+        written = own or (has_room(panel, own) if caption is None else caption)
+        for y, method in enumerate(order):
+            row = found.get((task, method))
+            if row is not None and np.isfinite(row.cci.estimate):
+                _cci_row(panel, y, row, chosen.looks[method].shade, limits, written)
+            else:
+                middle_of: dict[str, Any] = {"xycoords": panel.get_yaxis_transform(), "va": "center", "ha": "center"}
+                note(panel, _lacking(result, task, method), (0.5, y), fontsize=7.5, color="#8C8C8C", **middle_of)
         spec = panel.get_subplotspec()
         leftmost = k == 0 or spec is None or spec.colspan.start == 0
-        texts = [chosen.looks[m].name for m in order]
-        rows_of(panel, texts if leftmost else [""] * len(order))
+        rows_of(panel, [chosen.looks[m].name if leftmost else "" for m in order])
         panel.set_xlim(*limits)
         panel.set_xlabel("CCI")
         panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-        if own or (has_room(panel, own) if caption is None else caption):
-            _values(panel, rows)
     name_tasks(axes, chosen.tasks, pad=16.0 if legend else 6.0)
     write_words(axes, own, _cci_caption(result, chosen, len(order), total), caption)
     return axes[0]
-
-
-def _cci_limits(rows: Sequence[Improvement]) -> tuple[float, float]:
-    """Return limits with all estimates, 0 and 1, and intervals as far as they do not squeeze those."""
-    middle, low, high = ends_of(i.cci for i in rows)
-    known = [0.0, 1.0, *middle[np.isfinite(middle)].tolist()]
-    room = MOST_ROOM * (max(known) - min(known))
-    low, high = (np.clip(end, min(known) - room, max(known) + room) for end in (low, high))
-    return view(middle, low, high, 0.0, 1.0)
 
 
 def _lacking(result: TransferResult, task: str, method: str) -> str:
@@ -437,71 +376,36 @@ def _lacking(result: TransferResult, task: str, method: str) -> str:
     return ("no shared size", "one shared size")[len(shared)] if len(shared) < 2 else "unknown"
 
 
-def _controls(ax: Axes, scratch: str | None) -> None:
-    """Draw scratch at 0 and maximal supervision at 1."""
-    for at, text in ((0.0, scratch), (1.0, "maximal")):
-        ax.axvline(at, color=NEUTRAL, lw=1.0, ls="--", zorder=0.8, gid=LIMIT, label="_limit")
-        if scratch is not None and text is not None:
-            place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "ha": "center"}
-            place |= {"xytext": (0.0, 2.0), "textcoords": "offset points", "va": "bottom"}
-            look: dict[str, Any] = {"fontsize": 7.5, "color": "#6E6E6E", "gid": LIMIT}
-            ax.annotate(text, (at, 1.0), **look, **place)
-
-
-def _cci_rows(
-    ax: Axes,
-    rows: Sequence[Improvement | None],
-    shades: Sequence[str],
-    limits: tuple[float, float],
-    lacking: Sequence[str],
-) -> None:
+def _cci_row(ax: Axes, y: float, row: Improvement, shade: str, limits: tuple[float, float], written: bool) -> None:
     """Draw a dot with its interval, dashed if that is borrowed; hollow if it is not significant."""
-    for y, (row, shade, text) in enumerate(zip(rows, shades, lacking, strict=True)):
-        value = np.nan if row is None else row.cci.estimate
-        if row is None or np.isnan(value):
-            at: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "va": "center"}
-            note(ax, text, (0.5, float(y)), fontsize=7.5, color="#8C8C8C", ha="center", **at)
-            continue
-        span: tuple[FloatArray, FloatArray] = (np.array([row.cci.low]), np.array([row.cci.high]))
-        bars(ax, [float(y)], *span, shade, limits=limits, horizontal=True, width=1.8)
-        if row.borrowed:
-            ax.collections[-1].set_linestyle((0, (1.6, 0.8)))
-        face: dict[str, Any] = {"mfc": shade if row.significant else "white", "mec": shade, "mew": 1.3}
-        ax.plot([value], [float(y)], "o", ms=6.0, gid=CCI, label="_cci", zorder=2.5, **face)
-
-
-def _values(ax: Axes, rows: Sequence[Improvement | None]) -> None:
-    """Write the numbers in a column at the right."""
-    place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "gid": VALUE}
-    for y, row in enumerate(rows):
-        if row is not None and np.isfinite(row.cci.estimate):
-            text = signed(round(row.cci.estimate, 2) + 0.0, 2)
-            ax.text(1.015, y, text, fontsize=8.0, va="center", **place)
+    bars(ax, [y], [row.cci.low], [row.cci.high], shade, limits=limits, horizontal=True, width=1.8)
+    if row.borrowed:
+        ax.collections[-1].set_linestyle((0, (1.6, 0.8)))
+    face = shade if row.significant else "white"
+    ax.plot([row.cci.estimate], [y], "o", ms=6.0, mfc=face, mec=shade, mew=1.3, gid=CCI, label="_cci", zorder=2.5)
+    if written:  # the number, in a column at the right
+        text = signed(round(row.cci.estimate, 2) + 0.0, 2)
+        ax.text(1.015, y, text, fontsize=8.0, va="center", transform=ax.get_yaxis_transform(), gid=VALUE)
 
 
 def _cci_caption(result: TransferResult, chosen: DrawnMethods, shown: int, total: int) -> list[str]:
-    said = f"Calibrated cumulative improvement: 0 is no better than {caption_name(result.scratch)}, 1 "
-    said += "maximal supervision at every size."
-    order = ["Ordered by how far above the mean of a task a method is, averaged over its tasks."]
-    order = order if len(chosen.tasks) > 1 else []
+    scratch = caption_name(result.scratch)
+    said = f"Calibrated cumulative improvement: 0 is no better than {scratch}, 1 maximal supervision at every size."
+    explained = ""
+    if known := [i for i in result.improvements if np.isfinite(i.cci.width)]:
+        explained = f"Bars: {100 * result.level:.4g}% intervals"
+        if any(i.borrowed for i in known):
+            explained += ", dashed where half or more of the sizes have one run, with the spread of others"
+        many = Counter(i.task for i in known)
+        each = " of a task" if len(many) > 1 else ""
+        after = f" after Holm's correction for the tests{each}" if max(many.values()) > 1 else ""
+        explained += f". Filled: differs from {scratch}{after}."
+    order = []
+    if len(chosen.tasks) > 1:
+        order.append("Ordered by how far above the mean of a task a method is, averaged over its tasks.")
     if shown < total:
         order.append(f"The best {shown} of {total} methods.")
-    return [said, _cci_bars(result), " ".join([*order, chosen.note]).strip(), *warned(result)]
-
-
-def _cci_bars(result: TransferResult) -> str:
-    """Explain intervals and filled dots for a caption."""
-    known = [i for i in result.improvements if np.isfinite(i.cci.width)]
-    if not known:
-        return ""
-    said = f"Bars: {100 * result.level:.4g}% intervals"
-    if any(i.borrowed for i in known):
-        said += ", dashed where half or more of the sizes have one run, with the spread of others"
-    many = {task: sum(i.task == task for i in known) for task in result.tasks}
-    most = max(many.values())
-    each = " of a task" if sum(map(bool, many.values())) > 1 else ""
-    after = f" after Holm's correction for the tests{each}" if most > 1 else ""
-    return f"{said}. Filled: differs from {caption_name(result.scratch)}{after}."
+    return [said, explained, " ".join([*order, chosen.note]).strip(), *warned(result)]
 
 
 # The samples that scratch needs to match a method, against those that the method had.
@@ -526,11 +430,17 @@ def draw_equivalence(
             value="equivalence",
         )
     axes = panels_of(ax, chosen.tasks)
-    limits = size_limits(sizes)
     ends: list[list[CurveEnd]] = []
-    for panel, rows, n, span in zip(axes, groups, sizes, limits, strict=True):
-        edges = _edges(n, rows, span)
-        _equivalence_frame(panel, span, n)
+    for panel, rows, n, span in zip(axes, groups, sizes, size_limits(sizes), strict=True):
+        edges = span
+        if len(n):  # triangles stand for values beyond: outside all sizes and all estimates
+            known = np.concatenate([n, *(ends_of(e.equivalent for e in row.data_equivalence)[0] for row in rows)])
+            known = known[np.isfinite(known) & (known > 0)]
+            edges = (float(known.min()) / ROOM, float(known.max()) * ROOM)
+            top = float(n.max())
+            panel.axhspan(top, top * 1e3, color="#8C8C8C", alpha=0.1, linewidth=0.0, zorder=0.2, gid=MEASURED)
+        panel.plot(span, span, color=SCRATCH, lw=2.0, zorder=1.2, label="_equal", gid=DIAGONAL)  # nothing is gained
+        panel.grid(alpha=0.25, linewidth=0.6)
         aside = shifts(chosen, [row.method for row in rows])
         for row in rows:
             _equivalence_row(panel, row, chosen.looks[row.method], edges, aside.get(row.method))
@@ -538,33 +448,12 @@ def draw_equivalence(
         size_axis(panel, n, (min(span[0], edges[0] / 1.15), max(span[1], edges[1] * 1.15)), "y")
         named = [row for row in rows if chosen.named(row.method)]
         ends.append([end_at(*_equivalents(row, edges), chosen.looks[row.method]) for row in named])
-    name_tasks(axes, chosen.tasks)
-    start = chosen.looks[result.scratch].name
-    outer_labels(axes, "training size $n$ of the method", f"training size that {start} needs")
-    write_words(axes, own, _equivalence_caption(result, chosen, groups), caption)
-    if legend:
-        write_names(axes, ends)
-    return axes[0]
-
-
-def _edges(sizes: FloatArray, rows: Sequence[Improvement], span: tuple[float, float]) -> tuple[float, float]:
-    """Return where triangles stand for values beyond: outside all sizes and all estimates."""
-    if not len(sizes):
-        return span
-    known = np.concatenate([sizes, *(ends_of(e.equivalent for e in row.data_equivalence)[0] for row in rows)])
-    known = known[np.isfinite(known) & (known > 0)]
-    return float(known.min()) / ROOM, float(known.max()) * ROOM
-
-
-def _equivalence_frame(ax: Axes, span: tuple[float, float], sizes: FloatArray) -> None:
-    """Draw the diagonal of no gain, and shade what lies beyond the sizes of scratch."""
-    look: dict[str, Any] = {"color": SCRATCH, "lw": 2.0, "zorder": 1.2, "label": "_equal"}
-    ax.plot(span, span, gid=DIAGONAL, **look)
-    if len(sizes):
-        fill: dict[str, Any] = {"color": "#8C8C8C", "alpha": 0.1, "linewidth": 0.0}
-        top = float(sizes.max())
-        ax.axhspan(top, top * 1e3, zorder=0.2, gid=MEASURED, **fill)
-    ax.grid(alpha=0.25, linewidth=0.6)
+    labels = ("training size $n$ of the method", f"training size that {chosen.looks[result.scratch].name} needs")
+    said = "Black: as many as the method had. Grey: more than was measured; triangles lie beyond."
+    intervals = [e.equivalent for rows in groups for row in rows for e in row.data_equivalence]
+    said += f" Bars: {100 * result.level:.4g}% intervals." if np.isfinite(ends_of(intervals)[1:]).any() else ""
+    lines = [said, chosen.note, *warned(result)]
+    return finish_panels(axes, own, chosen.tasks, labels, lines, caption, ends if legend else None)
 
 
 def _equivalents(row: Improvement, edges: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
@@ -595,21 +484,238 @@ def _equivalence_row(
             ax.plot(n[beyond], at[beyond], marker=marker, ms=6.5, gid=BEYOND, **dots)
 
 
-def _equivalence_caption(
-    result: TransferResult, chosen: DrawnMethods, groups: Sequence[Sequence[Improvement]]
-) -> list[str]:
-    said = "Black: as many as the method had. Grey: more than was measured; triangles lie "
-    said += "beyond."
-    intervals = [e.equivalent for rows in groups for row in rows for e in row.data_equivalence]
-    if np.isfinite(ends_of(intervals)[1:]).any():
-        said += f" Bars: {100 * result.level:.4g}% intervals."
-    return [said, chosen.note, *warned(result)]
+# Ranks of methods by training size.
+
+
+def plot_transfer_ranks(
+    ranks: TransferRanks,
+    ax: Axes | None = None,
+    *,
+    task: str | Sequence[str] | None = None,
+    methods: str | Sequence[str] | None = None,
+    highlight: str | Sequence[str] | None = None,
+    scratch: str | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the place of each method at each training size, the best on top.
+
+    Parameters
+    ----------
+    ranks : TransferRanks
+        What to draw.
+    ax : Axes, optional
+        Where, for one task; a new figure with a panel for each by default.
+    task, methods : str or sequence of str, optional
+        Only these. Places are those among all methods; the others are faint and without names.
+    highlight : str or sequence of str, optional
+        Methods in colour; the others are grey.
+    scratch : str, optional
+        The method that is black; by default the one that starts from nothing.
+    legend : bool
+        Name the methods at both ends.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or those of the first panel.
+
+    Examples
+    --------
+    >>> from curvewise.transfer.measure import measure_transfer
+    >>> runs = {
+    ...     "method": ["scratch"] * 4 + ["swav"] * 4 + ["color"] * 4,
+    ...     "n": [100, 100, 1000, 1000] * 3,
+    ...     "risk": [0.8, 0.82, 0.5, 0.49, 0.6, 0.61, 0.45, 0.44, 0.7, 0.71, 0.48, 0.5],
+    ... }
+    >>> measured = measure_transfer(runs, blind=0.9, maximal=0.1)
+    >>> ax = plot_transfer_ranks(measured.ranks())
+    >>> [size.get_text() for size in ax.get_xticklabels()]
+    ['100', '1K']
+    """
+    scratch = scratch or ranks.scratch
+    with style():
+        tasks = several_of("task", task, tuple(dict.fromkeys(r.task for r in ranks.rows)))
+        every = tuple(dict.fromkeys(r.method for r in ranks.rows))
+        mean = {m: np.mean([r.rank / r.among for r in ranks.rows if r.method == m]) for m in every}
+        known = tuple(m for m in every if m != scratch)
+        order = sorted(known, key=lambda m: float(mean[m]))
+        chosen = choose_methods(known, scratch, tasks, methods, highlight, order)
+        return draw_places(ranks, ax, chosen, scratch, legend, caption)
+
+
+def draw_places(
+    ranks: TransferRanks, ax: Axes | None, chosen: DrawnMethods, scratch: str, legend: bool, caption: bool | None
+) -> Axes:
+    """Draw a panel for each task: the place of each method from size to size."""
+    own = ax is None
+    drawn = {*chosen.methods, scratch}
+    groups = [[r for r in ranks.rows if r.task == t] for t in chosen.tasks]
+    sizes = []
+    for rows in groups:  # sizes at which enough methods were measured
+        most = max((r.among for r in rows), default=0)
+        sizes.append(sorted({r.n for r in rows if r.among >= most - max(1.0, MISSING * most)}))
+    most = max((r.among for rows in groups for r in rows), default=1)
+    longest = max((len(chosen.looks[m].name) for m in drawn), default=0)
+    height, width = 1.3 + 0.23 * most, 3.6 + 0.15 * longest
+    axes = panels_of(ax, chosen.tasks, (max(7.0, width + 1.0), height + 0.3), (width, height), columns=2)
+    ends: list[tuple[list[CurveEnd], list[CurveEnd]]] = []
+    for panel, rows, n in zip(axes, groups, sizes, strict=True):
+        kept = [r for r in rows if r.n in n]
+        # Methods that were not chosen have their places all the same.
+        for method in dict.fromkeys(r.method for r in kept if r.method not in drawn):
+            path = sorted((r for r in kept if r.method == method), key=lambda r: r.n)
+            faint: dict[str, Any] = {"color": "#E4E4E4", "lw": 1.0, "marker": "o", "ms": 3.0, "zorder": 1.0}
+            panel.plot([n.index(r.n) for r in path], [r.rank for r in path], gid=OTHER, label="_other", **faint)
+        first, last = [], []
+        for method, path in paths_of([r for r in kept if r.method in drawn], chosen, scratch).items():
+            look, bold = chosen.looks[method], method == scratch
+            _rank_path(panel, path, n, look, bold)
+            if not chosen.named(method):
+                continue
+            rest = (look.ink, look.back, bold)
+            if path[0].n == n[0]:  # names at the left of methods that start there, at the right of all
+                first.append(CurveEnd(0.0, path[0].rank, f"{look.name}  {path[0].rank:g}", *rest))
+            last.append(CurveEnd(n.index(path[-1].n), path[-1].rank, f"{path[-1].rank:g}  {look.name}", *rest))
+        ends.append((first, last))
+        # Places from the top, sizes side by side.
+        most = max((r.among for r in rows), default=1)
+        step = 1 if most <= 12 else 2 if most <= 24 else 5
+        panel.set(ylim=(most + 0.6, 0.4), yticks=[1, *range(1 + step, most + 1, step)], xlabel=X_LABEL)
+        panel.tick_params(axis="y", length=0)
+        panel.spines["left"].set_visible(False)
+        panel.set_xlim(-0.12, max(len(n) - 1, 0) + 0.12)
+        panel.set_xticks(range(len(n)), labels=[compact(size) for size in n])
+    said = "Place by mean risk, 1 is the best. The fainter, the more places are possible at "
+    said += f"{100 * ranks.level:.4g}%."
+    if lost := sorted({r.n for rows, kept in zip(groups, sizes, strict=True) for r in rows if r.n not in kept}):
+        few = ", ".join(map(compact, lost[:6])) + (" …" if len(lost) > 6 else "")
+        said += f" Left out: sizes that many methods lack ({few})."
+    name_tasks(axes, chosen.tasks)
+    write_words(axes, own, [said, chosen.note, *warned(ranks)], caption)
+    if legend:
+        settle(axes[0])
+        for panel, (first, last) in zip(axes, ends, strict=True):
+            if has_room(panel, own):
+                name_ends(panel, first, "left")
+                panel.tick_params(axis="y", labelleft=False)
+            name_ends(panel, last)
+    return axes[0]
+
+
+def _rank_path(ax: Axes, path: Sequence[MethodRank], sizes: Sequence[float], look: MethodLook, scratch: bool) -> None:
+    """Draw one method from size to size, fainter where more places are possible."""
+    points = np.array([(sizes.index(r.n), r.rank) for r in path])
+    x, y = points.T
+    # From 0.35, any place is possible, to 1, only this one.
+    clear = [1.0 - 0.65 * min(1.0, (r.high - r.low) / max(r.among - 1, 1)) for r in path]
+    z, width = (2.6, 2.8) if scratch else (1.4, 1.4) if look.back else (2.0, 2.2)
+    between = [to_rgba(look.shade, 0.5 * (a + b)) for a, b in pairwise(clear)]
+    lines = LineCollection(list(pairwise(points)), colors=between, linewidths=width, zorder=z, gid=STEP)
+    ax.add_collection(lines)
+    # White under a faint dot, so that lines do not shine through.
+    ax.scatter(x, y, s=49.0, color="white", linewidths=0.0, zorder=z + 0.05)
+    fade = [to_rgba(look.shade, alpha) for alpha in clear]
+    ax.scatter(x, y, s=49.0, facecolors=fade, linewidths=0.0, zorder=z + 0.1, gid=PLACE)
 
 
 KINDS: dict[str, Callable[..., Axes]] = {
     "curves": draw_curves,
     "area": draw_area,
     "cci": draw_cci,
-    "ranks": draw_ranks,
+    "ranks": lambda result, ax, chosen, *rest: draw_places(result.ranks(), ax, chosen, result.scratch, *rest),
     "equivalence": draw_equivalence,
 }
+
+
+# Differences of CCI between methods.
+
+
+def plot_transfer_comparison(
+    result: TransferComparison,
+    ax: Axes | None = None,
+    *,
+    task: str | Sequence[str] | None = None,
+    most: int | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw how much more methods improve on scratch than others, with intervals.
+
+    Parameters
+    ----------
+    result : TransferComparison
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    task : str or sequence of str, optional
+        Only these.
+    most : int, optional
+        Show only this many of the clearest differences: 30 by default, fewer in small Axes.
+    legend : bool
+        Say what the colours are.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+
+    Examples
+    --------
+    >>> from curvewise.transfer.measure import measure_transfer
+    >>> runs = {
+    ...     "method": ["scratch"] * 4 + ["swav"] * 4 + ["color"] * 4,
+    ...     "n": [100, 100, 1000, 1000] * 3,
+    ...     "risk": [0.8, 0.82, 0.5, 0.49, 0.6, 0.61, 0.45, 0.44, 0.7, 0.71, 0.48, 0.5],
+    ... }
+    >>> measured = measure_transfer(runs, blind=0.9, maximal=0.1)
+    >>> ax = plot_transfer_comparison(measured.comparisons())
+    >>> [name.get_text() for name in ax.get_yticklabels()]
+    ['swav − color']
+    """
+    tasks = several_of("task", task, tuple(dict.fromkeys(r.task for r in result.rows)))
+    rows = [row for row in result.rows if row.task in tasks]
+    if not rows:
+        raise InputError("result has no comparison to draw: no two methods share a task.")
+    most = max(1, most or (CLEAREST if ax is None else min(CLEAREST, rows_that_fit(ax))))
+    # The smallest p-values, ordered by the difference, the better method first.
+    shown = sorted(rows, key=lambda r: 2.0 if np.isnan(r.pvalue) else r.pvalue)[:most]
+    for k, row in enumerate(shown):
+        d = row.difference
+        if d.estimate < 0:
+            turned = replace(d, estimate=-d.estimate, low=-d.high, high=-d.low)
+            shown[k] = replace(row, one=row.two, two=row.one, difference=turned)
+    shown.sort(key=lambda r: np.inf if np.isnan(r.difference.estimate) else -r.difference.estimate)
+    with style():
+        own = ax is None
+        ax = ax or new_axes(height=2.0 + 0.24 * len(shown))
+        middle, low, high = ends_of(r.difference for r in shown)
+        limits, place = view(middle, low, high, 0.0), np.arange(float(len(shown)))
+        found = np.array([bool(r.adjusted <= 1 - r.difference.level) for r in shown])
+        zero_line(ax)
+        for part, shade in ((found, colour(0)), (~found, NEUTRAL)):
+            bars(ax, place[part], low[part], high[part], shade, limits=limits, horizontal=True)
+            ax.plot(middle[part], place[part], "o", ms=5.5, color=shade, mew=0.0, label="_difference", gid=DIFFERENCE)
+        ax.set_xlim(*limits)
+        every = list(dict.fromkeys(name for row in shown for name in (row.one, row.two)))
+        short = dict(zip(every, safe_names(every, 11 if is_narrow(ax) else 18), strict=True))
+        where = dict(zip(tasks, safe_names(tasks, 10 if is_narrow(ax) else 16), strict=True))
+        tails = [f", {where[r.task]}" if len(tasks) > 1 else "" for r in shown]
+        names = [f"{short[r.one]} − {short[r.two]}{tail}" for r, tail in zip(shown, tails, strict=True)]
+        rows_of(ax, names)
+        ax.set_xlabel("difference of CCI")
+        labels = ((colour(0), "differ"), (NEUTRAL, "no significant difference"))
+        key = [(Line2D([], [], color=shade, marker="o", ms=5), label) for shade, label in labels]
+        level = shown[0].difference.level
+        share = f"p ≤ {1 - level:.2g}"
+        lines = [f"Bars: {100 * level:.4g}% intervals. Those differ that have {share} for all comparisons together."]
+        if len(shown) < len(rows):
+            lines.append(f"The {len(shown)} clearest of {len(rows)} differences.")
+        lines += warned(result)
+        indent = max(map(len, names)) / 14
+        finish(ax, own, key if own else [], lines, legend=legend, caption=caption, columns=2, indent=indent)
+    return ax

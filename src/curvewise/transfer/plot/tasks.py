@@ -1,22 +1,23 @@
-"""Pictures of tasks by their scratch curves, of the spread over runs, and of the blind guess."""
+"""Pictures of tasks by their scratch curves, of the spread over runs, of the blind guess and of win rates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from curvewise.drawing.axes import is_narrow, rows_of
+from curvewise.drawing.axes import is_narrow, rows_of, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import finish, note
+from curvewise.drawing.marks import bars, ends_of, finish
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number
 from curvewise.transfer.blind import BlindGuess
 from curvewise.transfer.plot.panels import (
+    BAND,
     CROWD,
     GREY,
     QUIET,
@@ -24,30 +25,28 @@ from curvewise.transfer.plot.panels import (
     X_LABEL,
     Y_LABEL,
     CurveEnd,
-    DrawnMethods,
     MethodLook,
+    beside,
     choose_methods,
     compact,
     control_lines,
     draw_curve,
     end_at,
+    finish_panels,
     interval_bars,
-    name_tasks,
-    outer_labels,
     panels_of,
     paths_of,
+    risk_limits,
     several_of,
     shifts,
     size_axis,
     size_limits,
     warned,
-    write_names,
     write_words,
 )
-from curvewise.transfer.result import RiskCurve
-from curvewise.transfer.spread import MethodSpread, RunSpread
+from curvewise.transfer.spread import RunSpread
 from curvewise.transfer.tasks import TaskRanking
-from curvewise.types.results import Interval
+from curvewise.transfer.wins import WinRate, WinRates
 from curvewise.types.units import FloatArray
 
 MOST_CLASSES = 30  # of the blind guess
@@ -58,6 +57,12 @@ SPAN = "curvewise-span"
 MEAN = "curvewise-mean"
 FREQUENCY = "curvewise-frequency"
 LOSSES = "curvewise-losses"
+RATE = "curvewise-rate"
+RUN = "curvewise-run"
+HALF = "curvewise-half"
+WON = "examples won against scratch (%)"
+HALF_WON = 50.0  # a method that wins half of the examples is no better than scratch
+HALF_LINE: dict[str, Any] = {"color": "black", "lw": 1.4, "zorder": 0.9, "label": "_half"}
 
 
 def plot_tasks(
@@ -124,48 +129,29 @@ def plot_tasks(
             shade = colour(k) if len(result.order) <= CROWD or task is not None else GREY
             draw_curve(ax, curve, MethodLook(shade, names[k]), None, scratch=False)
             found = result.rows[k].at(level)
-            _needed(ax, found.n, level, shade, (found.smallest, found.largest))
-            n = found.n.estimate
-            size = compact(n) if found.smallest <= n <= found.largest else "unknown"
-            size = f"≤ {compact(found.smallest)}" if n < found.smallest else size
-            size = f"> {compact(found.largest)}" if n > found.largest else size
+            n, low, high = found.n
+            # A diamond where the level is reached, with its interval along the level.
+            bar = np.clip([low, high], found.smallest, found.largest)
+            if np.isfinite(bar).all() and bar[1] > bar[0]:
+                ax.hlines(level, *bar, color=shade, lw=3.2, alpha=0.45, zorder=2.2, gid=SPAN)
+            size = "unknown"
+            if found.smallest <= n <= found.largest:
+                mark: dict[str, Any] = {"color": shade, "ms": 7.0, "mec": "white", "mew": 0.8, "zorder": 2.8}
+                ax.plot([n], [level], "D", gid=NEEDED, label="_needed", **mark)
+                size = compact(n)
+            elif not np.isnan(n):
+                size = f"≤ {compact(found.smallest)}" if n < found.smallest else f"> {compact(found.largest)}"
             look = MethodLook(QUIET if shade == GREY else shade, f"{names[k]} ({size})")
             ends.append(end_at(curve.n, curve.calibrated, look))
         size_axis(ax, sizes, size_limits([sizes])[0])
-        ax.set_ylim(*_task_limits(curves))
-        ax.set_xlabel(X_LABEL)
-        ax.set_ylabel(f"{Y_LABEL} of {safe_text(curves[0].method, 24)}")
-        write_words([ax], own, _task_caption(result, level, curves), caption)
-        if legend:
-            write_names([ax], [ends])
-    return ax
-
-
-def _needed(ax: Axes, n: Interval, level: float, shade: str, span: tuple[float, float]) -> None:
-    """Draw a diamond where the level is reached, with its interval along the level."""
-    ends = np.clip([n.low, n.high], *span)
-    if np.isfinite(ends).all() and ends[1] > ends[0]:
-        ax.hlines(level, *ends, color=shade, lw=3.2, alpha=0.45, zorder=2.2, gid=SPAN)
-    if span[0] <= n.estimate <= span[1]:
-        look: dict[str, Any] = {"color": shade, "ms": 7.0, "mec": "white", "mew": 0.8}
-        ax.plot([n.estimate], [level], "D", zorder=2.8, gid=NEEDED, label="_needed", **look)
-
-
-def _task_limits(curves: Sequence[RiskCurve]) -> tuple[float, float]:
-    means = np.concatenate([[0.0, 1.0], *(c.calibrated for c in curves)])
-    ends = np.concatenate([e for c in curves for e in (c.low, c.high)])
-    low, high = float(np.nanmin(means)), float(np.nanmax(means))
-    ends = np.clip(ends[np.isfinite(ends)], low - 0.15, high + 0.15)
-    low, high = min([low, *ends.tolist()]), max([high, *ends.tolist()])
-    return low - 0.04, max(high + 0.03, 1.08)
-
-
-def _task_caption(result: TaskRanking, level: float, curves: Sequence[RiskCurve]) -> list[str]:
-    said = f"Diamonds, and numbers behind names: the size at which calibrated risk is {level:g}"
-    known = any(np.isfinite(c.low).any() for c in curves)
-    share = f"{100 * result.level:.4g}% intervals"
-    said += f"; bands, and thick bars along the dotted line: {share}." if known else "."
-    return [said, *warned(result)]
+        bounds = [v for c in curves for v in (*c.low, *c.high) if np.isfinite(v)]
+        low, high = risk_limits(curves, bounds)
+        ax.set_ylim(low - 0.04, max(high + 0.03, 1.08))
+        said = f"Diamonds, and numbers behind names: the size at which calibrated risk is {level:g}"
+        share = f"{100 * result.level:.4g}% intervals"
+        said += f"; bands, and thick bars along the dotted line: {share}." if bounds else "."
+        labels = (X_LABEL, f"{Y_LABEL} of {safe_text(curves[0].method, 24)}")
+        return finish_panels([ax], own, [""], labels, [said, *warned(result)], caption, [ends] if legend else None)
 
 
 # Means over runs with their standard deviation (figure 3 of the paper).
@@ -235,86 +221,46 @@ def plot_spread(
         chosen = choose_methods(known, scratch, tasks, wanted, highlight, order)
         own = ax is None
         axes = panels_of(ax, tasks)
-        known_rows = [r for r in drawn if np.isfinite(r.mean)]
-        groups = [paths_of([r for r in known_rows if r.task == name], chosen, scratch) for name in tasks]
-        ends = _spread_panels(axes, groups, chosen, scratch, result)
-        name_tasks(axes, tasks)
-        what = Y_LABEL if result.calibrated else safe_text(result.unit, 30)
-        outer_labels(axes, X_LABEL, what)
-        left = len(every) - len(wanted)
-        why = "not chosen" if methods is not None else "run once at every size"
-        said = f"{left} method{' is' if left == 1 else 's are'} left out: {why}." if left else ""
-        write_words(axes, own, _spread_caption(result, said, chosen), caption)
-        if legend:
-            write_names(axes, ends)
-    return axes[0]
-
-
-def _spread_panels(
-    axes: Sequence[Axes],
-    groups: Sequence[dict[str, list[MethodSpread]]],
-    chosen: DrawnMethods,
-    scratch: str,
-    result: RunSpread,
-) -> list[list[CurveEnd]]:
-    """Draw all panels, and return the ends of curves for their names."""
-    sizes = [_column([r for path in group.values() for r in path], "n") for group in groups]
-    ends: list[list[CurveEnd]] = []
-    for panel, group, n, span in zip(axes, groups, sizes, size_limits(sizes), strict=True):
-        if result.calibrated:
-            control_lines(panel)
-        aside = shifts(chosen, list(group))
-        for method, path in group.items():
-            _spread_path(panel, path, chosen, aside.get(method, 0.0), method == scratch)
-        size_axis(panel, n, span)
-        named = [path for method, path in group.items() if chosen.named(method)]
-        ends.append([])
-        for path in named:
-            method = path[0].method
-            mean = _column(path, "mean")
-            ends[-1].append(end_at(_column(path, "n"), mean, chosen.looks[method], method == scratch))
-    low, high = _spread_limits(groups, result.calibrated)
-    for panel in axes:
-        panel.set_ylim(low, high)
-    return ends
-
-
-def _spread_path(ax: Axes, path: Sequence[MethodSpread], chosen: DrawnMethods, shift: float, scratch: bool) -> None:
-    """Draw means of a method, with a bar of one standard deviation to both sides."""
-    look = chosen.looks[path[0].method]
-    n, mean = _column(path, "n"), _column(path, "mean")
-    std = np.array([r.std.estimate for r in path])
-    z = 2.6 if scratch else (1.5 if look.back else 2.0)
-    interval_bars(ax, n, mean - std, mean + std, look.shade, shift, z - 0.1, width=2.2)
-    width = 2.0 if scratch else (0.9 if look.back else 1.3)
-    dots: dict[str, Any] = {"marker": "o", "ms": 3.4, "mew": 0.0, "label": "_mean"}
-    ax.plot(n, mean, color=look.shade, lw=width, zorder=z, gid=MEAN, **dots)
-
-
-def _column(rows: Sequence[MethodSpread], name: str) -> FloatArray:
-    return np.array([getattr(r, name) for r in rows], dtype=np.float64)
-
-
-def _spread_limits(groups: Sequence[dict[str, list[MethodSpread]]], calibrated: bool) -> tuple[float, float]:
-    """Return limits with all means and their spread, and the controls of calibrated risks."""
-    rows = [r for group in groups for path in group.values() for r in path]
-    mean, std = _column(rows, "mean"), np.nan_to_num([r.std.estimate for r in rows])
-    values = [*(mean - std).tolist(), *(mean + std).tolist(), *([0.0, 1.0] if calibrated else [])]
-    low, high = min(values), max(values)
-    pad = 0.04 * (high - low) or 0.1
-    return low - pad, max(high + pad, 1.0 + 0.07 * (high - low) if calibrated else high + pad)
-
-
-def _spread_caption(result: RunSpread, left_out: str, chosen: DrawnMethods) -> list[str]:
-    said = "Dots: means over runs; bars: one standard deviation over runs to both sides."
-    said += f" {left_out}" if left_out else ""
-    apart = [p for p in result.pairs if p.outside]
-    if result.pairs:
-        said += (
-            f" In {len(apart)} of {len(result.pairs)} pairs of methods at a size each mean lies "
-            "outside the other's bar."
-        )
-    return [said, chosen.note, *warned(result)]
+        drawn = [r for r in drawn if np.isfinite(r.mean)]
+        groups = [paths_of([r for r in drawn if r.task == name], chosen, scratch) for name in tasks]
+        sizes = [np.array([r.n for path in group.values() for r in path]) for group in groups]
+        ends: list[list[CurveEnd]] = []
+        for panel, group, sizes_here, span in zip(axes, groups, sizes, size_limits(sizes), strict=True):
+            if result.calibrated:
+                control_lines(panel)
+            aside = shifts(chosen, list(group))
+            ends.append([])
+            for method, path in group.items():
+                look, black = chosen.looks[method], method == scratch
+                n, mean, std = np.array([(r.n, r.mean, r.std.estimate) for r in path]).T
+                z, width = (2.6, 2.0) if black else (1.5, 0.9) if look.back else (2.0, 1.3)
+                # A bar of one standard deviation to both sides of each mean.
+                interval_bars(panel, n, mean - std, mean + std, look.shade, aside.get(method, 0.0), z - 0.1, width=2.2)
+                dots: dict[str, Any] = {"marker": "o", "ms": 3.4, "mew": 0.0, "label": "_mean", "gid": MEAN}
+                panel.plot(n, mean, color=look.shade, lw=width, zorder=z, **dots)
+                if chosen.named(method):
+                    ends[-1].append(end_at(n, mean, look, black))
+            size_axis(panel, sizes_here, span)
+        # Limits with all means and their spread, and the controls of calibrated risks.
+        reach = [r.mean + sign * np.nan_to_num(r.std.estimate) for r in drawn for sign in (-1.0, 1.0)]
+        reach += [0.0, 1.0] if result.calibrated else []
+        low, high = min(reach), max(reach)
+        pad = 0.04 * (high - low) or 0.1
+        top = max(high + pad, 1.0 + 0.07 * (high - low)) if result.calibrated else high + pad
+        for panel in axes:
+            panel.set_ylim(low - pad, top)
+        said = "Dots: means over runs; bars: one standard deviation over runs to both sides."
+        if left := len(every) - len(wanted):
+            why = "not chosen" if methods is not None else "run once at every size"
+            said += f" {left} method{' is' if left == 1 else 's are'} left out: {why}."
+        if result.pairs:
+            said += (
+                f" In {sum(p.outside for p in result.pairs)} of {len(result.pairs)} pairs of methods at a size each "
+            )
+            said += "mean lies outside the other's bar."
+        labels = (X_LABEL, Y_LABEL if result.calibrated else safe_text(result.unit, 30))
+        lines = [said, chosen.note, *warned(result)]
+        return finish_panels(axes, own, tasks, labels, lines, caption, ends if legend else None)
 
 
 # The blind guess: its constant for each class, or its losses.
@@ -345,30 +291,28 @@ def plot_blind_guess(result: BlindGuess, ax: Axes | None = None, *, caption: boo
     ['dog', 'cat']
     """
     # Frequencies of the classes, if these are the constant.
-    value = np.asarray(result.prediction)
-    fits = value.dtype.kind == "f" and value.shape == (len(result.classes),) and len(value) > 1
-    shares = value if fits else None
+    value, risk, indent = np.asarray(result.prediction), result.risk, 0.0
+    shares = value.dtype.kind == "f" and value.shape == (len(result.classes),) and len(value) > 1
+    said = f"The best constant for {shorten(clean(result.loss), 30)} has a risk of "
+    said += format_interval(risk, write=format_number)
+    lines = [f"{said} ({100 * risk.level:.4g}% interval, {result.examples:,} examples)."]
     with style():
         own = ax is None
-        if shares is not None:
-            ax = ax or new_axes(height=1.7 + 0.24 * min(len(shares), MOST_CLASSES))
-            indent = _draw_frequencies(ax, result, shares) / 14
+        if shares:  # bars from the most frequent class on
+            ax = ax or new_axes(height=1.7 + 0.24 * min(len(value), MOST_CLASSES))
+            order = np.argsort(-value, kind="stable")[:MOST_CLASSES]
+            names = safe_names([str(result.classes[i]) for i in order], 14 if is_narrow(ax) else 28)
+            ax.barh(np.arange(len(order)), 100 * value[order], height=0.72, color=colour(0), gid=FREQUENCY)
+            rows_of(ax, names)
+            ax.set_xlabel("guessed frequency (%)")
+            indent = max(map(len, names)) / 14
+            if len(value) > MOST_CLASSES:
+                lines.append(f"The {MOST_CLASSES} most frequent of {len(value)} classes.")
         else:
             ax = ax or new_axes(height=3.6)
-            indent = 0.0
             _draw_losses(ax, result)
-        finish(ax, own, [], _blind_caption(result, shares), caption=caption, indent=indent)
+        finish(ax, own, [], [*lines, *warned(result)], caption=caption, indent=indent)
     return ax
-
-
-def _draw_frequencies(ax: Axes, result: BlindGuess, shares: Any) -> int:
-    """Draw bars from the most frequent class on, and return the length of the longest name."""
-    order = np.argsort(-shares, kind="stable")[:MOST_CLASSES]
-    names = safe_names([str(result.classes[i]) for i in order], 14 if is_narrow(ax) else 28)
-    ax.barh(np.arange(len(order)), 100 * shares[order], height=0.72, color=colour(0), gid=FREQUENCY)
-    rows_of(ax, names)
-    ax.set_xlabel("guessed frequency (%)")
-    return max(map(len, names))
 
 
 def _draw_losses(ax: Axes, result: BlindGuess) -> None:
@@ -377,24 +321,149 @@ def _draw_losses(ax: Axes, result: BlindGuess) -> None:
     if len(known):
         bins = int(np.clip(np.sqrt(len(known)), 8, 60))
         ax.hist(known, bins=bins, color=NEUTRAL, alpha=0.55, gid=LOSSES)
-    risk = result.risk
+    risk, shade = result.risk, colour(0)
     if np.isfinite(risk.width):
-        ax.axvspan(risk.low, risk.high, color=colour(0), alpha=0.25, linewidth=0.0, gid=RISK)
-    ax.axvline(risk.estimate, color=colour(0), lw=1.8, gid=RISK, label="_risk")
-    at: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "va": "top", "color": colour(0)}
-    text = f"risk {format_number(risk.estimate, 3)}"
-    note(ax, text, (risk.estimate, 0.98), xytext=(4, 0), textcoords="offset points", **at)
-    ax.set_xlabel(safe_text(f"loss of an example ({result.unit})", 60))
-    ax.set_ylabel("examples")
+        ax.axvspan(risk.low, risk.high, color=shade, alpha=0.25, linewidth=0.0, gid=RISK)
+    ax.axvline(risk.estimate, color=shade, lw=1.8, gid=RISK, label="_risk")
+    text, top = f"risk {format_number(risk.estimate, 3)}", (risk.estimate, 0.98)
+    beside(ax, text, top, (4, 0), xycoords=ax.get_xaxis_transform(), va="top", color=shade)
+    ax.set(xlabel=safe_text(f"loss of an example ({result.unit})", 60), ylabel="examples")
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
-def _blind_caption(result: BlindGuess, shares: Any) -> list[str]:
-    r = result.risk
-    said = f"The best constant for {shorten(clean(result.loss), 30)} has a risk of "
-    said += format_interval(r, write=format_number)
-    said += f" ({100 * r.level:.4g}% interval, {result.examples:,} examples)."
-    lines = [said]
-    if shares is not None and len(shares) > MOST_CLASSES:
-        lines.append(f"The {MOST_CLASSES} most frequent of {len(shares)} classes.")
-    return [*lines, *warned(result)]
+# Shares of test examples on which a method beats scratch.
+
+
+def plot_win_rates(
+    result: WinRates | Mapping[str, WinRates],
+    ax: Axes | None = None,
+    *,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the share of test examples on which a method beats scratch, by training size.
+
+    Parameters
+    ----------
+    result : WinRates, or mapping of str to WinRates
+        What to draw; several methods by their names.
+    ax : Axes, optional
+        Where; a new figure by default.
+    legend : bool
+        Name the methods, where there are several.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+
+    Examples
+    --------
+    >>> from curvewise.transfer.wins import win_rates
+    >>> rng = np.random.default_rng(0)
+    >>> def losses(mean):
+    ...     return rng.normal(mean, 1.0, (3, 200))
+    >>> found = win_rates({100: (losses(0.0), losses(0.8)), 1000: (losses(0.0), losses(0.1))})
+    >>> ax = plot_win_rates(found)
+    >>> ax.get_ylabel()
+    'examples won against scratch (%)'
+    """
+    given = dict(result) if isinstance(result, Mapping) else {"": result}
+    if not given:
+        raise InputError("is empty: give at least one WinRates.", argument="result")
+    rows = list(given.values())
+    drawn = [
+        tuple(100 * v for v in ends_of(r.rate for r in one.rates)) for one in rows
+    ]  # rate, low and high in percent
+    with style():
+        own = ax is None
+        ax = ax or new_axes()
+        ax.axhline(HALF_WON, gid=HALF, **HALF_LINE)
+        at: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "left", "va": "bottom", "gid": HALF}
+        beside(ax, "as often as scratch", (0.015, HALF_WON), (0, 3), **at)
+        for i, one in enumerate(rows):
+            _win_curve(ax, one, drawn[i], colour(i), bands=len(rows) <= 3, dots=len(rows) == 1)
+        sizes = np.unique(np.concatenate([one.n for one in rows]))
+        size_axis(ax, sizes, size_limits([sizes])[0])
+        # Limits with all rates and their intervals, and one half.
+        values = np.concatenate([[HALF_WON], *(v for three in drawn for v in three)])
+        low, high = float(np.min(values[np.isfinite(values)])), float(np.max(values[np.isfinite(values)]))
+        pad = max(0.06 * (high - low), 1.0)
+        ax.set_ylim(max(low - pad, -2.0), min(high + pad, 102.0))
+        said = "Share of test examples with a lower loss than from scratch, ties half."
+        if any(np.isfinite(r.rate.width) for one in rows for r in one.rates):
+            said += f" {100 * rows[0].level:.4g}% intervals; hollow: ½ is not excluded."
+        if len(rows) == 1 and any(r.runs > 1 for r in rows[0].rates):
+            said += " Small dots: single runs."
+        alone = [rows[0].end.text, *warned(rows[0])] if len(rows) == 1 else []
+        names = safe_names(list(given), 24)
+        ends = [end_at(one.n, drawn[i][0], MethodLook(colour(i), names[i])) for i, one in enumerate(rows)]
+        named = [ends] if legend and isinstance(result, Mapping) else None
+        return finish_panels([ax], own, [""], (X_LABEL, WON), [said, *alone], caption, named)
+
+
+def _win_curve(ax: Axes, result: WinRates, drawn: Sequence[FloatArray], shade: str, bands: bool, dots: bool) -> None:
+    """Draw rates with intervals, all in percent; hollow where ½ is not excluded."""
+    rate, low, high = drawn
+    if bands and np.isfinite(low + high).all() and len(rate) > 1:
+        ax.fill_between(result.n, low, high, color=shade, alpha=0.18, linewidth=0.0, zorder=1.2, gid=BAND)
+    else:
+        interval_bars(ax, result.n, low, high, shade, 0.0, 1.9)
+    for n, one in zip(result.n.tolist(), result.rates, strict=True) if dots else ():
+        if one.runs > 1:
+            small: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 2.8, "mew": 0.0, "color": NEUTRAL}
+            ax.plot(np.full(one.runs, n), 100 * one.by_run, gid=RUN, label="_run", **small)
+    look: dict[str, Any] = {"color": shade, "zorder": 2.2, "label": "_rate"}
+    ax.plot(result.n, rate, lw=1.8, gid=RATE, **look)
+    sure = (low > HALF_WON) | (high < HALF_WON)
+    look |= {"ls": "none", "marker": "o", "ms": 6.0, "mec": shade}
+    for part, face in ((sure, shade), (~sure, "white")):
+        ax.plot(result.n[part], rate[part], mfc=face, gid=RATE + "-dot", **look)
+
+
+def plot_win_rate(result: WinRate, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
+    """Draw one win rate with its interval, among those of single runs.
+
+    Parameters
+    ----------
+    result : WinRate
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    caption : bool, optional
+        Say what is shown under the picture; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+
+    Examples
+    --------
+    >>> from curvewise.transfer.wins import win_rate
+    >>> losses = np.random.default_rng(0).normal(size=(2, 6, 300))
+    >>> plot_win_rate(win_rate(losses[0] - 1.0, losses[1])).get_xlabel()
+    'examples won against scratch (%)'
+    """
+    rate = result.rate
+    with style():
+        own = ax is None
+        ax = ax or new_axes(7.0, 1.9)
+        ax.axvline(HALF_WON, gid=HALF, **HALF_LINE)
+        single = 100 * result.by_run if result.runs > 1 else np.array([])
+        ends = 100 * np.array([[rate.estimate], [rate.low], [rate.high]])
+        known = single[np.isfinite(single)].tolist()
+        limits = view(*ends, HALF_WON, *known)
+        look: dict[str, Any] = {"ls": "none", "marker": "o", "mew": 0.0, "label": "_rate"}
+        ax.plot(single, np.full(len(single), 0.35), color=NEUTRAL, ms=4.0, gid=RUN, **look)
+        bars(ax, [0.0], ends[1], ends[2], colour(0), limits=limits, horizontal=True, width=2.2)
+        ax.plot(ends[0], [0.0], color=colour(0), ms=8.0, gid=RATE, **look)
+        ax.set(xlim=limits, ylim=(-0.5, 0.7), yticks=[], xlabel=WON)
+        ax.spines["left"].set_visible(False)
+        text = f"{result.examples:,} test examples, ties half"
+        text += f"; bar: {100 * result.level:.4g}% interval" if np.isfinite(rate.width) else ""
+        text += "; small dots: single runs." if result.runs > 1 else "."
+        write_words([ax], own, [text, *warned(result)], caption)
+    return ax
