@@ -57,10 +57,9 @@ if TYPE_CHECKING:
 
 ranking = App(
     name="ranking",
-    help="Which checkpoint should I fine-tune?\n\n"
-    "CHECKPOINT is a file of a network (.pt2, TorchScript, ONNX, TFLite, or weights with "
-    "--factory), a folder of Hugging Face, an array of features (.npy, .npz), a folder of such "
-    "files, NAME=FILE, or a .toml file that lists them.",
+    help="Which checkpoint should I fine-tune?\n\nCHECKPOINT is a file of a network (.pt2, TorchScript, ONNX, TFLite, "
+    "or weights with --factory), a folder of Hugging Face, an array of features (.npy, .npz), a folder of such files, "
+    "NAME=FILE, or a .toml file that lists them.",
 )
 
 # Options for arguments of another name.

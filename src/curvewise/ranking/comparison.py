@@ -289,7 +289,6 @@ def _check_union(table: CheckpointScores) -> None:
             row = int(np.flatnonzero(other)[0])
             task, name = keys[row]
             raise InputError(
-                f"checkpoint {name!r} is in several groups with different {kind} for {task!r} "
-                f"({values[before[row]]:g} and {values[row]:g}): name them apart, or pass "
-                f"{arg('union', False)}."
+                f"checkpoint {name!r} is in several groups with different {kind} for {task!r} ({values[before[row]]:g} "
+                f"and {values[row]:g}): name them apart, or pass {arg('union', False)}."
             )

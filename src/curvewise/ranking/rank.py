@@ -678,16 +678,14 @@ def find_reliability(measure: str, given: Reliability | float | str | None) -> t
     found = RELIABILITY.get(measure, UNKNOWN)
     if measure not in RELIABILITY:
         return found, Message(
-            f"No reference says how scores of {measure} correlate with accuracies: a cautious "
-            f"correlation of about {found.correlation:.2f} is assumed. If you know it, pass "
-            f"{arg('reliability', 0.8)}, say; for a variant of a measure that has a reference, its name, "
-            f"such as {arg('reliability', 'nleep')}."
+            f"No reference says how scores of {measure} correlate with accuracies: a cautious correlation of about "
+            f"{found.correlation:.2f} is assumed. If you know it, pass {arg('reliability', 0.8)}, say; for a variant "
+            f"of a measure that has a reference, its name, such as {arg('reliability', 'nleep')}."
         )
     if found.correlation < LOW:
         return found, (
-            f"Scores of {measure} correlated with accuracies by {found.correlation:.2f} only in "
-            f"the reference ({found.source}): the probabilities are hardly better than those of a "
-            "random choice, and may be worse."
+            f"Scores of {measure} correlated with accuracies by {found.correlation:.2f} only in the reference "
+            f"({found.source}): the probabilities are hardly better than those of a random choice, and may be worse."
         )
     return found, ""
 

@@ -722,9 +722,8 @@ class GrowingMatrix:
                 part.tofile(self._file)
         except OSError as error:
             raise InputError(
-                f"the features do not fit into the folder for temporary files, "
-                f"{self._folder or tempfile.gettempdir()} ({error}): make room, or name another "
-                "one with the variable TMPDIR."
+                f"the features do not fit into the folder for temporary files, {self._folder or tempfile.gettempdir()} "
+                f"({error}): make room, or name another one with the variable TMPDIR."
             ) from error
         if self._total is None:
             self._room.left += sum(part.nbytes for part in self._parts)
