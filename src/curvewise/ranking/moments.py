@@ -19,13 +19,13 @@ from curvewise.ranking.measure import (
     RankingMeasure,
     Targets,
     as_count,
+    as_matrix,
     as_number,
     as_targets,
     read_rows,
     warn,
     warn_of_lone_classes,
 )
-from curvewise.ranking.scores import as_matrix
 from curvewise.types.units import FloatArray
 
 Matrix = NDArray[np.floating[Any]]

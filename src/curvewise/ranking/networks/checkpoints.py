@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from curvewise.errors import InputError
+from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks.preprocessing import Prepare, is_network, is_torch
-from curvewise.ranking.scores import CheckpointFeatures
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

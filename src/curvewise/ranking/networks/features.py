@@ -29,6 +29,7 @@ from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
 from curvewise.nn.devices import PRECISIONS
 from curvewise.nn.files.kinds import file_digest
 from curvewise.progress import Progress, progressing
+from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks.checkpoints import (
     Checkpoint,
     InputBatch,
@@ -46,7 +47,6 @@ from curvewise.ranking.networks.inputs import (
     preparation,
     read_inputs,
 )
-from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.text import Message, arg, list_names
 
 # Changes whenever the same inputs would give other features than before.
