@@ -44,6 +44,9 @@ if find_spec("torch") is not None:
     NEED_TORCH = ""
 
 
+_SCORING = ("test", "resamples", "level", "reliability")
+
+
 class RankOptions(Extraction, total=False):
     """Keywords of :func:`rank_checkpoints` on how features are scored; all have a default.
 
@@ -157,7 +160,7 @@ def rank_checkpoints(
     generator = np.random.default_rng(rng)
     chosen = find_known(measures)
     extraction: dict[str, Any] = {**options}
-    scoring = {name: extraction.pop(name) for name in RankOptions.__annotations__ if name in extraction}
+    scoring = {name: extraction.pop(name) for name in _SCORING if name in extraction}
     how = RankSettings(by=by, k=k, rng=generator, progress=progress, **scoring)
     reading = {name: extraction.pop(name, None) for name in ("examples", "layout", "preprocessing")}
     inputs = read_inputs(data, rng=generator, **reading)
