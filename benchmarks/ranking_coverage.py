@@ -29,9 +29,8 @@ import warnings
 
 import numpy as np
 
-from curvewise.ranking.measure import RankingMeasure, as_targets
+from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets
 from curvewise.ranking.rank import highest_shares, likely_scores, rank_limits, score_limits
-from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.ranking.scoring import (
     MEASURES,
     Candidate,
@@ -175,7 +174,7 @@ def draw_sample(measure: RankingMeasure, pool: str, rng: np.random.Generator) ->
         seen = np.tanh(sharp * traits @ layer)
         features = seen + 0.7 * rng.standard_normal((EXAMPLES, width))
         found.append((measure, Candidate.of(CheckpointFeatures(str(i), features))))
-    return found, Scorer(labels, as_targets(labels, EXAMPLES), {})
+    return found, Scorer(labels, as_targets(labels, EXAMPLES))
 
 
 def again_rows(

@@ -29,7 +29,7 @@ from scipy.special import expit, stdtrit
 
 from curvewise.errors import CurvewiseWarning
 from curvewise.ranking.agreement import CORRELATIONS, correlation, drawn_selections, ranking_agreement
-from curvewise.ranking.comparison import Pool, compare_pairs
+from curvewise.ranking.judgement import Pool, compare_pairs
 from curvewise.types import FloatArray
 
 DESIGNS = ((1, 6), (1, 12), (1, 41), (2, 8), (4, 16), (9, 19), (4, 41), (20, 8))

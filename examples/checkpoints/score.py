@@ -10,10 +10,10 @@ import pandas as pd
 from pool import POOL, Member
 from tasks import TASKS, read_task
 
+from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks.checkpoints import Checkpoint
 from curvewise.ranking.networks.features import extract_many
 from curvewise.ranking.networks.preprocessing import Preprocessing
-from curvewise.ranking.scores import CheckpointFeatures
 
 IMAGES, TESTED = 1_000, 500
 

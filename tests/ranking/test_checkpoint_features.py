@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.ranking.scores import CheckpointFeatures, as_matrix
+from curvewise.ranking.measure import CheckpointFeatures, as_matrix
 
 
 @pytest.mark.parametrize(

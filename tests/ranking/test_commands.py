@@ -19,10 +19,10 @@ from torch import nn
 from curvewise.nn.networks import ARCHITECTURES
 from curvewise.ranking import scoring as catalogue
 from curvewise.ranking.commands import find_checkpoints
-from curvewise.ranking.distances import knn
 from curvewise.ranking.moments import logme
 from curvewise.ranking.networks import rank as ranking
 from curvewise.ranking.networks.rank import MEASURES
+from curvewise.ranking.prediction import knn
 
 SHIFTS = {"weak": 0.2, "middling": 0.7, "strong": 2.0}
 WEIGHTS = ("--factory", "mlp", "--factory-option", "width=32", "--preprocess", "channels=grey")
@@ -393,7 +393,8 @@ def test_the_same_file_twice_is_told(rank, stored):
 
 
 def test_torch_is_spoken_of_where_a_trained_measure_is_wanted(call, rank, monkeypatch):
-    monkeypatch.setattr(ranking, "HITS", {})  # as without torch
+    told = 'measures that are trained need torch: pip install "curvewise[torch]"'
+    monkeypatch.setattr(ranking, "NEED_TORCH", told)  # as without torch
     monkeypatch.setattr(ranking, "MEASURES", dict(catalogue.MEASURES))
     assert "torch" not in rank("--resamples", "0").err
     seen = rank("--measures", "linear")

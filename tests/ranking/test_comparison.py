@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from curvewise.ranking.comparison import Pool, compare_pairs
+from curvewise.ranking.judgement import Pool, compare_pairs
 
 
 def drawn_pair(rng: np.random.Generator, shared: float, tasks: int, size: int) -> np.ndarray:

@@ -10,10 +10,9 @@ from scipy.stats import kendalltau
 from scipy.stats import t as student
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.grid import measure_nleep_grid
-from curvewise.ranking.measure import as_targets
+from curvewise.ranking.agreement import measure_nleep_grid
+from curvewise.ranking.measure import CheckpointFeatures, as_targets
 from curvewise.ranking.prediction import nleep
-from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.ranking.scoring import split_rows
 
 ENERGIES, COMPONENTS = (0.5, 0.8, 0.99), (1, 2)

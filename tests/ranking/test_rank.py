@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, norm
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking.measure import RankingMeasure, as_targets
+from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets
 from curvewise.ranking.prediction import nleep
-from curvewise.ranking.rank import rank_candidates, rank_features, rank_limits, score_limits
-from curvewise.ranking.scores import CheckpointFeatures
+from curvewise.ranking.rank import RankSettings, rank_candidates, rank_features, rank_limits, score_limits
 from curvewise.ranking.scoring import (
     MEASURES,
     Candidate,
@@ -414,7 +413,8 @@ def test_hits_give_intervals_without_training_anew():
         return np.random.default_rng(0).random(len(test_labels)) < 1 / (1 + np.exp(1 - shift))
 
     candidates = [Candidate.of(CheckpointFeatures(name, x)) for name, x in pool.items()]
-    found = rank_candidates(candidates, labels, (KNOWN["right"],), hits={"right": hits}, reliability=0.5)
+    measure = replace(KNOWN["right"], hits=hits)
+    found = rank_candidates(candidates, labels, (measure,), RankSettings(reliability=0.5))
     assert len(calls) == 2
     share, n = found.scores["right"], found.test_examples
     half = norm.ppf(0.975) * np.sqrt(share * (1 - share) / n)
@@ -427,7 +427,7 @@ def test_hits_give_intervals_without_training_anew():
 def test_nleep_on_all_rows_is_the_same_with_components_kept():
     pool, labels = make_pool([0.7], n=150)
     candidate = Candidate.of(CheckpointFeatures("a", pool["net 0"]))
-    scorer = Scorer(labels, as_targets(labels, 150), {})
+    scorer = Scorer(labels, as_targets(labels, 150))
     train, test = split_rows(scorer.targets, 0.2, np.random.default_rng(0))
     again = scorer.score(*reused(MEASURES["nleep"], candidate, train, test), train, test, 5).value
     x = pool["net 0"]
@@ -443,10 +443,9 @@ def test_nleep_on_all_rows_is_the_same_with_components_kept():
 def test_failures_are_told_and_kept():
     pool, labels = make_pool([0.2, 1.5])
     candidates = [Candidate.of(CheckpointFeatures(name, x)) for name, x in pool.items()]
+    failures, how = {"broken": "no such file"}, RankSettings(reliability=0.5)
     with pytest.warns(CurvewiseWarning, match="broken is not ranked: no such file"):
-        found = rank_candidates(
-            candidates, labels, (KNOWN["separation"],), failures={"broken": "no such file"}, reliability=0.5
-        )
+        found = rank_candidates(candidates, labels, (KNOWN["separation"],), how, failures)
     assert found.failures == {"broken": "no such file"}
     assert "broken" not in found.checkpoints
     assert "1 without a rank" in found.summary()

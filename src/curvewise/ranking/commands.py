@@ -8,7 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -43,24 +43,22 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.text import Message, prefix
+from curvewise.text import prefix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from curvewise.ranking.comparison import ComparisonRow
-    from curvewise.ranking.judgement import JudgementRow, RankingJudgement
-    from curvewise.ranking.measure import RankingMeasure
-    from curvewise.ranking.rank import CheckpointRanking
-    from curvewise.ranking.scores import CheckpointFeatures, CheckpointScores
+    from curvewise.ranking.judgement import ComparisonRow, JudgementRow, RankingJudgement
+    from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure
+    from curvewise.ranking.rank import CheckpointRanking, RankSettings
+    from curvewise.ranking.scores import CheckpointScores
 
 
 ranking = App(
     name="ranking",
-    help="Which checkpoint should I fine-tune?\n\n"
-    "CHECKPOINT is a file of a network (.pt2, TorchScript, ONNX, TFLite, or weights with "
-    "--factory), a folder of Hugging Face, an array of features (.npy, .npz), a folder of such "
-    "files, NAME=FILE, or a .toml file that lists them.",
+    help="Which checkpoint should I fine-tune?\n\nCHECKPOINT is a file of a network (.pt2, TorchScript, ONNX, TFLite, "
+    "or weights with --factory), a folder of Hugging Face, an array of features (.npy, .npz), a folder of such files, "
+    "NAME=FILE, or a .toml file that lists them.",
 )
 
 # Options for arguments of another name.
@@ -304,7 +302,18 @@ def rank(
         check_folder("--save", save)
     found = find_checkpoints(checkpoints, target.labels)
     target.check(found)
-    wanted = find_wanted(measures)
+    from curvewise.ranking.networks.rank import find_known
+    from curvewise.ranking.rank import RankSettings, as_reliability
+
+    try:  # a correlation, or the name of the measure whose reference is meant
+        told: float | str | None = reliability and float(reliability)
+    except ValueError:
+        told = reliability
+    try:
+        wanted = find_known(measures)
+        trusted = None if told is None else as_reliability(told)
+    except InputError as error:
+        raise UsageError(error.message) from error
     names = [measure.name for measure in wanted]
     if by is not None and by not in names:
         raise UsageError(f"--by {by} is none of the measures {', '.join(names)}: add it.")
@@ -313,16 +322,8 @@ def rank(
         return page.close()
     if not trust:
         refuse_own_code(found)
-    scoring: dict[str, Any] = {
-        "test": test or None,
-        "by": by,
-        "resamples": resamples,
-        "level": level,
-        "k": k,
-        "reliability": _as_reliability(reliability),
-        "rng": seed,
-    }
-    result = rank_found(found, target, wanted, extracting or FeatureReading(), scoring)
+    how = RankSettings(test or None, by, resamples, level, k, trusted, seed)
+    result = rank_found(found, target, wanted, extracting or FeatureReading(), how)
     show_ranking(page, result)
     if save is not None:
         save_scores(save, result)
@@ -545,10 +546,10 @@ def measures(*, showing: Showing | None = None) -> int:
 
     Example: `curvewise ranking measures --table markdown`
     """
-    from curvewise.ranking.networks.rank import HITS, MEASURES, NEED_TORCH
+    from curvewise.ranking.networks.rank import MEASURES, NEED_TORCH
 
     page = (showing or Showing()).page()
-    if not HITS:
+    if NEED_TORCH:
         note(NEED_TORCH)
     show_measures(page, list(MEASURES.values()))
     return page.close()
@@ -688,36 +689,6 @@ def read_labels(path: Path) -> NDArray[Any]:
         return np.array(lines)
 
 
-def find_wanted(names: Sequence[str]) -> list[RankingMeasure]:
-    """Return measures by name; the defaults if none is named."""
-    from curvewise.ranking.networks.rank import HITS, MEASURES, NEED_TORCH
-    from curvewise.ranking.rank import DEFAULT_MEASURES
-    from curvewise.ranking.scoring import find_measures
-
-    try:
-        return list(find_measures(list(names) or DEFAULT_MEASURES, MEASURES))
-    except InputError as error:
-        more = "" if HITS else f" ({NEED_TORCH})"
-        raise UsageError(Message(error.message.marked + more)) from error
-
-
-def _as_reliability(reliability: str | None) -> float | str | None:
-    """Return a correlation, or the name of the measure whose reference is meant."""
-    from curvewise.ranking.rank import as_reliability
-
-    if reliability is None:
-        return None
-    try:
-        given: float | str = float(reliability)
-    except ValueError:
-        given = reliability
-    try:
-        as_reliability(given)
-    except InputError as error:
-        raise UsageError(error.message) from error
-    return given
-
-
 def plan_rows(found: Sequence[CheckpointFile]) -> list[dict[str, Any]]:
     """Return what is known of checkpoints before they are read."""
     return [
@@ -737,22 +708,22 @@ def rank_found(
     reading: TargetReading,
     measures: Sequence[RankingMeasure],
     extracting: FeatureReading,
-    ranking: Mapping[str, Any],
+    how: RankSettings,
 ) -> CheckpointRanking:
     """Extract features once for each checkpoint, then compute every measure."""
     data, labels = reading.load()
     if data is None:
-        return rank_stored(found, labels, measures, reading.examples, ranking)
+        return rank_stored(found, labels, measures, reading.examples, how)
     from curvewise.ranking.networks.checkpoints import Checkpoint
     from curvewise.ranking.networks.rank import rank_checkpoints
 
-    more = {**extracting.running, "examples": reading.examples}
+    more = {**asdict(how), **extracting.running, "examples": reading.examples}
     _check_keys("--preprocess", more["preprocessing"])
     for one in found:
         _check_keys(f"preprocessing of {one.name}", one.about.get("preprocessing"))
     with quietly(), redirect_stdout(sys.stderr):  # stdout is for results alone
         given = [Checkpoint(one.name, one.path, **{**extracting.making, **one.about}, folder=Path()) for one in found]
-        return rank_checkpoints(given, (data, labels), measures, **more, **ranking)
+        return rank_checkpoints(given, (data, labels), measures, **more)
 
 
 def _check_keys(where: str, given: Any) -> None:
@@ -776,12 +747,11 @@ def rank_stored(
     labels: NDArray[Any],
     measures: Sequence[RankingMeasure],
     examples: int | None,
-    ranking: Mapping[str, Any],
+    how: RankSettings,
 ) -> CheckpointRanking:
     """Rank by features that are on disk: no network is run, and torch is not needed."""
     import numpy as np
 
-    from curvewise.ranking.networks.rank import HITS
     from curvewise.ranking.rank import rank_candidates
     from curvewise.ranking.scoring import Candidate
 
@@ -794,16 +764,15 @@ def rank_stored(
     if not read:
         raise InputError(prefix("no checkpoint could be read: ", next(iter(failures.values()))))
     if examples is not None and examples < len(labels):
-        rows = np.sort(np.random.default_rng(ranking["rng"]).permutation(len(labels))[:examples])
+        rows = np.sort(np.random.default_rng(how.rng).permutation(len(labels))[:examples])
         read, labels = [one.take(rows) for one in read], labels[rows]
-    options: dict[str, Any] = {"failures": failures, "hits": HITS, **ranking}
     with quietly():
-        return rank_candidates([Candidate.of(one) for one in read], labels, measures, **options)
+        return rank_candidates([Candidate.of(one) for one in read], labels, measures, how, failures)
 
 
 def _read(one: CheckpointFile, count: int) -> CheckpointFeatures:
     """Read features from an .npy file, or from an .npz file with probabilities if it has any."""
-    from curvewise.ranking.scores import CheckpointFeatures
+    from curvewise.ranking.measure import CheckpointFeatures
     from curvewise.reading.arrays import map_npy, named_arrays
 
     about = {k: v for k, v in one.about.items() if k == "source_accuracy"}

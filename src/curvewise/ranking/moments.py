@@ -19,13 +19,13 @@ from curvewise.ranking.measure import (
     RankingMeasure,
     Targets,
     as_count,
+    as_matrix,
     as_number,
     as_targets,
     read_rows,
     warn,
     warn_of_lone_classes,
 )
-from curvewise.ranking.scores import as_matrix
 from curvewise.types.units import FloatArray
 
 Matrix = NDArray[np.floating[Any]]
@@ -98,9 +98,8 @@ def logme(features: ArrayLike, labels: ArrayLike) -> float:
         warn(f"{left_out} of {outputs} columns of labels are constant: left out.")
     if n < d:
         warn(
-            f"LogME of {n} examples with {d} features may be inflated, as so many weights explain "
-            "any labels: give more examples than features, or reduce the features first, or rank "
-            "by 'nleep' or 'h-score'."
+            f"LogME of {n} examples with {d} features may be inflated, as so many weights explain any labels: give "
+            "more examples than features, or reduce the features first, or rank by 'nleep' or 'h-score'."
         )
     spectrum, explained, rest = _project(x, columns)
     squares = explained.sum(axis=1) + rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import Advance, progress_bar
 from curvewise.ranking.agreement import ranking_agreement
-from curvewise.ranking.measure import KINDS, RankingMeasure, Targets, as_targets
-from curvewise.ranking.scores import CheckpointFeatures, CheckpointScores
+from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets
+from curvewise.ranking.scores import CheckpointScores
 from curvewise.ranking.scoring import (
     LEAST,
     MEASURES,
@@ -165,36 +165,40 @@ def rank_features(
                 )
     if not found:
         raise InputError("checkpoints is empty: give at least one.")
-    return rank_candidates(
-        [Candidate.of(one) for one in found],
-        labels,
-        find_measures(measures, MEASURES),
-        test=test,
-        by=by,
-        resamples=resamples,
-        level=level,
-        k=k,
-        reliability=reliability,
-        rng=rng,
-        progress=progress,
-    )
+    how = RankSettings(test, by, resamples, level, k, reliability, rng, progress)
+    return rank_candidates([Candidate.of(one) for one in found], labels, find_measures(measures, MEASURES), how)
+
+
+@dataclass(frozen=True, eq=False)
+class RankSettings:
+    """How checkpoints are scored and ranked; see :func:`rank_features`."""
+
+    test: float | ArrayLike | None = 0.2
+    by: str | None = None
+    resamples: int = 50
+    level: float = 0.95
+    k: int = 3
+    reliability: Reliability | float | str | None = None
+    rng: int | np.random.Generator = 0
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_level(self.level)
+        for argument, least in (("resamples", 0), ("k", 1)):
+            value = getattr(self, argument)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise InputError(f"give a whole number of at least {least}.", argument=argument, value=value)
+        if 0 < self.resamples < LEAST:
+            problem = f"give at least {LEAST}, or 0 for no intervals."
+            raise InputError(problem, argument="resamples", value=self.resamples)
 
 
 def rank_candidates(
     candidates: Sequence[Candidate],
     labels: ArrayLike,
     measures: Sequence[RankingMeasure],
-    *,
-    test: float | ArrayLike | None = 0.2,
-    by: str | None = None,
-    resamples: int = 50,
-    level: float = 0.95,
-    k: int = 3,
-    reliability: Reliability | float | str | None = None,
-    rng: int | np.random.Generator = 0,
-    progress: bool | None = None,
+    how: RankSettings = RankSettings(),  # noqa: B008  frozen
     failures: Mapping[str, str] | None = None,
-    hits: Mapping[str, Callable[..., NDArray[Any]]] | None = None,
 ) -> CheckpointRanking:
     """Rank checkpoints as :func:`rank_features` does, with the inputs of trained measures.
 
@@ -202,48 +206,33 @@ def rank_candidates(
     ----------
     candidates : sequence of Candidate
         Checkpoints with what measures take.
+    labels, measures
+        As there.
+    how : RankSettings
+        The other arguments, as there.
     failures : dict of str to str, optional
         Checkpoints that could not be read, and why.
-    hits : dict of str to callable, optional
-        By measure, a function that gives a value for each test example.
-    labels, measures, test, by, resamples, level, k, reliability, rng, progress
-        As there.
     """
-    check_level(level)
-    targets = _check(candidates, labels, resamples, k)
-    leader = next((measure for measure in measures if by is None or measure.name == by), None)
-    if leader is None:
-        names = ", ".join(m.name for m in measures)
-        raise InputError(f"none of the measures {names}: add it to them.", argument="by", value=by)
-    generator = np.random.default_rng(rng)
-    train, held = split_rows(targets, test, generator)
-    scorer = Scorer(np.asarray(labels), targets, hits or {})
-    scoring = _Scoring(scorer, measures, leader, train, held, resamples, generator)
-    with progress_bar("ranking", scoring.total(candidates), progress) as advance:
-        for candidate in candidates:
-            scoring.score(candidate, advance)
-    return scoring.result(candidates, level, k, reliability, dict(failures or {}))
-
-
-def _check(candidates: Sequence[Candidate], labels: ArrayLike, resamples: int, k: int) -> Targets:
-    """Raise unless checkpoints, labels and options fit together; return the labels read."""
     names = [candidate.name for candidate in candidates]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"checkpoints holds {name!r} {names.count(name)} times: rename one.")
-    for argument, value, least in (("resamples", resamples, 0), ("k", k, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputError(f"give a whole number of at least {least}.", argument=argument, value=value)
-    if 0 < resamples < LEAST:
-        raise InputError(f"give at least {LEAST}, or 0 for no intervals.", argument="resamples", value=resamples)
-    counts = {candidate.name: len(candidate.about) for candidate in candidates}
     count = len(np.asarray(labels)) if np.ndim(labels) else 0
-    for name, rows in counts.items():
+    for candidate in candidates:
+        name, rows = candidate.name, len(candidate.about)
+        if names.count(name) > 1:
+            raise InputError(f"holds {name!r} {names.count(name)} times: rename one.", argument="checkpoints")
         if rows != count:
             raise InputError(
                 f"features of {name!r} have {rows:,} rows and labels {count:,}: give those of the same examples."
             )
-    return as_targets(labels, count, allowed=KINDS)
+    targets = as_targets(labels, count, allowed=KINDS)
+    leader = next((measure for measure in measures if how.by is None or measure.name == how.by), None)
+    if leader is None:
+        known = ", ".join(m.name for m in measures)
+        raise InputError(f"none of the measures {known}: add it to them.", argument="by", value=how.by)
+    scoring = _Scoring(Scorer(np.asarray(labels), targets), measures, leader, how)
+    with progress_bar("ranking", scoring.total(candidates), how.progress) as advance:
+        for candidate in candidates:
+            scoring.score(candidate, advance)
+    return scoring.result(candidates, dict(failures or {}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,35 +415,23 @@ class _Scoring:
     measures : sequence of RankingMeasure
     leader : RankingMeasure
         The one that ranks.
-    train, test : ndarray of int
-        Rows.
-    resamples : int
-        Parts of the examples to draw; the same for every checkpoint.
-    rng : Generator
+    how : RankSettings
     """
 
     def __init__(
-        self,
-        scorer: Scorer,
-        measures: Sequence[RankingMeasure],
-        leader: RankingMeasure,
-        train: Rows,
-        test: Rows | None,
-        resamples: int,
-        rng: np.random.Generator,
+        self, scorer: Scorer, measures: Sequence[RankingMeasure], leader: RankingMeasure, how: RankSettings
     ) -> None:
-        self.scorer, self.measures, self.leader = scorer, measures, leader
-        self.train, self.test, self.rng = train, test, rng
+        self.scorer, self.measures, self.leader, self.how = scorer, measures, leader, how
+        self.rng = np.random.default_rng(how.rng)
+        self.train, self.test = split_rows(scorer.targets, how.test, self.rng)
         # One seed for all checkpoints, so that chance in a measure favours none of them.
-        self.seed = int(rng.integers(2**31))
-        self.by_hits = leader.name in scorer.hits and test is not None
-        self.resamples = resamples
-        drawn = 0 if self.by_hits else resamples
+        self.seed = int(self.rng.integers(2**31))
+        self.by_hits = leader.hits is not None and self.test is not None
         self.share = 0.5 if self.by_hits else share_for(leader)
         # The same parts for every checkpoint: differences between checkpoints vary far less than scores.
-        self.parts = [
-            (*draw_parts(train, test, scorer.targets, self.share, rng), int(rng.integers(2**31))) for _ in range(drawn)
-        ]
+        rows = self.train, self.test, scorer.targets, self.share, self.rng
+        drawn = 0 if self.by_hits else how.resamples
+        self.parts = [(*draw_parts(*rows), int(self.rng.integers(2**31))) for _ in range(drawn)]
         self.found: dict[str, list[Score]] = {measure.name: [] for measure in measures}
         self.drawn: list[FloatArray] = []
         self.interval_seconds = 0.0
@@ -491,14 +468,7 @@ class _Scoring:
         self.drawn.append(values)
         self.interval_seconds += time.perf_counter() - start
 
-    def result(
-        self,
-        candidates: Sequence[Candidate],
-        level: float,
-        k: int,
-        reliability: Reliability | float | str | None,
-        failures: dict[str, str],
-    ) -> CheckpointRanking:
+    def result(self, candidates: Sequence[Candidate], failures: dict[str, str]) -> CheckpointRanking:
         """Put the ranking together, best first."""
         names = [candidate.name for candidate in candidates]
         values = {name: np.array([s.value for s in own]) for name, own in self.found.items()}
@@ -511,8 +481,8 @@ class _Scoring:
             )
         order = np.argsort(np.where(known, -scores, np.inf), kind="stable")  # those without a score come last
         ranked = order[known[order]]
-        found, said = find_reliability(self.leader.name, reliability)
-        limits, unknown = self._limits(scores[ranked], ranked, level, found)
+        found, said = find_reliability(self.leader.name, self.how.reliability)
+        limits, unknown = self._limits(scores[ranked], ranked, found)
         wrong = alarms(self.found, names, failures, self.leader.name)
         wrong += [said] if found is UNKNOWN else []
         rows = len(self.train) if self.test is None else len(self.test)
@@ -536,26 +506,27 @@ class _Scoring:
             interval_seconds=self.interval_seconds,
             failures=failures,
             missing=missing(self.found, names),
-            k=k,
-            top_certainty=float(np.minimum(limits["chance_top"][:k].sum(), 1.0)),
-            best_certainty=float(np.minimum(limits["chance_best"][:k].sum(), 1.0)),
+            k=self.how.k,
+            top_certainty=float(np.minimum(limits["chance_top"][: self.how.k].sum(), 1.0)),
+            best_certainty=float(np.minimum(limits["chance_best"][: self.how.k].sum(), 1.0)),
             reliability=found,
-            level=level,
+            level=self.how.level,
             examples=len(self.scorer.targets),
             test_examples=0 if self.test is None else len(self.test),
-            resamples=self.resamples,
+            resamples=self.how.resamples,
             warnings=tuple(dict.fromkeys([*wrong, *notes])),
             **{n: np.append(v, np.full(len(names) - len(v), np.nan)) for n, v in limits.items()},
         )
 
     def _limits(
-        self, scores: FloatArray, ranked: Rows, level: float, reliability: Reliability
+        self, scores: FloatArray, ranked: Rows, reliability: Reliability
     ) -> tuple[dict[str, FloatArray], NDArray[np.bool_]]:
         """Return intervals and probabilities of the ranked checkpoints, and a mask of those without an interval."""
         names = ("rank_low", "rank_high", "score_low", "score_high", "chance_top")
         found = {name: np.full(len(scores), np.nan) for name in names}
         unknown, likely = np.zeros(len(scores), dtype=np.bool_), None
-        if self.resamples:
+        level = self.how.level
+        if self.how.resamples:
             if self.by_hits:
                 hits = np.array([self.found[self.leader.name][i].hits for i in ranked])
                 drawn = hit_replicates(hits, HIT_RESAMPLES, self.rng)
@@ -577,7 +548,7 @@ class _Scoring:
     def _notes(self, names: list[str], unknown: NDArray[np.bool_]) -> list[str]:
         """Return remarks on intervals and scores that need no warning."""
         notes = []
-        if self.by_hits and self.resamples:
+        if self.by_hits and self.how.resamples:
             notes.append(
                 f"Intervals are for these trainings of {self.leader.name}: test examples were "
                 "resampled, networks not retrained."
@@ -678,16 +649,14 @@ def find_reliability(measure: str, given: Reliability | float | str | None) -> t
     found = RELIABILITY.get(measure, UNKNOWN)
     if measure not in RELIABILITY:
         return found, Message(
-            f"No reference says how scores of {measure} correlate with accuracies: a cautious "
-            f"correlation of about {found.correlation:.2f} is assumed. If you know it, pass "
-            f"{arg('reliability', 0.8)}, say; for a variant of a measure that has a reference, its name, "
-            f"such as {arg('reliability', 'nleep')}."
+            f"No reference says how scores of {measure} correlate with accuracies: a cautious correlation of about "
+            f"{found.correlation:.2f} is assumed. If you know it, pass {arg('reliability', 0.8)}, say; for a variant "
+            f"of a measure that has a reference, its name, such as {arg('reliability', 'nleep')}."
         )
     if found.correlation < LOW:
         return found, (
-            f"Scores of {measure} correlated with accuracies by {found.correlation:.2f} only in "
-            f"the reference ({found.source}): the probabilities are hardly better than those of a "
-            "random choice, and may be worse."
+            f"Scores of {measure} correlated with accuracies by {found.correlation:.2f} only in the reference "
+            f"({found.source}): the probabilities are hardly better than those of a random choice, and may be worse."
         )
     return found, ""
 

@@ -15,17 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.ranking import distances, moments, prediction
-from curvewise.ranking.measure import RankingMeasure, Targets
+from curvewise.ranking import moments, prediction
+from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, Targets
 from curvewise.ranking.moments import h_score, signed_h_score
 from curvewise.ranking.prediction import nleep, nleep_reduced, reduce_features
-from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.text import either
 from curvewise.types.units import FloatArray
 
 # All measures that need features and labels alone, by name; those that train something are in networks/rank.py.
 MEASURES: Mapping[str, RankingMeasure] = {
-    measure.name: measure for family in (prediction, moments, distances) for measure in family.MEASURES
+    measure.name: measure for measure in (*prediction.MEASURES, *moments.MEASURES, *prediction.BY_DISTANCE)
 }
 # Share of the variance that nleep keeps by default.
 ENERGY = 0.8
@@ -139,21 +138,20 @@ def _from_function(function: Callable[..., float]) -> RankingMeasure:
     )
 
 
+@dataclass(frozen=True, eq=False)
 class Scorer:
     """Compute measures of candidates on some rows of the same examples.
 
-    Parameters
+    Attributes
     ----------
     labels : ndarray
         For each example.
     targets : Targets
         The same, read.
-    hits : dict of str to callable, optional
-        By measure, a function with the same arguments that gives a value for each test example.
     """
 
-    def __init__(self, labels: NDArray[Any], targets: Targets, hits: Mapping[str, Callable[..., NDArray[Any]]]) -> None:
-        self.labels, self.targets, self.hits = labels, targets, hits
+    labels: NDArray[Any]
+    targets: Targets
 
     def score(self, measure: RankingMeasure, candidate: Candidate, train: Rows, test: Rows | None, seed: int) -> Score:
         """Compute a measure on some rows, with its cost; a failure is recorded, not raised."""
@@ -203,8 +201,8 @@ class Scorer:
             options |= {name: inputs[test], "test_labels": self.labels[test]}
         elif test is not None:  # a measure that does not split gets all examples, in their order
             train = np.sort(np.concatenate([train, test]))
-        if measure.name in self.hits and test is not None:
-            found.hits = np.asarray(self.hits[measure.name](inputs[train], self.labels[train], **options), dtype=float)
+        if measure.hits is not None and test is not None:
+            found.hits = np.asarray(measure.hits(inputs[train], self.labels[train], **options), dtype=float)
             found.value = float(found.hits.mean())
         else:
             found.value = float(measure.function(inputs[train], self.labels[train], **options))

@@ -14,9 +14,9 @@ import pytest
 
 from curvewise.errors import InputError
 from curvewise.nn.files.kinds import file_digest
+from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks import features as feature_module
 from curvewise.ranking.networks.features import FeatureCache, GrowingMatrix, Room, TokenFeatures
-from curvewise.ranking.scores import CheckpointFeatures
 
 RNG = np.random.default_rng(2)
 FEATURES = RNG.normal(size=(12, 5)).astype(np.float32)

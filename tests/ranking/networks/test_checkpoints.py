@@ -10,8 +10,8 @@ import pytest
 from torch import nn
 
 from curvewise.errors import InputError
+from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks.checkpoints import Checkpoint, as_checkpoint, as_checkpoints
-from curvewise.ranking.scores import CheckpointFeatures
 
 
 def test_names_come_from_files_classes_and_functions(tmp_path: Path) -> None:

@@ -20,12 +20,12 @@ from torch.utils.data import DataLoader, Dataset, Subset
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.networks import ARCHITECTURES
 from curvewise.nn.task import Examples
+from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch, LayerOutputs
 from curvewise.ranking.networks.features import TokenFeatures, extract_features, extract_many
 from curvewise.ranking.networks.inputs import read_inputs
 from curvewise.ranking.networks.modules import TorchReader
 from curvewise.ranking.networks.preprocessing import Preprocessing
-from curvewise.ranking.scores import CheckpointFeatures
 
 RNG = np.random.default_rng(11)
 IMAGES = RNG.integers(0, 256, (37, 3, 10, 12)).astype(np.uint8)

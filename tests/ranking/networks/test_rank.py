@@ -16,7 +16,7 @@ from curvewise.ranking.networks.finetuning import find_networks
 from curvewise.ranking.networks.inputs import read_inputs
 from curvewise.ranking.networks.preprocessing import Preprocessing
 from curvewise.ranking.networks.probes import linear_hits, linear_score
-from curvewise.ranking.networks.rank import HITS, MEASURES, list_ranking_measures, rank_checkpoints
+from curvewise.ranking.networks.rank import MEASURES, list_ranking_measures, rank_checkpoints
 from curvewise.ranking.rank import rank_features
 
 
@@ -113,12 +113,12 @@ def test_hits_are_those_of_the_measures(data, pool):
     features = extract_features(pool["sees"], data[0]).features
     shown = {"test_features": features[500:], "test_labels": data[1][500:], "rng": 3}
     for name in ("linear-1", "linear-5", "linear"):
-        hits = HITS[name]
+        hits = MEASURES[name].hits
         found = hits(features[:500], data[1][:500], **shown)
         score = MEASURES[name].function(features[:500], data[1][:500], **shown)
         assert found.mean() == pytest.approx(score)
         assert found.shape == (100,)
-    assert HITS["linear"] is linear_hits
+    assert MEASURES["linear"].hits is linear_hits
     assert MEASURES["linear"].function is linear_score
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from curvewise.drawing.picture import draw
 from curvewise.errors import InputError
-from curvewise.ranking.grid import NleepGrid
+from curvewise.ranking.agreement import NleepGrid
 
 HOSTILE = "$x$_<b>\n" + "long " * 30
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from curvewise.errors import InputError
+from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks.preprocessing import Prepare, is_network, is_torch
-from curvewise.ranking.scores import CheckpointFeatures
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -221,8 +221,13 @@ class LayerChoice:
     pool: str = "auto"
 
 
-class Reader(Protocol):
+class Reader:
     """A network of any format, ready to be run.
+
+    Parameters
+    ----------
+    taken : LayerChoice
+        Layer, and the way it becomes rows.
 
     Attributes
     ----------
@@ -238,26 +243,41 @@ class Reader(Protocol):
         Largest batch.
     """
 
-    notes: list[str]
-    parameters: int | None
-    preprocessing: Prepare | None
-    sides: tuple[int, int] | None
-    most: int | None
+    def __init__(self, taken: LayerChoice) -> None:
+        self.taken = taken
+        self.notes: list[str] = []
+        self.parameters: int | None = None
+        self.preprocessing: Prepare | None = None
+        self.sides: tuple[int, int] | None = None
+        self.most: int | None = None
 
     def running(self) -> AbstractContextManager[None]:
-        """Hold the network on its device in evaluation mode while batches are read."""
+        """Hold the network on its device in evaluation mode while batches are read, where there is such a thing."""
+        return nullcontext()
 
     def start(self, given: InputBatch) -> None:
-        """Find the layers with a first batch; raise where that fails."""
+        """Find the layers with a first batch, if they are not known before; raise where that fails."""
 
     def read(self, given: InputBatch) -> LayerOutputs:
         """Run the network on a batch."""
+        raise NotImplementedError
 
     def gflops(self, given: InputBatch) -> float | None:
         """Return 10⁹ operations for one example of a batch; None where they cannot be counted."""
+        return None
 
     def digest(self) -> str | None:
-        """Return a hash of all that determines its answers; None where that is not known."""
+        """Return a hash of all that determines its answers; None where that is not known, as of a function."""
+        return None
+
+    def outputs(self, values: Mapping[str, tuple[Any, bool]], own: Any, mask: Any = None) -> LayerOutputs:
+        """Pool values by layer, with their features in the last axis or not, beside probabilities of own classes."""
+        pool = self.taken.pool
+        rows = {name: as_rows(pooled(value, pool, last=last, mask=mask)) for name, (value, last) in values.items()}
+        places = {}
+        if pool == "tokens":
+            places = {name: places_of(value, last=last, mask=mask) for name, (value, last) in values.items()}
+        return LayerOutputs(rows, None if own is None else as_rows(own), places)
 
 
 def as_rows(values: Any) -> Matrix:

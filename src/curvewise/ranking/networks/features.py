@@ -29,6 +29,7 @@ from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
 from curvewise.nn.devices import PRECISIONS
 from curvewise.nn.files.kinds import file_digest
 from curvewise.progress import Progress, progressing
+from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks.checkpoints import (
     Checkpoint,
     InputBatch,
@@ -46,7 +47,6 @@ from curvewise.ranking.networks.inputs import (
     preparation,
     read_inputs,
 )
-from curvewise.ranking.scores import CheckpointFeatures
 from curvewise.text import Message, arg, list_names
 
 # Changes whenever the same inputs would give other features than before.
@@ -722,9 +722,8 @@ class GrowingMatrix:
                 part.tofile(self._file)
         except OSError as error:
             raise InputError(
-                f"the features do not fit into the folder for temporary files, "
-                f"{self._folder or tempfile.gettempdir()} ({error}): make room, or name another "
-                "one with the variable TMPDIR."
+                f"the features do not fit into the folder for temporary files, {self._folder or tempfile.gettempdir()} "
+                f"({error}): make room, or name another one with the variable TMPDIR."
             ) from error
         if self._total is None:
             self._room.left += sum(part.nbytes for part in self._parts)

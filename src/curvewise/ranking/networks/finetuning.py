@@ -12,7 +12,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseError, InputError
@@ -22,13 +22,21 @@ from curvewise.nn.evaluation import chosen_device
 from curvewise.nn.schedules import rate_factors
 from curvewise.nn.training import Training
 from curvewise.progress import Advance, progress_bar
-from curvewise.ranking.measure import RankingMeasure, as_targets
+from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets
 from curvewise.ranking.networks.checkpoints import Checkpoint, as_checkpoints, channels_at_end, main_tensor, pooled
 from curvewise.ranking.networks.formats import open_reader, stored_features
 from curvewise.ranking.networks.inputs import Inputs, given_preprocessing, input_shape, preparation
 from curvewise.ranking.networks.modules import LinearLayer, ScriptReader, TorchReader, call_plain, find_classifier
-from curvewise.ranking.networks.probes import TARGETS, Labelled, batch_size, hits_of, own_terms, read_test_labels, warn
-from curvewise.ranking.scores import CheckpointFeatures
+from curvewise.ranking.networks.probes import (
+    SHARE,
+    TARGETS,
+    Labelled,
+    batch_size,
+    hits_of,
+    own_terms,
+    read_test_labels,
+    warn,
+)
 from curvewise.text import arg
 from curvewise.types.units import FloatArray
 
@@ -164,28 +172,14 @@ def finetuning_score(
     >>> finetuning_score(network, x, labels, epochs=2, rate=0.1) > 0.85
     True
     """
-    hits = finetuning_hits(
-        network,
-        data,
-        labels,
-        test_data=test_data,
-        test_labels=test_labels,
-        epochs=epochs,
-        prepare=prepare,
-        features=features,
-        device=device,
-        rng=rng,
-        progress=progress,
-        **recipe,
-    )
-    return float(hits.mean())
+    given = network, data, labels, test_data, test_labels
+    return float(finetuning_hits(*given, epochs, prepare, features, device, rng, progress, **recipe).mean())
 
 
 def finetuning_hits(
     network: nn.Module,
     data: Any,
     labels: ArrayLike | None = None,
-    *,
     test_data: Any = None,
     test_labels: ArrayLike | None = None,
     epochs: int = 5,
@@ -308,18 +302,11 @@ MEASURES = tuple(
         # With d the operations of a forward pass of one example; the backward pass costs two of them.
         flops=functools.partial(lambda times, n, d, classes: 3.0 * times * n * d, epochs),
         takes="network",
-        splits=True,
-        guess="share",
-        bounds=(0.0, 1.0),
-        seeded=True,
-        targets=TARGETS,
+        hits=functools.partial(_of_tunable, epochs=epochs),
+        **SHARE,
     )
     for epochs, said in ((1, "one epoch"), (5, "five epochs"))
 )
-# By measure, the function that gives the value of each test example.
-HITS: dict[str, Callable[..., NDArray[Any]]] = {
-    f"finetune-{epochs}": functools.partial(_of_tunable, epochs=epochs) for epochs in (1, 5)
-}
 
 
 @dataclass(frozen=True, eq=False)

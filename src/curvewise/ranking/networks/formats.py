@@ -11,7 +11,7 @@ import warnings
 import zipfile
 from collections.abc import Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from math import prod
@@ -34,7 +34,6 @@ from curvewise.ranking.networks.checkpoints import (
     Reader,
     as_probabilities,
     as_rows,
-    places_of,
     pooled,
 )
 from curvewise.ranking.networks.preprocessing import Prepare, Preprocessing, is_network, is_torch
@@ -139,27 +138,16 @@ def _picked(arrays: dict[str, NDArray[Any]], path: Path) -> tuple[NDArray[Any], 
     return found, arrays.get("probabilities")
 
 
-class FunctionReader:
+class FunctionReader(Reader):
     """A function of the user's from a batch to features, or to (features, probabilities)."""
 
     def __init__(self, function: Any, taken: LayerChoice) -> None:
-        self.function, self.taken = function, taken
-        self.notes: list[str] = []
-        self.parameters: int | None = None
-        self.preprocessing: Prepare | None = None
-        self.sides: tuple[int, int] | None = None
-        self.most: int | None = None
+        super().__init__(taken)
+        self.function = function
         if taken.layer not in (None, OUTPUT):
             raise InputError(
                 "a function has no layers. Let it give those features.", argument="layer", value=taken.layer
             )
-
-    def running(self) -> AbstractContextManager[None]:
-        """Nothing has to be put back."""
-        return nullcontext()
-
-    def start(self, given: InputBatch) -> None:
-        """Nothing has to be found."""
 
     def read(self, given: InputBatch) -> LayerOutputs:
         """Call the function, with arrays."""
@@ -170,41 +158,15 @@ class FunctionReader:
             raise InputError(
                 f"the function gave shape {rows.shape} for {len(given)} examples: it must give a row for each."
             )
-        rows = pooled(rows, self.taken.pool, last=rows.ndim == 3)
-        return LayerOutputs({OUTPUT: rows}, None if own is None else as_rows(own))
-
-    def gflops(self, given: InputBatch) -> float | None:
-        """Not known."""
-        return None
-
-    def digest(self) -> str | None:
-        """Not known: what a function does can change without a sign."""
-        return None
+        return self.outputs({OUTPUT: (rows, rows.ndim == 3)}, own)
 
 
-class _GraphReader:
+class _GraphReader(Reader):
     """Common part of the readers of graphs: layers are found in the file, not by running it."""
 
     def __init__(self, path: Path, taken: LayerChoice) -> None:
-        self.path, self.taken = path, taken
-        self.notes: list[str] = []
-        self.most: int | None = None
-
-    def running(self) -> AbstractContextManager[None]:
-        """Do nothing: the runtime keeps no state."""
-        return nullcontext()
-
-    def start(self, given: InputBatch) -> None:
-        """Do nothing: the layers were found in the graph."""
-
-    def _outputs(self, values: Mapping[str, tuple[NDArray[Any], bool]], own: Any, mask: Any = None) -> LayerOutputs:
-        """Pool values by layer, with their features in the last axis or not."""
-        pool = self.taken.pool
-        rows = {name: pooled(value, pool, last=last, mask=mask) for name, (value, last) in values.items()}
-        places = {}
-        if pool == "tokens":
-            places = {name: places_of(value, last=last, mask=mask) for name, (value, last) in values.items()}
-        return LayerOutputs(rows, own, places)
+        super().__init__(taken)
+        self.path = path
 
     def _note_features(self, features: str | None, instead: str = "its output") -> None:
         """Note the features that are taken where no layer was named: the input of a classifier, or something else."""
@@ -231,7 +193,7 @@ class OnnxReader(_GraphReader):
     def __init__(self, path: Path, taken: LayerChoice, device: str | None = None) -> None:
         super().__init__(path, taken)
         self._graph = OnnxGraph(path)
-        self.parameters: int | None = self._graph.parameters
+        self.parameters = self._graph.parameters
         plain, told = open_session(path, device)
         self.notes.extend(told)
         inputs = plain.get_inputs()
@@ -272,7 +234,7 @@ class OnnxReader(_GraphReader):
             made = next(n for n in self._graph.model.graph.node if self._output in n.output)
             ready, squashed = self._head.soft and made.op_type != "LogSoftmax", self._head.squashed
             own = as_probabilities(scores, ready=ready, squashed=squashed)
-        return self._outputs(layers, own, given.mask)
+        return self.outputs(layers, own, given.mask)
 
     def gflops(self, given: InputBatch) -> float | None:
         """Count operations from the shapes in the graph."""
@@ -568,7 +530,7 @@ class TfliteReader(_GraphReader):
         self._computed = made | {int(self._input["index"])}
         if len(outputs) > 1:
             self.notes.append(f"of its {len(outputs)} outputs, {outputs[0]['name']} was taken")
-        self.parameters: int | None = self._count()
+        self.parameters = self._count()
         self._wanted, self._head = self._choose()
         shape = [int(s) for s in self._input["shape"]]
         self.sides = (shape[1], shape[2]) if len(shape) == 4 else None
@@ -593,7 +555,7 @@ class TfliteReader(_GraphReader):
         if self._head is not None:
             logits = pooled(values[self._head.logits], "mean", last=True)
             own = as_probabilities(logits, ready=False)
-        return self._outputs(layers, own)
+        return self.outputs(layers, own)
 
     def gflops(self, given: InputBatch) -> float | None:
         """Count operations from the shapes of weights and outputs."""

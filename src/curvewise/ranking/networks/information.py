@@ -124,9 +124,8 @@ def information_score(
         dimensions = train.x.shape[1]
         if len(train) < FEW * dimensions:
             warn(
-                f"{len(train)} examples in {dimensions} dimensions: the critic overfits them, "
-                "and the bound I_α lies far below the mutual information. Use more examples, or fewer "
-                "dimensions (energy=0.8)."
+                f"{len(train)} examples in {dimensions} dimensions: the critic overfits them, and the bound I_α lies "
+                "far below the mutual information. Use more examples, or fewer dimensions (energy=0.8)."
             )
         shares = pairs.shares[pairs.shares > 0]
         entropy, most = float(-(shares * shares.log()).sum()), math.log(how.batch / how.alpha)

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from curvewise.errors import InputError
 from curvewise.nn.devices import find_device
-from curvewise.ranking.measure import has_test
+from curvewise.ranking.measure import as_matrix, has_test
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced, reduce_features
-from curvewise.ranking.scores import as_matrix
 
 # Steps before a loop is recorded, in which libraries allocate their workspaces.
 FIRST = 2

@@ -154,7 +154,7 @@ def call_plain(model: nn.Module, x: Tensor, mask: Tensor | None) -> Any:
     return model(x)
 
 
-class TorchReader:
+class TorchReader(Reader):
     """Reader of a network of torch.
 
     Parameters
@@ -185,12 +185,10 @@ class TorchReader:
         preprocessing: Prepare | None = None,
         file: Path | None = None,
     ) -> None:
-        self.model, self.taken, self.device, self.precision = model, taken, device, precision
+        super().__init__(taken)
+        self.model, self.device, self.precision = model, device, precision
         self.call, self.preprocessing, self.file = call, preprocessing, file
-        self.notes: list[str] = []
-        self.parameters: int | None = sum(p.numel() for p in model.parameters()) or None
-        self.sides: tuple[int, int] | None = None
-        self.most: int | None = None
+        self.parameters = sum(p.numel() for p in model.parameters()) or None
         kinds = [p.dtype for p in model.parameters() if p.is_floating_point()]
         self._kind = kinds[0] if kinds else torch.float32
         self._head: LinearLayer | None = None
@@ -429,15 +427,8 @@ class ScriptReader(TorchReader):
         if value is None:
             raise InputError("the network calls other layers for this batch than for the first.")
         value = value[: len(given)]  # a fixed batch was padded
-        last = channels_at_end(None, value)
-        rows = {name: as_rows(pooled(value, self.taken.pool, last=last))}
-        places = {}
-        if self.taken.pool == "tokens":
-            places[name] = places_of(value, last=last, mask=None)
-        own = None
-        if self._head is not None and output.ndim == 2:
-            own = as_rows(self._head.probabilities(output))
-        return LayerOutputs(rows, own, places)
+        own = self._head.probabilities(output) if self._head is not None and output.ndim == 2 else None
+        return self.outputs({name: (value, channels_at_end(None, value))}, own)
 
 
 class _Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]

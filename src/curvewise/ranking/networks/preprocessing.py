@@ -459,8 +459,7 @@ def layout_of(shape: tuple[int, ...]) -> str:
     first, last = shape[1] in (1, 3), shape[-1] in (1, 3)
     if first == last:
         raise InputError(
-            f"data has images of shape {shape[1:]}, and it cannot be told where their channels "
-            "are: pass "
+            f"data has images of shape {shape[1:]}, and it cannot be told where their channels are: pass "
             f"{arg('layout', 'first')} or {arg('layout', 'last')}, with 1 or 3 channels."
         )
     return "first" if first else "last"

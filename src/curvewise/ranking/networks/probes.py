@@ -16,8 +16,7 @@ from torch import Tensor
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.devices import find_device
-from curvewise.ranking.measure import RankingMeasure, Targets, as_targets
-from curvewise.ranking.scores import as_matrix
+from curvewise.ranking.measure import RankingMeasure, Targets, as_matrix, as_targets
 from curvewise.types.units import FloatArray
 
 TARGETS = ("classes", "multilabel")
@@ -118,25 +117,13 @@ def linear_score(
     >>> round(linear_score(x[half], labels[half], **test), 2)
     0.86
     """
-    hits = linear_hits(
-        features,
-        labels,
-        test_features=test_features,
-        test_labels=test_labels,
-        epochs=epochs,
-        penalty=penalty,
-        metric=metric,
-        device=device,
-        rng=rng,
-        **descent,
-    )
-    return float(hits.mean())
+    data = features, labels, test_features, test_labels
+    return float(linear_hits(*data, epochs, penalty, metric, device, rng, **descent).mean())
 
 
 def linear_hits(
     features: ArrayLike,
     labels: ArrayLike,
-    *,
     test_features: ArrayLike | None = None,
     test_labels: ArrayLike | None = None,
     epochs: int | None = None,
@@ -505,6 +492,8 @@ def warn(text: str) -> None:
     warnings.warn(text, CurvewiseWarning, stacklevel=4)
 
 
+# A share of test examples that a trained network gets right.
+SHARE: dict[str, Any] = {"splits": True, "seeded": True, "targets": TARGETS, "guess": "share", "bounds": (0.0, 1.0)}
 _FAILS = (
     "{} Without test examples it is in-sample, and with no more examples than dimensions any labels can be separated."
 )
@@ -520,11 +509,8 @@ MEASURES = (
                 "What is not yet trained tells little: it ranked worst beside fine-tuning in the paper."
             ),
             flops=functools.partial(lambda times, n, d, classes: 4.0 * times * n * d * classes + 40.0 * n * d, epochs),
-            splits=True,
-            guess="share",
-            bounds=(0.0, 1.0),
-            seeded=True,
-            targets=TARGETS,
+            hits=functools.partial(linear_hits, epochs=epochs),
+            **SHARE,
         )
         for epochs, said in ((1, "one epoch"), (5, "five epochs"))
     ),
@@ -538,10 +524,7 @@ MEASURES = (
         fails=_FAILS.format("It sees what is linearly separable before fine-tuning only."),
         # Sixty evaluations of the loss and its gradient, and twice as many to choose the penalty.
         flops=lambda n, d, classes: 4.0 * d * classes * (60 * n + 120 * min(n, CHOOSING_ROWS)),
-        splits=True,
-        guess="share",
-        bounds=(0.0, 1.0),
-        seeded=True,
-        targets=TARGETS,
+        hits=linear_hits,
+        **SHARE,
     ),
 )

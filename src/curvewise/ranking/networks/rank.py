@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
 from curvewise.ranking import scoring
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.networks.features import Extraction, TokenFeatures, extract_many
 from curvewise.ranking.networks.inputs import read_inputs
-from curvewise.ranking.rank import DEFAULT_MEASURES, RELIABILITY, CheckpointRanking, Reliability, rank_candidates
+from curvewise.ranking.rank import (
+    DEFAULT_MEASURES,
+    RELIABILITY,
+    CheckpointRanking,
+    RankSettings,
+    Reliability,
+    rank_candidates,
+)
 from curvewise.ranking.scoring import Candidate, Named, find_measures
 from curvewise.text import prefix
 from curvewise.types.results import data_frame
@@ -26,19 +33,40 @@ if TYPE_CHECKING:
 
 # All measures by name: those of features and labels alone, and where torch is installed those that train something.
 MEASURES: dict[str, RankingMeasure] = {**scoring.MEASURES}
-# By measure that is a mean over test examples: the function that gives the value of each.
-HITS: dict[str, Callable[..., NDArray[Any]]] = {}
+# Empty, or what to say where a measure is unknown because torch is not installed.
 NEED_TORCH = 'measures that are trained need torch: pip install "curvewise[torch]"'
 
 if find_spec("torch") is not None:
     from curvewise.ranking.networks import finetuning, information, probes
 
-    for family in (probes.MEASURES, information.MEASURES, finetuning.MEASURES):
-        MEASURES.update({measure.name: measure for measure in family})
-    HITS["linear-1"] = partial(probes.linear_hits, epochs=1)
-    HITS["linear-5"] = partial(probes.linear_hits, epochs=5)
-    HITS["linear"] = probes.linear_hits
-    HITS.update(finetuning.HITS)
+    trained = (*probes.MEASURES, *information.MEASURES, *finetuning.MEASURES)
+    MEASURES.update({measure.name: measure for measure in trained})
+    NEED_TORCH = ""
+
+
+_SCORING = ("test", "resamples", "level", "reliability")
+
+
+class RankOptions(Extraction, total=False):
+    """Keywords of :func:`rank_checkpoints` on how features are scored; all have a default.
+
+    Attributes
+    ----------
+    test : float, array_like of bool or None
+        Which examples measures that split are scored on: a share of each class (0.2), a mask, or None.
+    resamples : int
+        Parts of the examples drawn for intervals (50); 0 for none.
+    level : float
+        Coverage of the intervals (0.95).
+    reliability : Reliability, float or str, optional
+        Correlation of the measure's scores with fine-tuned accuracies, or the name of the measure
+        whose reference to take; from published benchmarks by default.
+    """
+
+    test: float | ArrayLike | None
+    resamples: int
+    level: float
+    reliability: Reliability | float | str | None
 
 
 def list_ranking_measures() -> pd.DataFrame:
@@ -72,16 +100,12 @@ def rank_checkpoints(
     data: Any,
     measures: Sequence[Named] | Named | None = None,
     *,
-    test: float | ArrayLike | None = 0.2,
     by: str | None = None,
-    resamples: int = 50,
-    level: float = 0.95,
     k: int = 3,
-    reliability: Reliability | float | str | None = None,
+    layer: str | None = None,
     rng: int | np.random.Generator = 0,
     progress: bool | None = None,
-    layer: str | None = None,
-    **extraction: Unpack[Extraction],
+    **options: Unpack[RankOptions],
 ) -> CheckpointRanking:
     """Rank checkpoints for a task: run its examples through each once, and score the features.
 
@@ -95,17 +119,20 @@ def rank_checkpoints(
         for several, or numbers; inputs are arrays, tensors, texts or a Dataset.
     measures : sequence of str, RankingMeasure or callable, optional
         Measures to compute; nleep and logme by default.
-    test, by, resamples, level, k, reliability
-        Scoring and ranking, as for :func:`curvewise.ranking.rank.rank_features`.
+    by : str, optional
+        The measure that ranks; the first by default.
+    k : int
+        How many checkpoints can be tried.
+    layer : str, optional
+        Layer whose output is taken, as for :func:`extract_features`.
     rng : int or Generator
         Decides the examples, the split, the parts and what is random in measures.
     progress : bool, optional
         Show bars with the time left; by default where stderr is a terminal.
-    layer : str, optional
-        Layer whose output is taken, as for :func:`extract_features`.
-    **extraction
-        ``examples``, ``layout``, ``preprocessing``, ``batch``, ``device``, ``precision``,
-        ``cache``, ``limit``: see :class:`curvewise.ranking.networks.features.Extraction`.
+    **options
+        ``test``, ``resamples``, ``level``, ``reliability``: see :class:`RankOptions`; ``examples``,
+        ``layout``, ``preprocessing``, ``batch``, ``device``, ``precision``, ``cache``, ``limit``:
+        see :class:`curvewise.ranking.networks.features.Extraction`.
 
     Returns
     -------
@@ -131,18 +158,16 @@ def rank_checkpoints(
     ('sees', 'blind')
     """
     generator = np.random.default_rng(rng)
-    try:
-        chosen = find_measures(DEFAULT_MEASURES if measures is None else measures, MEASURES)
-    except InputError as error:
-        if HITS:
-            raise
-        raise InputError(f"{error.message.marked} ({NEED_TORCH})") from error
-    reading = {name: extraction.pop(name, None) for name in ("examples", "layout", "preprocessing")}  # type: ignore[misc]
+    chosen = find_known(measures)
+    extraction: dict[str, Any] = {**options}
+    scoring = {name: extraction.pop(name) for name in _SCORING if name in extraction}
+    how = RankSettings(by=by, k=k, rng=generator, progress=progress, **scoring)
+    reading = {name: extraction.pop(name, None) for name in ("examples", "layout", "preprocessing")}
     inputs = read_inputs(data, rng=generator, **reading)
     found, failures = extract_many(checkpoints, inputs, layer=layer, progress=progress, **extraction)
     given = inputs.labels
     if given is None:
-        raise InputError("labels are missing: data holds inputs only. Pass (inputs, labels).")
+        raise InputError("holds inputs only, and labels are missing. Pass (inputs, labels).", argument="data")
     whole = [one for one in found.values() if not isinstance(one, TokenFeatures)]
     failures |= {
         name: "it has a row for each token, and labels are for whole examples: pool them."
@@ -152,25 +177,22 @@ def rank_checkpoints(
     if not whole:
         name, reason = next(iter(failures.items()))
         raise InputError(prefix(f"No checkpoint could be run on the data. {name}: ", reason))
-    if test is not None and np.ndim(test) and np.shape(test) == (inputs.total,):
-        test = np.asarray(test)[inputs.rows]  # a mask for all examples, of which some were drawn
+    if how.test is not None and np.ndim(how.test) and np.shape(how.test) == (inputs.total,):
+        how = replace(how, test=np.asarray(how.test)[inputs.rows])  # a mask for all examples, of which some were drawn
     networks = {}
     if any(measure.takes == "network" for measure in chosen):
         from curvewise.ranking.networks.finetuning import find_networks
 
         networks = find_networks(checkpoints, inputs, extraction.get("device"), extraction.get("precision", "float32"))
-    return rank_candidates(
-        [Candidate.of(one, network=networks.get(one.name)) for one in whole],
-        given,
-        chosen,
-        test=test,
-        by=by,
-        resamples=resamples,
-        level=level,
-        k=k,
-        reliability=reliability,
-        rng=generator,
-        progress=progress,
-        failures=failures,
-        hits={m.name: HITS[m.name] for m in chosen if m.name in HITS and m is MEASURES[m.name]},
-    )
+    candidates = [Candidate.of(one, network=networks.get(one.name)) for one in whole]
+    return rank_candidates(candidates, given, chosen, how, failures)
+
+
+def find_known(measures: Sequence[Named] | Named | None) -> tuple[RankingMeasure, ...]:
+    """Return measures by name or as they are given, the defaults for none; say if torch is missing for one."""
+    try:
+        return find_measures(measures or DEFAULT_MEASURES, MEASURES)
+    except InputError as error:
+        if not NEED_TORCH:
+            raise
+        raise InputError(f"{error.message.marked} ({NEED_TORCH})") from error

@@ -12,7 +12,7 @@ from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, choose, finish, plain, warned
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
-from curvewise.ranking.plot.grid import draw_cells
+from curvewise.ranking.plot.judgement import draw_cells
 from curvewise.ranking.rank import CheckpointRanking
 from curvewise.text import format_number
 from curvewise.types.units import FloatArray
