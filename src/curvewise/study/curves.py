@@ -257,9 +257,8 @@ def _fresh(learners: Mapping[str, Any]) -> dict[str, Any]:
         except Exception as error:
             way = "made without arguments" if isinstance(learner, type) else "copied for each run"
             raise InputError(
-                f"estimator {name!r} cannot be {way} ({type(error).__name__}: {error}): pass an "
-                "unfitted object that copy.deepcopy copies, or a class whose arguments all have "
-                "defaults."
+                f"estimator {name!r} cannot be {way} ({type(error).__name__}: {error}): pass an unfitted object that "
+                "copy.deepcopy copies, or a class whose arguments all have defaults."
             ) from error
     return made
 

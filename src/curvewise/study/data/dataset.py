@@ -145,9 +145,8 @@ class Dataset:
 def _check_classes(x_name: str, x: NDArray[Any], y_name: str, y: NDArray[Any]) -> None:
     if y.dtype.kind == "f" or y.ndim > 1:
         raise InputError(
-            f"{y_name} holds {y.dtype} of shape {y.shape}, which can be no classes: say "
-            "targets='numbers' if these numbers are to be predicted, or pass whole numbers from 0 "
-            "on, one class per example."
+            f"{y_name} holds {y.dtype} of shape {y.shape}, which can be no classes: say targets='numbers' if these "
+            "numbers are to be predicted, or pass whole numbers from 0 on, one class per example."
         )
     if y.shape != (len(x),):
         raise InputError(f"{y_name} has shape {y.shape}; {x_name} has {len(x)} examples.")
@@ -275,9 +274,8 @@ def check_precision(y: Any, found: NDArray[np.float32], name: str) -> None:
     if vague.any():
         where = int(np.argmax(vague))
         raise InputError(
-            f"{name} has numbers (column or channel {where}) that lie within "
-            f"{span[where]:.3g} of each other, which single precision does not tell "
-            "apart: subtract their mean and divide by their standard deviation first."
+            f"{name} has numbers (column or channel {where}) that lie within {span[where]:.3g} of each other, which "
+            "single precision does not tell apart: subtract their mean and divide by their standard deviation first."
         )
 
 

@@ -326,9 +326,8 @@ class DataCopy:
             raise
         except OSError as error:
             raise StoreError(
-                f"The data that {self.options['function']} made cannot be kept in "
-                f"{self.path.parent}: {os_reason(error, place=False)}. Mend that, and run the "
-                "study again."
+                f"The data that {self.options['function']} made cannot be kept in {self.path.parent}: "
+                f"{os_reason(error, place=False)}. Mend that, and run the study again."
             ) from error
 
     def read(self) -> Dataset:

@@ -141,9 +141,8 @@ def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
             raise InputError(f"{count} labels are missing (NaN or infinite): drop these examples.")
         if np.any(labels != np.round(labels)):
             raise InputError(
-                f"The labels hold {labels[labels != np.round(labels)][0]:g}: they must be classes, "
-                f"that is whole numbers or texts, not measurements. Say {arg('data.targets', 'numbers')} to "
-                "predict numbers."
+                f"The labels hold {labels[labels != np.round(labels)][0]:g}: they must be classes, that is whole "
+                f"numbers or texts, not measurements. Say {arg('data.targets', 'numbers')} to predict numbers."
             )
         return labels.astype(np.int64)
     if labels.dtype.kind in "iu":

@@ -373,9 +373,8 @@ def _check_agreement(
     against = int((own < probabilities.max(axis=1)).sum())
     if against:
         raise BadOutput(
-            f"{by_class.name} and {by_probability.name} disagree: for {against} of "
-            f"{len(predicted)} examples the predicted class is not the most probable one. Write "
-            "only the one that is meant."
+            f"{by_class.name} and {by_probability.name} disagree: for {against} of {len(predicted)} examples the "
+            "predicted class is not the most probable one. Write only the one that is meant."
         )
 
 

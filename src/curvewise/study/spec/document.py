@@ -325,9 +325,8 @@ def _plain_data(data: Any, where: str) -> Any:
     if isinstance(data, Dataset):
         raise InputError(
             f"{where} is a Dataset in memory, which a study file cannot hold: save its arrays with "
-            "np.savez('data.npz', x=x, y=y) and use data = 'data.npz' (for numbers, data = "
-            "{ path = 'data.npz', targets = 'numbers' }), or name a function that makes it, data = "
-            "'module:function'."
+            "np.savez('data.npz', x=x, y=y) and use data = 'data.npz' (for numbers, data = { path = 'data.npz', "
+            "targets = 'numbers' }), or name a function that makes it, data = 'module:function'."
         )
     return data if isinstance(data, str) else dict(data)
 
