@@ -12,8 +12,8 @@ import pytest
 
 import curvewise as cw
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.store.export import export_store
 from curvewise.store.read import list_runs
+from curvewise.store.tables import export_store
 from curvewise.store.write import write_run
 
 HOSTILE = ["a,b", 'say "hi"', "two\nlines", "\r", "=cmd|' /C calc'!A0", "é∞", "", " x ", "'", ";\t"]

@@ -20,9 +20,9 @@ import curvewise as cw
 from curvewise.cli import main
 from curvewise.errors import CurvewiseError, CurvewiseWarning, StoreError
 from curvewise.store.claims import Claims
-from curvewise.store.export import export_store
 from curvewise.store.read import list_runs, read_run
 from curvewise.store.record import record_checksum, record_text
+from curvewise.store.tables import export_store
 from curvewise.store.verify import verify_store
 from curvewise.store.write import write_labels, write_run
 

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError, StoreError
-from curvewise.store.export import export_store
 from curvewise.store.read import list_runs, read_run
 from curvewise.store.record import record_bytes, record_checksum, record_text
+from curvewise.store.tables import export_store
 from curvewise.store.verify import verify_store
 from curvewise.store.write import write_labels, write_run
 

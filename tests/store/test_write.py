@@ -24,9 +24,9 @@ from curvewise.errors import InputError, MissingDependencyError, StoreError
 from curvewise.store import record as environment
 from curvewise.store import write as _files
 from curvewise.store.claims import Claims
-from curvewise.store.export import export_store
 from curvewise.store.read import list_runs, read_record, read_run
 from curvewise.store.record import is_guarded, record_bytes, run_id
+from curvewise.store.tables import export_store
 from curvewise.store.verify import StoreCheck, verify_store
 from curvewise.store.write import write_labels, write_run
 

@@ -1,4 +1,4 @@
-from curvewise.store.export import export_store as export_store
+from curvewise.store.tables import export_store as export_store
 from curvewise.store.read import Run as Run
 from curvewise.store.read import list_runs as list_runs
 from curvewise.store.read import read_run as read_run

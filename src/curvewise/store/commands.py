@@ -122,7 +122,7 @@ def export(folder: Store, path: Path, /, *, overwrite: Flag = False, showing: Sh
         Replace the file if it is there.
     """
     page = (showing or Showing()).page()
-    from curvewise.store.export import ENDINGS, export_store
+    from curvewise.store.tables import ENDINGS, export_store
 
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"{path} must end in {', '.join(ENDINGS)}.")

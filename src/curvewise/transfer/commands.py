@@ -164,7 +164,7 @@ class RiskReading:
         if odd := [option for option, value in asked.items() if value]:
             raise UsageError(f"{odd[0]} is for tables, and {path.name} is a study.")
         from curvewise.study.study import load_study
-        from curvewise.study.transfer import transfer_risks
+        from curvewise.study.lenses import transfer_risks
 
         with quietly():
             return transfer_risks(

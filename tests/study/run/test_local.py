@@ -24,13 +24,11 @@ from curvewise.store.write import write_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.run import local
 from curvewise.study.run import options as events
-from curvewise.study.run.drive import MOST_DEATHS, REPLACED, Board
-from curvewise.study.run.local import run_local
-from curvewise.study.run.maker import group_of
-from curvewise.study.run.options import Event, choose_devices
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.run.drive import MOST_DEATHS, REPLACED, Board, run_local
+from curvewise.study.run.maker import Event, group_of
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Job
+from curvewise.study.status import choose_devices
 from curvewise.study.study import Study
 
 MODELS = """
@@ -286,7 +284,7 @@ def test_ctrl_c_keeps_what_is_stored_and_says_how_to_go_on(tmp_path: Path, sent:
     (tmp_path / "study.pickle").write_bytes(pickle.dumps(study))
     code = (
         "import pickle, sys\n"
-        "from curvewise.study.run.local import run_local\n"
+        "from curvewise.study.run.drive import run_local\n"
         "study = pickle.load(open(sys.argv[1], 'rb'))\n"
         "run_local(study, workers=2, tell=lambda e: print(e.kind, flush=True))\n"
     )
@@ -319,7 +317,7 @@ def test_a_limit_on_file_sizes_stops_the_study_cleanly(tmp_path: Path) -> None:
     code = (
         "import pickle, resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))\n"  # less than a record
-        "from curvewise.study.run.local import run_local\n"
+        "from curvewise.study.run.drive import run_local\n"
         "study = pickle.load(open(sys.argv[1], 'rb'))\n"
         "run_local(study, workers=2, progress=False)\n"
     )

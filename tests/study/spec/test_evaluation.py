@@ -12,7 +12,7 @@ from scipy import stats
 from curvewise.errors import InputError
 from curvewise.response.networks.perturbations import draw_magnitudes, perturb
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.design import Learner
 from curvewise.study.spec.study import Evaluation
 from curvewise.study.study import Study
 

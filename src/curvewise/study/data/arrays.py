@@ -16,8 +16,7 @@ from curvewise.errors import InputError
 from curvewise.reading.arrays import named_arrays
 from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.study.data import images as jpeg_archive
-from curvewise.study.data.dataset import TARGETS
-from curvewise.study.data.source import DataPart, DataSource, Request, array_part
+from curvewise.study.data.dataset import TARGETS, DataPart, DataSource, Request, array_part
 from curvewise.text import arg, brief, format_path, list_names, suggest
 
 INPUTS = ("x", "images", "features", "inputs", "data", "tokens")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.reading.arrays import named_arrays
-from curvewise.study.data.source import DataPart, DataSource, Request, RowIndices, array_part
+from curvewise.study.data.dataset import DataPart, DataSource, Request, RowIndices, array_part
 from curvewise.text import arg, brief, format_path, list_names
 
 ImageFiles: TypeAlias = list[tuple[Path, str]]  # images and their classes

@@ -25,7 +25,7 @@ from curvewise.nn.devices import ONE_AT_A_TIME, spoilt_device
 from curvewise.nn.own_code import failure, find_function, importable, names_own_code
 from curvewise.nn.task import Examples, Trained
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, log_loss, number_losses, one_hot
-from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.design import Learner
 from curvewise.study.spec.study import Job, StudySpec
 
 SEEDS = ("random_state", "seed")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import json
 import math
+import os
+import socket
 import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -28,11 +30,12 @@ from curvewise.store.tables import LOSSES
 from curvewise.store.write import remove_partial, write_run
 from curvewise.study.data.dataset import log_loss, number_losses
 from curvewise.study.run.estimators import fit_estimator
-from curvewise.study.run.options import DONE, FAILED, HELD, MEMORY, THERE, Event, SpoiltDeviceError
 from curvewise.study.run.programs import run_command
 from curvewise.study.spec.study import Job, StudySpec
 from curvewise.study.status import Standing, is_done, join_keeps, look_up
 
+DONE, FAILED, THERE, HELD, MEMORY = "done", "failed", "there", "held", "memory"
+"""Kinds of an :class:`Event`."""
 STAYS = "The stored run stays as it was, because making it again failed."
 """First line of the text of a failure that is not stored."""
 MOST_LETTERS = 20_000
@@ -42,6 +45,41 @@ THREADS = 4
 """Storing waits for the disk, and a disk syncs several files in about the time of one."""
 BACKLOG = 64
 """Runs waiting to be stored; more would only take memory."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event in the making of one run.
+
+    Attributes
+    ----------
+    kind : {"done", "failed", "there", "held", "memory"}
+        Made; made and failed; found made already; another process is making it; there was too
+        little memory, and it is tried again with fewer networks at once.
+    id : str
+        Which run.
+    text : str
+        Why it failed, or what a reader should know.
+    seconds : float
+        How long it took.
+    where : str
+        Machine and process.
+    """
+
+    kind: str
+    id: str
+    text: str = ""
+    seconds: float = 0.0
+    where: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+
+    @property
+    def is_final(self) -> bool:
+        """True if no more events of the run will come from the same process."""
+        return self.kind != MEMORY
+
+
+class SpoiltDeviceError(CurvewiseError):
+    """After an error on the GPU, nothing more can be computed there by this process."""
 
 
 class Maker:
@@ -57,7 +95,7 @@ class Maker:
     claims : Claims
         Keeps other processes off the runs.
     tell : callable
-        Called with an :class:`~curvewise.study.run.options.Event` for every run.
+        Called with an :class:`~curvewise.study.run.maker.Event` for every run.
     device : str
         Where networks are trained.
     in_flight : int, optional

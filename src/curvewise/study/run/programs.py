@@ -27,7 +27,7 @@ from curvewise.store.read import DATA, is_file
 from curvewise.store.record import TEST, data_digest
 from curvewise.store.write import own_folder, write_file
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, one_hot
-from curvewise.study.spec.learner import FIELDS
+from curvewise.study.spec.design import FIELDS
 
 if TYPE_CHECKING:
     from curvewise.study.spec.study import Job, StudySpec
@@ -87,7 +87,7 @@ def run_command(study: StudySpec, job: Job) -> Trained:
     --------
     >>> import numpy as np
     >>> from curvewise.study.data.dataset import Dataset
-    >>> from curvewise.study.spec.learner import Learner
+    >>> from curvewise.study.spec.design import Learner
     >>> from curvewise.study.study import Study
     >>> code = "import numpy as np; np.save('{out}/predictions.npy', np.zeros(2, int))"
     >>> learner = Learner(command=f'python -c "{code}"')

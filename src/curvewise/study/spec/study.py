@@ -27,8 +27,7 @@ from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
 from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner, settle_learner
+from curvewise.study.spec.design import Design, Learner, settle_learner
 from curvewise.text import brief, either, list_names
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
