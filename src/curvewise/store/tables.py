@@ -72,7 +72,9 @@ def measured_rows(records: Mapping[str, Mapping[str, Any]], metric: str) -> list
         row = {k: plain[k] for k in _FIRST if k in plain}
         row |= {k: setting_text(v) if isinstance(v, list) else v for k, v in plain.items() if k not in row}
         if str(given.get("recipe", "")).startswith("study/"):
-            settings = {k: v for k, v in given.items() if not _is_usual(k)}
+            # What is left when the coordinates are gone that every run of a study has: the settings of its grid.
+            usual = (*HASHES, *_CHANCE, "learner", "n", "training", "poke")
+            settings = {k: v for k, v in given.items() if k not in usual and not k.endswith("_seed")}
             row["learner"] = curve_name(str(given["learner"]), settings)
         if metric == "loss":
             row["judged"] = _judged(record)
@@ -80,12 +82,6 @@ def measured_rows(records: Mapping[str, Mapping[str, Any]], metric: str) -> list
         row = {**row, "status": record["status"]} | ({} if "run" in row else {"run": identity})
         rows.append({**row, metric: math.nan if value is None else float(value)})
     return rows
-
-
-def _is_usual(coordinate: str) -> bool:
-    """Return whether every run of a study has this coordinate, so that it is no setting of a grid."""
-    usual = (*HASHES, *_CHANCE, "learner", "n", "training", "poke")
-    return coordinate in usual or coordinate.endswith("_seed")
 
 
 def failure_notes(failed: Sequence[tuple[str, str]], total: int) -> list[str]:
@@ -264,6 +260,7 @@ def _dtype(path: Path, about: Mapping[str, Any], name: str) -> np.dtype[Any]:
 
 
 def _array(path: Path, records: Mapping[Path, Any], name: str) -> NDArray[Any]:
+    # A function of the module, since predictions may be sent to other processes.
     return array_of(path, records[path], name)
 
 
@@ -371,11 +368,8 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
     if target.suffix.lower() not in ENDINGS:
         raise InputError(f"must end in {', '.join(ENDINGS)}.", argument="path", value=str(target))
     if target.is_dir() or (os.path.lexists(target) and not overwrite):
-        raise InputError(
-            f"is there already: choose another name, or pass {arg('overwrite', True)}.",
-            argument="path",
-            value=str(target),
-        )
+        problem = f"is there already: choose another name, or pass {arg('overwrite', True)}."
+        raise InputError(problem, argument="path", value=str(target))
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent}. Make it first.", argument="path", value=str(target))
     with without_collecting():
@@ -402,9 +396,7 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
 def run_columns(runs: Sequence[Run]) -> Columns:
     """Make the columns of the table, of plain values; None where a run has no such entry."""
     rows = [_cells(run) for run in runs]
-    every: dict[tuple[str, ...], None] = {}
-    for row in rows:
-        every.update(dict.fromkeys(row))
+    every = dict.fromkeys(key for row in rows for key in row)
     groups = ("", "coordinates", "metrics", "end", "environment")
     order = dict.fromkeys(sorted(every, key=lambda key: groups.index(key[0])))
     return {name: _of_one_type([row.get(key) for row in rows]) for key, name in _names(order).items()}
@@ -444,13 +436,9 @@ def _names(keys: Mapping[tuple[str, ...], None]) -> dict[tuple[str, ...], str]:
     for key in keys:
         group, *rest = key
         plain = _RENAMED.get(key) or ".".join(rest)
-        if group == "end":
-            names[key] = plain
-            continue
-        tries = [f"{group}.{plain}", json.dumps(list(key), ensure_ascii=False)]
-        if group != "environment":
-            tries.insert(0, plain)
-        names[key] = next(name for name in tries if name not in taken)
+        tries = [plain] if group != "environment" else []
+        tries += [f"{group}.{plain}", json.dumps(list(key), ensure_ascii=False)]
+        names[key] = plain if group == "end" else next(name for name in tries if name not in taken)
         taken.add(names[key])
     return names
 

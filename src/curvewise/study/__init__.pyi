@@ -2,9 +2,10 @@ from curvewise.nn.task import Keep as Keep
 from curvewise.study.curves import measure_learning_curve as measure_learning_curve
 from curvewise.study.data.dataset import Dataset as Dataset
 from curvewise.study.data.load import load_dataset as load_dataset
-from curvewise.study.status import Plan as Plan
 from curvewise.study.lenses import checkpoint_files as checkpoint_files
 from curvewise.study.lenses import ranking_table as ranking_table
+from curvewise.study.lenses import study_win_rates as study_win_rates
+from curvewise.study.lenses import transfer_risks as transfer_risks
 from curvewise.study.response import judge_invariance as judge_invariance
 from curvewise.study.response import measure_corpus as measure_corpus
 from curvewise.study.response import measure_invariance as measure_invariance
@@ -12,9 +13,8 @@ from curvewise.study.spec.design import Design as Design
 from curvewise.study.spec.design import Learner as Learner
 from curvewise.study.spec.recipes import RECIPES as RECIPES
 from curvewise.study.spec.study import Evaluation as Evaluation
+from curvewise.study.status import Plan as Plan
 from curvewise.study.status import Status as Status
 from curvewise.study.study import Study as Study
 from curvewise.study.study import load_study as load_study
 from curvewise.study.study import study_recipe as study_recipe
-from curvewise.study.lenses import study_win_rates as study_win_rates
-from curvewise.study.lenses import transfer_risks as transfer_risks

@@ -440,7 +440,6 @@ def _train_one(i: int, task: CurveTask, setup: CurveSetup) -> tuple[int, CurvePo
             task.coordinates,
             None if array.dtype.hasobject else array,
             {"error": point.error, "fit_seconds": seconds},
-            status="done" if reason is None else "failed",
             error=error_text,
             notes=tried.warnings,
             overwrite=True,

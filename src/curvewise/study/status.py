@@ -28,7 +28,7 @@ from curvewise.store.tables import LOSSES, reason_of
 from curvewise.study.run.estimators import make_estimator
 from curvewise.study.run.programs import fill_command
 from curvewise.study.spec.design import FIELDS, Learner
-from curvewise.study.spec.study import Job, StudySpec, examples_digest
+from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, examples_digest
 from curvewise.text import Message, arg, either, suggest
 from curvewise.types.results import Result
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 STATES = ("done", "failed", "outdated", "damaged", "running", "missing")
 MOST_ATTEMPTS = 3
 """Attempts at a run that fails, over all calls; then it is only made when asked for."""
-CHECKPOINTS = ("none", "end", "drops")
-"""Choices of the weights to keep; each includes the ones before it."""
 MOST_SECONDS = 60.0
 """Of measuring: a large grid is planned without waiting for each of its networks."""
 # Sources of an estimate, the most reliable first.

@@ -245,8 +245,7 @@ class Drive:
             if self.claims.take(job.id):
                 attempts = self._standings[job.id].attempts + 1
                 environment = {"attempts": attempts}
-                error = {"status": "failed", "error": text}
-                if not store_run(self.store, job.coordinates, environment=environment, **error):
+                if not store_run(self.store, job.coordinates, environment=environment, error=text):
                     text = f"{STAYS}\n{text}"
                 self.claims.release(job.id)
             self.hear(Event(FAILED, job.id, text))

@@ -309,7 +309,7 @@ class Maker:
         outcome = assemble(self.study, job, trained, keep)
         lost = [name for name in self._before[job.id].sets if name not in self._digests]
         dropped = ""
-        if lost and outcome["status"] == "done" and not job.is_search:
+        if lost and outcome["error"] is None and not job.is_search:
             sets = ", ".join(lost)
             dropped = f"Made again for a study without the evaluation sets {sets}: what was stored for them is gone."
         outcome["notes"] = (*outcome["notes"], *([dropped] if dropped else []), *trained.doubts)
@@ -324,7 +324,7 @@ class Maker:
             environment |= {"evaluations": self._digests, "kept": keep.checkpoints}
         stored = store_run(self.store, job.coordinates, environment=environment, **outcome)
         self.claims.release(job.id)
-        if outcome["status"] == "done":
+        if outcome["error"] is None:
             self._say(Event(DONE, job.id, dropped, trained.seconds))
         else:
             text = outcome["error"] if stored else f"{STAYS}\n{outcome['error']}"
@@ -336,7 +336,7 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool
 
     A failure is not stored over a run that was done, and False says so.
     """
-    if parts.get("status") == "failed" and is_done(store / run_id(coordinates)):
+    if parts.get("error") is not None and is_done(store / run_id(coordinates)):
         return False
     try:
         write_run(store, coordinates, overwrite=True, **parts)
@@ -385,12 +385,12 @@ def assemble(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[s
         if len(error) > MOST_LETTERS:
             error = f"{error[: MOST_LETTERS // 2]}\n[…]\n{error[-MOST_LETTERS // 2 :]}"
         finite = {k: v for k, v in metrics.items() if math.isfinite(v)}
-        return {"status": "failed", "error": error, "metrics": finite, "notes": trained.notes}
+        return {"error": error, "metrics": finite, "notes": trained.notes}
     measured = parts.pop("metrics", {})
     main = "loss" if study.dataset.is_numbers else "error"
     if main in measured and f"train_{main}" in metrics:
         measured["gap"] = measured[main] - metrics[f"train_{main}"]
-    return {"status": "done", "metrics": {**metrics, **measured}, "notes": trained.notes, **parts}
+    return {"error": None, "metrics": {**metrics, **measured}, "notes": trained.notes, **parts}
 
 
 class UnusablePredictions(Exception):

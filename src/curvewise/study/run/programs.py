@@ -7,7 +7,6 @@ import math
 import os
 import shlex
 import signal
-import string
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from curvewise.store.read import DATA, is_file
 from curvewise.store.record import TEST, data_digest
 from curvewise.store.write import own_folder, write_file
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, one_hot
-from curvewise.study.spec.design import FIELDS
+from curvewise.study.spec.design import FIELDS, asked_fields
 
 if TYPE_CHECKING:
     from curvewise.study.spec.study import Job, StudySpec
@@ -166,19 +165,6 @@ def fill_command(command: str, values: Mapping[str, Any]) -> list[str]:
     if not filled:
         raise InputError("command is empty: write a program and its arguments.")
     return [sys.executable, *filled[1:]] if filled[0] == "python" else filled
-
-
-def asked_fields(command: str) -> list[str]:
-    """List the names in braces, each once.
-
-    >>> asked_fields("train {n} {out} {{not}} {n:05d}")
-    ['n', 'out']
-    """
-    try:
-        parsed = [name for _, name, _, _ in string.Formatter().parse(command) if name is not None]
-    except ValueError as error:
-        raise InputError(f"command={command!r}: {error}.") from error
-    return list(dict.fromkeys(parsed))
 
 
 def _field_values(study: StudySpec, job: Job, rows: Path, out: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -85,15 +86,17 @@ class Design:
         self._check_numbers()
         self._check_variations()
         self._check_poke()
-        if not isinstance(self.grid, Mapping):
-            raise InputError(f"grid={self.grid!r}: give a table of settings and their values.")
+        self._refuse("grid", not isinstance(self.grid, Mapping), "give a table of settings and their values.")
         for name, values in self.grid.items():
             for inner, tried in values.items() if isinstance(values, Mapping) else [(None, values)]:
-                _check_values(name if inner is None else f"{name}.{inner}", tried)
-        self._check_runs()
-
-    def _check_runs(self) -> None:
-        """Refuse more runs than can be planned, before they are counted one by one."""
+                place = name if inner is None else f"{name}.{inner}"
+                if (inner or name) in RESERVED:
+                    raise InputError(f"has {place!r}, which every run has already: it is no setting.", argument="grid")
+                if isinstance(tried, str) or not isinstance(tried, Sequence) or not len(tried):
+                    raise InputError(f"grid[{place!r}]={tried!r}: give a list of values to try.")
+                if any(value in tried[:i] for i, value in enumerate(tried)):
+                    raise InputError(f"grid[{place!r}]={tried!r} holds a value twice: give each once.")
+        # More runs than can be planned are refused before they are counted one by one.
         folds = self.folds if isinstance(self.folds, tuple) else (self.folds or 1,)
         sizes = max(len(self.sizes) if isinstance(self.sizes, tuple) else 1, len(folds))
         subsets = sum(folds) if len(folds) > 1 else sizes * folds[0]
@@ -105,51 +108,48 @@ class Design:
                 f"makes at most {MOST_RUNS:,}. Lower folds={self.folds!r} or seeds={self.seeds!r}."
             )
 
+    def _refuse(self, name: str, wrong: bool, problem: str) -> None:
+        """Raise an error about one field, if something is wrong with it."""
+        if wrong:
+            raise InputError(problem, argument=name, value=getattr(self, name))
+
     def _check_numbers(self) -> None:
-        if isinstance(self.seeds, bool) or not isinstance(self.seeds, int) or self.seeds < 1:
-            raise InputError(f"seeds={self.seeds!r}: give the number of runs on each subset.")
-        if not _is_number(self.test) or self.test <= 0:
-            raise InputError(f"test={self.test!r}: give a share such as 0.2, or a number of examples.")
-        if self.sizes is not None and not (
-            isinstance(self.sizes, tuple) and self.sizes and all(map(_is_number, self.sizes))
-        ):
-            raise InputError(f"sizes={self.sizes!r}: give a list of numbers, such as [100, 200].")
-        folds = self.folds if isinstance(self.folds, tuple) else (self.folds,)
-        if self.folds is not None and not all(_is_number(k) and k == int(k) >= 1 for k in folds):
-            raise InputError(f"folds={self.folds!r}: give whole numbers, one or one for each size.")
-        most = MOST_RUNS
-        if self.seeds > most or any(k is not None and k > most for k in folds):
-            raise InputError(f"seeds={self.seeds!r}, folds={self.folds!r}: a study makes at most {most:,} runs.")
+        whole = isinstance(self.seeds, int) and not isinstance(self.seeds, bool)
+        self._refuse("seeds", not whole or self.seeds < 1, "give the number of runs on each subset.")
+        wrong = not _is_number(self.test) or self.test <= 0
+        self._refuse("test", wrong, "give a share such as 0.2, or a number of examples.")
+        right = isinstance(self.sizes, tuple) and self.sizes and all(map(_is_number, self.sizes))
+        self._refuse("sizes", self.sizes is not None and not right, "give a list of numbers, such as [100, 200].")
+        folds = () if self.folds is None else self.folds if isinstance(self.folds, tuple) else (self.folds,)
+        right = all(_is_number(k) and k == int(k) >= 1 for k in folds)
+        self._refuse("folds", not right, "give whole numbers, one or one for each size.")
+        for name, largest in (("seeds", self.seeds), ("folds", max(folds, default=1))):
+            self._refuse(name, largest > MOST_RUNS, f"a study makes at most {MOST_RUNS:,} runs.")
         for name in ("nested", "stratify", "per_class"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name}={getattr(self, name)!r}: give true or false.")
+            self._refuse(name, not isinstance(getattr(self, name), bool), "give true or false.")
 
     def _check_variations(self) -> None:
-        if not isinstance(self.vary, tuple):
-            raise InputError(f"vary={self.vary!r}: give a list out of {', '.join(CHANCES)}.")
+        self._refuse("vary", not isinstance(self.vary, tuple), f"give a list out of {', '.join(CHANCES)}.")
         for variation in self.variations:
             for name in variation:
                 if name not in CHANCES:
-                    raise InputError(f"vary has {name!r}: use some of {', '.join(CHANCES)}.")
+                    raise InputError(f"has {name!r}: use some of {', '.join(CHANCES)}.", argument="vary")
             if not variation and max(self.seeds, len(self.variations)) > 1:
-                raise InputError(
-                    f"seeds={self.seeds} with vary=[] would make the same run several times: name "
-                    "what varies, or use seeds=1."
-                )
+                problem = "with vary=[] would make the same run several times: name what varies, or use seeds=1."
+                raise InputError(problem, argument="seeds", value=self.seeds)
         as_sets = [frozenset(v) for v in self.variations]
-        if len(set(as_sets)) < len(as_sets) or any(len(set(v)) < len(v) for v in self.variations):
-            raise InputError(f"vary={self.vary!r} holds an entry twice: give each once.")
+        twice = len(set(as_sets)) < len(as_sets) or any(len(set(v)) < len(v) for v in self.variations)
+        self._refuse("vary", twice, "holds an entry twice: give each once.")
 
     def _check_poke(self) -> None:
         poked = any("poke" in variation for variation in self.variations)
         if poked and self.poke is None:
-            raise InputError("vary has 'poke', but poke= is not given: use poke={'epoch': 0}.")
+            raise InputError("vary has 'poke', but poke= is not given: use poke={'epoch': 0}.", argument="poke")
         if self.poke is None:
             return
-        if not isinstance(self.poke, Mapping):
-            raise InputError(f"poke={self.poke!r}: give a table such as {{epoch = 0}}.")
+        self._refuse("poke", not isinstance(self.poke, Mapping), "give a table such as {epoch = 0}.")
         if unknown := set(self.poke) - {"epoch", "factor"}:
-            raise InputError(f"poke has {sorted(unknown)}: it takes epoch and factor.")
+            raise InputError(f"has {sorted(unknown)}: it takes epoch and factor.", argument="poke")
         for name, value in self.poke.items():
             if not _is_number(value) or (name == "epoch" and value < 0):
                 raise InputError(f"poke has {name}={value!r}: give a number, at least 0 for epoch.")
@@ -205,15 +205,6 @@ class Design:
             state = np.random.SeedSequence([entropy, i, n, fold, which]).generate_state(1)
             found[name] = int(state[0])
         return found
-
-
-def _check_values(name: str, values: Any) -> None:
-    if name.rpartition(".")[2] in RESERVED:
-        raise InputError(f"grid has {name!r}, which every run has already: it is no setting.")
-    if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
-        raise InputError(f"grid[{name!r}]={values!r}: give a list of values to try.")
-    if any(value in values[:i] for i, value in enumerate(values)):
-        raise InputError(f"grid[{name!r}]={values!r} holds a value twice: give each once.")
 
 
 def _settled(value: Any) -> Any:
@@ -284,40 +275,23 @@ class Learner:
         whole = isinstance(self.members, int) and not isinstance(self.members, bool)
         if not whole or self.members < 1 or (self.members > 1 and self.training is None):
             raise InputError(f"members={self.members!r}: only networks, one or more, form ensembles.")
-        if self.estimator is not None:
-            self._check_estimator(self.estimator)
-        if self.command is not None:
-            self._check_command(self.command)
-        if self.timeout is not None:
-            self._check_timeout(self.timeout)
+        if self.estimator is not None and not re.fullmatch(r"\w+(\.\w+)*:\w+", str(self.estimator)):
+            problem = "give its place as 'module:Class', such as 'sklearn.svm:SVC'."
+            raise InputError(problem, argument="estimator", value=self.estimator)
+        if self.command is not None and "out" not in asked_fields(self.command):
+            problem = "does not say {out}: the folder to which it must write its predictions."
+            raise InputError(problem, argument="command", value=self.command)
+        given: Any = self.timeout
+        seconds = isinstance(given, int | float) and not isinstance(given, bool) and given > 0
+        if given is not None and (not seconds or self.command is None):
+            raise InputError("give a command that may take so many seconds.", argument="timeout", value=given)
+        problem = ""
         if self.judged is not None and self.judged not in NUMBER_LOSSES:
-            raise InputError(f"judged={self.judged!r} is not known: use one of {', '.join(NUMBER_LOSSES)}.")
-        if self.judged is not None and self.training is not None:
-            raise InputError(
-                f"judged={self.judged!r}: a network is judged by the loss it is trained with; give loss= instead."
-            )
-
-    def _check_estimator(self, estimator: Any) -> None:
-        parts = estimator.split(":") if isinstance(estimator, str) else []
-        if len(parts) != 2 or not all(p.isidentifier() for p in [*parts[0].split("."), parts[1]]):
-            raise InputError(f"estimator={estimator!r}: give its place as 'module:Class', such as 'sklearn.svm:SVC'.")
-
-    def _check_timeout(self, timeout: Any) -> None:
-        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-        if not number or not timeout > 0 or self.command is None:
-            raise InputError(f"timeout={timeout!r}: give a command that may take so many seconds.")
-
-    def _check_command(self, command: Any) -> None:
-        if not isinstance(command, str) or not command.strip():
-            raise InputError(f"command={command!r}: give a command line as text.")
-        try:
-            asked = _asked(command)
-        except ValueError as error:
-            raise InputError(f"command={command!r}: {error}.") from error
-        if "out" not in asked:
-            raise InputError(
-                f"command={command!r} does not say {{out}}: the folder to which it must write its predictions."
-            )
+            problem = f"is not known: use one of {', '.join(NUMBER_LOSSES)}."
+        elif self.judged is not None and self.training is not None:
+            problem = "a network is judged by the loss it is trained with; give loss= instead."
+        if problem:
+            raise InputError(problem, argument="judged", value=self.judged)
 
     @property
     def kind(self) -> str:
@@ -340,7 +314,7 @@ class Learner:
         if self.training is not None:
             return True
         if self.command is not None:
-            return setting in _asked(self.command) or setting in FIELDS  # which is refused
+            return setting in asked_fields(self.command) or setting in FIELDS  # which is refused
         return setting != "members" and setting not in Training().as_dict()
 
     def with_settings(self, settings: Mapping[str, Any]) -> Learner:
@@ -361,9 +335,7 @@ class Learner:
         if self.training is not None:
             return {**self.training.as_dict(), "members": self.members}
         judged = {} if self.judged is None else {"judged": self.judged}
-        if self.estimator is not None:
-            return {"estimator": self.estimator, "options": dict(self.options), **judged}
-        return {"command": self.command, "options": dict(self.options), **judged}
+        return {self.kind: self.estimator or self.command, "options": dict(self.options), **judged}
 
 
 def settle_learner(learner: Learner, outputs: Outputs, name: str = "learner") -> Learner:
@@ -377,19 +349,29 @@ def settle_learner(learner: Learner, outputs: Outputs, name: str = "learner") ->
             return replace(learner, training=settle_training(learner.training, outputs))
         if isinstance(outputs, int):
             if learner.judged is not None:
-                raise InputError(
-                    f"judged={learner.judged!r} is for numbers, and the targets are classes: leave it out."
-                )
+                problem = "is for numbers, and the targets are classes: leave it out."
+                raise InputError(problem, argument="judged", value=learner.judged)
             return learner
         if learner.estimator is not None and len(outputs) > 1:
-            raise InputError(
-                f"estimator={learner.estimator!r} predicts rows of numbers, and the targets are "
-                f"images of shape {outputs}: use a network or a command."
+            problem = (
+                f"predicts rows of numbers, and the targets are images of shape {outputs}: use a network or a command."
             )
+            raise InputError(problem, argument="estimator", value=learner.estimator)
     except InputError as error:
         raise InputError(f"learners.{name}: {error}") from error
     return replace(learner, judged=learner.judged or "l2")
 
 
-def _asked(command: str) -> list[str]:
-    return [name for _, name, _, _ in string.Formatter().parse(command) if name is not None]
+def asked_fields(command: str) -> list[str]:
+    """List the names in braces of a command, each once.
+
+    >>> asked_fields("train {n} {out} {{not}} {n:05d}")
+    ['n', 'out']
+    """
+    if not isinstance(command, str) or not command.strip():
+        raise InputError("give a command line as text.", argument="command", value=command)
+    try:
+        parsed = [name for _, name, _, _ in string.Formatter().parse(command) if name is not None]
+    except ValueError as error:
+        raise InputError(f"{error}.", argument="command", value=command) from error
+    return list(dict.fromkeys(parsed))
