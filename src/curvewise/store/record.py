@@ -68,7 +68,8 @@ _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fals
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:20]} is no finite number")
+        problem = "is not JSON" if text.lstrip("-").isalpha() else "is too large a number"
+        raise ValueError(f"{text[:20]} {problem}")
     return number
 
 

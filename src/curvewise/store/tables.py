@@ -10,7 +10,7 @@ import os
 import re
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -106,6 +106,16 @@ def reason_of(text: str) -> str:
     return line if len(line) <= 300 else f"{line[:300]}…"
 
 
+def all_failed(errors: Sequence[str], place: str) -> InputError:
+    """Make an error that says that every run failed, with the first reason and the place of the others.
+
+    >>> print(all_failed(["ValueError: no", "ValueError: never"], "See study.status()."))
+    All 2 runs failed. The first: ValueError: no. See study.status().
+    """
+    first = reason_of(errors[0]).removesuffix(".")
+    return InputError(f"All {len(errors):,} runs failed. The first: {first}. {place}")
+
+
 def store_folder(source: Any) -> Path | None:
     """Return the folder that a user names if it is a store of runs; None for any other source."""
     if not isinstance(source, str | PathLike) or not isdir(source):
@@ -125,6 +135,8 @@ def store_table(folder: Path, metric: str | None = None) -> Table:
     metric = metric or ("loss" if not errors and any(map(_judged, runs.values())) else "error")
     failed = {k: r for k, r in runs.items() if r["status"] == "failed"}
     done = {k: r for k, r in runs.items() if k not in failed and r["metrics"].get(metric) is not None}
+    if runs and len(failed) == len(runs):
+        raise _all_failed_in(folder, failed.values())
     if not done:
         there = dict.fromkeys(k for r in runs.values() for k, v in r["metrics"].items() if v is not None)
         raise InputError(
@@ -143,6 +155,11 @@ def store_table(folder: Path, metric: str | None = None) -> Table:
     if len(kinds) > 1:
         notes.append(f"losses of the kinds {', '.join(kinds)}, whose values cannot be compared")
     return replace(table, notes=(*table.notes, *notes))
+
+
+def _all_failed_in(folder: Path, records: Iterable[Mapping[str, Any]]) -> InputError:
+    errors = [record.get("error") or "" for record in records]
+    return all_failed(errors, f"The whole error of each run is in its record.json in {format_path(folder)}.")
 
 
 def holds_losses(folder: Path, table: Table) -> bool:
@@ -183,6 +200,8 @@ def risk_table(folder: Path) -> Table:
     runs = [record for record in read_records(folder).values() if not is_search(record)]
     if not runs:
         raise InputError(f"{format_path(folder)} holds no runs.")
+    if all(record["status"] == "failed" for record in runs):
+        raise _all_failed_in(folder, runs)
     rows = []
     for record in runs:
         given = record["coordinates"].items()
@@ -213,6 +232,8 @@ def read_store(
     name = key or (LOSSES if numbers else PREDICTIONS)
     kind = name.partition(".")[0]
     done = {p: r for p, r in kept.items() if r["status"] == "done" and name in r["arrays"]}
+    if kept and all(record["status"] == "failed" for record in kept.values()):
+        raise _all_failed_in(folder, kept.values())
     if not done:
         there = sorted({k for r in kept.values() for k in r["arrays"]})
         which = f" There are {list_names(there)}: choose with {arg('key', there[0])}." if there else ""

@@ -26,8 +26,8 @@ from curvewise.store.read import MissingRun, missing_file, read_record, without_
 from curvewise.store.record import TEST
 from curvewise.store.tables import LOSSES, reason_of
 from curvewise.study.run.estimators import make_estimator
-from curvewise.study.run.programs import fill_command
-from curvewise.study.spec.design import FIELDS, Learner
+from curvewise.study.run.programs import check_options, fill_command
+from curvewise.study.spec.design import FIELDS
 from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, examples_digest
 from curvewise.text import Message, arg, either, suggest
 from curvewise.types.results import Result
@@ -124,32 +124,24 @@ class Status(Result):
     def sentences(self) -> str:
         """A few sentences: counts, failures, time."""
         text = f"{self.name}: {self.done:,} of {self.planned:,} runs done"
-        others = [s for s in STATES[1:-1] if getattr(self, s)]
-        text += "".join(f", {getattr(self, s):,} {s}{self._again(s)}" for s in others)
+        # Failed runs are tried again up to a number of times, running ones are not, all others are.
+        again = self.to_do - self.outdated - self.damaged - self.running - self.missing
+        some = "" if again == self.failed else f"{again or 'none'} "
+        ways = {"failed": f" ({some}to be tried again)", "running": ""}
+        for state in STATES[1:-1]:
+            if getattr(self, state):
+                text += f", {getattr(self, state):,} {state}{ways.get(state, ' (to be made again)')}"
         text += f", {self.missing:,} to do." if self.missing else "."
         if self.seconds_spent:
             text += f" The stored runs took {duration(self.seconds_spent)}"
             known = self.to_do and math.isfinite(self.seconds_left)
             text += f", what is left needs about {duration(self.seconds_left)}." if known else "."
         for failure in self.failures[:5]:
-            text += (
-                f" {failure.count:,} failed ({', '.join(failure.learners)}): {failure.message} See "
-                f"run {failure.example}."
-            )
+            who = ", ".join(failure.learners)
+            text += f" {failure.count:,} failed ({who}): {failure.message} See run {failure.example}."
         for who, count in self.workers.items():
             text += f" {count:,} being made by {who}."
         return text
-
-    def _again(self, state: str) -> str:
-        """Say how many of the runs in a state will be made again."""
-        if state == "running":
-            return ""
-        if state != "failed":
-            return " (to be made again)"
-        again = self.to_do - self.outdated - self.damaged - self.running - self.missing
-        if again == self.failed:
-            return " (to be tried again)"
-        return f" ({again or 'none'} to be tried again)"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per state."""
@@ -158,7 +150,9 @@ class Status(Result):
 
 def study_status(study: StudySpec) -> Status:
     """Say how far a study is; reads the store and changes nothing."""
-    planned, busy = planned_runs(study), running(study)
+    planned = planned_runs(study)
+    with Claims(study.runs_folder) as claims:  # the runs that living processes are making, and who
+        busy = {i: claims.owner(i) for i in claims.claimed() if claims.is_held(i)}
     making = [r for r in planned if r.job.id in busy and r.state != "done"]
     ids = {r.job.id for r in making}
     states = Counter("running" if r.job.id in ids else r.state for r in planned)
@@ -177,7 +171,7 @@ def study_status(study: StudySpec) -> Status:
         workers=dict(Counter(busy[i] for i in ids)),
         failures=group_failures([r for r in planned if r.state == "failed"]),
         seconds_spent=float(sum(r.seconds or 0.0 for r in planned)),
-        seconds_left=float(sum(clock.estimate(r.job).seconds for r in due)),
+        seconds_left=float(sum(clock.estimate(r.job)[0] for r in due)),
         problems=problems,
         warnings=(*study.assumptions, *damage, *mixture(planned)),
     )
@@ -190,15 +184,10 @@ def group_failures(failed: Sequence[Planned]) -> tuple[Failure, ...]:
         # Numbers, addresses and files differ from run to run where the reason is the same.
         varying = r"0x[0-9a-fA-F]+|[0-9a-f]{20,}|/\S+|\d+(\.\d+)?(e[-+]?\d+)?"
         groups.setdefault(re.sub(varying, "#", reason_of(run.standing.text)), []).append(run)
-    found = [
-        Failure(
-            message=reason_of(runs[0].standing.text),
-            count=len(runs),
-            learners=tuple(dict.fromkeys(r.job.name for r in runs)),
-            example=runs[0].job.id,
-        )
-        for runs in groups.values()
-    ]
+    found = []
+    for runs in groups.values():
+        learners = tuple(dict.fromkeys(r.job.name for r in runs))
+        found.append(Failure(reason_of(runs[0].standing.text), len(runs), learners, runs[0].job.id))
     return tuple(sorted(found, key=lambda f: -f.count))
 
 
@@ -314,12 +303,6 @@ def evaluation_digests(study: StudySpec) -> dict[str, str]:
         return {TEST: examples_digest(study.test_examples())}
 
 
-def running(study: StudySpec) -> dict[str, str]:
-    """The runs that living processes are making, and who."""
-    with Claims(study.runs_folder) as claims:
-        return {i: claims.owner(i) for i in claims.claimed() if claims.is_held(i)}
-
-
 def look_up(store: Path, job: Job, digests: Mapping[str, str], keep: Keep) -> tuple[Standing, Mapping[str, Any]]:
     """Look a run up in the store.
 
@@ -427,14 +410,6 @@ def is_done(folder: Path) -> bool:
 # ---- Time that runs take
 
 
-@dataclass(frozen=True)
-class TimeEstimate:
-    """Seconds of a run, and where the number comes from; NaN if nothing is known."""
-
-    seconds: float
-    source: str
-
-
 class Clock:
     """Estimates runs of one study on one device.
 
@@ -457,20 +432,26 @@ class Clock:
     def __init__(self, study: StudySpec, planned: Sequence[Planned], device: str, *, measure: bool = True) -> None:
         self.study, self.device, self.measure = study, device, measure
         self.problems: dict[str, None] = {}
-        self._stored = _rates(planned, device)
+        # Seconds per unit of cost of stored runs, by kind and by kind and size.
+        spent: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+        for run in planned:
+            here = run.device is None or kind_of(run.device) == kind_of(device)
+            usual = here or run.job.learner.kind != "network"  # estimators and commands use no GPU
+            if run.state in ("done", "outdated") and run.seconds is not None and usual:
+                for key in (_key(run.job), (*_key(run.job), str(run.job.n))):
+                    spent.setdefault(key, []).append((run.seconds, run.job.cost))
+        self._stored = {key: sum(s for s, _ in pairs) / sum(c for _, c in pairs) for key, pairs in spent.items()}
         self._measured: dict[tuple[str, ...], float] = {}
         self._spent = 0.0
 
-    def estimate(self, job: Job) -> TimeEstimate:
-        """Seconds that a run will take."""
+    def estimate(self, job: Job) -> tuple[float, str]:
+        """Seconds that a run will take, NaN if nothing is known, and where the number comes from."""
         for key in ((*_key(job), str(job.n)), _key(job)):
             if key in self._stored:
-                return TimeEstimate(self._stored[key] * job.cost, STORED)
+                return self._stored[key] * job.cost, STORED
         known = job.learner.training is not None and self.study.unimported(job.learner) is None
-        if self.measure and known:
-            seconds = self._measure(job)
-            return TimeEstimate(seconds, MEASURED if math.isfinite(seconds) else UNKNOWN)
-        return TimeEstimate(math.nan, UNKNOWN)
+        seconds = self._measure(job) if self.measure and known else math.nan
+        return seconds, MEASURED if math.isfinite(seconds) else UNKNOWN
 
     def _measure(self, job: Job) -> float:
         """Seconds of a run, by what an example costs a network of this kind in such batches."""
@@ -503,18 +484,6 @@ class Clock:
 
 def _key(job: Job) -> tuple[str, ...]:
     return (job.name, repr(sorted(job.settings.items())), str(job.is_search))
-
-
-def _rates(planned: Sequence[Planned], device: str) -> Mapping[tuple[str, ...], float]:
-    """Seconds per unit of cost of stored runs, by kind and by kind and size."""
-    spent: dict[tuple[str, ...], list[tuple[float, float]]] = {}
-    for run in planned:
-        here = run.device is None or kind_of(run.device) == kind_of(device)
-        usual = here or run.job.learner.kind != "network"  # estimators and commands use no GPU
-        if run.state in ("done", "outdated") and run.seconds is not None and usual:
-            for key in (_key(run.job), (*_key(run.job), str(run.job.n))):
-                spent.setdefault(key, []).append((run.seconds, run.job.cost))
-    return {key: sum(seconds for seconds, _ in pairs) / sum(cost for _, cost in pairs) for key, pairs in spent.items()}
 
 
 def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
@@ -647,30 +616,26 @@ class Plan(Result):
         text += f", {sum(self.failed):,} failed" if any(self.failed) else ""
         text += f", {self.total_to_do:,} to do."
         if self.total_to_do:
-            text += f" {self._time()}"
+            unknown = sum(k for s, k in zip(self.source, self.to_do, strict=True) if s == UNKNOWN)
+            if unknown == self.total_to_do:
+                text += " How long that takes is not known: no such run is stored and none was measured."
+            else:
+                sources = zip(self.source, self.to_do, strict=True)
+                how = " and ".join(dict.fromkeys(s for s, k in sources if k and s != UNKNOWN))
+                gpu, several = self.hours_of == "GPU", self.workers != 1
+                place = (
+                    f"{self.workers} {'GPUs' if gpu else 'cores'}" if several else self.device if gpu else "one core"
+                )
+                text += (
+                    f" That takes about {duration(self.known_seconds / self.workers)} on {place}, "
+                    f"{self.known_seconds / 3600:.2g} {self.hours_of}-hours (from {how})"
+                )
+                text += f", and {unknown:,} runs of unknown length." if unknown else "."
+                text += " Starting the workers takes some seconds more."
             if math.isfinite(self.bytes_needed):
                 free = f" of {format_bytes(self.bytes_free)} free" if self.bytes_free >= 0 else ""
                 text += f" They take about {format_bytes(self.bytes_needed)}{free}."
         return text
-
-    def _time(self) -> str:
-        todo = [(s, k) for s, k in zip(self.source, self.to_do, strict=True) if k]
-        unknown = sum(k for s, k in todo if s == UNKNOWN)
-        if unknown == self.total_to_do:
-            return "How long that takes is not known: no such run is stored and none was measured."
-        hours = self.known_seconds / 3600
-        how = " and ".join(dict.fromkeys(s for s, _ in todo if s != UNKNOWN))
-        text = (
-            f"That takes about {duration(self.known_seconds / self.workers)} on {self._place()}, "
-            f"{hours:.2g} {self.hours_of}-hours (from {how})"
-        )
-        text += f", and {unknown:,} runs of unknown length." if unknown else "."
-        return f"{text} Starting the workers takes some seconds more."
-
-    def _place(self) -> str:
-        if self.hours_of == "GPU":
-            return self.device if self.workers == 1 else f"{self.workers} GPUs"
-        return "one core" if self.workers == 1 else f"{self.workers} cores"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per learner and size."""
@@ -704,6 +669,7 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
     there = next((p for p in (study.runs_folder, *study.runs_folder.resolve().parents) if p.exists()), None)
     free = math.nan if there is None else float(shutil.disk_usage(there).free)
     bad = _bad_learners(study, [r.job for runs in due.values() for r in runs])
+    full = f"The runs take about {format_bytes(needed)}, and {format_bytes(free)} are free."
     # That such a learner could not be measured need not be said too.
     problems = [p for p in clock.problems if not p.startswith(tuple(f"{k} could" for k in bad))]
     return Plan(
@@ -717,8 +683,8 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
         done=tuple(sum(r.state == "done" for r in runs) for runs in rows.values()),
         failed=tuple(sum(r.state == "failed" for r in runs) for runs in rows.values()),
         to_do=tuple(map(len, due.values())),
-        seconds=tuple(float(sum(e.seconds for e in found)) for found in estimates.values()),
-        source=tuple(" and ".join(dict.fromkeys(e.source for e in found)) for found in estimates.values()),
+        seconds=tuple(float(sum(seconds for seconds, _ in found)) for found in estimates.values()),
+        source=tuple(" and ".join(dict.fromkeys(source for _, source in found)) for found in estimates.values()),
         bytes_needed=needed,
         bytes_free=free,
         warnings=(
@@ -727,11 +693,7 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
             *(f"{name}: {why}" for name, reasons in bad.items() for why in reasons),
             *_warnings(study, planned, device),
             *problems,
-            *(
-                [f"The runs take about {format_bytes(needed)}, and {format_bytes(free)} are free."]
-                if needed > free
-                else []
-            ),
+            *([full] if needed > free else []),
         ),
     )
 
@@ -744,13 +706,11 @@ def _warnings(study: StudySpec, planned: Sequence[Planned], device: str) -> list
         single = {s.n for s in subsets if len(np.unique(y[study.rows_of(s.n, s.fold)])) == 1}
         found += [f"n={n}: some subsets hold a single class." for n in sorted(single)]
     found += _idle(study)
-    if states["outdated"]:
-        found.append(
-            f"{_runs(states['outdated'])} of the store will be made again, because an evaluation "
-            "set was added or changed, or more is to be kept."
-        )
-    if states["damaged"]:
-        found.append(f"{_runs(states['damaged'])} of the store will be made again: damaged.")
+    for state, why in (
+        ("outdated", ", because an evaluation set was added or changed, or more is to be kept"),
+        ("damaged", ": damaged"),
+    ):
+        found += [f"{_runs(states[state])} of the store will be made again{why}."] if states[state] else []
     hopeless = sum(r.state == "failed" and not r.standing.is_due() for r in planned)
     if hopeless:
         way = arg("retry_failed", True)
@@ -772,13 +732,11 @@ def _unimported(study: StudySpec) -> list[str]:
         place = study.unimported(job.learner)
         if place is None:
             continue
-        what = "options were not checked, and its time is"
-        if job.learner.training is not None:
-            what = "options were not checked, and the number of its weights and its time are"
+        what = "its time is" if job.learner.training is None else "the number of its weights and its time are"
         trust = either("trust=True", "--trust")
         found[job.name, place] = Message(
-            f"{job.name} is made by {place}, which is not imported without {trust}: its {what} unknown unless runs "
-            "are stored."
+            f"{job.name} is made by {place}, which is not imported without {trust}: its options were not checked, and "
+            f"{what} unknown unless runs are stored."
         )
     return list(found.values())
 
@@ -811,32 +769,22 @@ def _bad_learners(study: StudySpec, jobs: Sequence[Job]) -> dict[str, list[str]]
             continue
         try:
             if job.learner.training is not None:
-                _check_architecture(job.learner.training.architecture)
+                name, known = job.learner.training.architecture, (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
+                if ":" not in name and name not in known:
+                    ways = f"{', '.join(known)}, 'module:function', 'timm:NAME' and 'hf:FOLDER'"
+                    problem = f"is not known.{suggest(name, known)} There are {ways}."
+                    raise InputError(problem, argument="architecture", value=name)
             elif job.learner.estimator is not None:
                 make_estimator(job.learner, study.folder)
             else:
-                _check_command(job.learner)
+                check_options(job.learner.options)
+                fields = {**dict.fromkeys(FIELDS, 0), **dict.fromkeys(("id", "rows", "data", "out"), "")}
+                fill_command(str(job.learner.command), {**fields, **job.learner.options})
         except Exception as error:  # a class of one's own may raise anything
             why = str(error) or type(error).__name__
             if why not in found.setdefault(job.name, []):
                 found[job.name].append(why)
     return found
-
-
-def _check_architecture(name: str) -> None:
-    known = (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
-    if ":" not in name and name not in known:
-        raise InputError(
-            f"architecture={name!r} is not known.{suggest(name, known)} There are {', '.join(known)}, "
-            "'module:function', 'timm:NAME' and 'hf:FOLDER'."
-        )
-
-
-def _check_command(learner: Learner) -> None:
-    if taken := sorted(set(learner.options) & set(FIELDS)):
-        raise InputError(f"grid has {', '.join(taken)}, which a command is given already: use another name.")
-    words = dict.fromkeys(("id", "rows", "data", "out"), "")
-    fill_command(str(learner.command), {**dict.fromkeys(FIELDS, 0), **words, **learner.options})
 
 
 # ---- Disk space

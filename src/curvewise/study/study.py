@@ -21,6 +21,7 @@ from curvewise.store.read import read_run
 from curvewise.store.record import TEST
 from curvewise.store.tables import (
     LOSSES,
+    all_failed,
     curve_name,
     failure_notes,
     measured_rows,
@@ -393,8 +394,8 @@ def read_measurements(
             f"{arg('metric', name)} was measured in none of the {len(runs)} runs.{suggest(name, there)} "
             f"There are {list_names(there)}."
         )
-    if not kept:
-        raise InputError(_nothing(runs, f"a measured {name}", _RUN))
+    if not any(r.state != "failed" for r in kept):
+        raise _nothing(runs, f"a measured {name}", _RUN)
     notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
     for note in notes:
         warnings.warn(note, CurvewiseWarning, stacklevel=3)
@@ -464,7 +465,7 @@ def read_predictions(
     done = [r for r in runs if _was_evaluated(r, evaluation, digest) and name in r.record["arrays"]]
     if not done:
         hint = " Say [keep] probabilities = true and" if probabilities else ""
-        raise InputError(_nothing(runs, name, f"{hint} {_RUN}".strip()))
+        raise _nothing(runs, name, f"{hint} {_RUN}".strip())
     notes = _left_out(runs, done)
     records = {study.runs_folder / r.job.id: r.record for r in done}
     labels = None
@@ -620,9 +621,15 @@ def check_evaluation(study: StudySpec, evaluation: str) -> None:
         )
 
 
-def _nothing(runs: Sequence[Planned], what: str, way: str) -> str:
+def _nothing(runs: Sequence[Planned], what: str, way: str) -> InputError:
+    """Make an error that says why no run has what was asked for."""
+    failed = [r.standing.text for r in runs if r.state == "failed"]
+    status = f"{either('study.status()', '`curvewise study status`')} lists the reasons."
+    if len(failed) == len(runs):
+        return all_failed(failed, status)
     states = ", ".join(f"{k} {s}" for s, k in Counter(r.state for r in runs).items())
-    return f"None of the {len(runs)} runs has {what} ({states}): {way} first."
+    first = f" The first that failed: {reason_of(failed[0])} {status}" if failed else ""
+    return InputError(f"None of the {len(runs)} runs has {what} ({states}): {way} first.{first}")
 
 
 # ---- Trained networks

@@ -199,7 +199,13 @@ class Drive:
             if standing.state == "failed" and identity not in self.due:
                 self._failed[identity] = standing.text
         self.board = Board(due, self._workers, self.settings.in_flight, on_gpu=self._on_gpu)
-        say(self._opening(), self.settings.progress)
+        states = [s.state for s in self._standings.values()]
+        parts = [f"{states.count('done')} there"]
+        parts += [f"{states.count(s)} {s}" for s in ("failed", "damaged", "outdated") if s in states]
+        mine = sum(identity in self.due for identity in self.interrupted)
+        parts += [f"{mine} interrupted and redone"] if mine else []
+        text = f"{len(self.jobs)} runs planned in {self.store}: {', '.join(parts)}, {len(self.due)} to do."
+        say(text, self.settings.progress)
         total = sum(job.cost for job in due)
         self._advance = self._exit.enter_context(progress_bar("starting", total, self.settings.progress))
 
@@ -319,16 +325,6 @@ class Drive:
     def _stand(self, job: Job) -> Standing:
         return look_up(self.store, job, self._digests, self.study.keep)[0]
 
-    def _opening(self) -> str:
-        states = [s.state for s in self._standings.values()]
-        parts = [f"{states.count('done')} there"]
-        wrong = [s for s in ("failed", "damaged", "outdated") if s in states]
-        parts += [f"{states.count(s)} {s}" for s in wrong]
-        mine = sum(identity in self.due for identity in self.interrupted)
-        parts += [f"{mine} interrupted and redone"] if mine else []
-        parts.append(f"{len(self.due)} to do")
-        return f"{len(self.jobs)} runs planned in {self.store}: {', '.join(parts)}."
-
     def _how_far(self) -> str:
         done = len(self._made | self._by_others)
         failed = len(self._failed.keys() & self._made)
@@ -347,15 +343,15 @@ def terminable() -> Iterator[None]:
     if before is not signal.SIG_DFL and not of_ray.startswith("ray."):
         yield
         return
-    signal.signal(signal.SIGTERM, _terminate)
+
+    def terminate(number: int, frame: object) -> NoReturn:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _terminate(number: int, frame: object) -> NoReturn:
-    raise Terminated
 
 
 def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
@@ -429,7 +425,7 @@ class Board:
     @property
     def is_finished(self) -> bool:
         """True if nothing is left to be made, by us or by others."""
-        return not (self._running or self.held or self._suspects or any(self._waiting.values()))
+        return self.is_exhausted and not self.held
 
     @property
     def is_exhausted(self) -> bool:
@@ -443,8 +439,9 @@ class Board:
         for key in self._order(last):
             group = self._waiting[key]
             if group[0].needs not in self._open_searches:
-                share = math.ceil(len(group) / self._workers)
-                size = max(1, min(self._size(group[0]), share, len(group)))
+                many = self._first if group[0].learner.kind == "network" and not group[0].is_search else 1
+                most = self._sizes.setdefault(key, many)
+                size = max(1, min(most, math.ceil(len(group) / self._workers)))
                 chunk = [group.popleft() for _ in range(size)]
                 return self._take(chunk + self._company(chunk))
         return []
@@ -462,19 +459,11 @@ class Board:
 
     def _order(self, last: Job | None) -> list[str]:
         """Order the groups for a worker: data and kernels it has prepared serve its kind again."""
-        keys = [key for key, group in self._waiting.items() if group]
+        first = {key: group[0] for key, group in self._waiting.items() if group}
         if last is None:
-            return sorted(keys, key=lambda k: not self._is_search(k))
+            return sorted(first, key=lambda k: not first[k].is_search)
         group, kind = group_of(last), kind_of(last)
-        others = {k: kind_of(self._waiting[k][0]) != kind for k in keys}
-        return sorted(keys, key=lambda k: (k != group, not self._is_search(k), others[k]))
-
-    def _is_search(self, key: str) -> bool:
-        return bool(self._waiting[key]) and self._waiting[key][0].is_search
-
-    def _size(self, job: Job) -> int:
-        first = self._first if job.learner.kind == "network" and not job.is_search else 1
-        return self._sizes.setdefault(group_of(job), first)
+        return sorted(first, key=lambda k: (k != group, not first[k].is_search, kind_of(first[k]) != kind))
 
     def _take(self, chunk: list[Job]) -> list[Job]:
         self._running |= {job.id: job for job in chunk}
@@ -482,14 +471,10 @@ class Board:
 
     def hear(self, event: Event) -> Job | None:
         """Record the outcome of a run; return the run if it was being made here."""
-        if not event.is_final:
-            return None
-        job = self._running.pop(event.id, None)
-        if job is None:
-            return None
-        if event.kind == HELD:
+        job = self._running.pop(event.id, None) if event.is_final else None
+        if job is not None and event.kind == HELD:
             self.held[job.id] = job
-        else:
+        elif job is not None:
             self._open_searches.discard(job.id)
         return job
 
@@ -513,9 +498,7 @@ class Board:
     def lose_chunk(self, chunk: Iterable[Job]) -> list[Job]:
         """Put the runs of a dead worker back; return those that took too many workers down."""
         hopeless = []
-        for job in chunk:
-            if self._running.get(job.id) is None:
-                continue
+        for job in filter(self.is_running, chunk):
             self._deaths[job.id] = self._deaths.get(job.id, 0) + 1
             if self._deaths[job.id] >= MOST_DEATHS:
                 hopeless.append(job)
@@ -550,11 +533,11 @@ def parse_shard(shard: str) -> tuple[int, int]:
     (3, 16)
     """
     found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", str(shard))
-    if found:
-        which, of = map(int, found.groups())
-        if 1 <= which <= of:
-            return which, of
-    raise InputError(f"shard={shard!r}: write which and of how many, from '1/16' to '16/16' for sixteen.")
+    which, of = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= which <= of:
+        problem = "write which and of how many, from '1/16' to '16/16' for sixteen."
+        raise InputError(problem, argument="shard", value=shard)
+    return which, of
 
 
 def shard_of(jobs: Sequence[Job], shard: str | None) -> list[Job]:
@@ -649,30 +632,26 @@ def run_local(study: StudySpec, *, device: str | None = None, workers: int | Non
     devices = choose_devices(study, device, workers)
     on_gpu = devices[0] != "cpu"
     with Drive(study, settings, len(devices), on_gpu=on_gpu) as drive:
-        if workers == 0:
-            _run_here(drive, devices[0])
-        elif drive.due:
+        if workers != 0 and drive.due:
             _Pool(drive, devices).run()
+        elif workers == 0:  # in this process
+            maker = Maker(study, claims=drive.claims, tell=drive.hear, device=devices[0], **settings.making)
+            last = None
+            while not drive.board.is_finished:
+                if chunk := drive.board.next_chunk(last):
+                    start, last = time.monotonic(), chunk[0]
+                    maker.make(chunk, drive.tried(chunk))
+                    drive.board.finish_chunk(chunk, time.monotonic() - start)
+                else:
+                    drive.wait_for_others()
         return drive.outcome()
-
-
-def _run_here(drive: Drive, device: str) -> None:
-    maker = Maker(drive.study, claims=drive.claims, tell=drive.hear, device=device, **drive.settings.making)
-    last = None
-    while not drive.board.is_finished:
-        if chunk := drive.board.next_chunk(last):
-            start, last = time.monotonic(), chunk[0]
-            maker.make(chunk, drive.tried(chunk))
-            drive.board.finish_chunk(chunk, time.monotonic() - start)
-        else:
-            drive.wait_for_others()
 
 
 class _Worker:
     """A worker process, from outside."""
 
-    def __init__(self, study: StudySpec, device: str, making: dict[str, Any], inbox: Any) -> None:
-        self.device = device
+    def __init__(self, drive: Drive, device: str, inbox: Any) -> None:
+        study, self.device = drive.study, device
         self.chunk: list[Job] = []
         self.last: Job | None = None
         self.reason: str | None = None
@@ -693,7 +672,7 @@ class _Worker:
             process_group=None if os.name == "nt" else 0,
         )
         # In a thread: the study may hold data larger than the buffer of the pipe, and the worker reads it late.
-        hello = (study, {"device": device, **making})
+        hello = (study, {"device": device, **drive.settings.making})
         threading.Thread(target=self._listen, args=(hello, inbox), daemon=True).start()
 
     def send(self, message: Any) -> None:
@@ -740,15 +719,12 @@ class _Pool:
 
     def run(self) -> None:
         try:
-            self.workers = [self._start(device) for device in self.devices]
+            self.workers = [_Worker(self.drive, device, self.inbox) for device in self.devices]
             while not self.board.is_finished:
                 self._deal()
                 self._listen()
         finally:
             self._stop()
-
-    def _start(self, device: str) -> _Worker:
-        return _Worker(self.drive.study, device, self.drive.settings.making, self.inbox)
 
     def _deal(self) -> None:
         for worker in self.workers:
@@ -790,7 +766,7 @@ class _Pool:
                 )
         worker.end()
         self.drive.lose(worker.chunk, reason, worker.token)
-        self.workers[self.workers.index(worker)] = self._start(worker.device)
+        self.workers[self.workers.index(worker)] = _Worker(self.drive, worker.device, self.inbox)
 
     def _stop(self) -> None:
         for worker in self.workers:
@@ -826,7 +802,12 @@ ERRORS = {kind.__name__: kind for kind in KINDS}
 
 def main() -> None:
     """Serve until told to stop, or until the process that started this one is gone."""
-    orders, answers = _private_streams()
+    # Input and output are ours alone: what a training prints goes to stderr.
+    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _serve(orders, answers)
@@ -876,20 +857,7 @@ def send_message(stream: IO[bytes], message: Any) -> None:
     stream.flush()
 
 
-def _private_streams() -> tuple[IO[bytes], IO[bytes]]:
-    """Keep input and output to ourselves: what a training prints goes to stderr."""
-    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
-    return orders, answers
-
-
 def _serve(orders: IO[bytes], answers: IO[bytes]) -> None:
-    from curvewise.store.claims import Claims
-    from curvewise.study.run.maker import Maker
-
     study, options = read_message(orders)
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(orders, tasks), daemon=True).start()
