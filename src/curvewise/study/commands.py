@@ -158,14 +158,8 @@ def run(
         show_plan(page, loaded.plan(measure=False, device=device))
         page.say("Nothing was done.")
         return page.close()
-    options: dict[str, Any] = {
-        "workers": workers,
-        "in_flight": in_flight,
-        "compile": not no_compile,
-        "fresh": fresh,
-        "shard": shard,
-        "retry_failed": retry_failed,
-    }
+    options: dict[str, Any] = {"workers": workers, "in_flight": in_flight, "compile": not no_compile}
+    options |= {"fresh": fresh, "shard": shard, "retry_failed": retry_failed}
     if on != "local" and device is not None:
         raise UsageError("--device is for --on local: tasks of Ray take the devices they are given.")
     if on == "local" and gpus is not None:
@@ -252,7 +246,28 @@ def report(
     page = Page(as_json=json)
     # Named as the store is, see ``Study.runs_folder``.
     folder = out or loaded.folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', loaded.name)}-report"
-    report_study(page, loaded, file, folder, form=form, format=format)
+    from curvewise.report.study import study_report
+
+    try:  # before any work is done
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"The report cannot be written to {folder} ({error.strerror}): name another folder with --out."
+        ) from error
+    found = study_report(loaded, form=form, file=file)
+    show_report(page, found)
+    try:
+        files = write_files(found, folder, format)
+    except CurvewiseError:
+        raise
+    except OSError as error:
+        reason = os_reason(error, place=False)
+        raise CurvewiseError(f"The report cannot be written to {folder}: {reason}.") from error
+    page.document = {"type": "StudyReport", **found.found, "files": files, "warnings": list(found.warnings)}
+    warn_each(list(found.warnings))
+    note(f"written to {', '.join(files[:2])}")
     return page.close()
 
 
@@ -319,26 +334,6 @@ SHOWN = ("errors", "ranking")
 """Tables for the terminal; what the others have, sentences have said."""
 
 
-def report_study(page: Page, study: Study, file: Path, folder: Path, *, form: str, format: Format | None) -> None:
-    """Look at a study through every lens, show the text, and write the report into a folder."""
-    from curvewise.report.study import study_report
-
-    make_folder(folder)
-    report = study_report(study, form=form, file=file)
-    show_report(page, report)
-    try:
-        files = write_files(report, folder, format)
-    except CurvewiseError:
-        raise
-    except OSError as error:
-        reason = os_reason(error, place=False)
-        raise CurvewiseError(f"The report cannot be written to {folder}: {reason}.") from error
-    warnings = list(report.warnings)
-    page.document = {"type": "StudyReport", **report.found, "files": files, "warnings": warnings}
-    warn_each(warnings)
-    note(f"written to {', '.join(files[:2])}")
-
-
 def show_report(page: Page, report: Report) -> None:
     """Print a report: the answer, then what every section says."""
     page.say(report.question, style="bold")
@@ -387,18 +382,6 @@ def write_files(report: Report, folder: Path, format: Format | None = None, inde
         export_report(report, folder, tables, figures, index=index)
         files += [folder / name for name in exported_files(report, tables, figures, index)]
     return [str(path) for path in files]
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder, and see that it can be written to before any work is done."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"The report cannot be written to {folder} ({error.strerror}): name another folder with --out."
-        ) from error
 
 
 # ---- Study files to begin with
@@ -474,9 +457,7 @@ def starter_text(recipe: str | None = None) -> str:
     document.pop("training")
     words = inspect.getdoc(RECIPES[recipe]) or ""
     said = words.split("\nParameters\n")[0].strip()
-    head = [
-        f"# Recipe {recipe}. {line}" if i == 0 else f"# {line}".rstrip() for i, line in enumerate(said.splitlines())
-    ]
+    head = [f"# {line}".rstrip() for line in f"Recipe {recipe}. {said}".splitlines()]
     tables = toml_text({"name": recipe, "seed": 0, "data": {"name": "digits"}, **document})
     if not document["learners"]:
         raise InputError(f"recipe={recipe!r} names no learner.")

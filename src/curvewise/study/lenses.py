@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +104,10 @@ def transfer_risks(
     if metric not in METRICS:
         raise InputError(f"metric={metric!r}: use one of {', '.join(map(repr, METRICS))}.")
     measured = {task: s.measurements(metric, evaluation) for task, s in by_task.items()}
-    rows = _rows(measured)
+    columns = [[m.learner for m in measured.values()], [m.n for m in measured.values()]]
+    columns.append([m.error for m in measured.values()])
+    tasks = np.concatenate([np.full(len(m), task) for task, m in measured.items()])
+    rows = RiskRows(tasks, *map(np.concatenate, columns))
     given = find_control(rows, BLIND, blind, float, SOURCE, scratch)
     best = find_control(rows, MAXIMAL, maximal, float, SOURCE, scratch)
     gone = [*given.methods, *best.methods]
@@ -177,15 +180,6 @@ def blind_control(study: Study, metric: str = "loss", evaluation: str = TEST) ->
     return blind_guess(targets, str(losses.pop()), test_targets=test.y, per=per).control()
 
 
-def _rows(measured: Mapping[str, Measurements]) -> RiskRows:
-    return RiskRows(
-        np.concatenate([np.full(len(m), task) for task, m in measured.items()]),
-        np.concatenate([m.learner for m in measured.values()]),
-        np.concatenate([m.n for m in measured.values()]),
-        np.concatenate([m.error for m in measured.values()]),
-    )
-
-
 def _joined(measured: Mapping[str, Measurements], ending: str) -> NDArray[np.str_]:
     """Coordinates of each run whose names end so, as one text."""
     found = []
@@ -199,12 +193,8 @@ def _scratch(rows: RiskRows, studies: Mapping[str, Study], given: str | None, ta
     """The learner without weights, or of several the one that is called scratch."""
     if given is not None:
         return find_scratch(rows, given, taken, SOURCE)
-    free = dict.fromkeys(
-        label_of(study, job)
-        for study in studies.values()
-        for job in study.jobs
-        if not job.is_search and _starts_from_nothing(job)
-    )
+    jobs = [(study, job) for study in studies.values() for job in study.jobs if not job.is_search]
+    free = dict.fromkeys(label_of(study, job) for study, job in jobs if _starts_from_nothing(job))
     found = [name for name in free if name in rows.names and name not in taken]
     called = [name for name in found if normal(name) in SCRATCH.plain]
     if len(called or found) != 1:
@@ -218,10 +208,8 @@ def _scratch(rows: RiskRows, studies: Mapping[str, Study], given: str | None, ta
 def _starts_from_nothing(job: Any) -> bool:
     """Return whether a learner has no weights to begin with."""
     training = job.learner.training
-    if training is None:
-        return True
-    from_a_folder = training.architecture.startswith("hf:")
-    return training.weights is None and not from_a_folder and not training.options.get("pretrained")
+    own = training is not None and (training.weights is not None or training.options.get("pretrained"))
+    return training is None or not (own or training.architecture.startswith("hf:"))
 
 
 # Examples won against scratch, out of a study.
@@ -285,22 +273,18 @@ def study_win_rates(
     """
     from curvewise.transfer.wins import win_rates
 
-    both = [
-        {r.job.n for r in choose_runs(study, learner=name, **settings) if r.state == "done"}
-        for name in (method, scratch)
-    ]
+    chosen = [choose_runs(study, learner=name, **settings) for name in (method, scratch)]
+    both = [{r.job.n for r in runs if r.state == "done"} for runs in chosen]
     asked = sorted(both[0] & both[1]) if n is None else np.atleast_1d(n).tolist()
     if not asked:
         raise InputError(f"{method!r} and {scratch!r} have no training size in common.")
     asked_of: dict[str, Any] = {"evaluation": evaluation, **settings}
     pairs = {}
     for size in asked:
-        one, two = (study.predictions(name, n=size, **asked_of) for name in (method, scratch))
+        given = {name: study.predictions(name, n=size, **asked_of) for name in (method, scratch)}
         if paired:
-            _check_paired(study, one, two, size)
-        pairs[size] = tuple(
-            _losses(study, name, given, n=size, **asked_of) for name, given in ((method, one), (scratch, two))
-        )
+            _check_paired(study, *given.values(), n=size)
+        pairs[size] = tuple(_losses(study, name, p, n=size, **asked_of) for name, p in given.items())
     return win_rates(pairs, paired=paired, level=level)
 
 
@@ -437,18 +421,16 @@ def ranking_table(
         notes += [f"{task}: {text}" for text in said]
         references |= dict.fromkeys(scratch)
         for (learner, name), accuracy in best.items():
-            found = _groups_of(learner, name in scratch, groups)
+            found = [ONE_GROUP] if groups is None else [g for g, names in groups.items() if learner in names]
+            if name in scratch and not found:  # a reference belongs to all groups
+                found = list(groups or ())
             rows += [(group, task, name, accuracy) for group in found]
     _check_groups(groups, by_task)
     if not rows:
         raise InputError("groups names no learner that has runs: there is nothing to rank.")
+    in_group, in_task, names, accuracies = (np.array(column) for column in zip(*rows, strict=True))
     return CheckpointScores(
-        np.array([name for _, _, name, _ in rows]),
-        np.array([accuracy for *_, accuracy in rows], dtype=np.float64),
-        tasks=np.array([task for _, task, _, _ in rows]),
-        groups=np.array([group for group, *_ in rows]),
-        reference=tuple(references),
-        notes=tuple(notes),
+        names, accuracies, tasks=in_task, groups=in_group, reference=tuple(references), notes=tuple(notes)
     )
 
 
@@ -467,22 +449,16 @@ def _best_of(study: Study, evaluation: str, n: int | None) -> tuple[dict[tuple[s
             scratch.append(key[1])
         settings = json.dumps(dict(job.settings), sort_keys=True, default=str)
         errors.setdefault(key, {}).setdefault(settings, []).append(error)
-    best = {key: _best(map(_accuracy, found.values())) for key, found in errors.items()}
+    # The best over settings of the mean over folds and seeds, of those that did not fail; NaN if all did.
+    best = {}
+    for key, found in errors.items():
+        known = [[e for e in values if not math.isnan(e)] for values in found.values()]
+        best[key] = max((1 - math.fsum(values) / len(values) for values in known if values), default=math.nan)
     tried = max(len(found) for found in errors.values())
     notes = [f"n = {size}", *measured.notes]
     if tried > 1:
         notes.append(f"best of up to {tried} settings on {evaluation!r}")
     return best, list(dict.fromkeys(scratch)), notes
-
-
-def _accuracy(errors: Sequence[float]) -> float:
-    """Mean over folds and seeds of those that did not fail; NaN if all did."""
-    known = [e for e in errors if not math.isnan(e)]
-    return 1 - math.fsum(known) / len(known) if known else math.nan
-
-
-def _best(accuracies: Iterable[float]) -> float:
-    return max((a for a in accuracies if not math.isnan(a)), default=math.nan)
 
 
 def _weights(job: Job) -> str | None:
@@ -503,14 +479,6 @@ def _names(jobs: Sequence[Job]) -> dict[str, str]:
         own = file if stems.count(stem) > 1 else stem
         found[job.id] = f"{job.name} {own}" if own else job.name
     return found
-
-
-def _groups_of(learner: str, scratch: bool, groups: Mapping[str, Sequence[str]] | None) -> list[str]:
-    if groups is None:
-        return [ONE_GROUP]
-    if scratch and not any(learner in names for names in groups.values()):
-        return list(groups)
-    return [group for group, names in groups.items() if learner in names]
 
 
 def _check_groups(groups: Mapping[str, Sequence[str]] | None, studies: Mapping[str, Study]) -> None:

@@ -134,7 +134,7 @@ class Study(StudySpec):
             How far the study is now. A run that failed is counted there, and is no error.
         """
         if on not in ("local", "ray", "auto") and ":" not in on:
-            raise InputError(f"on={on!r}: use 'local', 'ray', or an address as 'host:6379'.")
+            raise InputError("use 'local', 'ray', or an address as 'host:6379'.", argument="on", value=on)
         study = self.trusted()
         if on == "local":
             from curvewise.study.run.drive import run_local
@@ -181,7 +181,7 @@ class Study(StudySpec):
             Only runs with these: ``n``, ``fold``, ``vary``, names of the grid.
         """
         if seeds not in ("each", "mean"):
-            raise InputError(f"seeds={seeds!r}: use 'each' or 'mean'.")
+            raise InputError("use 'each' or 'mean'.", argument="seeds", value=seeds)
         asked = metric or ("loss" if self.dataset.is_numbers else "error")
         found = read_measurements(self, asked, evaluation, learner, settings)
         return found.subset_means() if seeds == "mean" else found
@@ -238,7 +238,15 @@ class Study(StudySpec):
         **settings
             As of :meth:`predictions`.
         """
-        return choose_network(self, learner, run, {"n": n, **settings})
+        if run is None:  # the first that is stored with these coordinates
+            runs = choose_runs(self, learner=learner, n=n, **settings)
+            run = next((found.job.id for found in runs if has_network(found)), None)
+        if run is None:
+            raise InputError(
+                f"None of the {len(runs)} runs has the weights of a single network: say [keep] "
+                'checkpoints = "end" and run the study.'
+            )
+        return load_model(self, run)
 
     def frame(self) -> pd.DataFrame:
         """Return one row per planned run: a corpus of models, a table of losses, a truth to rank by.
@@ -400,15 +408,13 @@ def read_measurements(
     for note in notes:
         warnings.warn(note, CurvewiseWarning, stacklevel=3)
     rows = measured_rows({r.job.id: r.record for r in kept}, name)
+    labels = {k: _column(v) for k, v in _coordinates(study, kept).items()}
     return Measurements(
         learner=np.array([label_of(study, r.job) for r in kept]),
         n=np.array([row["n"] for row in rows], dtype=np.float64),
         error=np.array([row[name] for row in rows], dtype=np.float64),
         unit=Unit("fraction" if metric in FRACTIONS else "loss"),
-        labels={
-            **{k: _column(v) for k, v in _coordinates(study, kept).items()},
-            "run": np.array([row["run"] for row in rows]),
-        },
+        labels={**labels, "run": np.array([row["run"] for row in rows])},
         notes=(*notes, *study.assumptions, *study.partition.warnings),
     )
 
@@ -466,7 +472,14 @@ def read_predictions(
     if not done:
         hint = " Say [keep] probabilities = true and" if probabilities else ""
         raise _nothing(runs, name, f"{hint} {_RUN}".strip())
-    notes = _left_out(runs, done)
+    ids = {r.job.id for r in done}
+    notes = [f"{len(done):,} of {len(runs):,} planned runs"]
+    for state, count in Counter(r.state for r in runs if r.job.id not in ids).items():
+        where = "missing" if state == "missing" else f"left out: {state}"
+        notes.append(f"{count} of {len(runs)} planned runs are {where}.")
+        warnings.warn(notes[-1], CurvewiseWarning, stacklevel=3)
+    if (folds := len({r.job.fold for r in done})) > 1:
+        notes.append(f"runs on {folds} different training subsets")
     records = {study.runs_folder / r.job.id: r.record for r in done}
     labels = None
     if not numbers:
@@ -480,19 +493,6 @@ def read_predictions(
         run_ids=np.array([r.job.id for r in done]),
         notes=(*notes, *study.assumptions),
     )
-
-
-def _left_out(runs: Sequence[Planned], done: Sequence[Planned]) -> list[str]:
-    ids = {r.job.id for r in done}
-    notes = [f"{len(done):,} of {len(runs):,} planned runs"]
-    for state, count in Counter(r.state for r in runs if r.job.id not in ids).items():
-        where = "missing" if state == "missing" else f"left out: {state}"
-        note = f"{count} of {len(runs)} planned runs are {where}."
-        warnings.warn(note, CurvewiseWarning, stacklevel=4)
-        notes.append(note)
-    if (folds := len({r.job.fold for r in done})) > 1:
-        notes.append(f"runs on {folds} different training subsets")
-    return notes
 
 
 def _check_one_training(study: StudySpec, runs: Sequence[Planned]) -> None:
@@ -564,13 +564,9 @@ def _column(values: Sequence[Any]) -> NDArray[Any]:
     """Numbers and words as they are, lists as text."""
     if any(isinstance(v, list | tuple | Mapping) for v in values):
         return np.array([setting_text(v) for v in values])
-    if all(isinstance(v, bool) for v in values):
-        return np.array(values, dtype=bool)
-    if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-        return np.array(values)
-    if all(isinstance(v, str) for v in values):
-        return np.array(values)
-    return np.array(values, dtype=object)
+    kinds = {bool if isinstance(v, bool) else float if isinstance(v, int | float) else type(v) for v in values}
+    plain = len(kinds) <= 1 and kinds <= {bool, float, str}
+    return np.array(values) if plain else np.array(values, dtype=object)
 
 
 def label_of(study: StudySpec, job: Job) -> str:
@@ -595,7 +591,7 @@ def choose_runs(study: StudySpec, *, learner: str | None = None, **wanted: Any) 
         runs = [r for r, v in zip(runs, there, strict=True) if _same(v, value)]
         if not runs:
             values = ", ".join(dict.fromkeys(map(repr, there)))
-            raise InputError(f"{arg(name, value)} is in no run of the study: there is {values}.")
+            raise InputError(f"is in no run of the study: there is {values}.", argument=name, value=value)
     return runs
 
 
@@ -616,9 +612,8 @@ def check_evaluation(study: StudySpec, evaluation: str) -> None:
     """Refuse a name that no evaluation set of the study has."""
     known = [TEST, *study.evaluate]
     if evaluation not in known:
-        raise InputError(
-            f"{arg('evaluation', evaluation)} is no evaluation set of the study: there is {', '.join(known)}."
-        )
+        problem = f"is no evaluation set of the study: there is {', '.join(known)}."
+        raise InputError(problem, argument="evaluation", value=evaluation)
 
 
 def _nothing(runs: Sequence[Planned], what: str, way: str) -> InputError:
@@ -658,20 +653,6 @@ class StudyNetwork:
     examples: Examples
 
 
-def choose_network(study: StudySpec, learner: str | None, run: str | None, wanted: Mapping[str, Any]) -> StudyNetwork:
-    """The first stored network with these coordinates, or the one of a run."""
-    if run is not None:
-        return load_model(study, run)
-    runs = choose_runs(study, learner=learner, **wanted)
-    for found in runs:
-        if has_network(found):
-            return load_model(study, found.job.id)
-    raise InputError(
-        f"None of the {len(runs)} runs has the weights of a single network: say [keep] "
-        'checkpoints = "end" and run the study.'
-    )
-
-
 def has_network(run: Planned) -> bool:
     """Return whether the store holds a network of this run: an ensemble has several, others none."""
     return run.state in ("done", "outdated") and "end" in run.record.get("files", {})
@@ -683,15 +664,14 @@ def load_model(study: StudySpec, identity: str) -> StudyNetwork:
 
     job = next((job for job in study.jobs if job.id == identity), None)
     if job is None:
-        raise InputError(f"run={identity!r} is no run of this study: study.frame() lists them.")
+        raise InputError("is no run of this study: study.frame() lists them.", argument="run", value=identity)
     training = job.learner.training
     if training is None or job.learner.members > 1:
-        raise InputError(
-            f"run={identity!r} is of {job.name!r}, which is no single network: choose a learner "
-            "with an architecture and one member."
-        )
+        remedy = "choose a learner with an architecture and one member."
+        problem = f"is of {job.name!r}, which is no single network: {remedy}"
+        raise InputError(problem, argument="run", value=identity)
     if job.is_search:
-        raise InputError(f"run={identity!r} is a search for a learning rate, and has no network.")
+        raise InputError("is a search for a learning rate, and has no network.", argument="run", value=identity)
     if (place := study.unimported(job.learner)) is not None:
         raise UntrustedCodeError(
             f"run={identity!r} is of {job.name!r}, which is made by {place}: its code is not "
@@ -700,12 +680,7 @@ def load_model(study: StudySpec, identity: str) -> StudyNetwork:
     rows, whole = study.rows_of(job.n, job.fold), study.examples
     weights = read_run(study.runs_folder / identity).checkpoint("end")
     shape, classes, seed = whole.shape, whole.outputs, job.seeds["init"]
-    initial = None
-    if training.trained == "all":
-        initial = initial_network(training, shape, classes, seed, study.folder)
-    return StudyNetwork(
-        identity,
-        restore_network(training, shape, classes, weights, study.folder, seed),
-        initial,
-        replace(whole, x=whole.x[rows], y=whole.y[rows]),
-    )
+    first = training.trained == "all"
+    initial = initial_network(training, shape, classes, seed, study.folder) if first else None
+    network = restore_network(training, shape, classes, weights, study.folder, seed)
+    return StudyNetwork(identity, network, initial, replace(whole, x=whole.x[rows], y=whole.y[rows]))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,19 +79,27 @@ class Dataset:
         if self.test_x is not None and self.test_y is not None:
             parts.append(("test_x", self.test_x, "test_y", self.test_y))
             if self.test_x.shape[1:] != self.x.shape[1:]:
-                raise InputError(
-                    f"test_x has inputs of shape {self.test_x.shape[1:]}, x of "
-                    f"{self.x.shape[1:]}: bring both to one shape."
-                )
+                there, here = self.test_x.shape[1:], self.x.shape[1:]
+                problem = f"has inputs of shape {there}, x of {here}: bring both to one shape."
+                raise InputError(problem, argument="test_x")
         for x_name, x, _, _ in parts:
             _check_inputs(x_name, x)
         if self.is_numbers:
             self._settle_numbers()
             return
         if self.standardise:
-            raise InputError("standardise=True is for numbers, and the targets are classes.")
+            raise InputError("is for numbers, and the targets are classes.", argument="standardise", value=True)
         for x_name, x, y_name, y in parts:
-            _check_classes(x_name, x, y_name, y)
+            if y.dtype.kind == "f" or y.ndim > 1:
+                raise InputError(
+                    f"holds {y.dtype} of shape {y.shape}, which can be no classes: say targets='numbers' if these "
+                    "numbers are to be predicted, or pass whole numbers from 0 on, one class per example.",
+                    argument=y_name,
+                )
+            if y.shape != (len(x),):
+                raise InputError(f"has shape {y.shape}; {x_name} has {len(x)} examples.", argument=y_name)
+            if y.dtype.kind not in "iu" or y.min() < 0:
+                raise InputError("must hold whole numbers from 0 on, one class per example.", argument=y_name)
         highest = max(int(y.max()) for _, _, _, y in parts)
         if not self.classes:
             object.__setattr__(self, "classes", tuple(map(str, range(highest + 1))))
@@ -104,7 +112,7 @@ class Dataset:
     def _settle_numbers(self) -> None:
         """Numbers become float32 with an axis for them."""
         if self.classes:
-            raise InputError("classes= is given, and targets='numbers' has none: leave it out.")
+            raise InputError("is given, and targets='numbers' has none: leave it out.", argument="classes")
         for name, x in (("y", self.x), ("test_y", self.test_x)):
             if x is None:
                 continue
@@ -115,10 +123,9 @@ class Dataset:
                 check_precision(self.y, found, name)
             object.__setattr__(self, name, found)
         if self.test_y is not None and self.test_y.shape[1:] != self.y.shape[1:]:
-            raise InputError(
-                f"test_y has numbers of shape {self.test_y.shape[1:]}, y of {self.y.shape[1:]}: "
-                "bring both to one shape."
-            )
+            there, here = self.test_y.shape[1:], self.y.shape[1:]
+            problem = f"has numbers of shape {there}, y of {here}: bring both to one shape."
+            raise InputError(problem, argument="test_y")
 
     @property
     def is_numbers(self) -> bool:
@@ -137,44 +144,26 @@ class Dataset:
 
     def __repr__(self) -> str:
         held = "" if self.test_x is None else f" and {len(self.test_x):,} to test on"
-        what = f"{len(self.classes)} classes"
-        if self.is_numbers:
-            what = f"targets {tuple(self.y.shape[1:])}"
-        return (
-            f"Dataset({self.name!r}: {len(self.x):,} examples{held}, "
-            f"{what}, inputs {tuple(self.x.shape[1:])} {self.x.dtype})"
-        )
-
-
-def _check_classes(x_name: str, x: NDArray[Any], y_name: str, y: NDArray[Any]) -> None:
-    if y.dtype.kind == "f" or y.ndim > 1:
-        raise InputError(
-            f"{y_name} holds {y.dtype} of shape {y.shape}, which can be no classes: say targets='numbers' if these "
-            "numbers are to be predicted, or pass whole numbers from 0 on, one class per example."
-        )
-    if y.shape != (len(x),):
-        raise InputError(f"{y_name} has shape {y.shape}; {x_name} has {len(x)} examples.")
-    if y.dtype.kind not in "iu" or y.min() < 0:
-        raise InputError(f"{y_name} must hold whole numbers from 0 on, one class per example.")
+        what = f"targets {tuple(self.y.shape[1:])}" if self.is_numbers else f"{len(self.classes)} classes"
+        inputs = f"inputs {tuple(self.x.shape[1:])} {self.x.dtype}"
+        return f"Dataset({self.name!r}: {len(self.x):,} examples{held}, {what}, {inputs})"
 
 
 def _check_inputs(x_name: str, x: NDArray[Any]) -> None:
+    problem = None
     if not len(x):
-        raise InputError(f"{x_name} is empty: there must be at least one example.")
-    if x.ndim == 4 and x.dtype != np.uint8:
-        raise InputError(
-            f"{x_name} holds images of {x.dtype}: pass uint8 from 0 to 255 (multiply by 255 and "
-            "round if they are fractions)."
-        )
-    if x.ndim not in (2, 4):
-        raise InputError(
-            f"{x_name} has shape {x.shape}: pass (examples, channels, height, width), (examples, "
-            "features) or (examples, tokens)."
-        )
-    if x.dtype.kind == "f" and not np.isfinite(x).all():
-        raise InputError(f"{x_name} holds NaN or infinity: drop or fill these values.")
-    if x.dtype.kind not in "fiub":
-        raise InputError(f"{x_name} is of type {x.dtype}: pass numbers.")
+        problem = "is empty: there must be at least one example."
+    elif x.ndim == 4 and x.dtype != np.uint8:
+        problem = f"holds images of {x.dtype}: pass uint8 from 0 to 255 (multiply fractions by 255 and round)."
+    elif x.ndim not in (2, 4):
+        ways = "(examples, channels, height, width), (examples, features) or (examples, tokens)"
+        problem = f"has shape {x.shape}: pass {ways}."
+    elif x.dtype.kind == "f" and not np.isfinite(x).all():
+        problem = "holds NaN or infinity: drop or fill these values."
+    elif x.dtype.kind not in "fiub":
+        problem = f"is of type {x.dtype}: pass numbers."
+    if problem:
+        raise InputError(problem, argument=x_name)
 
 
 def hold_out(y: NDArray[Any], test: float, stratify: bool, entropy: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -199,20 +188,14 @@ def hold_out(y: NDArray[Any], test: float, stratify: bool, entropy: int) -> tupl
     count = isinstance(test, int | np.integer) and not isinstance(test, bool)
     held_out = int(test) if count else math.ceil(round(float(test) * len(y), 6))
     if not 1 <= held_out < len(y) or (not count and not 0 < test < 1):
-        raise InputError(
-            f"test={test!r} would hold out {held_out} of {len(y)} examples: pass a fraction "
-            "between 0 and 1, a number of examples, or (X_test, y_test)."
-        )
+        ways = "a fraction between 0 and 1, a number of examples, or (X_test, y_test)"
+        problem = f"would hold out {held_out} of {len(y)} examples: pass {ways}."
+        raise InputError(problem, argument="test", value=test)
     # Drawing the training part, not the test set, keeps the only example of a class for training.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
-        kept = partition_training_set(
-            y if stratify else len(y),
-            [len(y) - held_out],
-            1,
-            stratify=stratify,
-            rng=np.random.default_rng([entropy, 0]),
-        )
+        rng = np.random.default_rng([entropy, 0])
+        kept = partition_training_set(y if stratify else len(y), [len(y) - held_out], 1, stratify=stratify, rng=rng)
     train = np.sort(kept.subsets[0].indices)
     return train, np.setdiff1d(np.arange(len(y), dtype=np.int64), train)
 
@@ -242,19 +225,13 @@ def number_targets(y: Any, name: str) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):  # said below
         found = values.astype(np.float32)
     if np.ma.is_masked(y) or not np.isfinite(found).all():
-        _refuse_holes(y, name)
+        lost = np.ma.getmaskarray(y) | ~np.isfinite(np.ma.getdata(y))
+        problem = f"{int(lost.sum())} masked, NaN or infinite numbers: drop these examples."
+        if not lost.any():
+            most = np.abs(np.ma.getdata(y)).max()
+            problem = f"numbers up to {most:.3g}, too large for single precision: divide by their standard deviation."
+        raise InputError(f"{name} holds {problem}")
     return found[:, None] if found.ndim == 1 else found
-
-
-def _refuse_holes(y: Any, name: str) -> NoReturn:
-    """Say whether numbers are missing, or too large."""
-    lost = np.ma.getmaskarray(y) | ~np.isfinite(np.ma.getdata(y))
-    if lost.any():
-        raise InputError(f"{name} holds {int(lost.sum())} masked, NaN or infinite numbers: drop these examples.")
-    raise InputError(
-        f"{name} holds numbers up to {np.abs(np.ma.getdata(y)).max():.3g}, too large for single "
-        "precision: divide them by their standard deviation."
-    )
 
 
 def check_precision(y: Any, found: NDArray[np.float32], name: str) -> None:
@@ -405,8 +382,8 @@ class DataSource:
 
     Attributes
     ----------
-    train, test : DataPart
-        The examples; None where the data has no test part.
+    parts : sequence of DataPart
+        The training examples, and the test examples where the data has some.
     classes : tuple of str, optional
         Names of the classes 0, 1, …, where the data tells them.
     name : str
@@ -417,8 +394,7 @@ class DataSource:
         What was taken for what; reading may add to it.
     """
 
-    train: DataPart
-    test: DataPart | None = None
+    parts: Sequence[DataPart]
     classes: tuple[str, ...] | None = None
     name: str = "data"
     padding: int | None = None
@@ -436,13 +412,10 @@ def make_dataset(
     source: DataSource, examples: int | None, test_examples: int | None, *, targets: str, standardise: bool
 ) -> Dataset:
     """Number the classes, or take the labels for numbers; pick the examples asked for, and read them."""
-    notes = source.notes
-    if source.test is None and test_examples is not None:
-        raise InputError(
-            f"{arg('data.test_examples', test_examples)}: {source.name} has no test part; a study holds out a share of "
-            "the examples (design.test)."
-        )
-    parts = [part for part in (source.train, source.test) if part is not None]
+    notes, parts = source.notes, source.parts
+    if len(parts) < 2 and test_examples is not None:
+        problem = f"{source.name} has no test part; a study holds out a share of the examples (design.test)."
+        raise InputError(problem, argument="data.test_examples", value=test_examples)
     about: dict[str, Any] = {"name": source.name, "padding": source.padding}
     if targets == "numbers":
         y: list[NDArray[Any]] = [number_targets(part.labels, "The labels") for part in parts]
@@ -560,7 +533,7 @@ class Request:
         """A text, or None where it is not given."""
         value = self._take(key)
         if value is not None and (not isinstance(value, str) or not value):
-            raise InputError(f"{arg(f'data.{key}', value)}: give a text.")
+            raise InputError("give a text.", argument=f"data.{key}", value=value)
         return value
 
     def texts(self, key: str) -> list[str] | None:
@@ -570,23 +543,21 @@ class Request:
             return None
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, Sequence) or not found or not all(isinstance(v, str) for v in found):
-            raise InputError(f"{arg(f'data.{key}', value)}: give a text, or a list of texts.")
+            raise InputError("give a text, or a list of texts.", argument=f"data.{key}", value=value)
         return list(found)
 
     def one_of(self, key: str, allowed: Sequence[Any], default: Any = None) -> Any:
         """One of a few values."""
         value = self._take(key)
         if value is not None and value not in allowed:
-            raise InputError(f"{arg(f'data.{key}', value)}: use one of {list_names(allowed)}.")
+            raise InputError(f"use one of {list_names(allowed)}.", argument=f"data.{key}", value=value)
         return default if value is None else value
 
     def count(self, key: str, least: int = 1) -> int | None:
         """A whole number, not below the least."""
         value = self._take(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(f"{arg(f'data.{key}', value)}: give a whole number from {least} on.")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise InputError(f"give a whole number from {least} on.", argument=f"data.{key}", value=value)
         return value
 
     def size(self, key: str) -> tuple[int, int] | None:
@@ -597,7 +568,7 @@ class Request:
         pair = [value, value] if isinstance(value, int) else value
         right = isinstance(pair, Sequence) and len(pair) == 2
         if not right or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in pair):
-            raise InputError(f"{arg(f'data.{key}', value)}: give pixels, such as 32 or [32, 48].")
+            raise InputError("give pixels, such as 32 or [32, 48].", argument=f"data.{key}", value=value)
         return pair[0], pair[1]
 
     def path(self, key: str) -> Path | None:
@@ -612,7 +583,7 @@ class Request:
             raise InputError(f"{arg(f'data.{key}', value)} is not a path: {error}.") from error
         if not there:
             where = "" if Path(value).is_absolute() else f" in {self.folder.resolve()}"
-            raise InputError(f"{arg(f'data.{key}', str(value))}: there is no such file or folder{where}.")
+            raise InputError(f"there is no such file or folder{where}.", argument=f"data.{key}", value=str(value))
         return path
 
     def rest(self) -> dict[str, Any]:

@@ -9,10 +9,9 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +36,7 @@ from curvewise.study.data.dataset import (
     array_part,
     make_dataset,
 )
-from curvewise.study.data.images import decode, decode_all, load_image_folder, load_torchvision
+from curvewise.study.data.images import decode, load_image_folder, load_torchvision, picture_part
 from curvewise.text import arg, brief, format_path, list_names, suggest
 
 if TYPE_CHECKING:
@@ -164,7 +163,7 @@ def _options(spec: Any, folder: Path) -> dict[str, Any]:
     if isinstance(spec, os.PathLike):
         return {"path": spec}
     if not isinstance(spec, str) or not spec:
-        raise InputError(f"{arg('data', spec)}: give a name, a path, or a table with either.")
+        raise InputError("give a name, a path, or a table with either.", argument="data", value=spec)
     if spec.startswith("hf:"):
         return {"hf": spec.removeprefix("hf:")}
     if OWN.fullmatch(spec) and not (folder / spec).exists():
@@ -399,7 +398,10 @@ def load_packaged(name: str) -> DataSource:
         x = np.round(found.images * (255 / 16)).astype(np.uint8)[:, None]
     else:
         x = found.data.astype(np.float32)
-    return DataSource(array_part(x, found.target, "data", "target"), classes=classes, name=name)
+    return DataSource([array_part(x, found.target, "data", "target")], classes, name)
+
+
+# Tables in CSV or Parquet files: a column of classes, and numbers or a text to learn from.
 
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -415,16 +417,24 @@ def load_table(path: Path, request: Request) -> DataSource:
     notes: list[str] = []
     frames = [_read(p) for p in (path, test_path) if p is not None]
     label = label_column(list(frames[0].columns), asked_label, format_path(path))
-    features = asked_features
-    if encoding is None and features is None:
-        features = _features(frames[0], label, notes)
+    features = asked_features or []
+    if encoding is None and asked_features is None:  # every column but the label and a nameless index
+        index = [c for c in frames[0].columns if c == "" or c.startswith("Unnamed: ")]
+        notes += [f"Columns left out, an index without a name: {list_names(index)}."] if index else []
+        features = [c for c in frames[0].columns if c != label and c not in index]
     parts = []
-    for frame, file in zip(frames, (path, test_path), strict=False):
-        assert file is not None
-        _check_columns(frame, [label, *(features or []), *(encoding.columns if encoding else [])], file)
-        parts.append(_table_part(frame, label, features or [], encoding, format_path(file), notes))
-    padding = encoding.padding if encoding else None
-    return DataSource(parts[0], parts[1] if len(parts) > 1 else None, None, name, padding, notes)
+    for frame, file in zip(frames, filter(None, (path, test_path)), strict=True):
+        source = format_path(file)
+        _check_columns(frame.columns, [label, *features, *(encoding.columns if encoding else [])], source)
+        labels = label_values(frame[label], label)
+        if encoding is not None:
+            texts = [frame[name].tolist() for name in encoding.columns]
+            parts.append(text_part(texts, labels, encoding, source, notes))
+        elif features:
+            parts.append(array_part(_numbers(frame, features, source), labels, source, brief(label)))
+        else:
+            raise InputError(f"{source} has no columns beside {brief(label)}: nothing to learn from.")
+    return DataSource(parts, None, name, encoding.padding if encoding else None, notes)
 
 
 def label_column(names: list[str], asked: str | None, source: str) -> str:
@@ -476,31 +486,11 @@ def _read(path: Path) -> pd.DataFrame:
     return frame.set_axis([str(c) for c in frame.columns], axis=1)
 
 
-def _features(frame: pd.DataFrame, label: str, notes: list[str]) -> list[str]:
-    """Every column but the label and a nameless index."""
-    index = [c for c in frame.columns if c == "" or c.startswith("Unnamed: ")]
-    notes += [f"Columns left out, an index without a name: {list_names(index)}."] if index else []
-    return [c for c in frame.columns if c != label and c not in index]
-
-
-def _check_columns(frame: pd.DataFrame, names: list[str], path: Path) -> None:
-    if lacking := [name for name in names if name not in frame.columns]:
-        raise InputError(
-            f"{format_path(path)} has no column {list_names(lacking)}, but {list_names(frame.columns)}."
-            f"{suggest(lacking[0], frame.columns)}"
-        )
-
-
-def _table_part(
-    frame: pd.DataFrame, label: str, features: list[str], encoding: TextEncoding | None, source: str, notes: list[str]
-) -> DataPart:
-    labels = label_values(frame[label], label)
-    if encoding is not None:
-        columns = [frame[name].tolist() for name in encoding.columns]
-        return text_part(columns, labels, encoding, source, notes)
-    if not features:
-        raise InputError(f"{source} has no columns beside {brief(label)}: nothing to learn from.")
-    return array_part(_numbers(frame, features, source), labels, source, brief(label))
+def _check_columns(there: Iterable[str], names: list[str], source: str) -> None:
+    there = list(there)
+    if lacking := [name for name in names if name not in there]:
+        close = suggest(lacking[0], there)
+        raise InputError(f"{source} has no column {list_names(lacking)}, but {list_names(there)}.{close}")
 
 
 def _numbers(frame: pd.DataFrame, features: list[str], source: str) -> NDArray[np.float32]:
@@ -571,22 +561,25 @@ def load_hub(request: Request, path: Path | None = None) -> DataSource:
     name, config = request.text("name") or Path(place).name, request.text("config")
     asked = request.text("train"), request.text("test")
     label_name = request.text("label")
-    splits = _splits(_open(place, config, request.folder), place)
-    train = _train(splits, asked[0], place)
+    found = _open(place, config, request.folder)
+    splits = dict(found) if hasattr(found, "keys") else {"train": found}
+    if not splits or not all(hasattr(part, "column_names") for part in splits.values()):
+        raise InputError(f"{arg('data.hf', place)} holds no table of examples.")
+    which = asked[0] or ("train" if "train" in splits else next(iter(splits)) if len(splits) == 1 else None)
+    if which not in splits:
+        raise InputError(
+            f"{brief(place)} has the parts {list_names(splits)}: say which one to train on, with "
+            f"{arg('data.train')}{suggest(which, splits)}"
+        )
+    train = splits[which]
     label = label_column(list(train.column_names), label_name, brief(place))
     test = _test(splits, asked, label)
     notes: list[str] = []
     columns = _columns(train, label, request)
     made = [_hub_part(p, label, columns, place, notes) for p in (train, test) if p is not None]
     names = getattr(train.features[label], "names", None)
-    return DataSource(
-        made[0],
-        made[1] if len(made) > 1 else None,
-        None if names is None else tuple(names),
-        name,
-        columns.encoding.padding if columns.encoding else None,
-        notes,
-    )
+    padding = columns.encoding.padding if columns.encoding else None
+    return DataSource(made, None if names is None else tuple(names), name, padding, notes)
 
 
 def _open(place: str, config: str | None, folder: Path) -> Any:
@@ -620,30 +613,12 @@ def _open(place: str, config: str | None, folder: Path) -> Any:
             setattr(holder, key, value)
 
 
-def _splits(found: Any, place: str) -> dict[str, Any]:
-    splits = dict(found) if hasattr(found, "keys") else {"train": found}
-    if not splits or not all(hasattr(part, "column_names") for part in splits.values()):
-        raise InputError(f"{arg('data.hf', place)} holds no table of examples.")
-    return splits
-
-
-def _train(splits: dict[str, Any], asked: str | None, place: str) -> Any:
-    name = asked or ("train" if "train" in splits else None)
-    if name is None and len(splits) == 1:
-        name = next(iter(splits))
-    if name not in splits:
-        raise InputError(
-            f"{brief(place)} has the parts {list_names(splits)}: say which one to train on, with "
-            f"{arg('data.train')}{suggest(name, splits)}"
-        )
-    return splits[name]
-
-
 def _test(splits: dict[str, Any], asked: tuple[str | None, str | None], label: str) -> Any:
     """The part to test on; one whose labels are withheld (-1) does not do."""
     train, test = asked
     if test is not None and test not in splits:
-        raise InputError(f"{arg('data.test', test)}: there are the parts {list_names(splits)}.{suggest(test, splits)}")
+        problem = f"there are the parts {list_names(splits)}.{suggest(test, splits)}"
+        raise InputError(problem, argument="data.test", value=test)
     for name in TEST if test is None else (test,):
         if name in splits and name != train and label in splits[name].column_names:
             labels = np.asarray(splits[name][label])
@@ -676,33 +651,21 @@ def _columns(train: Any, label: str, request: Request) -> HubColumns:
 
 
 def _hub_part(part: Any, label: str, columns: HubColumns, place: str, notes: list[str]) -> DataPart:
-    for name in columns.names:
-        if name not in part.column_names:
-            raise InputError(
-                f"{brief(place)} has no column {brief(name)}, but {list_names(part.column_names)}."
-                f"{suggest(name, part.column_names)}"
-            )
+    _check_columns(part.column_names, columns.names, brief(place))
     labels = label_values(part[label][:], label)
     if columns.encoding is not None:
         texts = [part[name][:] for name in columns.names]
         return text_part(texts, labels, columns.encoding, brief(place), notes)
     if columns.channels is not None:
-        return DataPart(labels, partial(_pictures, part, columns))
+        name, channels = columns.names[0], columns.channels
+        cells = part.cast_column(name, importlib.import_module("datasets").Image(decode=False))
+
+        def one(i: int) -> NDArray[np.uint8]:
+            cell = cells[i][name]
+            return decode(Path(cell["path"]) if cell["bytes"] is None else cell["bytes"], columns.size, channels)
+
+        return picture_part(labels, one, lambda i: f"{brief(name)} of example {i}")
     return array_part(_hub_numbers(part, columns, notes), labels, brief(place), brief(label))
-
-
-def _pictures(part: Any, columns: HubColumns, rows: RowIndices | None) -> NDArray[np.uint8]:
-    name, channels = columns.names[0], columns.channels or 3
-    undecoded = importlib.import_module("datasets").Image(decode=False)
-    cells = part.cast_column(name, undecoded)
-    wanted = list(range(len(cells)) if rows is None else map(int, rows))
-
-    def one(i: int) -> NDArray[np.uint8]:
-        cell = cells[i][name]
-        source = cell["bytes"] if cell["bytes"] is not None else Path(cell["path"])
-        return decode(source, columns.size, channels)
-
-    return decode_all(wanted, one, lambda i: f"{brief(name)} of example {wanted[i]}")
 
 
 def _hub_numbers(part: Any, columns: HubColumns, notes: list[str]) -> NDArray[Any]:
