@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from curvewise.store import record as record_module
-from curvewise.store.export import export_store
+from curvewise.store.tables import export_store
 from curvewise.store.read import list_runs
 from curvewise.store.verify import verify_store
 from curvewise.store.write import write_run

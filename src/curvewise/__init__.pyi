@@ -39,12 +39,12 @@ from curvewise.response.networks.measurement import measure_responses as measure
 from curvewise.response.networks.measures import measure_model as measure_model
 from curvewise.response.scores import gi_score as gi_score
 from curvewise.response.scores import pal_score as pal_score
-from curvewise.store.export import export_store as export_store
+from curvewise.store.tables import export_store as export_store
 from curvewise.store.verify import verify_store as verify_store
 from curvewise.store.write import write_run as write_run
 from curvewise.study.data.load import load_dataset as load_dataset
 from curvewise.study.spec.design import Design as Design
-from curvewise.study.spec.learner import Learner as Learner
+from curvewise.study.spec.design import Learner as Learner
 from curvewise.study.study import Study as Study
 from curvewise.study.study import load_study as load_study
 from curvewise.study.study import study_recipe as study_recipe

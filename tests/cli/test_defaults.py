@@ -52,7 +52,7 @@ BEHIND: dict[str, tuple[str, ...]] = {
     "ranking rank": ("ranking:rank_checkpoints", "ranking:rank_features", "ranking.rank:RankSettings"),
     "ranking judge": ("ranking:load_checkpoint_scores", "ranking:judge_rankings"),
     "ranking measures": (),
-    "study new": ("study.spec.document:starter_text",),
+    "study new": ("study.commands:starter_text",),
     "study plan": ("study:Study.plan",),
     "study run": ("study:Study.run", "study.run.local:run_local"),
     "study status": (),

@@ -21,7 +21,7 @@ def store(tmp_path: Path) -> Path:
         for n in SIZES:
             for fold in (0, 1):
                 failed = learner == "cmd" or (learner, n, fold) == ("net", 50, 1)
-                ended: dict[str, Any] = {"status": "failed", "error": "ValueError: no"} if failed else {}
+                ended: dict[str, Any] = {"error": "ValueError: no"} if failed else {}
                 value = level + 1.5 * n**-0.5 + 0.01 * fold + 1e-5 * n * (1 + fold)
                 at = {"learner": learner, "n": n, "fold": fold, "seed": fold}
                 cw.write_run(tmp_path / "runs", at, metrics={"error": value}, **ended)

@@ -127,7 +127,7 @@ def test_names_are_neither_formulas_nor_links(tmp_path):
 
 
 def test_exports_as_csv_compute_nothing_and_read_back(tmp_path):
-    from curvewise.store.export import export_store
+    from curvewise.store.tables import export_store
     from curvewise.store.write import write_run
 
     for seed, name in enumerate(("=1+1", "  =2+2", "@sum", "-cmd", "plain")):

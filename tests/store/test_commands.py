@@ -17,7 +17,7 @@ def store(tmp_path):
             for seed in range(2):
                 at = {"learner": learner, "n": n, "seed": seed}
                 write_run(folder, at, [0, 1], {"error": 0.25}, labels=[0, 1])
-    write_run(folder, {"learner": "a", "n": 100, "seed": 9}, status="failed", error="no")
+    write_run(folder, {"learner": "a", "n": 100, "seed": 9}, error="no")
     write_run(folder, {"something": "else"})
     return folder
 

@@ -12,8 +12,8 @@ import pytest
 
 import curvewise as cw
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.store.export import export_store
 from curvewise.store.read import list_runs
+from curvewise.store.tables import export_store
 from curvewise.store.write import write_run
 
 HOSTILE = ["a,b", 'say "hi"', "two\nlines", "\r", "=cmd|' /C calc'!A0", "é∞", "", " x ", "'", ";\t"]
@@ -37,7 +37,7 @@ def test_every_run_is_a_row(tmp_path, ending):
         metrics = {"error": 0.25 * seed, "seconds": 2, "loss": float("inf")}
         write_run(store, coordinates, [1], metrics, environment={"device": "cpu"}, notes=("slow",))
     error = "\nValueError: no luck\n  at line 3"
-    write_run(store, {"learner": "b", "sizes": [1, 2]}, status="failed", error=error)
+    write_run(store, {"learner": "b", "sizes": [1, 2]}, error=error)
     path = export_store(store, tmp_path / f"runs.{ending}")
     rows = {row["id"]: row for row in read(path)}
     runs = {run.id: run for run in list_runs(store)}

@@ -20,9 +20,9 @@ import curvewise as cw
 from curvewise.cli import main
 from curvewise.errors import CurvewiseError, CurvewiseWarning, StoreError
 from curvewise.store.claims import Claims
-from curvewise.store.export import export_store
 from curvewise.store.read import list_runs, read_run
 from curvewise.store.record import record_checksum, record_text
+from curvewise.store.tables import export_store
 from curvewise.store.verify import verify_store
 from curvewise.store.write import write_labels, write_run
 
@@ -435,7 +435,7 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, value: Any)
 
 def test_a_long_error_is_cut_in_the_middle(tmp_path: Path) -> None:
     text = "first line\n" + "x" * 20_000_000 + "\nlast line"
-    kept = read_run(write_run(tmp_path, {"n": 1}, status="failed", error=text)).error
+    kept = read_run(write_run(tmp_path, {"n": 1}, error=text)).error
     assert kept is not None
     assert len(kept) < 1_100_000
     assert kept.startswith("first line")
@@ -455,7 +455,7 @@ CONTROL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\r\nname"
 def test_no_name_commands_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = tmp_path / f"store {CONTROL[:-6]}"
     run = write_run(store, {"learner": CONTROL, "n": 1}, [1], {"error": 0.1})
-    write_run(store, {"learner": "b", "n": 1}, status="failed", error=CONTROL)
+    write_run(store, {"learner": "b", "n": 1}, error=CONTROL)
     (run / CONTROL.replace("/", "")).write_text("")
     (store / PARTIAL / CONTROL).mkdir()
     (store / CLAIMS).mkdir()

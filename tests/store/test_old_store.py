@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.store.export import export_store
 from curvewise.store.read import list_runs, read_run
+from curvewise.store.tables import export_store
 from curvewise.store.verify import verify_store
 from curvewise.store.write import write_run
 

@@ -13,7 +13,7 @@ from curvewise.errors import InputError
 
 def test_failed_runs_are_nan_whatever_they_measured(tmp_path: Path) -> None:
     for seed in range(3):
-        failed = {"status": "failed", "error": "ValueError: no"} if seed == 2 else {}
+        failed = {"error": "ValueError: no"} if seed == 2 else {}
         at = {"learner": "a", "n": 10, "seed": seed}
         cw.write_run(tmp_path, at, metrics={"error": 0.25}, **failed)
     m = cw.load_measurements(tmp_path)

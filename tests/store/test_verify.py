@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError, StoreError
-from curvewise.store.export import export_store
 from curvewise.store.read import list_runs, read_run
 from curvewise.store.record import record_bytes, record_checksum, record_text
+from curvewise.store.tables import export_store
 from curvewise.store.verify import verify_store
 from curvewise.store.write import write_labels, write_run
 
@@ -36,7 +36,7 @@ def make_store(folder: Path, runs: int = 3, weights: bool = True) -> Path:
             checkpoints={"end": {"w": np.arange(3.0)}} if weights else None,
             labels={"test": np.arange(5), "shifted": [1]},
         )
-    write_run(folder, {"learner": "b"}, status="failed", error="ValueError: no")
+    write_run(folder, {"learner": "b"}, error="ValueError: no")
     return folder
 
 
@@ -309,7 +309,7 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, entry):
     with pytest.raises(InputError, match=next(iter(entry))):
         write_run(tmp_path, {"n": 1}, environment=entry)
     with pytest.raises(InputError, match="error=5"):
-        write_run(tmp_path, {"n": 1}, status="failed", error=5)  # type: ignore[arg-type]
+        write_run(tmp_path, {"n": 1}, error=5)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="metrics"):
         write_run(tmp_path, {"n": 1}, metrics={"error": 10**400})
     assert list_runs(tmp_path) == []

@@ -17,8 +17,7 @@ from curvewise.response import judge_measures
 from curvewise.response.load import ModelCorpus
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.response import judge_invariance, measure_invariance
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Evaluation
 from curvewise.study.study import Study
 

@@ -13,11 +13,9 @@ from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.store.read import read_run
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.results import load_model
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Evaluation
-from curvewise.study.study import Study
+from curvewise.study.study import Study, load_model
 
 torch = pytest.importorskip("torch")
 

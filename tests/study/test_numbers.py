@@ -20,8 +20,7 @@ from curvewise.report.export import export_report
 from curvewise.report.study import study_report
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.data.load import load_dataset
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner, settle_learner
+from curvewise.study.spec.design import Design, Learner, settle_learner
 from curvewise.study.spec.study import Evaluation
 from curvewise.study.study import Study, load_study
 

@@ -17,7 +17,7 @@ from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.store.write import write_run
-from curvewise.study import Dataset, Design, Evaluation, Learner, Study, plan
+from curvewise.study import Dataset, Design, Evaluation, Learner, Study
 
 DATA = Dataset(np.arange(400.0).reshape(200, 2), np.arange(200) % 4)
 NET = Learner(Training("mlp", options={"width": 4}, epochs=2, batch=10))
@@ -46,7 +46,7 @@ def test_runs_are_counted_by_learner_and_size(tmp_path):
     study = make(tmp_path, {"net": NET, "svm": Learner(estimator="sklearn.svm:SVC")})
     small = [j for j in study.jobs if j.name == "net" and j.n == 20]
     store(study, small[:2])
-    store(study, small[2:3], status="failed", error="no")
+    store(study, small[2:3], error="no")
     found = study.plan(measure=False)
     assert found.columns()["learner"] == ("net", "net", "svm", "svm")
     assert found.n == (20, 40, 20, 40)
@@ -93,7 +93,7 @@ def test_runs_of_another_device_tell_nothing(tmp_path):
     assert found.source == ("unknown", "unknown")
     assert "How long that takes is not known" in found.summary()
     assert any("on different devices (cuda; cpu)" in w for w in found.warnings)
-    on_gpu = plan.plan_study(study, measure=False, device="cuda:1")
+    on_gpu = study.plan(measure=False, device="cuda:1")
     assert on_gpu.seconds == pytest.approx((4.0, 3.0 * study.jobs[-1].cost / study.jobs[0].cost))
     assert on_gpu.hours_of == "GPU"
 
@@ -218,7 +218,7 @@ def test_a_finished_study_has_nothing_to_do(tmp_path):
 
 def test_failures_that_are_not_tried_again_are_told(tmp_path):
     study = make(tmp_path)
-    store(study, study.jobs[:1], status="failed", error="no", environment={"attempts": 3})
+    store(study, study.jobs[:1], error="no", environment={"attempts": 3})
     found = study.plan(measure=False)
     assert found.total_to_do == len(study.jobs) - 1
     assert any("failed too often" in w for w in found.warnings)
@@ -248,7 +248,7 @@ def test_runs_of_one_training_made_on_different_kinds_of_cpu_are_told(tmp_path):
 
 def test_space_is_compared_with_what_is_free(tmp_path, monkeypatch):
     usage = type(shutil.disk_usage(tmp_path))
-    monkeypatch.setattr(plan.shutil, "disk_usage", lambda _: usage(2000, 1000, 1000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(2000, 1000, 1000))
     study = replace(make(tmp_path, seeds=100), keep=Keep(probabilities=True))
     found = study.plan(measure=False)
     assert found.bytes_needed > 300 * 40 * 4 * 4

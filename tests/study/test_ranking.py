@@ -18,9 +18,8 @@ from curvewise.ranking.moments import MEASURES as SPECTRAL
 from curvewise.ranking.rank import add_rankings, rank_features
 from curvewise.store.read import list_runs
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.ranking import checkpoint_files, ranking_table
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.lenses import checkpoint_files, ranking_table
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.study import Study, study_recipe
 
 torch = pytest.importorskip("torch")

@@ -15,8 +15,7 @@ from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.response import measure_corpus
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Evaluation
 from curvewise.study.study import Study
 

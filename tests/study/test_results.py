@@ -60,7 +60,7 @@ def store(study, jobs=None, **changes):
 
 def fail(study, jobs, error="ValueError: no"):
     for job in jobs:
-        write_run(study.runs_folder, job.coordinates, status="failed", error=error, overwrite=True)
+        write_run(study.runs_folder, job.coordinates, error=error, overwrite=True)
 
 
 def test_measurements_are_one_row_per_run(tmp_path):

@@ -42,12 +42,7 @@ def done(study, job, seconds=2.0):
 
 def failed(study, job, error, attempts=1):
     write_run(
-        study.runs_folder,
-        job.coordinates,
-        status="failed",
-        error=error,
-        metrics={"seconds": 1.0},
-        environment={"attempts": attempts},
+        study.runs_folder, job.coordinates, error=error, metrics={"seconds": 1.0}, environment={"attempts": attempts}
     )
 
 

@@ -14,10 +14,9 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.lenses import blind_control, study_win_rates, transfer_risks
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.study import Study
-from curvewise.study.transfer import blind_control, study_win_rates, transfer_risks
 from curvewise.transfer.load import load_risks
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.risks import Control, TransferRisks

@@ -344,7 +344,7 @@ def test_a_store_of_runs_with_those_that_failed(tmp_path):
             metrics = {"error": loss / 4, "loss": loss}
             write_run(tmp_path / "runs", where, metrics=metrics)
     lost = {"learner": "net", "n": 50, "fold": 0, "init_seed": 2, "order_seed": 3}
-    write_run(tmp_path / "runs", lost, status="failed", error="out of memory")
+    write_run(tmp_path / "runs", lost, error="out of memory")
     with pytest.raises(InputError, match=r"could be the risk: 'error', 'loss'|'loss', 'error'"):
         load_risks(tmp_path / "runs")
     found = load_risks(tmp_path / "runs", columns={"risk": "loss"})

@@ -194,7 +194,7 @@ def make_store(folder):
             for seed, run in enumerate(PREDS):
                 at = {"learner": learner, "n": n, "seed": seed, "data": "d"}
                 write_run(folder, at, run if learner == "a" else 1 * (run == 0))
-    write_run(folder, {"learner": "a", "n": 20, "seed": 99, "data": "d"}, status="failed")
+    write_run(folder, {"learner": "a", "n": 20, "seed": 99, "data": "d"}, error="out of memory")
     return folder
 
 
@@ -258,7 +258,7 @@ def test_measurements_of_a_store(tmp_path):
             at = {"learner": "a", "n": n, "init_seed": seed, "subset": f"{n}", "training": {"x": 1}}
             write_run(store, at, metrics={"error": 1 / n, "loss": 2.0, "train_error": 0.0})
     write_run(store, {"recipe": "rate-search/1", "learner": "a", "n": 20}, metrics={"error": 9})
-    write_run(store, {"learner": "a", "n": 80}, status="failed", error="no")
+    write_run(store, {"learner": "a", "n": 80}, error="no")
     m = load_measurements(store)
     assert sorted(m.n.tolist()) == [10, 10, 20, 20, 40, 40, 80]
     assert m.labels["status"][m.n == 80].tolist() == ["failed"]

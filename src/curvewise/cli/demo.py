@@ -386,7 +386,7 @@ def show_transfer(tour: Tour, study: Study) -> LensAnswers:
     """Show what upright digits are worth to a network that learns them lying on their side."""
     import numpy as np
 
-    from curvewise.study.transfer import transfer_risks
+    from curvewise.study.lenses import transfer_risks
     from curvewise.transfer.measure import measure_transfer
 
     turned = _turned_study(tour, study)
@@ -419,7 +419,7 @@ def _turned_study(tour: Tour, study: Study) -> Study:
 
     import numpy as np
 
-    from curvewise.study.ranking import checkpoint_files
+    from curvewise.study.lenses import checkpoint_files
     from curvewise.study.study import load_study
 
     held_out = study.test_examples()

@@ -51,4 +51,4 @@ class StoreLightningRun(L.Callback):
     def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
         """Store that the run failed, and why."""
         if trainer.is_global_zero:
-            write_run(self.store, self.coordinates, status="failed", error=exception)
+            write_run(self.store, self.coordinates, error=exception)

@@ -102,7 +102,7 @@ def show_rates(findings: StudyFindings) -> None:
 
 def show_transfer(findings: StudyFindings) -> None:
     """Measure what pretraining is worth, where some learners start from weights and one from nothing."""
-    from curvewise.study.transfer import transfer_risks
+    from curvewise.study.lenses import transfer_risks
     from curvewise.transfer.measure import measure_transfer
 
     # Transfer is a question only where weights stand beside training from scratch.
@@ -302,7 +302,7 @@ def _ahead(findings: StudyFindings, left: Iterable[str]) -> list[str]:
 def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
     """Compare two learners by their curves, or order more of them."""
     from curvewise.learning.comparison import CurveComparison, compare_learning_curves, rank_learners
-    from curvewise.study.results import mixed_losses
+    from curvewise.study.study import mixed_losses
 
     if len(curves) < 2:
         return
@@ -362,7 +362,7 @@ class _StudyTraining:
 
 
 def _trainings(findings: StudyFindings) -> list[_StudyTraining]:
-    from curvewise.study.results import label_of
+    from curvewise.study.study import label_of
 
     study = findings.study
     cells: dict[str, dict[tuple[int, int], list[Planned]]] = {}

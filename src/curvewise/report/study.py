@@ -169,7 +169,7 @@ FEW = 4
 def runs_of(study: Study, planned: Sequence[Planned], status: Status) -> Runs:
     """Tabulate every run of a study with its state, what it measured and how long it took."""
     from curvewise.store.tables import reason_of
-    from curvewise.study.results import label_of
+    from curvewise.study.study import label_of
 
     runs = [run for run in planned if not run.job.is_search]
     word = "loss" if study.dataset.is_numbers else "error"

@@ -131,7 +131,7 @@ class Claims:
             if identity not in self._held and self.is_stale(identity) and self.take(identity):
                 self.release(identity)
                 interrupted.append(identity)
-        for path in (self.folder / n for n in names_in(self.folder) if _is_owner(n)):
+        for path in map(self.folder.joinpath, filter(_is_owner, names_in(self.folder))):
             if path != self._owner and self._is_stale(path):
                 self._remove(path)
         return interrupted
@@ -180,8 +180,6 @@ class Claims:
             own_folder(self.store, FOLDER)
             with open(self._owner, "x") as file:
                 file.write(json.dumps({"token": self.token, **this_process()}))
-        except StoreError:
-            raise
         except OSError as error:
             self._remove(self._owner)
             raise cannot_write(self.store, error) from error
@@ -199,20 +197,13 @@ class Claims:
 
     def _make(self, path: Path) -> bool:
         try:
-            os.link(self._owner, path)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise cannot_write(self.store, error) from error
-            return self._write(path)
-        return True
-
-    def _write(self, path: Path) -> bool:
-        """Make a claim where there are no hard links; it is empty for an instant."""
-        try:
-            with open(path, "x") as file:
-                file.write(self._owner.read_text())
+            try:
+                os.link(self._owner, path)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                with open(path, "x") as file:  # where there are no hard links; it is empty for an instant
+                    file.write(self._owner.read_text())
         except FileExistsError:
             return False
         except OSError as error:

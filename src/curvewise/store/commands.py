@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from curvewise.cli.console import DONE, FAILED, Showing, UsageError, check_folder, note, warn_each
 from curvewise.errors import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from curvewise.store.read import Run
-
 
 store = App(
     name="store",
@@ -47,17 +41,6 @@ def list_store(folder: Store, /, *, showing: Showing | None = None) -> int:
 
     _check_store(folder)
     runs = list_runs(folder)
-    columns = _counted(runs)
-    page.document = {"store": str(folder), "runs": len(runs), "counts": columns}
-    if runs:
-        page.table(f"{len(runs):,} runs in {folder}", columns, 4)
-    else:
-        page.say(f"{folder} holds no runs.")
-    return page.close()
-
-
-def _counted(runs: Iterable[Run]) -> dict[str, list[Any]]:
-    """Count the runs of each learner at each size that are done and that failed."""
     counts: dict[tuple[str, Any], Counter[str]] = {}
     for run in runs:
         learner, n = run.coordinates.get("learner"), run.coordinates.get("n")
@@ -66,12 +49,14 @@ def _counted(runs: Iterable[Run]) -> dict[str, list[Any]]:
         size = n if isinstance(n, int | float) and not isinstance(n, bool) else None
         counts.setdefault((name, size), Counter())[run.status] += 1
     order = sorted(counts, key=lambda k: (k[0], k[1] is not None, k[1] or 0))
-    return {
-        "learner": [name for name, _ in order],
-        "n": [n for _, n in order],
-        "done": [counts[k]["done"] for k in order],
-        "failed": [counts[k]["failed"] for k in order],
-    }
+    columns: dict[str, list[Any]] = {"learner": [name for name, _ in order], "n": [n for _, n in order]}
+    columns |= {state: [counts[k][state] for k in order] for state in ("done", "failed")}
+    page.document = {"store": str(folder), "runs": len(runs), "counts": columns}
+    if runs:
+        page.table(f"{len(runs):,} runs in {folder}", columns, 4)
+    else:
+        page.say(f"{folder} holds no runs.")
+    return page.close()
 
 
 @store.command
@@ -122,7 +107,7 @@ def export(folder: Store, path: Path, /, *, overwrite: Flag = False, showing: Sh
         Replace the file if it is there.
     """
     page = (showing or Showing()).page()
-    from curvewise.store.export import ENDINGS, export_store
+    from curvewise.store.tables import ENDINGS, export_store
 
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"{path} must end in {', '.join(ENDINGS)}.")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, NoReturn, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,8 +124,7 @@ class Run:
         StoreError
             If its file is missing or damaged.
         """
-        if name not in self.arrays:
-            self._lacks("array", name, self.arrays)
+        self._check("array", name, self.arrays)
         return array_of(self.path, {"arrays": self.arrays}, name)
 
     def checkpoint(self, name: str = "end") -> dict[str, NDArray[Any]]:
@@ -140,8 +139,7 @@ class Run:
         MissingDependencyError
             Without safetensors.
         """
-        if name not in self.files:
-            self._lacks("checkpoint", name, self.files)
+        self._check("checkpoint", name, self.files)
         path = self.path / part_file("files", name)
         data = read_part(self.path, {"files": self.files}, "files", name)
         try:
@@ -167,13 +165,13 @@ class Run:
         StoreError
             If their file is missing or damaged.
         """
-        if evaluation not in self.label_digests:
-            self._lacks("set of labels", evaluation, self.label_digests)
+        self._check("set of labels", evaluation, self.label_digests)
         return read_labels(self.path.parent, self.label_digests[evaluation])
 
-    def _lacks(self, what: str, name: str, there: Mapping[str, Any]) -> NoReturn:
-        known = ", ".join(map(repr, sorted(there))) or "none"
-        raise InputError(f"Run {self.id} has no {what} {name!r}; there is {known}.")
+    def _check(self, what: str, name: str, there: Mapping[str, Any]) -> None:
+        if name not in there:
+            known = ", ".join(map(repr, sorted(there))) or "none"
+            raise InputError(f"Run {self.id} has no {what} {name!r}; there is {known}.")
 
 
 def read_run(path: AnyPath) -> Run:
@@ -239,19 +237,10 @@ def list_runs(store: AnyPath) -> list[Run]:
 
 
 def _as_run(folder: Path, identity: str, record: Mapping[str, Any]) -> Run:
-    return Run(
-        id=identity,
-        path=folder,
-        coordinates=record["coordinates"],
-        status=record["status"],
-        metrics={k: math.nan if v is None else v for k, v in record["metrics"].items()},
-        error=record.get("error"),
-        environment=record["environment"],
-        notes=tuple(record["notes"]),
-        arrays=record["arrays"],
-        files=record["files"],
-        label_digests=record["labels"],
-    )
+    metrics = {k: math.nan if v is None else v for k, v in record["metrics"].items()}
+    as_is = {k: record.get(k) for k in ("coordinates", "status", "error", "environment", "arrays", "files")}
+    about: dict[str, Any] = as_is | {"notes": tuple(record["notes"]), "label_digests": record["labels"]}
+    return Run(id=identity, path=folder, metrics=metrics, **about)
 
 
 def check_folder(folder: Path) -> None:
@@ -399,13 +388,14 @@ def read_part(folder: AnyPath, record: Mapping[str, Any], kind: str, name: str) 
     """
     checksum = record[kind][name]["sha256"]
     for _ in range(_LOOKS):
-        there = _identity(folder)
-        try:
-            return _read_part(folder, part_file(kind, name), checksum)
-        except MissingRun:
-            raise
-        except StoreError as error:
-            problem = error
+        there, problem = _identity(folder), None
+        for place in _looks(folder):
+            try:
+                return read_checked(os.path.join(place, part_file(kind, name)), checksum)
+            except StoreError as error:
+                problem = error
+        if problem is None:
+            raise _missing(folder)
         try:
             now = read_record(folder)[kind].get(name, {}).get("sha256")
         except StoreError:
@@ -415,16 +405,6 @@ def read_part(folder: AnyPath, record: Mapping[str, Any], kind: str, name: str) 
         if _identity(folder) == there:
             raise problem  # else it was replaced, and by a run like the first: look again
     raise ReplacedRun(f"{os.fspath(folder)} was replaced by another run while it was read: read the store again.")
-
-
-def _read_part(folder: AnyPath, file: str, checksum: str) -> bytes:
-    problem: StoreError | None = None
-    for place in _looks(folder):
-        try:
-            return read_checked(os.path.join(place, file), checksum)
-        except StoreError as error:
-            problem = error
-    raise problem or _missing(folder)
 
 
 def missing_file(folder: AnyPath, record: Mapping[str, Any]) -> str | None:
@@ -441,12 +421,10 @@ def missing_file(folder: AnyPath, record: Mapping[str, Any]) -> str | None:
 def _as_array(data: bytes, path: str, remedy: str) -> NDArray[Any]:
     try:
         array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-    except MemoryError as error:  # a header may claim more than there is
-        raise StoreError(
-            f"{path} is not an array, or one that is too large for this machine: {error}. {remedy}"
-        ) from error
     except Exception as error:  # numpy parses the header as Python, which can fail in many ways
-        raise StoreError(f"{path} is not an array: {error}. {remedy}") from error
+        # A header may claim more than there is.
+        large = ", or one that is too large for this machine" if isinstance(error, MemoryError) else ""
+        raise StoreError(f"{path} is not an array{large}: {error}. {remedy}") from error
     return array
 
 
@@ -506,19 +484,23 @@ def _open(path: str) -> int:
         return os.open(path, _OPEN)
     at = open_folder(folder or os.curdir)
     try:
-        return os.open(name, _OPEN, dir_fd=at)
-    except OSError as error:
-        if os.path.islink(path):
-            raise OSError("it is a link, and a store holds plain files and folders") from error
-        raise
+        with _no_link(path):
+            return os.open(name, _OPEN, dir_fd=at)
     finally:
         os.close(at)
 
 
 def open_folder(path: AnyPath) -> int:
     """Open a folder that is one, to open or delete what is in it."""
-    try:
+    with _no_link(path):
         return os.open(path, _OPEN_FOLDER)
+
+
+@contextmanager
+def _no_link(path: AnyPath) -> Iterator[None]:
+    """Say of a path that cannot be opened that it is a link, if it is one."""
+    try:
+        yield
     except OSError as error:
         if os.path.islink(path):
             raise OSError("it is a link, and a store holds plain files and folders") from error

@@ -14,9 +14,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from types import CodeType, FunctionType, MethodType
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,13 +60,21 @@ _MOST = sys.float_info.max
 is_id = re.compile(r"[0-9a-f]{20}").fullmatch
 _is_name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}").fullmatch
 _is_digest = re.compile(r"[0-9a-f]{64}").fullmatch
-# NaN and Infinity are no JSON, although Python reads them; 1e999 would silently become infinity.
-_decode = json.JSONDecoder(
-    parse_constant=lambda name: _refuse_constant(name), parse_float=lambda text: _number(text)
-).decode
 _write = json.JSONEncoder(sort_keys=True, indent=1, allow_nan=False).encode
 # Sorted keys and no spaces: the id of a run must not depend on the order in which keys were given.
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        problem = "is not JSON" if text.lstrip("-").isalpha() else "is too large a number"
+        raise ValueError(f"{text[:20]} {problem}")
+    return number
+
+
+# NaN and Infinity are no JSON, although Python reads them; 1e999 would silently become infinity.
+_decode = json.JSONDecoder(parse_constant=_finite, parse_float=_finite).decode
 
 
 class UnknownSchema(StoreError):
@@ -79,7 +88,7 @@ def run_id(coordinates: Mapping[str, Any]) -> str:
     True
     """
     if not isinstance(coordinates, Mapping) or not coordinates:
-        raise InputError(f"coordinates={coordinates!r}: pass a dict with at least one entry.")
+        raise InputError("pass a dict with at least one entry.", argument="coordinates", value=coordinates)
     return _plain_id(jsonable(coordinates, "coordinates"))
 
 
@@ -241,29 +250,22 @@ def _plain_array(values: ArrayLike, argument: str) -> NDArray[Any]:
 
 def metric_values(metrics: Mapping[str, float]) -> tuple[dict[str, float | None], list[str]]:
     """Replace values that are not finite by None, with a note for each."""
-    values: dict[str, float | None] = {}
-    lost = []
+    values: dict[str, float] = {}
     for name, value in metrics.items():
         try:
-            number = float(value)
+            values[str(name)] = float(value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"metrics[{name!r}] is {value!r}: pass a number.") from error
-        values[str(name)] = number if math.isfinite(number) else None
-        if not math.isfinite(number):
-            lost.append(f"metrics[{name!r}] was {number} and is stored as null.")
-    return values, lost
+            raise InputError("must be a number.", argument=f"metrics[{name!r}]", value=value) from error
+    lost = [f"metrics[{k!r}] was {v} and is stored as null." for k, v in values.items() if not math.isfinite(v)]
+    return {k: v if math.isfinite(v) else None for k, v in values.items()}, lost
 
 
-def error_text(status: str, error: str | BaseException | None) -> str | None:
-    """Check that status and error agree, and write the error as text."""
-    if status not in STATUSES:
-        raise InputError(f"status={status!r} is not known: use 'done' or 'failed'.")
-    if status == "done" and error is not None:
-        raise InputError("error is given although status='done': use status='failed'.")
+def error_text(error: str | BaseException | None) -> str | None:
+    """Write an error as text, of which a long one loses its middle."""
     if isinstance(error, BaseException):
         error = f"{type(error).__name__}: {error}"
     if not isinstance(error, str | None):
-        raise InputError(f"error={error!r}: pass text, an exception or None.")
+        raise InputError("pass text, an exception or None.", argument="error", value=error)
     if error is not None and len(error) > MOST_ERROR:
         head, tail = MOST_ERROR // 10, MOST_ERROR - MOST_ERROR // 10
         return f"{error[:head]}\n[… {len(error) - MOST_ERROR:,} letters …]\n{error[-tail:]}"
@@ -384,10 +386,9 @@ def _is_hash(value: object) -> bool:
     return isinstance(value, str) and _is_digest(value) is not None
 
 
-def _is_part(name: str, about: object, kind: str) -> bool:
-    if not isinstance(about, dict):
-        return False
-    return about.get("file") == part_file(kind, name) and _is_hash(about.get("sha256"))
+def _is_part(name: str, about: Any, kind: str) -> bool:
+    known = isinstance(about, dict) and about.get("file") == part_file(kind, name)
+    return known and _is_hash(about.get("sha256"))
 
 
 def _is_array(name: str, about: Any) -> bool:
@@ -404,17 +405,6 @@ def _is_dtype(name: str) -> bool:
         return not np.dtype(ast.literal_eval(name) if name[:1] in ("[", "{") else name).hasobject
     except (TypeError, ValueError, SyntaxError, OverflowError, MemoryError, RecursionError):
         return False
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):
-        raise ValueError(f"the number {text[:20]} is too large")
-    return number
 
 
 # ---- Fingerprints of data and of estimators, so that a stored run is only reused for the same work
@@ -568,10 +558,8 @@ def capture_environment() -> dict[str, Any]:
 def _packages() -> Mapping[str, str]:
     found = {}
     for name in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 

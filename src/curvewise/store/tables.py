@@ -1,27 +1,42 @@
-"""A store of runs as the lenses read it: a table of measurements, a table of risks, the predictions of one training."""
+"""A store of runs as tables: measurements, risks, predictions of one training, and a file with a row for each run."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
+import os
 import re
+import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike
 from os.path import isdir
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, MissingDependencyError, StoreError, os_reason
 from curvewise.reading.arrays import RunFiles
 from curvewise.reading.table import Table, table_from_records
-from curvewise.store.read import array_of, is_store, read_labels, read_records
+from curvewise.store.read import (
+    AnyPath,
+    Run,
+    array_of,
+    is_store,
+    list_runs,
+    read_labels,
+    read_records,
+    without_collecting,
+)
 from curvewise.store.record import PREDICTIONS, is_search
+from curvewise.tables import csv_cell
 from curvewise.text import arg, brief, format_path, list_names, suggest
 from curvewise.types.predictions import RawPredictions
 
@@ -57,7 +72,9 @@ def measured_rows(records: Mapping[str, Mapping[str, Any]], metric: str) -> list
         row = {k: plain[k] for k in _FIRST if k in plain}
         row |= {k: setting_text(v) if isinstance(v, list) else v for k, v in plain.items() if k not in row}
         if str(given.get("recipe", "")).startswith("study/"):
-            settings = {k: v for k, v in given.items() if not _is_usual(k)}
+            # What is left when the coordinates are gone that every run of a study has: the settings of its grid.
+            usual = (*HASHES, *_CHANCE, "learner", "n", "training", "poke")
+            settings = {k: v for k, v in given.items() if k not in usual and not k.endswith("_seed")}
             row["learner"] = curve_name(str(given["learner"]), settings)
         if metric == "loss":
             row["judged"] = _judged(record)
@@ -65,12 +82,6 @@ def measured_rows(records: Mapping[str, Mapping[str, Any]], metric: str) -> list
         row = {**row, "status": record["status"]} | ({} if "run" in row else {"run": identity})
         rows.append({**row, metric: math.nan if value is None else float(value)})
     return rows
-
-
-def _is_usual(coordinate: str) -> bool:
-    """Return whether every run of a study has this coordinate, so that it is no setting of a grid."""
-    usual = (*HASHES, *_CHANCE, "learner", "n", "training", "poke")
-    return coordinate in usual or coordinate.endswith("_seed")
 
 
 def failure_notes(failed: Sequence[tuple[str, str]], total: int) -> list[str]:
@@ -95,6 +106,16 @@ def reason_of(text: str) -> str:
     return line if len(line) <= 300 else f"{line[:300]}…"
 
 
+def all_failed(errors: Sequence[str], place: str) -> InputError:
+    """Make an error that says that every run failed, with the first reason and the place of the others.
+
+    >>> print(all_failed(["ValueError: no", "ValueError: never"], "See study.status()."))
+    All 2 runs failed. The first: ValueError: no. See study.status().
+    """
+    first = reason_of(errors[0]).removesuffix(".")
+    return InputError(f"All {len(errors):,} runs failed. The first: {first}. {place}")
+
+
 def store_folder(source: Any) -> Path | None:
     """Return the folder that a user names if it is a store of runs; None for any other source."""
     if not isinstance(source, str | PathLike) or not isdir(source):
@@ -114,6 +135,8 @@ def store_table(folder: Path, metric: str | None = None) -> Table:
     metric = metric or ("loss" if not errors and any(map(_judged, runs.values())) else "error")
     failed = {k: r for k, r in runs.items() if r["status"] == "failed"}
     done = {k: r for k, r in runs.items() if k not in failed and r["metrics"].get(metric) is not None}
+    if runs and len(failed) == len(runs):
+        raise _all_failed_in(folder, failed.values())
     if not done:
         there = dict.fromkeys(k for r in runs.values() for k, v in r["metrics"].items() if v is not None)
         raise InputError(
@@ -132,6 +155,11 @@ def store_table(folder: Path, metric: str | None = None) -> Table:
     if len(kinds) > 1:
         notes.append(f"losses of the kinds {', '.join(kinds)}, whose values cannot be compared")
     return replace(table, notes=(*table.notes, *notes))
+
+
+def _all_failed_in(folder: Path, records: Iterable[Mapping[str, Any]]) -> InputError:
+    errors = [record.get("error") or "" for record in records]
+    return all_failed(errors, f"The whole error of each run is in its record.json in {format_path(folder)}.")
 
 
 def holds_losses(folder: Path, table: Table) -> bool:
@@ -172,6 +200,8 @@ def risk_table(folder: Path) -> Table:
     runs = [record for record in read_records(folder).values() if not is_search(record)]
     if not runs:
         raise InputError(f"{format_path(folder)} holds no runs.")
+    if all(record["status"] == "failed" for record in runs):
+        raise _all_failed_in(folder, runs)
     rows = []
     for record in runs:
         given = record["coordinates"].items()
@@ -202,6 +232,8 @@ def read_store(
     name = key or (LOSSES if numbers else PREDICTIONS)
     kind = name.partition(".")[0]
     done = {p: r for p, r in kept.items() if r["status"] == "done" and name in r["arrays"]}
+    if kept and all(record["status"] == "failed" for record in kept.values()):
+        raise _all_failed_in(folder, kept.values())
     if not done:
         there = sorted({k for r in kept.values() for k in r["arrays"]})
         which = f" There are {list_names(there)}: choose with {arg('key', there[0])}." if there else ""
@@ -249,6 +281,7 @@ def _dtype(path: Path, about: Mapping[str, Any], name: str) -> np.dtype[Any]:
 
 
 def _array(path: Path, records: Mapping[Path, Any], name: str) -> NDArray[Any]:
+    # A function of the module, since predictions may be sent to other processes.
     return array_of(path, records[path], name)
 
 
@@ -297,3 +330,186 @@ def _check_one_training(kept: Mapping[Path, dict[str, Any]], folder: Path) -> No
 
 def _distinct(values: list[Any]) -> list[Any]:
     return list({json.dumps(value, sort_keys=True): value for value in values}.values())
+
+
+ENDINGS = (".parquet", ".csv", ".json")
+PACKAGES = ("curvewise", "numpy", "torch")
+"""Packages whose versions stand in the table; records have more."""
+_RENAMED: dict[tuple[str, ...], str] = {("coordinates", "subset"): "subset_digest"}
+"""A hash, which readers of tables would take for the name of a split."""
+Cells: TypeAlias = "dict[tuple[str, ...], Any]"
+Columns: TypeAlias = "dict[str, list[Any]]"
+
+
+def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> Path:
+    """Write a table with a row for each run of a store.
+
+    Its columns are id and status; the coordinates, with the keys of nested ones joined by dots, and
+    ``subset``, the hash of the training examples, called ``subset_digest``;
+    the metrics, called ``metrics.…`` where a coordinate has their name; ``failure``, the first line
+    of the error; ``notes``; and what it was made with, ``environment.…``. Lists are JSON text, and
+    so is all of a column that holds values of several types. In a CSV file, texts that a
+    spreadsheet would take for formulas get an apostrophe.
+
+    Parameters
+    ----------
+    store : path
+        Folder of the store.
+    path : path
+        File to write; ``.parquet``, ``.csv`` or ``.json`` says how.
+    overwrite : bool
+        Whether to replace a file that is there.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the file is there already, or its ending is not known, or the store has no runs.
+    StoreError
+        If a record is damaged, or the file cannot be written.
+    MissingDependencyError
+        For Parquet without pyarrow: ``pip install "curvewise[parquet]"``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from curvewise.store.write import write_run
+    >>> store = tempfile.mkdtemp()
+    >>> coordinates = {"learner": "a, b", "n": 100, "training": {"rate": 0.1}}
+    >>> path = write_run(store, coordinates, metrics={"error": 0.2})
+    >>> print(export_store(store, f"{store}/runs.csv").read_text())
+    id,status,learner,n,training.rate,error,failure,notes,...
+    ...,done,"a, b",100,0.1,0.2,,,...
+    """
+    target = Path(path)
+    if target.suffix.lower() not in ENDINGS:
+        raise InputError(f"must end in {', '.join(ENDINGS)}.", argument="path", value=str(target))
+    if target.is_dir() or (os.path.lexists(target) and not overwrite):
+        problem = f"is there already: choose another name, or pass {arg('overwrite', True)}."
+        raise InputError(problem, argument="path", value=str(target))
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {target.parent}. Make it first.", argument="path", value=str(target))
+    with without_collecting():
+        runs = list_runs(store)
+        if not runs:
+            raise InputError("holds no runs: nothing to export.", argument="store", value=str(store))
+        columns = run_columns(runs)
+    rows = zip(*columns.values(), strict=True)
+    if target.suffix.lower() == ".parquet":
+        data = _as_parquet(columns)
+    elif target.suffix.lower() == ".csv":
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\r\n")  # texts with either of the two are quoted
+        writer.writerow(map(csv_cell, columns))
+        writer.writerows(map(csv_cell, row) for row in rows)
+        data = buffer.getvalue().encode(errors="backslashreplace")
+    else:
+        lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
+        data = ("[\n" + ",\n".join(lines) + "\n]\n").encode()
+    _replace(target, data)
+    return target
+
+
+def run_columns(runs: Sequence[Run]) -> Columns:
+    """Make the columns of the table, of plain values; None where a run has no such entry."""
+    rows = [_cells(run) for run in runs]
+    every = dict.fromkeys(key for row in rows for key in row)
+    groups = ("", "coordinates", "metrics", "end", "environment")
+    order = dict.fromkeys(sorted(every, key=lambda key: groups.index(key[0])))
+    return {name: _of_one_type([row.get(key) for row in rows]) for key, name in _names(order).items()}
+
+
+def _cells(run: Run) -> Cells:
+    about = dict(run.environment)
+    packages = about.pop("packages", None)
+    if isinstance(packages, Mapping):
+        about |= {f"packages.{k}": packages[k] for k in PACKAGES if k in packages}
+    return {
+        ("", "id"): run.id,
+        ("", "status"): run.status,
+        **_flat(("coordinates",), run.coordinates),
+        **{("metrics", k): None if math.isnan(v) else v for k, v in run.metrics.items()},
+        ("end", "failure"): next(iter((run.error or "").strip().splitlines()), None),
+        ("end", "notes"): " ".join(run.notes) or None,
+        **_flat(("environment",), about),
+    }
+
+
+def _flat(head: tuple[str, ...], values: Mapping[str, Any]) -> Cells:
+    found: Cells = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            found |= _flat((*head, key), value)
+        else:
+            is_plain = not isinstance(value, Mapping | list)
+            found[*head, key] = value if is_plain else json.dumps(value, sort_keys=True)
+    return found
+
+
+def _names(keys: Mapping[tuple[str, ...], None]) -> dict[tuple[str, ...], str]:
+    """Name every column once; a later one of the same name is called by its group, too."""
+    names: dict[tuple[str, ...], str] = {}
+    taken: set[str] = {"failure", "notes"}
+    for key in keys:
+        group, *rest = key
+        plain = _RENAMED.get(key) or ".".join(rest)
+        tries = [plain] if group != "environment" else []
+        tries += [f"{group}.{plain}", json.dumps(list(key), ensure_ascii=False)]
+        names[key] = plain if group == "end" else next(name for name in tries if name not in taken)
+        taken.add(names[key])
+    return names
+
+
+def _of_one_type(values: list[Any]) -> list[Any]:
+    """Give a column one type, as Parquet needs; mixed values become JSON text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float} and len(kinds) == 2:
+        with suppress(OverflowError):  # whole numbers beyond all floats stay as they are, in text
+            return [None if value is None else float(value) for value in values]
+    if len(kinds) > 1:
+        return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+    return values
+
+
+def _as_parquet(columns: Columns) -> bytes:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            'Writing Parquet needs pyarrow, which is not installed: pip install "curvewise[parquet]", or write .csv.'
+        ) from error
+    arrays = {}
+    for name, values in columns.items():
+        try:
+            arrays[_unicode(name)] = pa.array([_unicode(v) for v in values])
+        except (pa.ArrowInvalid, OverflowError):  # whole numbers beyond 64 bits
+            arrays[_unicode(name)] = pa.array([None if v is None else str(v) for v in values])
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(arrays), buffer)
+    return buffer.getvalue()
+
+
+def _unicode(value: Any) -> Any:
+    """Write out halves of characters, which have no encoding."""
+    if not isinstance(value, str):
+        return value
+    return value.encode(errors="backslashreplace").decode()
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    aside = target.with_name(f".{uuid.uuid4().hex[:12]}{target.suffix}")
+    try:
+        with open(aside, "xb") as out:
+            out.write(data)
+        os.replace(aside, target)
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {os_reason(error, place=False)}.") from error
+    finally:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)

@@ -7,9 +7,9 @@ import re
 import stat
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -124,19 +124,12 @@ class StoreCheck(Result):
             return text + "all are as they were written."
         text += f"{len(self.damage):,} problems found, in {len(self.damaged_runs):,} runs."
         if self.removed:
-            text += (
-                f" {len(self.removed):,} damaged runs were moved to {DAMAGED}: run the study again"
-                " to have them made again."
-            )
+            text += f" {len(self.removed):,} damaged runs were moved to {DAMAGED}: run the study again to remake them."
         return text
 
     def columns(self) -> dict[str, list[Any]]:
         """A row for each thing that is damaged."""
-        return {
-            "run": [d.run for d in self.damage],
-            "file": [d.file for d in self.damage],
-            "problem": [d.problem for d in self.damage],
-        }
+        return {name: [getattr(d, name) for d in self.damage] for name in ("run", "file", "problem")}
 
 
 def verify_store(store: AnyPath, *, remove: bool = False, progress: bool | None = None) -> StoreCheck:
@@ -191,21 +184,23 @@ def verify_store(store: AnyPath, *, remove: bool = False, progress: bool | None 
     seen.look_at_labels()
     seen.look_at_data()
     seen.look_around()
-    removed = tuple(_set_aside(folder, seen.damaged_runs())) if remove else ()
-    return StoreCheck(
+    warnings = list(seen.odd)
+    if seen.unguarded:
+        warnings.append(
+            f"{seen.unguarded:,} records were written before records had checksums: a changed metric in them would not "
+            "be seen."
+        )
+    found = StoreCheck(
         store=str(store),
         runs=seen.count.total(),
-        done=seen.count["done"],
-        failed=seen.count["failed"],
-        files=seen.files,
-        bytes=seen.bytes,
+        **{name: seen.count[name] for name in ("done", "failed")},
+        **{name: getattr(seen, name) for name in ("files", "bytes", "unguarded")},
         damage=tuple(seen.damage),
-        removed=removed,
         leftovers=tuple(names_in(folder / ASIDE)),
         claims=tuple(names_in(folder / CLAIMS)),
-        unguarded=seen.unguarded,
-        warnings=tuple(seen.warnings()),
+        warnings=tuple(warnings),
     )
+    return replace(found, removed=tuple(_set_aside(folder, found.damaged_runs))) if remove else found
 
 
 @dataclass(eq=False)
@@ -280,8 +275,8 @@ class _Seen:
         """Find runs in folders that no reader looks at, and links in place of the store's own."""
         for name in OWN_FOLDERS:
             if os.path.lexists(self.store / name) and not is_folder(self.store / name):
-                text = f"{self.store / name} is a link or a file, where a store has a folder of its"
-                self.damage.append(Damage(None, name, f"{text} own: remove it."))
+                text = f"{self.store / name} is a link or a file, where a store has a folder of its own: remove it."
+                self.damage.append(Damage(None, name, text))
         with suppress(OSError), os.scandir(self.store) as entries:
             known = {os.path.basename(p) for p in run_folders(self.store)}
             for name in sorted(e.name for e in entries if e.name not in known):
@@ -289,20 +284,7 @@ class _Seen:
                     text = f"{self.store / name} holds a run under a name that is no run's. {REMEDY}"
                     self.damage.append(Damage(None, name, text))
 
-    def damaged_runs(self) -> list[str]:
-        """Ids of the damaged runs."""
-        return list(dict.fromkeys(d.run for d in self.damage if d.run is not None))
-
-    def warnings(self) -> Iterator[str]:
-        """List oddities that are no damage."""
-        yield from self.odd
-        if self.unguarded:
-            yield (
-                f"{self.unguarded:,} records were written before records had checksums: a changed "
-                "metric in them would not be seen."
-            )
-
-    def _measure(self, paths: Iterator[Path] | list[Path]) -> None:
+    def _measure(self, paths: Iterable[Path]) -> None:
         for path in paths:
             with suppress(OSError):
                 about = path.lstat()
@@ -339,7 +321,7 @@ def _check_files(folder: Path) -> tuple[dict[str, Any] | None, list[tuple[str, s
     return record, found
 
 
-def _set_aside(store: Path, ids: list[str]) -> Iterator[str]:
+def _set_aside(store: Path, ids: Iterable[str]) -> Iterator[str]:
     """Move damaged runs where no reader looks."""
     for identity in ids:
         try:

@@ -64,7 +64,6 @@ def write_run(
     arrays: Mapping[str, ArrayLike] | None = None,
     checkpoints: Mapping[str, Mapping[str, ArrayLike]] | None = None,
     labels: ArrayLike | Mapping[str, ArrayLike] | None = None,
-    status: str = "done",
     error: str | BaseException | None = None,
     environment: Mapping[str, Any] | None = None,
     notes: tuple[str, ...] = (),
@@ -98,10 +97,8 @@ def write_run(
     labels : array-like, or dict of str to array-like, optional
         The true class of each evaluation example, by evaluation set; an array is the test set's.
         Stored once for all runs with the same ones.
-    status : {"done", "failed"}
-        How the run ended.
     error : str or exception, optional
-        Why it failed.
+        Why the run failed; a run without an error is done.
     environment : dict, optional
         Added to what is captured: device, determinism flags, …
     notes : tuple of str
@@ -145,15 +142,24 @@ def write_run(
         check_name(name, "checkpoints")
         weights[name] = weights_bytes(values, f"checkpoints[{name!r}]")
     truth = _encode_labels(labels)
-    _check_lengths(kept, truth)
+    for name, (_, about) in truth.items():
+        for kind in (PREDICTIONS, "probabilities"):
+            array = kind if name == TEST else f"{kind}.{name}"
+            shape, count = kept[array][1]["shape"] if array in kept else None, about["shape"][0]
+            if shape is not None and shape[:1] != [count]:  # otherwise this would be found only when it is read
+                raise InputError(
+                    f"has shape {tuple(shape)} and labels {name!r} {count} examples: give one prediction for each "
+                    "example.",
+                    argument=array,
+                )
     measured, lost = metric_values(metrics or {})
     record = {
         "schema": SCHEMA,
         "id": identity,
         "coordinates": jsonable(coordinates, "coordinates"),
-        "status": status,
+        "status": "done" if error is None else "failed",
         "metrics": measured,
-        "error": error_text(status, error),
+        "error": error_text(error),
         "environment": {
             **capture_environment(),
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -186,21 +192,6 @@ def write_run(
             f"Run {identity} could not be written to store={str(store)!r}: {reason}. Nothing of it "
             "was kept, and what is stored stays."
         ) from problem
-
-
-def _check_lengths(arrays: Encoded, labels: Encoded) -> None:
-    """Refuse predictions and labels of different examples, which would otherwise be found only when read."""
-    for name, (_, truth) in labels.items():
-        for kind in (PREDICTIONS, "probabilities"):
-            array = kind if name == TEST else f"{kind}.{name}"
-            if array not in arrays:
-                continue
-            shape, count = arrays[array][1]["shape"], truth["shape"][0]
-            if not shape or shape[0] != count:
-                raise InputError(
-                    f"{array} has shape {tuple(shape)} and labels {name!r} {count} examples: give "
-                    "one prediction for each example."
-                )
 
 
 def _publish(aside: Path, final: Path, record: Mapping[str, Any], overwrite: bool) -> Path:

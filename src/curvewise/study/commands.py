@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import tempfile
 from contextlib import suppress
@@ -13,13 +14,12 @@ from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli.console import DONE, FAILED, Form, Page, Showing, UsageError, note, warn_each
-from curvewise.errors import CurvewiseError, MissingDependencyError, os_reason
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, os_reason
 from curvewise.nn.training import Training
 
 if TYPE_CHECKING:
     from curvewise.report.content import Report, Section
-    from curvewise.study.plan import Plan
-    from curvewise.study.status import Status
+    from curvewise.study.status import Plan, Status
     from curvewise.study.study import Study
 
 
@@ -56,8 +56,6 @@ def new(file: File, /, *, recipe: str | None = None) -> int:
         response, transfer, ranking, ranking-checkpoints. By default two small learners on the
         digits data.
     """
-    from curvewise.study.spec.document import starter_text
-
     text = starter_text(recipe)
     try:
         with file.open("x", encoding="utf-8", newline="\n") as stream:
@@ -160,14 +158,8 @@ def run(
         show_plan(page, loaded.plan(measure=False, device=device))
         page.say("Nothing was done.")
         return page.close()
-    options: dict[str, Any] = {
-        "workers": workers,
-        "in_flight": in_flight,
-        "compile": not no_compile,
-        "fresh": fresh,
-        "shard": shard,
-        "retry_failed": retry_failed,
-    }
+    options: dict[str, Any] = {"workers": workers, "in_flight": in_flight, "compile": not no_compile}
+    options |= {"fresh": fresh, "shard": shard, "retry_failed": retry_failed}
     if on != "local" and device is not None:
         raise UsageError("--device is for --on local: tasks of Ray take the devices they are given.")
     if on == "local" and gpus is not None:
@@ -254,7 +246,28 @@ def report(
     page = Page(as_json=json)
     # Named as the store is, see ``Study.runs_folder``.
     folder = out or loaded.folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', loaded.name)}-report"
-    report_study(page, loaded, file, folder, form=form, format=format)
+    from curvewise.report.study import study_report
+
+    try:  # before any work is done
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"The report cannot be written to {folder} ({error.strerror}): name another folder with --out."
+        ) from error
+    found = study_report(loaded, form=form, file=file)
+    show_report(page, found)
+    try:
+        files = write_files(found, folder, format)
+    except CurvewiseError:
+        raise
+    except OSError as error:
+        reason = os_reason(error, place=False)
+        raise CurvewiseError(f"The report cannot be written to {folder}: {reason}.") from error
+    page.document = {"type": "StudyReport", **found.found, "files": files, "warnings": list(found.warnings)}
+    warn_each(list(found.warnings))
+    note(f"written to {', '.join(files[:2])}")
     return page.close()
 
 
@@ -321,26 +334,6 @@ SHOWN = ("errors", "ranking")
 """Tables for the terminal; what the others have, sentences have said."""
 
 
-def report_study(page: Page, study: Study, file: Path, folder: Path, *, form: str, format: Format | None) -> None:
-    """Look at a study through every lens, show the text, and write the report into a folder."""
-    from curvewise.report.study import study_report
-
-    make_folder(folder)
-    report = study_report(study, form=form, file=file)
-    show_report(page, report)
-    try:
-        files = write_files(report, folder, format)
-    except CurvewiseError:
-        raise
-    except OSError as error:
-        reason = os_reason(error, place=False)
-        raise CurvewiseError(f"The report cannot be written to {folder}: {reason}.") from error
-    warnings = list(report.warnings)
-    page.document = {"type": "StudyReport", **report.found, "files": files, "warnings": warnings}
-    warn_each(warnings)
-    note(f"written to {', '.join(files[:2])}")
-
-
 def show_report(page: Page, report: Report) -> None:
     """Print a report: the answer, then what every section says."""
     page.say(report.question, style="bold")
@@ -391,13 +384,81 @@ def write_files(report: Report, folder: Path, format: Format | None = None, inde
     return [str(path) for path in files]
 
 
-def make_folder(folder: Path) -> None:
-    """Make the folder, and see that it can be written to before any work is done."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"The report cannot be written to {folder} ({error.strerror}): name another folder with --out."
-        ) from error
+# ---- Study files to begin with
+
+STARTER = """\
+# A study: many trainings by a plan. See what it would do, do it, look at it:
+#   curvewise study plan study.toml
+#   curvewise study run study.toml
+#   curvewise study report study.toml
+
+name = "digits"
+seed = 0                    # decides the test set, the subsets and the seeds of all runs
+# store = "runs"            # folder of the runs; by default digits-runs beside this file
+
+[data]
+name = "digits"             # or a file or folder: path = "data.npz"
+
+# Networks: settings of the training, and beside them options of the architecture (width).
+[learners.network]
+architecture = "mlp"        # linear, mlp, cnn, vgg11 …, nin, resnet9 …, or "module:function"
+width = 64
+optimiser = "sgd"           # sgd, adam, adamw, ranger
+rate = 0.1                  # several, as [0.05, 0.1], are searched on one subset
+batch = 32
+epochs = 20
+schedule = "linear"         # constant, linear, cosine, drops, plateau, early-stop, searched
+
+# Estimators of scikit-learn with their parameters.
+[learners.forest]
+estimator = "sklearn.ensemble:RandomForestClassifier"
+n_estimators = 50
+
+# Anything else: a command that writes its predictions into the folder {out}.
+# [learners.mine]
+# command = "python train.py --rows {rows} --seed {seed} --out {out}"
+
+[design]
+sizes = [50, 100, 200, 400]
+folds = [8, 4, 2, 1]        # disjoint subsets of each size
+seeds = 2                   # runs on each subset
+vary = ["init", "order", "augmentation"]    # what differs between them
+# poke = { epoch = 0, factor = 1.001 }      # nudge one weight
+# grid = { batch = [16, 64] }               # every combination is trained
+
+# Further sets to predict, beside the test set; needs the extra torch.
+# [evaluate.rotated]
+# perturbation = "rotation"
+# magnitude = 30
+
+[keep]
+probabilities = false
+checkpoints = "none"        # end, or drops: also before every drop of the learning rate
+features = false
+"""
+
+# Recipes that cannot be written without a choice.
+_CHOICES = {"variance-text": {"model": "models/encoder"}}
+
+
+def starter_text(recipe: str | None = None) -> str:
+    """Text of a study file to begin with, by the protocol of a paper if one is named.
+
+    >>> "batch = 500" in starter_text("variance")
+    True
+    """
+    if recipe is None:
+        return STARTER
+    from curvewise.study.spec.document import toml_text
+    from curvewise.study.spec.recipes import RECIPES, recipe_document
+
+    asked = {"name": recipe, **_CHOICES.get(recipe, {})}
+    document = recipe_document(asked)
+    document.pop("training")
+    words = inspect.getdoc(RECIPES[recipe]) or ""
+    said = words.split("\nParameters\n")[0].strip()
+    head = [f"# {line}".rstrip() for line in f"Recipe {recipe}. {said}".splitlines()]
+    tables = toml_text({"name": recipe, "seed": 0, "data": {"name": "digits"}, **document})
+    if not document["learners"]:
+        raise InputError(f"recipe={recipe!r} names no learner.")
+    return "\n".join([*head, "", tables])

@@ -150,7 +150,11 @@ def measure_learning_curve(
     X, target = _check_data(X, y)
     stratify, notes = _decide_stratification(chosen["stratify"], target, made, metric)
     train, data, split_note = _split(X, target, test, stratify, entropy)
-    partition = _draw_partition(target[train], sizes, folds, chosen["nested"], stratify, entropy)
+    subset = target[train]
+    if sizes is None:
+        sizes = geometric_sizes(len(train), minimum=min(len(np.unique(subset)) if stratify else 2, len(train)))
+    labels, nested = subset if stratify else len(train), chosen["nested"]
+    partition = partition_training_set(labels, sizes, folds, nested=nested, stratify=stratify, rng=entropy)
     tasks = _plan(learners, made, partition, train, entropy, data, judge)
     setup = CurveSetup(data, judge, None if store is None else Path(store), chosen["on_error"])
     outcomes, damaged = _train_all(tasks, setup, n_jobs, chosen["progress"])
@@ -257,9 +261,8 @@ def _fresh(learners: Mapping[str, Any]) -> dict[str, Any]:
         except Exception as error:
             way = "made without arguments" if isinstance(learner, type) else "copied for each run"
             raise InputError(
-                f"estimator {name!r} cannot be {way} ({type(error).__name__}: {error}): pass an "
-                "unfitted object that copy.deepcopy copies, or a class whose arguments all have "
-                "defaults."
+                f"estimator {name!r} cannot be {way} ({type(error).__name__}: {error}): pass an unfitted object that "
+                "copy.deepcopy copies, or a class whose arguments all have defaults."
             ) from error
     return made
 
@@ -287,9 +290,9 @@ def _decide_stratification(
     continuous = y.ndim > 1 or (y.dtype.kind == "f" and bool(np.any(y != np.round(y))))
     regression = any(_is_regressor(learner) for learner in learners.values())
     if (continuous or regression) and metric == "error":
+        loss = "a loss, such as metric='neg_mean_squared_error', with unit='loss'"
         raise InputError(
-            "metric='error' counts wrong classes and this is a regression: pass a loss, such as "
-            "metric='neg_mean_squared_error', with unit='loss'."
+            f"counts wrong classes and this is a regression: pass {loss}.", argument="metric", value=metric
         )
     if asked is not None:
         return asked, ()
@@ -322,25 +325,9 @@ def _split(
     return train, CurveData(X, y, X, y, held), f"Measured on {len(held)} held-out examples of {len(y)}."
 
 
-def _draw_partition(
-    y: NDArray[Any],
-    sizes: Sequence[float] | NDArray[Any] | None,
-    folds: Sequence[int] | int | None,
-    nested: bool,
-    stratify: bool,
-    rng: int | np.random.Generator,
-) -> Partition:
-    """Partition the training part."""
-    labels = y if stratify else len(y)
-    if sizes is None:
-        fewest = min(len(np.unique(y)), len(y)) if stratify else min(2, len(y))
-        sizes = geometric_sizes(len(y), minimum=fewest)
-    return partition_training_set(labels, sizes, folds, nested=nested, stratify=stratify, rng=rng)
-
-
 def _plan(
-    learners: Mapping[str, Any],
-    made: Mapping[str, Any],
+    learners: Any,
+    made: Any,
     partition: Partition,
     train: NDArray[np.int64],
     entropy: int,
@@ -358,19 +345,11 @@ def _plan(
     }
     tasks = []
     for name, estimator in learners.items():
-        about = data_digest([describe(made[name])])
+        own = {**shared, "learner": name, "estimator": data_digest([describe(made[name])])}
         for s in partition:
             seed = int(np.random.SeedSequence([entropy, s.n, s.fold]).generate_state(1)[0])
             rows = train[s.indices]
-            coordinates = {
-                **shared,
-                "learner": name,
-                "estimator": about,
-                "n": s.n,
-                "fold": s.fold,
-                "seed": seed,
-                "subset": data_digest(rows),
-            }
+            coordinates = {**own, "n": s.n, "fold": s.fold, "seed": seed, "subset": data_digest(rows)}
             tasks.append(CurveTask(name, estimator, s.n, s.fold, seed, rows, coordinates))
     return tasks
 
@@ -441,7 +420,6 @@ def _train_one(i: int, task: CurveTask, setup: CurveSetup) -> tuple[int, CurvePo
             task.coordinates,
             None if array.dtype.hasobject else array,
             {"error": point.error, "fit_seconds": seconds},
-            status="done" if reason is None else "failed",
             error=error_text,
             notes=tried.warnings,
             overwrite=True,
@@ -476,20 +454,13 @@ def _troubles(tasks: Sequence[CurveTask], outcomes: Sequence[CurvePoint], damage
         serious.append(f"{len(damaged)} stored run(s) were trained again: {damaged[0]}")
     for note in serious:
         warnings.warn(note, CurvewiseWarning, stacklevel=3)
-    return serious + _training_warnings(tasks, outcomes)
-
-
-def _training_warnings(tasks: Sequence[CurveTask], outcomes: Sequence[CurvePoint]) -> list[str]:
-    """Count the runs of each learner that raised a kind of warning, with its first text."""
+    # The runs of each learner that raised a kind of warning are counted, with its first text.
     texts: dict[tuple[str, str], list[str]] = {}
     for task, outcome in zip(tasks, outcomes, strict=True):
-        of_kind = {text.split(":")[0]: text for text in reversed(outcome.caught)}
-        for kind, text in of_kind.items():
+        for kind, text in {text.split(":")[0]: text for text in reversed(outcome.caught)}.items():
             texts.setdefault((task.learner, kind), []).append(text)
-    return [
-        f"{len(found)} of {len(tasks)} runs warned ({learner}): {found[0]}"
-        for (learner, _), found in sorted(texts.items())
-    ]
+    counted = [(learner, len(found), found[0]) for (learner, _), found in sorted(texts.items())]
+    return serious + [f"{many} of {len(tasks)} runs warned ({who}): {first}" for who, many, first in counted]
 
 
 # ---- Metrics
@@ -545,19 +516,14 @@ def resolve_metric(metric: MetricLike, unit: str) -> Metric:
     meaning = Unit(unit, higher_is_better=unit == "score")
     if metric == "error":
         if not meaning.bounded:
-            raise InputError(
-                f"metric='error' is a share of wrong classes, which is no {unit}: use "
-                "unit='fraction' or 'percent', or another metric."
-            )
-        wrong = _percent_wrong if unit == "percent" else _fraction_wrong
-        return Metric("error", meaning, function=wrong)
+            problem = f"is a share of wrong classes, no {unit}: use unit='fraction' or 'percent', or another metric."
+            raise InputError(problem, argument="metric", value=metric)
+        return Metric("error", meaning, function=partial(_wrong, whole=meaning.top))
     if isinstance(metric, str) or hasattr(metric, "_sign"):
         return _from_scorer(metric, meaning)
     if not callable(metric):
-        raise InputError(
-            f"metric={metric!r}: pass 'error', the name of a scikit-learn scorer, or a function "
-            "(y_true, y_pred) -> float."
-        )
+        problem = "pass 'error', the name of a scikit-learn scorer, or a function (y_true, y_pred) -> float."
+        raise InputError(problem, argument="metric", value=metric)
     return Metric(describe(metric), meaning, function=metric)
 
 
@@ -567,10 +533,8 @@ def _from_scorer(metric: Any, unit: Unit) -> Metric:
     try:
         scorer: Any = get_scorer(metric) if isinstance(metric, str) else metric
     except ValueError as error:
-        raise InputError(
-            f"metric={metric!r} is not known: pass 'error', a name out of "
-            "sklearn.metrics.get_scorer_names(), or a function (y_true, y_pred) -> float."
-        ) from error
+        ways = "'error', a name out of sklearn.metrics.get_scorer_names(), or a function (y_true, y_pred) -> float"
+        raise InputError(f"is not known: pass {ways}.", argument="metric", value=metric) from error
     loss = getattr(scorer, "_sign", 1) < 0
     if loss != (unit.name == "loss"):
         right = "unit='loss'" if loss else "unit='fraction' or 'percent' (1 - score) or 'score'"
@@ -579,12 +543,9 @@ def _from_scorer(metric: Any, unit: Unit) -> Metric:
     return Metric(name, unit, scorer=scorer, loss=loss)
 
 
-def _fraction_wrong(y: Any, predictions: Any) -> float:
+def _wrong(y: Any, predictions: Any, whole: float) -> float:
+    """Return the share of wrong classes, of a whole of 1 or 100."""
     truth, predicted = np.asarray(y), np.asarray(predictions)
     if truth.shape != predicted.shape:
         raise ValueError(f"predictions have shape {predicted.shape}, the labels {truth.shape}")
-    return float(np.mean(truth != predicted))
-
-
-def _percent_wrong(y: Any, predictions: Any) -> float:
-    return 100.0 * _fraction_wrong(y, predictions)
+    return whole * float(np.mean(truth != predicted))

@@ -25,10 +25,8 @@ from curvewise.progress import progress_bar
 from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
 from curvewise.store.record import TEST
-from curvewise.study.results import check_evaluation, has_network, label_of, load_model
-from curvewise.study.run.options import choose_devices
-from curvewise.study.status import Planned, evaluation_digests, planned_runs
-from curvewise.study.study import Study
+from curvewise.study.status import Planned, choose_devices, evaluation_digests, planned_runs
+from curvewise.study.study import Study, check_evaluation, has_network, label_of, load_model
 
 if TYPE_CHECKING:
     from torch import nn

@@ -1,9 +1,11 @@
-"""Status of a study: the planned runs in the store, failures and their reasons, the time that the rest takes."""
+"""Plan and status of a study: its runs in the store, failures and their reasons, the time and space of the rest."""
 
 from __future__ import annotations
 
 import math
+import os
 import re
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,26 +13,32 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import MissingDependencyError, StoreError
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError
 from curvewise.nn.task import Keep
-from curvewise.nn.training import Training
+from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training
 from curvewise.store.claims import Claims
 from curvewise.store.read import MissingRun, missing_file, read_record, without_collecting
 from curvewise.store.record import TEST
 from curvewise.store.tables import LOSSES, reason_of
-from curvewise.study.run.options import Outcome
-from curvewise.study.spec.study import Job, StudySpec, examples_digest
+from curvewise.study.run.estimators import make_estimator
+from curvewise.study.run.programs import check_options, fill_command
+from curvewise.study.spec.design import FIELDS
+from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, examples_digest
+from curvewise.text import Message, arg, either, suggest
 from curvewise.types.results import Result
+
+if TYPE_CHECKING:
+    from curvewise.study.spec.study import Job, StudySpec
+
 
 STATES = ("done", "failed", "outdated", "damaged", "running", "missing")
 MOST_ATTEMPTS = 3
 """Attempts at a run that fails, over all calls; then it is only made when asked for."""
-CHECKPOINTS = ("none", "end", "drops")
-"""Choices of the weights to keep; each includes the ones before it."""
 MOST_SECONDS = 60.0
 """Of measuring: a large grid is planned without waiting for each of its networks."""
 # Sources of an estimate, the most reliable first.
@@ -116,32 +124,24 @@ class Status(Result):
     def sentences(self) -> str:
         """A few sentences: counts, failures, time."""
         text = f"{self.name}: {self.done:,} of {self.planned:,} runs done"
-        others = [s for s in STATES[1:-1] if getattr(self, s)]
-        text += "".join(f", {getattr(self, s):,} {s}{self._again(s)}" for s in others)
+        # Failed runs are tried again up to a number of times, running ones are not, all others are.
+        again = self.to_do - self.outdated - self.damaged - self.running - self.missing
+        some = "" if again == self.failed else f"{again or 'none'} "
+        ways = {"failed": f" ({some}to be tried again)", "running": ""}
+        for state in STATES[1:-1]:
+            if getattr(self, state):
+                text += f", {getattr(self, state):,} {state}{ways.get(state, ' (to be made again)')}"
         text += f", {self.missing:,} to do." if self.missing else "."
         if self.seconds_spent:
             text += f" The stored runs took {duration(self.seconds_spent)}"
             known = self.to_do and math.isfinite(self.seconds_left)
             text += f", what is left needs about {duration(self.seconds_left)}." if known else "."
         for failure in self.failures[:5]:
-            text += (
-                f" {failure.count:,} failed ({', '.join(failure.learners)}): {failure.message} See "
-                f"run {failure.example}."
-            )
+            who = ", ".join(failure.learners)
+            text += f" {failure.count:,} failed ({who}): {failure.message} See run {failure.example}."
         for who, count in self.workers.items():
             text += f" {count:,} being made by {who}."
         return text
-
-    def _again(self, state: str) -> str:
-        """Say how many of the runs in a state will be made again."""
-        if state == "running":
-            return ""
-        if state != "failed":
-            return " (to be made again)"
-        again = self.to_do - self.outdated - self.damaged - self.running - self.missing
-        if again == self.failed:
-            return " (to be tried again)"
-        return f" ({again or 'none'} to be tried again)"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per state."""
@@ -150,7 +150,9 @@ class Status(Result):
 
 def study_status(study: StudySpec) -> Status:
     """Say how far a study is; reads the store and changes nothing."""
-    planned, busy = planned_runs(study), running(study)
+    planned = planned_runs(study)
+    with Claims(study.runs_folder) as claims:  # the runs that living processes are making, and who
+        busy = {i: claims.owner(i) for i in claims.claimed() if claims.is_held(i)}
     making = [r for r in planned if r.job.id in busy and r.state != "done"]
     ids = {r.job.id for r in making}
     states = Counter("running" if r.job.id in ids else r.state for r in planned)
@@ -169,20 +171,10 @@ def study_status(study: StudySpec) -> Status:
         workers=dict(Counter(busy[i] for i in ids)),
         failures=group_failures([r for r in planned if r.state == "failed"]),
         seconds_spent=float(sum(r.seconds or 0.0 for r in planned)),
-        seconds_left=float(sum(clock.estimate(r.job).seconds for r in due)),
+        seconds_left=float(sum(clock.estimate(r.job)[0] for r in due)),
         problems=problems,
         warnings=(*study.assumptions, *damage, *mixture(planned)),
     )
-
-
-def after_run(status: Status, outcome: Outcome) -> Status:
-    """Add to a status what the execution before it had to say."""
-    said = list(outcome.notes)
-    if outcome.interrupted:
-        said.append(f"{len(outcome.interrupted)} run(s) had been interrupted and were begun anew.")
-    if outcome.redone:
-        said.append(f"{len(outcome.redone)} run(s) were made again: they had failed, or were damaged or outdated.")
-    return replace(status, warnings=(*status.warnings, *said))
 
 
 def group_failures(failed: Sequence[Planned]) -> tuple[Failure, ...]:
@@ -192,15 +184,10 @@ def group_failures(failed: Sequence[Planned]) -> tuple[Failure, ...]:
         # Numbers, addresses and files differ from run to run where the reason is the same.
         varying = r"0x[0-9a-fA-F]+|[0-9a-f]{20,}|/\S+|\d+(\.\d+)?(e[-+]?\d+)?"
         groups.setdefault(re.sub(varying, "#", reason_of(run.standing.text)), []).append(run)
-    found = [
-        Failure(
-            message=reason_of(runs[0].standing.text),
-            count=len(runs),
-            learners=tuple(dict.fromkeys(r.job.name for r in runs)),
-            example=runs[0].job.id,
-        )
-        for runs in groups.values()
-    ]
+    found = []
+    for runs in groups.values():
+        learners = tuple(dict.fromkeys(r.job.name for r in runs))
+        found.append(Failure(reason_of(runs[0].standing.text), len(runs), learners, runs[0].job.id))
     return tuple(sorted(found, key=lambda f: -f.count))
 
 
@@ -316,12 +303,6 @@ def evaluation_digests(study: StudySpec) -> dict[str, str]:
         return {TEST: examples_digest(study.test_examples())}
 
 
-def running(study: StudySpec) -> dict[str, str]:
-    """The runs that living processes are making, and who."""
-    with Claims(study.runs_folder) as claims:
-        return {i: claims.owner(i) for i in claims.claimed() if claims.is_held(i)}
-
-
 def look_up(store: Path, job: Job, digests: Mapping[str, str], keep: Keep) -> tuple[Standing, Mapping[str, Any]]:
     """Look a run up in the store.
 
@@ -429,14 +410,6 @@ def is_done(folder: Path) -> bool:
 # ---- Time that runs take
 
 
-@dataclass(frozen=True)
-class TimeEstimate:
-    """Seconds of a run, and where the number comes from; NaN if nothing is known."""
-
-    seconds: float
-    source: str
-
-
 class Clock:
     """Estimates runs of one study on one device.
 
@@ -459,20 +432,26 @@ class Clock:
     def __init__(self, study: StudySpec, planned: Sequence[Planned], device: str, *, measure: bool = True) -> None:
         self.study, self.device, self.measure = study, device, measure
         self.problems: dict[str, None] = {}
-        self._stored = _rates(planned, device)
+        # Seconds per unit of cost of stored runs, by kind and by kind and size.
+        spent: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+        for run in planned:
+            here = run.device is None or kind_of(run.device) == kind_of(device)
+            usual = here or run.job.learner.kind != "network"  # estimators and commands use no GPU
+            if run.state in ("done", "outdated") and run.seconds is not None and usual:
+                for key in (_key(run.job), (*_key(run.job), str(run.job.n))):
+                    spent.setdefault(key, []).append((run.seconds, run.job.cost))
+        self._stored = {key: sum(s for s, _ in pairs) / sum(c for _, c in pairs) for key, pairs in spent.items()}
         self._measured: dict[tuple[str, ...], float] = {}
         self._spent = 0.0
 
-    def estimate(self, job: Job) -> TimeEstimate:
-        """Seconds that a run will take."""
+    def estimate(self, job: Job) -> tuple[float, str]:
+        """Seconds that a run will take, NaN if nothing is known, and where the number comes from."""
         for key in ((*_key(job), str(job.n)), _key(job)):
             if key in self._stored:
-                return TimeEstimate(self._stored[key] * job.cost, STORED)
+                return self._stored[key] * job.cost, STORED
         known = job.learner.training is not None and self.study.unimported(job.learner) is None
-        if self.measure and known:
-            seconds = self._measure(job)
-            return TimeEstimate(seconds, MEASURED if math.isfinite(seconds) else UNKNOWN)
-        return TimeEstimate(math.nan, UNKNOWN)
+        seconds = self._measure(job) if self.measure and known else math.nan
+        return seconds, MEASURED if math.isfinite(seconds) else UNKNOWN
 
     def _measure(self, job: Job) -> float:
         """Seconds of a run, by what an example costs a network of this kind in such batches."""
@@ -505,18 +484,6 @@ class Clock:
 
 def _key(job: Job) -> tuple[str, ...]:
     return (job.name, repr(sorted(job.settings.items())), str(job.is_search))
-
-
-def _rates(planned: Sequence[Planned], device: str) -> Mapping[tuple[str, ...], float]:
-    """Seconds per unit of cost of stored runs, by kind and by kind and size."""
-    spent: dict[tuple[str, ...], list[tuple[float, float]]] = {}
-    for run in planned:
-        here = run.device is None or kind_of(run.device) == kind_of(device)
-        usual = here or run.job.learner.kind != "network"  # estimators and commands use no GPU
-        if run.state in ("done", "outdated") and run.seconds is not None and usual:
-            for key in (_key(run.job), (*_key(run.job), str(run.job.n))):
-                spent.setdefault(key, []).append((run.seconds, run.job.cost))
-    return {key: sum(seconds for seconds, _ in pairs) / sum(cost for _, cost in pairs) for key, pairs in spent.items()}
 
 
 def mixture(planned: Sequence[Planned], device: str | None = None) -> list[str]:
@@ -563,3 +530,368 @@ def duration(seconds: float) -> str:
             value = seconds / length
             return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"
     return f"{seconds:.0f} s" if seconds >= 10 or seconds == 0 else f"{seconds:.2g} s"
+
+
+SEARCH = " (search for the rate)"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(Result):
+    """The runs that a study will make. Tuples have one entry per learner and size.
+
+    Attributes
+    ----------
+    name : str
+        Of the study.
+    store : str
+        Folder of its runs.
+    device : str
+        Where the times are for.
+    workers : int
+        GPUs or cores that work at once.
+    learner, n : tuple
+        Whose runs; searches for a learning rate stand on lines of their own.
+    runs, done, failed, to_do : tuple of int
+        How many there are, and how many of them are done, have failed, or are to be made (again).
+    seconds : tuple of float
+        Estimated time of what is to do, one run after the other; NaN where nothing is known.
+    source : tuple of str
+        Where the estimate comes from: stored runs, a short measurement, or nowhere.
+    bytes_needed, bytes_free : float
+        Disk space that the runs to do will take, and what there is; NaN where it is not known.
+    warnings : tuple of str
+        What to beware of.
+    """
+
+    name: str
+    store: str
+    device: str
+    workers: int
+    learner: tuple[str, ...]
+    n: tuple[int, ...]
+    runs: tuple[int, ...]
+    done: tuple[int, ...]
+    failed: tuple[int, ...]
+    to_do: tuple[int, ...]
+    seconds: tuple[float, ...]
+    source: tuple[str, ...]
+    bytes_needed: float
+    bytes_free: float
+    warnings: tuple[str, ...]
+
+    @property
+    def total_runs(self) -> int:
+        """All runs of the study."""
+        return sum(self.runs)
+
+    @property
+    def total_to_do(self) -> int:
+        """Runs that are to be made."""
+        return sum(self.to_do)
+
+    @property
+    def total_seconds(self) -> float:
+        """Estimated time of all runs to be made, one after the other; NaN if any is unknown."""
+        return float(sum(s for s, k in zip(self.seconds, self.to_do, strict=True) if k))
+
+    @property
+    def known_seconds(self) -> float:
+        """Estimated time of what can be estimated."""
+        return float(np.nansum([s for s, k in zip(self.seconds, self.to_do, strict=True) if k]))
+
+    @property
+    def hours(self) -> float:
+        """Hours of the device, a GPU or a core of the CPU."""
+        return self.total_seconds / 3600
+
+    @property
+    def hours_of(self) -> str:
+        """The unit of the hours: ``"GPU"`` or ``"core"``."""
+        return "core" if kind_of(self.device) == "cpu" else "GPU"
+
+    def sentences(self) -> str:
+        """A few sentences: runs, time, space."""
+        done = sum(self.done)
+        text = f"{self.name}: {self.total_runs:,} runs in {self.store}, {done:,} done"
+        text += f", {sum(self.failed):,} failed" if any(self.failed) else ""
+        text += f", {self.total_to_do:,} to do."
+        if self.total_to_do:
+            unknown = sum(k for s, k in zip(self.source, self.to_do, strict=True) if s == UNKNOWN)
+            if unknown == self.total_to_do:
+                text += " How long that takes is not known: no such run is stored and none was measured."
+            else:
+                sources = zip(self.source, self.to_do, strict=True)
+                how = " and ".join(dict.fromkeys(s for s, k in sources if k and s != UNKNOWN))
+                gpu, several = self.hours_of == "GPU", self.workers != 1
+                place = (
+                    f"{self.workers} {'GPUs' if gpu else 'cores'}" if several else self.device if gpu else "one core"
+                )
+                text += (
+                    f" That takes about {duration(self.known_seconds / self.workers)} on {place}, "
+                    f"{self.known_seconds / 3600:.2g} {self.hours_of}-hours (from {how})"
+                )
+                text += f", and {unknown:,} runs of unknown length." if unknown else "."
+                text += " Starting the workers takes some seconds more."
+            if math.isfinite(self.bytes_needed):
+                free = f" of {format_bytes(self.bytes_free)} free" if self.bytes_free >= 0 else ""
+                text += f" They take about {format_bytes(self.bytes_needed)}{free}."
+        return text
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per learner and size."""
+        names = ("learner", "n", "runs", "done", "failed", "to_do", "seconds", "source")
+        return {name: getattr(self, name) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of the plan as plain Python values, with the totals."""
+        totals = ("total_runs", "total_to_do", "total_seconds", "hours", "hours_of")
+        values = {name: getattr(self, name) for name in totals}
+        hours = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
+        return {**super().to_dict(), **hours}
+
+
+def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = None) -> Plan:
+    """Plan a study: its runs, their time and disk space, and warnings."""
+    try:
+        devices = choose_devices(study, device, None)
+    except ImportError:  # no torch: plan for the CPU
+        devices = choose_devices(study, device or "cpu", None)
+    device = devices[0]
+    planned = planned_runs(study)
+    clock = Clock(study, planned, device, measure=measure)
+    rows: dict[tuple[str, int], list[Planned]] = {}
+    for run in planned:
+        name = run.job.name + (SEARCH if run.job.is_search else "")
+        rows.setdefault((name, run.job.n), []).append(run)
+    due = {key: [r for r in runs if r.standing.is_due()] for key, runs in rows.items()}
+    estimates = {key: [clock.estimate(r.job) for r in runs] for key, runs in due.items()}
+    needed = bytes_per_run(study, planned, measure) * sum(map(len, due.values()))
+    there = next((p for p in (study.runs_folder, *study.runs_folder.resolve().parents) if p.exists()), None)
+    free = math.nan if there is None else float(shutil.disk_usage(there).free)
+    bad = _bad_learners(study, [r.job for runs in due.values() for r in runs])
+    full = f"The runs take about {format_bytes(needed)}, and {format_bytes(free)} are free."
+    # That such a learner could not be measured need not be said too.
+    problems = [p for p in clock.problems if not p.startswith(tuple(f"{k} could" for k in bad))]
+    return Plan(
+        name=study.name,
+        store=str(study.runs_folder),
+        device=device,
+        workers=len(devices),
+        learner=tuple(name for name, _ in rows),
+        n=tuple(n for _, n in rows),
+        runs=tuple(map(len, rows.values())),
+        done=tuple(sum(r.state == "done" for r in runs) for runs in rows.values()),
+        failed=tuple(sum(r.state == "failed" for r in runs) for runs in rows.values()),
+        to_do=tuple(map(len, due.values())),
+        seconds=tuple(float(sum(seconds for seconds, _ in found)) for found in estimates.values()),
+        source=tuple(" and ".join(dict.fromkeys(source for _, source in found)) for found in estimates.values()),
+        bytes_needed=needed,
+        bytes_free=free,
+        warnings=(
+            *study.assumptions,
+            *_unimported(study),
+            *(f"{name}: {why}" for name, reasons in bad.items() for why in reasons),
+            *_warnings(study, planned, device),
+            *problems,
+            *([full] if needed > free else []),
+        ),
+    )
+
+
+def _warnings(study: StudySpec, planned: Sequence[Planned], device: str) -> list[str]:
+    states = Counter(run.state for run in planned)
+    found = list(study.partition.warnings)
+    if not study.dataset.is_numbers:
+        y, subsets = study.dataset.y, study.partition
+        single = {s.n for s in subsets if len(np.unique(y[study.rows_of(s.n, s.fold)])) == 1}
+        found += [f"n={n}: some subsets hold a single class." for n in sorted(single)]
+    found += _idle(study)
+    for state, why in (
+        ("outdated", ", because an evaluation set was added or changed, or more is to be kept"),
+        ("damaged", ": damaged"),
+    ):
+        found += [f"{_runs(states[state])} of the store will be made again{why}."] if states[state] else []
+    hopeless = sum(r.state == "failed" and not r.standing.is_due() for r in planned)
+    if hopeless:
+        way = arg("retry_failed", True)
+        found.append(Message(f"{_runs(hopeless)} failed too often to be tried again unless asked for with {way}."))
+    found += mixture(planned, device if any(r.standing.is_due() for r in planned) else None)
+    if not any(run.standing.is_due() for run in planned):
+        found.append("There is nothing to do.")
+    return found
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run" + ("" if count == 1 else "s")
+
+
+def _unimported(study: StudySpec) -> list[str]:
+    """Warn of learners whose code may not be imported."""
+    found = {}
+    for job in study.jobs:  # a grid may name code, too
+        place = study.unimported(job.learner)
+        if place is None:
+            continue
+        what = "its time is" if job.learner.training is None else "the number of its weights and its time are"
+        trust = either("trust=True", "--trust")
+        found[job.name, place] = Message(
+            f"{job.name} is made by {place}, which is not imported without {trust}: its options were not checked, and "
+            f"{what} unknown unless runs are stored."
+        )
+    return list(found.values())
+
+
+def _idle(study: StudySpec) -> list[str]:
+    """Warn of learners whose runs will all be the same, because what varies means nothing to them."""
+    found = []
+    for name, learner in study.learners.items():
+        augmented = "augmentation" in study.design.settings or (
+            learner.training is not None and bool(learner.training.augmentation)
+        )
+        for varied in study.design.variations if study.design.seeds > 1 else ():
+            if learner.kind == "estimator" and "init" not in varied:
+                why = "an estimator has one seed, that of init"
+            elif learner.kind == "command" and set(varied) == {"poke"}:
+                why = "a command cannot be poked"
+            elif learner.kind == "network" and set(varied) == {"augmentation"} and not augmented:
+                why = "it has no augmentation; only dropout could make them differ"
+            else:
+                continue
+            found.append(f"{name}: runs that vary in {'+'.join(varied)} will be the same: {why}.")
+    return found
+
+
+def _bad_learners(study: StudySpec, jobs: Sequence[Job]) -> dict[str, list[str]]:
+    """Find learners none of whose runs can be made, and why: known before a run is tried."""
+    found: dict[str, list[str]] = {}
+    for job in {(j.name, repr(j.settings)): j for j in jobs}.values():
+        if study.unimported(job.learner) is not None:
+            continue
+        try:
+            if job.learner.training is not None:
+                name, known = job.learner.training.architecture, (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
+                if ":" not in name and name not in known:
+                    ways = f"{', '.join(known)}, 'module:function', 'timm:NAME' and 'hf:FOLDER'"
+                    problem = f"is not known.{suggest(name, known)} There are {ways}."
+                    raise InputError(problem, argument="architecture", value=name)
+            elif job.learner.estimator is not None:
+                make_estimator(job.learner, study.folder)
+            else:
+                check_options(job.learner.options)
+                fields = {**dict.fromkeys(FIELDS, 0), **dict.fromkeys(("id", "rows", "data", "out"), "")}
+                fill_command(str(job.learner.command), {**fields, **job.learner.options})
+        except Exception as error:  # a class of one's own may raise anything
+            why = str(error) or type(error).__name__
+            if why not in found.setdefault(job.name, []):
+                found[job.name].append(why)
+    return found
+
+
+# ---- Disk space
+
+BLOCK = 4096
+"""Files take whole blocks of a disk."""
+
+
+def bytes_per_run(study: StudySpec, planned: Sequence[Planned], measure: bool = True) -> float:
+    """Estimate the bytes of a run: the mean of stored ones, or from what is kept; NaN if unknown."""
+    stored = [r for r in planned if r.state == "done" and not r.job.is_search]
+    if stored:
+        arrays = [about for r in stored for about in r.record["arrays"].values()]
+        sizes = [np.dtype(about["dtype"]).itemsize * math.prod(about["shape"]) for about in arrays]
+        sizes += [about.get("bytes", 0) for r in stored for about in r.record["files"].values()]
+        return 2.0 * BLOCK + sum(map(_blocks, sizes)) / len(stored)
+    classes = len(study.dataset.classes)
+    try:
+        sets = study.evaluation_sets
+    except CurvewiseError:
+        return math.nan
+    total = 2.0 * BLOCK  # the folder and the record
+    for examples in sets.values():
+        if examples.is_numbers:
+            total += _blocks(4 * len(examples.y))
+            total += _blocks(4 * examples.y.size) if study.keep.predictions else 0
+            continue
+        total += _blocks(len(examples.y) * np.min_scalar_type(classes - 1).itemsize)
+        if study.keep.probabilities:
+            total += _blocks(4 * len(examples.y) * classes)
+    if study.keep.features or study.keep.checkpoints != "none":
+        total += _weights(study, measure)
+    return total
+
+
+def _weights(study: StudySpec, measure: bool) -> float:
+    """Bytes of checkpoints and features of the study's networks, made once to be counted."""
+    if not measure:
+        return math.nan
+    found = []
+    for learner in study.learners.values():
+        training = learner.training
+        if training is None:
+            found.append(0.0)
+            continue
+        if study.unimported(learner) is not None:
+            return math.nan
+        try:
+            from curvewise.nn.networks import head_of, make_network
+
+            examples = study.examples
+            network = make_network(training, examples.shape, examples.outputs, study.folder)
+            size = 4.0 * sum(p.numel() for p in network.parameters())
+            width = head_of(network)[1].in_features if study.keep.features else 0
+        except Exception:  # a factory of one's own may raise anything; measuring its time reports it
+            return math.nan
+        kept = {"none": 0, "end": 1}.get(study.keep.checkpoints, 1 + max(2, len(training.drops)))
+        rows = sum(len(s.y) for s in study.evaluation_sets.values()) if study.keep.features else 0
+        found.append(learner.members * (size * kept + 4.0 * width * rows))
+    return float(np.mean(found))
+
+
+def _blocks(size: float) -> float:
+    """Round a file with its header of 128 bytes up to whole blocks."""
+    return math.ceil((size + 128) / BLOCK) * BLOCK
+
+
+def format_bytes(size: float) -> str:
+    """Write a size for people.
+
+    >>> format_bytes(512), format_bytes(3.2e9), format_bytes(float("nan"))
+    ('1 kB', '3.2 GB', 'unknown')
+    """
+    if math.isnan(size):
+        return "unknown"
+    for unit, length in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if size >= length:
+            return f"{size / length:.2g} {unit}" if size < 99.5 * length else f"{size / length:.0f} {unit}"
+    return f"{max(1, round(size / 1e3))} kB"
+
+
+# ---- Devices
+
+
+def choose_devices(study: StudySpec, device: str | None, workers: int | None) -> list[str]:
+    """Give each worker its device."""
+    if workers is not None and (type(workers) is not int or workers < 0):
+        raise InputError("give a whole number, 0 for this process.", argument="workers", value=workers)
+    if device is not None and device != "cpu" and not device.startswith("cuda"):
+        raise InputError("use 'cpu', 'cuda' or 'cuda:1'.", argument="device", value=device)
+    networks = any(learner.kind == "network" for learner in study.learners.values())
+    gpus: list[str] = []
+    if networks and device in (None, "cuda"):
+        from curvewise.nn.devices import list_gpus  # asks torch, which takes seconds to import
+
+        gpus = list_gpus()
+    if device == "cuda" and networks and not gpus:
+        raise InputError(f"{arg('device', device)}, but torch sees no GPU here: use {arg('device', 'cpu')}.")
+    if gpus:
+        return [gpus[i % len(gpus)] for i in range(workers or len(gpus))]
+    single = device or "cpu"
+    most = 1 if single.startswith("cuda") else usable_cores()
+    return [single] * max(1, most if workers is None else workers)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

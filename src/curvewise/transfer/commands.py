@@ -158,8 +158,8 @@ class RiskReading:
         others = ["column", "where", "unit", "drop_failed", *(f"{role}_column" for role in _ROLES if role != "risk")]
         if odd := [name.replace("_", "-") for name in others if getattr(self, name)]:
             raise UsageError(f"--{odd[0]} is for tables, and {path.name} is a study.")
+        from curvewise.study.lenses import transfer_risks
         from curvewise.study.study import load_study
-        from curvewise.study.transfer import transfer_risks
 
         with quietly():
             return transfer_risks(load_study(path, trust=self.trust), metric=self.risk_column, **self._controls())

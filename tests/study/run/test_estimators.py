@@ -19,8 +19,7 @@ from curvewise.errors import InputError
 from curvewise.nn.task import Examples
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.run.estimators import fit_estimator, make_estimator
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.study import Study
 
 DIGITS = load_digits()

@@ -20,7 +20,7 @@ import pytest
 
 from curvewise.store.read import read_record
 from curvewise.store.verify import verify_store
-from curvewise.study.run.local import run_local
+from curvewise.study.run.drive import run_local
 from curvewise.study.study import Study
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -70,8 +70,8 @@ from curvewise.nn.task import Keep
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.study import Evaluation
-from curvewise.study.run.local import run_local
-from curvewise.study.spec.learner import Learner
+from curvewise.study.run.drive import run_local
+from curvewise.study.spec.design import Learner
 from curvewise.study.study import Study
 
 def blobs(examples):

@@ -22,15 +22,12 @@ from curvewise.store.claims import Claims
 from curvewise.store.read import list_runs, read_run
 from curvewise.store.write import write_run
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.run import local
-from curvewise.study.run import options as events
-from curvewise.study.run.drive import MOST_DEATHS, REPLACED, Board
-from curvewise.study.run.local import run_local
-from curvewise.study.run.maker import group_of
-from curvewise.study.run.options import Event, choose_devices
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.run import drive
+from curvewise.study.run.drive import MOST_DEATHS, REPLACED, Board, run_local
+from curvewise.study.run.maker import DONE, FAILED, Event, group_of
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Job
+from curvewise.study.status import choose_devices
 from curvewise.study.study import Study
 
 MODELS = """
@@ -164,7 +161,7 @@ def test_damaged_and_failed_runs_are_made_again_and_told(tmp_path: Path, capfd: 
     damaged, failed, gone = study.jobs[:3]
     (study.runs_folder / damaged.id / "record.json").write_text("{")
     (study.runs_folder / gone.id / "predictions.npy").unlink()
-    write_run(study.runs_folder, failed.coordinates, status="failed", error="lightning", overwrite=True)
+    write_run(study.runs_folder, failed.coordinates, error="lightning", overwrite=True)
     outcome = run_local(study, workers=0)
     assert set(outcome.redone) == {damaged.id, failed.id, gone.id}
     assert "5 there, 1 failed, 1 damaged, 1 outdated, 3 to do" in capfd.readouterr().err
@@ -263,7 +260,7 @@ def test_what_others_make_is_waited_for(tmp_path: Path, monkeypatch: pytest.Monk
             other.release(theirs.id)
         if waited == 3:
             environment = {"attempts": 1}
-            write_run(study.runs_folder, failed.coordinates, status="failed", error="theirs", environment=environment)
+            write_run(study.runs_folder, failed.coordinates, error="theirs", environment=environment)
             other.release(failed.id)
         if waited == 4:
             other.close()
@@ -286,7 +283,7 @@ def test_ctrl_c_keeps_what_is_stored_and_says_how_to_go_on(tmp_path: Path, sent:
     (tmp_path / "study.pickle").write_bytes(pickle.dumps(study))
     code = (
         "import pickle, sys\n"
-        "from curvewise.study.run.local import run_local\n"
+        "from curvewise.study.run.drive import run_local\n"
         "study = pickle.load(open(sys.argv[1], 'rb'))\n"
         "run_local(study, workers=2, tell=lambda e: print(e.kind, flush=True))\n"
     )
@@ -319,7 +316,7 @@ def test_a_limit_on_file_sizes_stops_the_study_cleanly(tmp_path: Path) -> None:
     code = (
         "import pickle, resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))\n"  # less than a record
-        "from curvewise.study.run.local import run_local\n"
+        "from curvewise.study.run.drive import run_local\n"
         "study = pickle.load(open(sys.argv[1], 'rb'))\n"
         "run_local(study, workers=2, progress=False)\n"
     )
@@ -367,7 +364,7 @@ def network_jobs(tmp_path: Path, **design: Any) -> list[Job]:
 
 
 def done(job: Job) -> Event:
-    return Event(events.DONE, job.id)
+    return Event(DONE, job.id)
 
 
 def test_searches_come_first_and_their_runs_after_them(tmp_path: Path) -> None:
@@ -439,7 +436,7 @@ def test_a_dead_workers_runs_are_tried_alone_and_given_up(tmp_path: Path) -> Non
             deaths[job.id] += 1
             for hopeless in board.lose_chunk([job]):
                 given_up.append(hopeless)
-                board.hear(Event(events.FAILED, hopeless.id))
+                board.hear(Event(FAILED, hopeless.id))
         else:
             board.hear(done(job))
     assert given_up == [chunk[1]]
@@ -497,9 +494,9 @@ def test_the_bar_says_how_far_it_is(capfd: Any) -> None:
 
 
 def test_how_workers_end_in_words() -> None:
-    assert local._how_it_ended(-9) == "by signal SIGKILL: out of memory?"
-    assert local._how_it_ended(-11) == "by signal SIGSEGV"
-    assert local._how_it_ended(3) == "with exit status 3"
+    assert drive._how_it_ended(-9) == "by signal SIGKILL: out of memory?"
+    assert drive._how_it_ended(-11) == "by signal SIGSEGV"
+    assert drive._how_it_ended(3) == "with exit status 3"
 
 
 def test_halved_memory_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

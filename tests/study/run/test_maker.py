@@ -19,10 +19,18 @@ from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
 from curvewise.store.read import list_runs, read_run
 from curvewise.study.data.dataset import Dataset, one_hot
-from curvewise.study.run.maker import STAYS, Maker, Writers, average, group_of, search_rate, split_in_three
-from curvewise.study.run.options import Event, SpoiltDeviceError
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.run.maker import (
+    STAYS,
+    Event,
+    Maker,
+    SpoiltDeviceError,
+    Writers,
+    average,
+    group_of,
+    search_rate,
+    split_in_three,
+)
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Evaluation, Job
 from curvewise.study.status import look_up
 from curvewise.study.study import Study

@@ -23,10 +23,9 @@ from curvewise.errors import InputError, StoreError
 from curvewise.nn.task import Examples
 from curvewise.store.read import list_runs
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.run.local import run_local
+from curvewise.study.run.drive import run_local
 from curvewise.study.run.programs import TAIL, fill_command, run_command, write_data
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import FIELDS, Learner
+from curvewise.study.spec.design import FIELDS, Design, Learner
 from curvewise.study.study import Study
 
 RNG = np.random.default_rng(0)

@@ -22,11 +22,10 @@ from curvewise.nn.training import Training
 from curvewise.store.read import list_runs, read_run
 from curvewise.store.verify import verify_store
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.run.local import run_local
-from curvewise.study.run.options import Event
+from curvewise.study.run.drive import run_local
+from curvewise.study.run.maker import Event
 from curvewise.study.run.ray import run_ray
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.study import Study
 
 MODELS = """

@@ -15,10 +15,8 @@ from curvewise.nn.training import Training
 from curvewise.store.read import list_runs
 from curvewise.store.verify import verify_store
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.run.drive import parse_shard, shard_of
-from curvewise.study.run.local import run_local
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner
+from curvewise.study.run.drive import parse_shard, run_local, shard_of
+from curvewise.study.spec.design import Design, Learner
 from curvewise.study.study import Study
 
 
@@ -80,8 +78,8 @@ import numpy as np
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design
-from curvewise.study.run.local import run_local
-from curvewise.study.spec.learner import Learner
+from curvewise.study.run.drive import run_local
+from curvewise.study.spec.design import Learner
 from curvewise.study.study import Study
 
 def make_study(store):

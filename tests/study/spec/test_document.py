@@ -20,7 +20,8 @@ from curvewise.errors import InputError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import OPTIMISERS, Training
 from curvewise.study import Dataset, Design, Evaluation, Learner, Study, load_study
-from curvewise.study.spec.document import STARTER, starter_text, toml_text
+from curvewise.study.commands import STARTER, starter_text
+from curvewise.study.spec.document import toml_text
 from curvewise.study.spec.recipes import RECIPES
 
 EXAMPLE = """

@@ -12,7 +12,7 @@ from scipy import stats
 from curvewise.errors import InputError
 from curvewise.response.networks.perturbations import draw_magnitudes, perturb
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.design import Learner
 from curvewise.study.spec.study import Evaluation
 from curvewise.study.study import Study
 
@@ -137,7 +137,7 @@ def test_each_example_of_a_range_is_perturbed_by_its_own_magnitude() -> None:
         (Evaluation(None, "rotation", (-10, 400)), "evaluate.other: magnitude=400 of 'rotation'"),
         (Evaluation(None, "mixup-intra", 0.3), "evaluate.other: .*mixes examples in pairs"),
         (Evaluation(None, "token-dropout", 0.3), "evaluate.other: .* is for tokens"),
-        (Evaluation({"name": "digits"}), r"inputs of shape \(1, 8, 8\), the study's data of \(3"),
+        (Evaluation({"name": "digits"}), r"inputs of shape \(1, 8, 8\), the study's data \(3"),
         (Evaluation("nowhere.npz"), "nowhere.npz"),
     ],
 )

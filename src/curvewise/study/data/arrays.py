@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,8 +15,7 @@ from curvewise.errors import InputError
 from curvewise.reading.arrays import named_arrays
 from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.study.data import images as jpeg_archive
-from curvewise.study.data.dataset import TARGETS
-from curvewise.study.data.source import DataPart, DataSource, Request, array_part
+from curvewise.study.data.dataset import TARGETS, DataPart, DataSource, Request, array_part
 from curvewise.text import arg, brief, format_path, list_names, suggest
 
 INPUTS = ("x", "images", "features", "inputs", "data", "tokens")
@@ -40,13 +38,17 @@ def load_npz(path: Path, request: Request) -> DataSource:
     notes += [f"Not read: {list_names(left)}."] if left else []
     padding = request.count("padding", least=0) if kind == "tokens" else None
     numbers = request.one_of("targets", TARGETS) == "numbers"
-    parts = [
-        _npz_part(get, keys[x], keys[y], axes, kind, notes, numbers=numbers)
-        for x, y in (("x", "y"), ("test_x", "test_y"))
-        if x in keys
-    ]
-    classes = _class_names(get, names)
-    return DataSource(parts[0], parts[1] if len(parts) > 1 else None, classes, name, padding, notes)
+    parts = []
+    for x_key, y_key in ((keys[x], keys[y]) for x, y in (("x", "y"), ("test_x", "test_y")) if x in keys):
+        x, y = np.asarray(get(x_key)), np.asarray(get(y_key))
+        if x.ndim == 0 or y.ndim == 0:
+            raise InputError(f"{brief(x_key if x.ndim == 0 else y_key)} is a single value, no array.")
+        y = _as_targets(y, brief(y_key), axes) if numbers else y
+        parts.append(array_part(as_inputs(x, brief(x_key), axes, kind, notes), y, brief(x_key), brief(y_key)))
+    # Names of the classes, if an array of texts is called so.
+    named = [np.asarray(get(name)) for name in names if name.lower() in CLASS_NAMES]
+    classes = next((tuple(found.tolist()) for found in named if found.ndim == 1 and found.dtype.kind == "U"), None)
+    return DataSource(parts, classes, name, padding, notes)
 
 
 def _keys(names: list[str], request: Request, source: str) -> dict[str, str]:
@@ -79,23 +81,6 @@ def _usual(names: list[str], part: str, keys: tuple[str, str]) -> dict[str, str]
         if len(hits) == 1:
             found[key] = lower[hits[0]]
     return found
-
-
-def _npz_part(
-    get: Callable[[str], Any],
-    x_key: str,
-    y_key: str,
-    axes: str | None,
-    kind: str | None,
-    notes: list[str],
-    *,
-    numbers: bool,
-) -> DataPart:
-    x, y = np.asarray(get(x_key)), np.asarray(get(y_key))
-    if x.ndim == 0 or y.ndim == 0:
-        raise InputError(f"{brief(x_key if x.ndim == 0 else y_key)} is a single value, no array.")
-    y = _as_targets(y, brief(y_key), axes) if numbers else y
-    return array_part(as_inputs(x, brief(x_key), axes, kind, notes), y, brief(x_key), brief(y_key))
 
 
 def _as_targets(y: NDArray[Any], name: str, axes: str | None) -> NDArray[Any]:
@@ -169,16 +154,6 @@ def _bytes(x: NDArray[Any], name: str, notes: list[str]) -> NDArray[np.uint8]:
     )
 
 
-def _class_names(get: Callable[[str], Any], names: list[str]) -> tuple[str, ...] | None:
-    """Names of the classes, if an array of texts is called so."""
-    for name in names:
-        if name.lower() in CLASS_NAMES:
-            found = np.asarray(get(name))
-            if found.ndim == 1 and found.dtype.kind == "U":
-                return tuple(found.tolist())
-    return None
-
-
 # IDX files, gzipped or not: the format of MNIST and of what took its place.
 
 FASHION = (
@@ -206,7 +181,7 @@ def load_idx(folder: Path, request: Request) -> DataSource:
             "train-labels-idx1-ubyte, perhaps with .gz."
         )
     fashion = "fashion" in f"{name} {folder.resolve()}".lower()
-    return DataSource(train, test, FASHION if fashion else None, name)
+    return DataSource([train] if test is None else [train, test], FASHION if fashion else None, name)
 
 
 def _idx_part(folder: Path, marks: tuple[str, ...]) -> DataPart | None:
@@ -322,16 +297,18 @@ def load_cifar(path: Path, request: Request) -> DataSource:
             )
         )
     column = 1 if which == "fine" else 0
-    tests = [path / ("test.bin" if hundred else "test_batch.bin")]
-    classes = _classes(path, which)
-    train = _cifar_part(batches, 2 if hundred else 1, column)
-    test = _cifar_part(tests, 2 if hundred else 1, column) if tests[0].is_file() else None
-    return DataSource(train, test, classes, name or ("cifar100" if hundred else "cifar10"))
+    test = path / ("test.bin" if hundred else "test_batch.bin")
+    there = [batches, [test]] if test.is_file() else [batches]
+    parts = [_cifar_part(files, 2 if hundred else 1, column) for files in there]
+    # Names of the classes, from the file that comes with the pictures.
+    file = path / ("batches.meta.txt" if which is None else f"{which}_label_names.txt")
+    lines = file.read_text().splitlines() if file.is_file() else []
+    classes = tuple(line.strip() for line in lines if line.strip()) or None
+    return DataSource(parts, classes, name or ("cifar100" if hundred else "cifar10"))
 
 
 def _cifar_part(paths: list[Path], marks: int, column: int) -> DataPart:
-    read = [_read_batch(path, marks + PIXELS) for path in paths]
-    rows: NDArray[Any] = read[0] if len(read) == 1 else np.concatenate(read)
+    rows: NDArray[Any] = np.concatenate([_read_batch(path, marks + PIXELS) for path in paths])
     x = np.ascontiguousarray(rows[:, marks:]).reshape(-1, 3, 32, 32)
     return array_part(x, rows[:, column].astype(np.int64), format_path(paths[0]), format_path(paths[0]))
 
@@ -348,11 +325,3 @@ def _read_batch(path: Path, length: int) -> NDArray[np.uint8]:
             "with its label): it was cut short, or is something else. Fetch it again."
         )
     return data.reshape(-1, length)
-
-
-def _classes(path: Path, which: str | None) -> tuple[str, ...] | None:
-    """Names of the classes, from the file that comes with the pictures."""
-    file = path / ("batches.meta.txt" if which is None else f"{which}_label_names.txt")
-    if not file.is_file():
-        return None
-    return tuple(line.strip() for line in file.read_text().splitlines() if line.strip()) or None

@@ -1,12 +1,14 @@
-"""Examples to train on and to test on, whatever they came from."""
+"""Examples to train on and to test on: as a loader found them, and as studies take them."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,8 @@ from numpy.typing import NDArray
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning.partition import partition_training_set
 from curvewise.store.record import data_digest
+from curvewise.text import arg, brief, list_names, suggest
+from curvewise.types.predictions import check_labelled
 
 TARGETS = ("classes", "numbers")
 
@@ -75,19 +79,27 @@ class Dataset:
         if self.test_x is not None and self.test_y is not None:
             parts.append(("test_x", self.test_x, "test_y", self.test_y))
             if self.test_x.shape[1:] != self.x.shape[1:]:
-                raise InputError(
-                    f"test_x has inputs of shape {self.test_x.shape[1:]}, x of "
-                    f"{self.x.shape[1:]}: bring both to one shape."
-                )
+                there, here = self.test_x.shape[1:], self.x.shape[1:]
+                problem = f"has inputs of shape {there}, x of {here}: bring both to one shape."
+                raise InputError(problem, argument="test_x")
         for x_name, x, _, _ in parts:
             _check_inputs(x_name, x)
         if self.is_numbers:
             self._settle_numbers()
             return
         if self.standardise:
-            raise InputError("standardise=True is for numbers, and the targets are classes.")
+            raise InputError("is for numbers, and the targets are classes.", argument="standardise", value=True)
         for x_name, x, y_name, y in parts:
-            _check_classes(x_name, x, y_name, y)
+            if y.dtype.kind == "f" or y.ndim > 1:
+                raise InputError(
+                    f"holds {y.dtype} of shape {y.shape}, which can be no classes: say targets='numbers' if these "
+                    "numbers are to be predicted, or pass whole numbers from 0 on, one class per example.",
+                    argument=y_name,
+                )
+            if y.shape != (len(x),):
+                raise InputError(f"has shape {y.shape}; {x_name} has {len(x)} examples.", argument=y_name)
+            if y.dtype.kind not in "iu" or y.min() < 0:
+                raise InputError("must hold whole numbers from 0 on, one class per example.", argument=y_name)
         highest = max(int(y.max()) for _, _, _, y in parts)
         if not self.classes:
             object.__setattr__(self, "classes", tuple(map(str, range(highest + 1))))
@@ -100,7 +112,7 @@ class Dataset:
     def _settle_numbers(self) -> None:
         """Numbers become float32 with an axis for them."""
         if self.classes:
-            raise InputError("classes= is given, and targets='numbers' has none: leave it out.")
+            raise InputError("is given, and targets='numbers' has none: leave it out.", argument="classes")
         for name, x in (("y", self.x), ("test_y", self.test_x)):
             if x is None:
                 continue
@@ -111,10 +123,9 @@ class Dataset:
                 check_precision(self.y, found, name)
             object.__setattr__(self, name, found)
         if self.test_y is not None and self.test_y.shape[1:] != self.y.shape[1:]:
-            raise InputError(
-                f"test_y has numbers of shape {self.test_y.shape[1:]}, y of {self.y.shape[1:]}: "
-                "bring both to one shape."
-            )
+            there, here = self.test_y.shape[1:], self.y.shape[1:]
+            problem = f"has numbers of shape {there}, y of {here}: bring both to one shape."
+            raise InputError(problem, argument="test_y")
 
     @property
     def is_numbers(self) -> bool:
@@ -133,45 +144,26 @@ class Dataset:
 
     def __repr__(self) -> str:
         held = "" if self.test_x is None else f" and {len(self.test_x):,} to test on"
-        what = f"{len(self.classes)} classes"
-        if self.is_numbers:
-            what = f"targets {tuple(self.y.shape[1:])}"
-        return (
-            f"Dataset({self.name!r}: {len(self.x):,} examples{held}, "
-            f"{what}, inputs {tuple(self.x.shape[1:])} {self.x.dtype})"
-        )
-
-
-def _check_classes(x_name: str, x: NDArray[Any], y_name: str, y: NDArray[Any]) -> None:
-    if y.dtype.kind == "f" or y.ndim > 1:
-        raise InputError(
-            f"{y_name} holds {y.dtype} of shape {y.shape}, which can be no classes: say "
-            "targets='numbers' if these numbers are to be predicted, or pass whole numbers from 0 "
-            "on, one class per example."
-        )
-    if y.shape != (len(x),):
-        raise InputError(f"{y_name} has shape {y.shape}; {x_name} has {len(x)} examples.")
-    if y.dtype.kind not in "iu" or y.min() < 0:
-        raise InputError(f"{y_name} must hold whole numbers from 0 on, one class per example.")
+        what = f"targets {tuple(self.y.shape[1:])}" if self.is_numbers else f"{len(self.classes)} classes"
+        inputs = f"inputs {tuple(self.x.shape[1:])} {self.x.dtype}"
+        return f"Dataset({self.name!r}: {len(self.x):,} examples{held}, {what}, {inputs})"
 
 
 def _check_inputs(x_name: str, x: NDArray[Any]) -> None:
+    problem = None
     if not len(x):
-        raise InputError(f"{x_name} is empty: there must be at least one example.")
-    if x.ndim == 4 and x.dtype != np.uint8:
-        raise InputError(
-            f"{x_name} holds images of {x.dtype}: pass uint8 from 0 to 255 (multiply by 255 and "
-            "round if they are fractions)."
-        )
-    if x.ndim not in (2, 4):
-        raise InputError(
-            f"{x_name} has shape {x.shape}: pass (examples, channels, height, width), (examples, "
-            "features) or (examples, tokens)."
-        )
-    if x.dtype.kind == "f" and not np.isfinite(x).all():
-        raise InputError(f"{x_name} holds NaN or infinity: drop or fill these values.")
-    if x.dtype.kind not in "fiub":
-        raise InputError(f"{x_name} is of type {x.dtype}: pass numbers.")
+        problem = "is empty: there must be at least one example."
+    elif x.ndim == 4 and x.dtype != np.uint8:
+        problem = f"holds images of {x.dtype}: pass uint8 from 0 to 255 (multiply fractions by 255 and round)."
+    elif x.ndim not in (2, 4):
+        ways = "(examples, channels, height, width), (examples, features) or (examples, tokens)"
+        problem = f"has shape {x.shape}: pass {ways}."
+    elif x.dtype.kind == "f" and not np.isfinite(x).all():
+        problem = "holds NaN or infinity: drop or fill these values."
+    elif x.dtype.kind not in "fiub":
+        problem = f"is of type {x.dtype}: pass numbers."
+    if problem:
+        raise InputError(problem, argument=x_name)
 
 
 def hold_out(y: NDArray[Any], test: float, stratify: bool, entropy: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -196,20 +188,14 @@ def hold_out(y: NDArray[Any], test: float, stratify: bool, entropy: int) -> tupl
     count = isinstance(test, int | np.integer) and not isinstance(test, bool)
     held_out = int(test) if count else math.ceil(round(float(test) * len(y), 6))
     if not 1 <= held_out < len(y) or (not count and not 0 < test < 1):
-        raise InputError(
-            f"test={test!r} would hold out {held_out} of {len(y)} examples: pass a fraction "
-            "between 0 and 1, a number of examples, or (X_test, y_test)."
-        )
+        ways = "a fraction between 0 and 1, a number of examples, or (X_test, y_test)"
+        problem = f"would hold out {held_out} of {len(y)} examples: pass {ways}."
+        raise InputError(problem, argument="test", value=test)
     # Drawing the training part, not the test set, keeps the only example of a class for training.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CurvewiseWarning)
-        kept = partition_training_set(
-            y if stratify else len(y),
-            [len(y) - held_out],
-            1,
-            stratify=stratify,
-            rng=np.random.default_rng([entropy, 0]),
-        )
+        rng = np.random.default_rng([entropy, 0])
+        kept = partition_training_set(y if stratify else len(y), [len(y) - held_out], 1, stratify=stratify, rng=rng)
     train = np.sort(kept.subsets[0].indices)
     return train, np.setdiff1d(np.arange(len(y), dtype=np.int64), train)
 
@@ -239,19 +225,13 @@ def number_targets(y: Any, name: str) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):  # said below
         found = values.astype(np.float32)
     if np.ma.is_masked(y) or not np.isfinite(found).all():
-        _refuse_holes(y, name)
+        lost = np.ma.getmaskarray(y) | ~np.isfinite(np.ma.getdata(y))
+        problem = f"{int(lost.sum())} masked, NaN or infinite numbers: drop these examples."
+        if not lost.any():
+            most = np.abs(np.ma.getdata(y)).max()
+            problem = f"numbers up to {most:.3g}, too large for single precision: divide by their standard deviation."
+        raise InputError(f"{name} holds {problem}")
     return found[:, None] if found.ndim == 1 else found
-
-
-def _refuse_holes(y: Any, name: str) -> NoReturn:
-    """Say whether numbers are missing, or too large."""
-    lost = np.ma.getmaskarray(y) | ~np.isfinite(np.ma.getdata(y))
-    if lost.any():
-        raise InputError(f"{name} holds {int(lost.sum())} masked, NaN or infinite numbers: drop these examples.")
-    raise InputError(
-        f"{name} holds numbers up to {np.abs(np.ma.getdata(y)).max():.3g}, too large for single "
-        "precision: divide them by their standard deviation."
-    )
 
 
 def check_precision(y: Any, found: NDArray[np.float32], name: str) -> None:
@@ -275,9 +255,8 @@ def check_precision(y: Any, found: NDArray[np.float32], name: str) -> None:
     if vague.any():
         where = int(np.argmax(vague))
         raise InputError(
-            f"{name} has numbers (column or channel {where}) that lie within "
-            f"{span[where]:.3g} of each other, which single precision does not tell "
-            "apart: subtract their mean and divide by their standard deviation first."
+            f"{name} has numbers (column or channel {where}) that lie within {span[where]:.3g} of each other, which "
+            "single precision does not tell apart: subtract their mean and divide by their standard deviation first."
         )
 
 
@@ -373,3 +352,254 @@ def log_loss(probabilities: NDArray[np.float32], y: NDArray[np.int64]) -> float:
     least = np.finfo(np.float32).eps
     true = probabilities[np.arange(len(y)), y].astype(np.float64)
     return float(-np.log(np.maximum(true, least)).mean())
+
+
+RowIndices: TypeAlias = NDArray[np.int64]
+
+SUBSET_SEED = 0
+"""Of the choice that ``examples = k`` makes, which is the same for every study of the data."""
+
+
+@dataclass(frozen=True, eq=False)
+class DataPart:
+    """Training or test examples.
+
+    Attributes
+    ----------
+    labels : ndarray, shape (examples,) or (examples, 1)
+        Numbers or texts; for numbers to predict, of any shape that Dataset takes.
+    read : callable
+        Gives the inputs of some rows, or of all for None.
+    """
+
+    labels: NDArray[Any]
+    read: Callable[[RowIndices | None], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class DataSource:
+    """Examples as a loader found them.
+
+    Attributes
+    ----------
+    parts : sequence of DataPart
+        The training examples, and the test examples where the data has some.
+    classes : tuple of str, optional
+        Names of the classes 0, 1, …, where the data tells them.
+    name : str
+        What the data is called.
+    padding : int, optional
+        The token that stands for nothing.
+    notes : list of str
+        What was taken for what; reading may add to it.
+    """
+
+    parts: Sequence[DataPart]
+    classes: tuple[str, ...] | None = None
+    name: str = "data"
+    padding: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def array_part(x: NDArray[Any], labels: NDArray[Any], x_name: str, y_name: str) -> DataPart:
+    """Make a part of examples that are in memory; the names are for messages."""
+    if len(x) != len(labels):
+        raise InputError(f"{x_name} has {len(x)} examples and {y_name} has {len(labels)}: they must be as many.")
+    return DataPart(labels, lambda rows: x if rows is None else x[rows])
+
+
+def make_dataset(
+    source: DataSource, examples: int | None, test_examples: int | None, *, targets: str, standardise: bool
+) -> Dataset:
+    """Number the classes, or take the labels for numbers; pick the examples asked for, and read them."""
+    notes, parts = source.notes, source.parts
+    if len(parts) < 2 and test_examples is not None:
+        problem = f"{source.name} has no test part; a study holds out a share of the examples (design.test)."
+        raise InputError(problem, argument="data.test_examples", value=test_examples)
+    about: dict[str, Any] = {"name": source.name, "padding": source.padding}
+    if targets == "numbers":
+        y: list[NDArray[Any]] = [number_targets(part.labels, "The labels") for part in parts]
+        about |= {"targets": targets, "standardise": standardise}
+    else:
+        labels = [_plain_labels(part.labels) for part in parts]
+        codes, classes = _numbered(labels, source.classes, notes)
+        y, about["classes"] = [*codes], classes
+        seen = np.unique(codes[0])
+        if len(seen) < 2:
+            raise InputError(
+                f"{source.name} has one class only, {brief(classes[int(seen[0])])}: there is nothing "
+                "to tell apart. Is this the right column or folder?"
+            )
+        if len(codes) > 1 and (new := np.setdiff1d(codes[1], seen)).size:
+            names = list_names((classes[i] for i in new), 5)
+            notes.append(f"The test part has classes that the training part lacks: {names}.")
+    limits = {"examples": examples, "test_examples": test_examples}
+    names_of = (("x", "y"), ("test_x", "test_y"))
+    for part, values, (option, most), (x, own) in zip(parts, y, limits.items(), names_of, strict=False):
+        rows = _pick(values, most, option, notes, by_class=targets != "numbers")
+        about |= {x: part.read(rows), own: values if rows is None else values[rows]}
+    return Dataset(**about, notes=tuple(notes))
+
+
+def _pick(y: NDArray[Any], most: int | None, option: str, notes: list[str], *, by_class: bool) -> RowIndices | None:
+    """Draw at most so many examples, class by class if they have classes, in their old order; None for all."""
+    if most is None or most >= len(y):
+        return None
+    if not by_class:
+        notes.append(f"{option}: {most:,} of {len(y):,}, drawn with seed 0.")
+        return np.sort(np.random.default_rng(SUBSET_SEED).choice(len(y), most, replace=False))
+    if most < len(np.unique(y)):
+        raise InputError(
+            f"{arg(f'data.{option}', most)} is less than the {len(np.unique(y))} classes: take at least one "
+            "example of each."
+        )
+    notes.append(f"{option}: {most:,} of {len(y):,}, drawn class by class with seed 0.")
+    return np.sort(partition_training_set(y, [most], 1, rng=SUBSET_SEED).subsets[0].indices)
+
+
+def _plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Turn labels into whole numbers or texts, one per example."""
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.ndim != 1:
+        raise InputError(
+            f"The labels have shape {labels.shape}: give one class per example (argmax(axis=1) if "
+            f"each row marks its class with a 1), or say {arg('data.targets', 'numbers')} to predict numbers."
+        )
+    if not len(labels):
+        raise InputError("The data is empty: there must be at least one example.")
+    if labels.dtype.kind == "b":
+        return labels.astype(str)
+    if labels.dtype.kind == "f":
+        if not np.isfinite(labels).all():
+            count = int(np.sum(~np.isfinite(labels)))
+            raise InputError(f"{count} labels are missing (NaN or infinite): drop these examples.")
+        if np.any(labels != np.round(labels)):
+            raise InputError(
+                f"The labels hold {labels[labels != np.round(labels)][0]:g}: they must be classes, that is whole "
+                f"numbers or texts, not measurements. Say {arg('data.targets', 'numbers')} to predict numbers."
+            )
+        return labels.astype(np.int64)
+    if labels.dtype.kind in "iu":
+        return labels.astype(np.int64)
+    if labels.dtype.kind in "UT":
+        return labels
+    raise InputError(f"The labels are of type {labels.dtype}: give whole numbers or texts.")
+
+
+def _numbered(
+    labels: list[NDArray[Any]], classes: tuple[str, ...] | None, notes: list[str]
+) -> tuple[list[RowIndices], tuple[str, ...]]:
+    """Classes from 0 on for the labels of each part, and their names."""
+    if len({values.dtype.kind in "iu" for values in labels}) > 1:
+        raise InputError("The training labels are numbers and the test labels texts, or the reverse.")
+    together = np.concatenate(labels)
+    values, codes = np.unique(together, return_inverse=True)
+    cuts = np.cumsum([len(part) for part in labels])[:-1]
+    numbers = together.dtype.kind in "iu"
+    if classes is not None and numbers:
+        if values[0] < 0 or values[-1] >= len(classes):
+            wrong = int(values[0] if values[0] < 0 else values[-1])
+            raise InputError(f"There is a label {wrong}, but the classes are 0 to {len(classes) - 1}.")
+        return np.split(together, cuts), classes
+    if numbers and (values[0] != 0 or values[-1] != len(values) - 1):
+        check_labelled(together, "labels")  # numbers other than 0, 1, … may mark examples without a label
+        notes.append(f"Labels {list_names(values.tolist(), 5)} are numbered 0 to {len(values) - 1}.")
+    return np.split(codes.astype(np.int64), cuts), tuple(str(value) for value in values)
+
+
+# ---- The table of data in a study file, taken out key by key
+
+
+class Request:
+    """The options of one set of data; options that were not taken in the end are an error.
+
+    Parameters
+    ----------
+    options : dict
+        As given.
+    folder : Path
+        Where relative paths start.
+    """
+
+    def __init__(self, options: Mapping[str, Any], folder: Path) -> None:
+        self._options = dict(options)
+        self._taken: set[str] = set()
+        self.folder = folder
+
+    def __contains__(self, key: str) -> bool:
+        return self._options.get(key) is not None
+
+    def text(self, key: str) -> str | None:
+        """A text, or None where it is not given."""
+        value = self._take(key)
+        if value is not None and (not isinstance(value, str) or not value):
+            raise InputError("give a text.", argument=f"data.{key}", value=value)
+        return value
+
+    def texts(self, key: str) -> list[str] | None:
+        """One text or a list of them."""
+        value = self._take(key)
+        if value is None:
+            return None
+        found = [value] if isinstance(value, str) else value
+        if not isinstance(found, Sequence) or not found or not all(isinstance(v, str) for v in found):
+            raise InputError("give a text, or a list of texts.", argument=f"data.{key}", value=value)
+        return list(found)
+
+    def one_of(self, key: str, allowed: Sequence[Any], default: Any = None) -> Any:
+        """One of a few values."""
+        value = self._take(key)
+        if value is not None and value not in allowed:
+            raise InputError(f"use one of {list_names(allowed)}.", argument=f"data.{key}", value=value)
+        return default if value is None else value
+
+    def count(self, key: str, least: int = 1) -> int | None:
+        """A whole number, not below the least."""
+        value = self._take(key)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise InputError(f"give a whole number from {least} on.", argument=f"data.{key}", value=value)
+        return value
+
+    def size(self, key: str) -> tuple[int, int] | None:
+        """Height and width, or one number for both."""
+        value = self._take(key)
+        if value is None:
+            return None
+        pair = [value, value] if isinstance(value, int) else value
+        right = isinstance(pair, Sequence) and len(pair) == 2
+        if not right or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in pair):
+            raise InputError("give pixels, such as 32 or [32, 48].", argument=f"data.{key}", value=value)
+        return pair[0], pair[1]
+
+    def path(self, key: str) -> Path | None:
+        """A file or folder that is there; relative ones start in the study's folder."""
+        value = self._take(key)
+        if value is None:
+            return None
+        try:
+            path = self.folder / Path(value).expanduser()
+            there = path.exists()
+        except (TypeError, ValueError, OSError, RuntimeError) as error:
+            raise InputError(f"{arg(f'data.{key}', value)} is not a path: {error}.") from error
+        if not there:
+            where = "" if Path(value).is_absolute() else f" in {self.folder.resolve()}"
+            raise InputError(f"there is no such file or folder{where}.", argument=f"data.{key}", value=str(value))
+        return path
+
+    def rest(self) -> dict[str, Any]:
+        """Take all options that are left."""
+        left = {k: v for k, v in self._options.items() if k not in self._taken}
+        self._taken |= set(left)
+        return left
+
+    def finish(self) -> None:
+        """Refuse options that were not taken."""
+        if left := [key for key in self._options if key in self and key not in self._taken]:
+            raise InputError(
+                f"data has {list_names(left)}, which such data does not take: it takes "
+                f"{list_names(sorted(self._taken))}.{suggest(left[0], self._taken)}"
+            )
+
+    def _take(self, key: str) -> Any:
+        self._taken.add(key)
+        return self._options.get(key)

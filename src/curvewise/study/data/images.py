@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.reading.arrays import named_arrays
-from curvewise.study.data.source import DataPart, DataSource, Request, RowIndices, array_part
+from curvewise.study.data.dataset import DataPart, DataSource, Request, RowIndices, array_part
 from curvewise.text import arg, brief, format_path, list_names
 
 ImageFiles: TypeAlias = list[tuple[Path, str]]  # images and their classes
@@ -48,7 +48,7 @@ def load_image_folder(path: Path, request: Request) -> DataSource:
     found = [_list_images(p, notes) for p in parts if p is not None]
     channels = channels or _channels([image for part in found for image in part], skip)
     made = [_folder_part(images, size, channels, skip, notes) for images in found]
-    return DataSource(made[0], made[1] if split else None, None, name, notes=notes)
+    return DataSource(made, None, name, notes=notes)
 
 
 def _subfolders(path: Path) -> list[Path]:
@@ -102,12 +102,7 @@ def _folder_part(
     labels = np.array([label for _, label in found])
     if skip:
         return _readable(found, labels, one, notes)
-
-    def read(rows: RowIndices | None) -> NDArray[np.uint8]:
-        wanted = [found[i][0] for i in (range(len(found)) if rows is None else rows)]
-        return decode_all(wanted, one, lambda i: _image_name(wanted[i]))
-
-    return DataPart(labels, read)
+    return picture_part(labels, lambda i: one(found[i][0]), lambda i: _image_name(found[i][0]))
 
 
 def _readable(
@@ -148,10 +143,9 @@ def load_archive(path: Path, request: Request) -> DataSource:
     name = request.text("name") or path.stem.removesuffix("_jpeg")
     size = request.size("size")
     channels = request.one_of("channels", (1, 3), 3)
-    train = _archive_part(get, "train", path, size, channels)
-    test = _archive_part(get, "test", path, size, channels) if "test_jpeg" in names else None
+    there = ("train", "test") if "test_jpeg" in names else ("train",)
     classes = tuple(map(str, get("classes").tolist())) if "classes" in names else None
-    return DataSource(train, test, classes, name)
+    return DataSource([_archive_part(get, part, path, size, channels) for part in there], classes, name)
 
 
 def _archive_part(
@@ -201,7 +195,7 @@ def load_torchvision(request: Request) -> DataSource:
     parts = [_torchvision_part(part, size, channels) for part in (train, test) if part is not None]
     names = getattr(train, "classes", None)
     classes = tuple(map(str, names)) if names is not None else None
-    return DataSource(parts[0], parts[1] if len(parts) > 1 else None, classes, name)
+    return DataSource(parts, classes, name)
 
 
 def _torchvision_part(data: Any, size: tuple[int, int] | None, channels: int) -> DataPart:
@@ -210,15 +204,9 @@ def _torchvision_part(data: Any, size: tuple[int, int] | None, channels: int) ->
     if len(labels) != len(data):
         raise InputError(f"{type(data).__name__} has {len(data)} pictures and {len(labels)} labels.")
 
-    def read(rows: RowIndices | None) -> NDArray[np.uint8]:
-        wanted = list(range(len(data)) if rows is None else map(int, rows))
-        return decode_all(
-            wanted,
-            lambda i: picture_array(data[i][0], size, channels),
-            lambda i: f"Picture {wanted[i]} of {type(data).__name__}",
-        )
-
-    return DataPart(labels, read)
+    return picture_part(
+        labels, lambda i: picture_array(data[i][0], size, channels), lambda i: f"Picture {i} of {type(data).__name__}"
+    )
 
 
 # Decode pictures with Pillow, several at a time.
@@ -239,6 +227,16 @@ def pillow(purpose: str) -> Any:
         raise MissingDependencyError(
             f'{purpose} needs Pillow, which is not installed: pip install "curvewise[images]".'
         ) from error
+
+
+def picture_part(labels: NDArray[Any], one: Callable[[int], NDArray[np.uint8]], name: Callable[[int], str]) -> DataPart:
+    """Make a part whose pictures are decoded when they are asked for; both functions take a position."""
+
+    def read(rows: RowIndices | None) -> NDArray[np.uint8]:
+        wanted = list(range(len(labels)) if rows is None else map(int, rows))
+        return decode_all(wanted, one, lambda i: name(wanted[i]))
+
+    return DataPart(labels, read)
 
 
 def decode(source: Path | bytes, size: tuple[int, int] | None, channels: int) -> NDArray[np.uint8]:
@@ -265,19 +263,15 @@ def picture_array(picture: Any, size: tuple[int, int] | None, channels: int) -> 
     With a size, it is scaled until it covers it, proportions kept, and the middle is cut out.
     """
     ops = importlib.import_module("PIL.ImageOps")
-    plain = _eight_bits(picture).convert("L" if channels == 1 else "RGB")
+    if picture.mode in ("I", "I;16", "I;16B", "I;16L"):
+        # Pillow cuts sixteen bits off at 255 instead of scaling them.
+        values = np.clip(np.asarray(picture).astype(np.int64), 0, 65535) >> 8
+        picture = pillow("Scaling").fromarray(values.astype(np.uint8))
+    plain = picture.convert("L" if channels == 1 else "RGB")
     if size is not None and plain.size != (size[1], size[0]):
         plain = ops.fit(plain, (size[1], size[0]), method=pillow("Resizing").Resampling.BILINEAR)
     array = np.asarray(plain, dtype=np.uint8)
     return array[None] if channels == 1 else np.moveaxis(array, 2, 0)
-
-
-def _eight_bits(picture: Any) -> Any:
-    """Pillow cuts sixteen bits off at 255 instead of scaling them."""
-    if picture.mode in ("I", "I;16", "I;16B", "I;16L"):
-        values = np.asarray(picture).astype(np.int64)
-        return pillow("Scaling").fromarray((np.clip(values, 0, 65535) >> 8).astype(np.uint8))
-    return picture
 
 
 def decode_all(

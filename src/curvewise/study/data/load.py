@@ -1,4 +1,4 @@
-"""Load examples by name or from a path; the kind of file decides how."""
+"""Load data by name, from files, tables, Hugging Face or a function, and keep a copy of what a function made."""
 
 from __future__ import annotations
 
@@ -9,25 +9,39 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, os_reason
 from curvewise.nn.own_code import failure, find_function, importable
-from curvewise.reading.files import large_files
+from curvewise.reading.files import check_file, large_files, parquet_frame
+from curvewise.reading.table import check_names
 from curvewise.store.read import COPY_ARRAYS, COPY_FIELDS, DATA, read_about, read_copy, unreadable_data
 from curvewise.store.write import write_file
+from curvewise.study.data import arrays as npz
 from curvewise.study.data.arrays import is_cifar_name, is_idx_name, load_cifar, load_idx, load_npz
-from curvewise.study.data.dataset import TARGETS, Dataset
-from curvewise.study.data.images import load_image_folder, load_torchvision
-from curvewise.study.data.source import DataSource, Request, array_part, make_dataset
-from curvewise.study.data.tables import SUFFIXES, is_hub_folder, load_hub, load_table
-from curvewise.text import arg, format_path, list_names, suggest
+from curvewise.study.data.dataset import (
+    TARGETS,
+    DataPart,
+    Dataset,
+    DataSource,
+    Request,
+    RowIndices,
+    array_part,
+    make_dataset,
+)
+from curvewise.study.data.images import decode, load_image_folder, load_torchvision, picture_part
+from curvewise.text import arg, brief, format_path, list_names, suggest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 PACKAGED_NAMES = ("digits", "iris", "wine", "breast-cancer")
 """Small data sets that come with scikit-learn."""
@@ -149,7 +163,7 @@ def _options(spec: Any, folder: Path) -> dict[str, Any]:
     if isinstance(spec, os.PathLike):
         return {"path": spec}
     if not isinstance(spec, str) or not spec:
-        raise InputError(f"{arg('data', spec)}: give a name, a path, or a table with either.")
+        raise InputError("give a name, a path, or a table with either.", argument="data", value=spec)
     if spec.startswith("hf:"):
         return {"hf": spec.removeprefix("hf:")}
     if OWN.fullmatch(spec) and not (folder / spec).exists():
@@ -326,9 +340,8 @@ class DataCopy:
             raise
         except OSError as error:
             raise StoreError(
-                f"The data that {self.options['function']} made cannot be kept in "
-                f"{self.path.parent}: {os_reason(error, place=False)}. Mend that, and run the "
-                "study again."
+                f"The data that {self.options['function']} made cannot be kept in {self.path.parent}: "
+                f"{os_reason(error, place=False)}. Mend that, and run the study again."
             ) from error
 
     def read(self) -> Dataset:
@@ -385,4 +398,341 @@ def load_packaged(name: str) -> DataSource:
         x = np.round(found.images * (255 / 16)).astype(np.uint8)[:, None]
     else:
         x = found.data.astype(np.float32)
-    return DataSource(array_part(x, found.target, "data", "target"), classes=classes, name=name)
+    return DataSource([array_part(x, found.target, "data", "target")], classes, name)
+
+
+# Tables in CSV or Parquet files: a column of classes, and numbers or a text to learn from.
+
+
+SUFFIXES = (".csv", ".tsv", ".parquet")
+LABELS = ("label", "labels", "target", "class", "y")
+
+
+def load_table(path: Path, request: Request) -> DataSource:
+    """Load a table; a second file may hold the test examples."""
+    name = request.text("name") or path.stem
+    test_path = request.path("test")
+    asked_label, asked_features = request.text("label"), request.texts("features")
+    encoding = encoding_of(request) if "text" in request else None
+    notes: list[str] = []
+    frames = [_read(p) for p in (path, test_path) if p is not None]
+    label = label_column(list(frames[0].columns), asked_label, format_path(path))
+    features = asked_features or []
+    if encoding is None and asked_features is None:  # every column but the label and a nameless index
+        index = [c for c in frames[0].columns if c == "" or c.startswith("Unnamed: ")]
+        notes += [f"Columns left out, an index without a name: {list_names(index)}."] if index else []
+        features = [c for c in frames[0].columns if c != label and c not in index]
+    parts = []
+    for frame, file in zip(frames, filter(None, (path, test_path)), strict=True):
+        source = format_path(file)
+        _check_columns(frame.columns, [label, *features, *(encoding.columns if encoding else [])], source)
+        labels = label_values(frame[label], label)
+        if encoding is not None:
+            texts = [frame[name].tolist() for name in encoding.columns]
+            parts.append(text_part(texts, labels, encoding, source, notes))
+        elif features:
+            parts.append(array_part(_numbers(frame, features, source), labels, source, brief(label)))
+        else:
+            raise InputError(f"{source} has no columns beside {brief(label)}: nothing to learn from.")
+    return DataSource(parts, None, name, encoding.padding if encoding else None, notes)
+
+
+def label_column(names: list[str], asked: str | None, source: str) -> str:
+    """The column of classes: as asked for, else by its usual names."""
+    if asked is not None and asked in names:
+        return asked
+    if asked is not None:
+        raise InputError(
+            f"{arg('data.label', asked)} is not a column of {source}, which has {list_names(names)}."
+            f"{suggest(asked, names)}"
+        )
+    found = [name for name in names if name.strip().lower() in LABELS]
+    if len(found) != 1:
+        raise InputError(
+            f"{source} has the columns {list_names(names)}: say which one holds the classes, with {arg('data.label')}"
+        )
+    return found[0]
+
+
+def label_values(column: Any, name: str) -> NDArray[Any]:
+    """Labels as an array of numbers or of texts; missing ones are an error."""
+    cells = column.tolist() if hasattr(column, "tolist") else list(column)
+    missing = sum(c is None or c != c for c in cells)
+    if missing:
+        raise InputError(f"{brief(name)} lacks {missing} of {len(cells)} labels: drop these rows.")
+    if any(isinstance(c, str) for c in cells):
+        return np.array([str(c) for c in cells])
+    values = np.asarray(cells)
+    return values if values.dtype.kind != "O" else np.array([str(c) for c in cells])
+
+
+def _read(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    check_file(path)
+    try:
+        if path.suffix.lower() == ".parquet":
+            frame: pd.DataFrame = parquet_frame(path.read_bytes(), path).to_pandas()
+        else:
+            frame = pd.read_csv(path, sep="\t" if path.suffix.lower() == ".tsv" else ",")
+    except CurvewiseError:
+        raise
+    except (ValueError, OSError, OverflowError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{format_path(path)} cannot be read as a table: {reason}") from error
+    check_names([str(c) for c in frame.columns], format_path(path))
+    if not len(frame):
+        raise InputError(f"{format_path(path)} has columns ({list_names(frame.columns)}) but no rows.")
+    return frame.set_axis([str(c) for c in frame.columns], axis=1)
+
+
+def _check_columns(there: Iterable[str], names: list[str], source: str) -> None:
+    there = list(there)
+    if lacking := [name for name in names if name not in there]:
+        close = suggest(lacking[0], there)
+        raise InputError(f"{source} has no column {list_names(lacking)}, but {list_names(there)}.{close}")
+
+
+def _numbers(frame: pd.DataFrame, features: list[str], source: str) -> NDArray[np.float32]:
+    out = np.empty((len(frame), len(features)), dtype=np.float32)
+    for i, name in enumerate(features):
+        column = frame[name]
+        if column.dtype.kind not in "fiub":
+            raise InputError(
+                f"column {brief(name)} of {source} holds {brief(column.iloc[0])}, no numbers: turn "
+                f"it into numbers, or leave it out with {arg('data.features')}."
+            )
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if bad := int(np.sum(~np.isfinite(values))):
+            raise InputError(
+                f"column {brief(name)} of {source} has {bad} missing or infinite values: fill or "
+                f"drop these rows, or leave the column out with {arg('data.features')}."
+            )
+        out[:, i] = values
+    return out
+
+
+# Hugging Face datasets, saved to disk or in the cache; nothing is downloaded.
+
+TEST = ("test", "validation", "val", "dev")
+
+
+@dataclass(frozen=True, eq=False)
+class TextEncoding:
+    """The way texts become tokens.
+
+    Attributes
+    ----------
+    columns : list of str
+        The text, or the two that belong together.
+    tokenizer : object
+        As :func:`curvewise.nn.files.datasets.load_tokenizer` gives it.
+    padding : int
+        The token that stands for nothing.
+    length : int
+        Tokens per example; longer texts are cut, shorter ones padded.
+    """
+
+    columns: list[str]
+    tokenizer: Any
+    padding: int
+    length: int
+
+
+@dataclass(frozen=True, eq=False)
+class HubColumns:
+    """Columns of inputs: pictures (with channels), texts (with an encoding), or numbers."""
+
+    names: list[str]
+    channels: int | None = None
+    size: tuple[int, int] | None = None
+    encoding: TextEncoding | None = None
+    kind: str | None = None
+
+
+def is_hub_folder(names: Sequence[str]) -> bool:
+    """Return whether a folder with such files is a dataset that was saved to disk."""
+    return "dataset_dict.json" in names or {"dataset_info.json", "state.json"} <= set(names)
+
+
+def load_hub(request: Request, path: Path | None = None) -> DataSource:
+    """Load a Hugging Face dataset: images, texts or numbers, whichever columns are asked for."""
+    place = str(path) if path is not None else request.text("hf") or ""
+    name, config = request.text("name") or Path(place).name, request.text("config")
+    asked = request.text("train"), request.text("test")
+    label_name = request.text("label")
+    found = _open(place, config, request.folder)
+    splits = dict(found) if hasattr(found, "keys") else {"train": found}
+    if not splits or not all(hasattr(part, "column_names") for part in splits.values()):
+        raise InputError(f"{arg('data.hf', place)} holds no table of examples.")
+    which = asked[0] or ("train" if "train" in splits else next(iter(splits)) if len(splits) == 1 else None)
+    if which not in splits:
+        raise InputError(
+            f"{brief(place)} has the parts {list_names(splits)}: say which one to train on, with "
+            f"{arg('data.train')}{suggest(which, splits)}"
+        )
+    train = splits[which]
+    label = label_column(list(train.column_names), label_name, brief(place))
+    test = _test(splits, asked, label)
+    notes: list[str] = []
+    columns = _columns(train, label, request)
+    made = [_hub_part(p, label, columns, place, notes) for p in (train, test) if p is not None]
+    names = getattr(train.features[label], "names", None)
+    padding = columns.encoding.padding if columns.encoding else None
+    return DataSource(made, None if names is None else tuple(names), name, padding, notes)
+
+
+def _open(place: str, config: str | None, folder: Path) -> Any:
+    """A dataset in a folder, or one in the cache by its name."""
+    try:
+        package = importlib.import_module("datasets")
+        hub_constants = importlib.import_module("huggingface_hub.constants")
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f'{arg("data.hf", place)} needs datasets, which is not installed: pip install "curvewise[text]".'
+        ) from error
+    local = folder / Path(place).expanduser()
+    saved = local.is_dir() and is_hub_folder([p.name for p in local.iterdir()])
+    switches = [(package.config, "HF_HUB_OFFLINE"), (hub_constants, "HF_HUB_OFFLINE")]
+    before = [getattr(holder, key, False) for holder, key in switches]
+    try:
+        for holder, key in switches:  # the environment variable is only looked at on import
+            setattr(holder, key, True)
+        if saved:
+            return package.load_from_disk(str(local))
+        # Older versions run a script that lies in the folder, and ask on the terminal before.
+        return package.load_dataset(str(local) if local.exists() else place, config, trust_remote_code=False)
+    except Exception as error:  # the library raises its own, and those of everything below it
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(
+            f"{arg('data.hf', place)} cannot be loaded without the network ({reason}): give "
+            "the folder that save_to_disk wrote, or load it once with datasets.load_dataset."
+        ) from error
+    finally:
+        for (holder, key), value in zip(switches, before, strict=True):
+            setattr(holder, key, value)
+
+
+def _test(splits: dict[str, Any], asked: tuple[str | None, str | None], label: str) -> Any:
+    """The part to test on; one whose labels are withheld (-1) does not do."""
+    train, test = asked
+    if test is not None and test not in splits:
+        problem = f"there are the parts {list_names(splits)}.{suggest(test, splits)}"
+        raise InputError(problem, argument="data.test", value=test)
+    for name in TEST if test is None else (test,):
+        if name in splits and name != train and label in splits[name].column_names:
+            labels = np.asarray(splits[name][label])
+            if test is not None or labels.dtype.kind not in "iu" or not np.all(labels == -1):
+                return splits[name]
+    return None
+
+
+def _columns(train: Any, label: str, request: Request) -> HubColumns:
+    """The columns to learn from: as asked for, else what there is beside the label."""
+    kinds = {name: kind for name, kind in train.features.items() if name != label}
+    image, features = request.text("image"), request.texts("features")
+    if "text" in request:
+        encoding = encoding_of(request)
+        return HubColumns(encoding.columns, encoding=encoding)
+    pictures = [name for name, kind in kinds.items() if type(kind).__name__ == "Image"]
+    if image is None and features is None and len(pictures) == 1:
+        image = pictures[0]
+    if image is not None:
+        channels = request.one_of("channels", (1, 3), 3)
+        return HubColumns([image], channels=channels, size=request.size("size"))
+    texts = [name for name, kind in kinds.items() if getattr(kind, "dtype", "") == "string"]
+    if features is None and texts:
+        raise InputError(
+            f"There are columns of text, {list_names(texts)}: say which to learn from, with "
+            f"{arg('data.text')} and {arg('data.tokenizer')}, or name the numbers in {arg('data.features')}."
+        )
+    kind = request.one_of("kind", ("features", "tokens"))
+    return HubColumns(features or list(kinds), kind=kind)
+
+
+def _hub_part(part: Any, label: str, columns: HubColumns, place: str, notes: list[str]) -> DataPart:
+    _check_columns(part.column_names, columns.names, brief(place))
+    labels = label_values(part[label][:], label)
+    if columns.encoding is not None:
+        texts = [part[name][:] for name in columns.names]
+        return text_part(texts, labels, columns.encoding, brief(place), notes)
+    if columns.channels is not None:
+        name, channels = columns.names[0], columns.channels
+        cells = part.cast_column(name, importlib.import_module("datasets").Image(decode=False))
+
+        def one(i: int) -> NDArray[np.uint8]:
+            cell = cells[i][name]
+            return decode(Path(cell["path"]) if cell["bytes"] is None else cell["bytes"], columns.size, channels)
+
+        return picture_part(labels, one, lambda i: f"{brief(name)} of example {i}")
+    return array_part(_hub_numbers(part, columns, notes), labels, brief(place), brief(label))
+
+
+def _hub_numbers(part: Any, columns: HubColumns, notes: list[str]) -> NDArray[Any]:
+    """One column of vectors, or several columns of numbers beside each other."""
+    try:
+        found = [np.asarray(part[name][:]) for name in columns.names]
+        x = found[0] if len(found) == 1 and found[0].ndim > 1 else np.column_stack(found)
+    except ValueError as error:
+        raise InputError(
+            f"{list_names(columns.names)} do not form a table ({error}): they must be numbers, or "
+            "vectors of one length."
+        ) from error
+    kind = columns.kind or ("features" if len(found) > 1 else None)
+    return npz.as_inputs(x, list_names(columns.names, 3), None, kind, notes)
+
+
+# Texts as tokens, by a tokenizer in a folder.
+
+LENGTH = 128
+
+
+def encoding_of(request: Request) -> TextEncoding:
+    """Read ``text``, ``tokenizer`` and ``length``."""
+    columns, folder = request.texts("text") or [], request.path("tokenizer")
+    length = request.count("length", least=2) or LENGTH
+    if len(columns) > 2:
+        raise InputError(f"{arg('data.text', columns)} has {len(columns)} columns: give one, or two for pairs.")
+    if folder is None:
+        raise InputError(
+            f"{arg('data.text', columns)} needs {arg('data.tokenizer')}: the folder of a Hugging Face tokenizer, such "
+            "as that of the encoder to train."
+        )
+    tokens = _tokens()
+    tokenizer = tokens.load_tokenizer(folder)
+    return TextEncoding(columns, tokenizer, tokens.padding_of(tokenizer, folder), length)
+
+
+def text_part(
+    columns: Sequence[Sequence[Any]], labels: NDArray[Any], encoding: TextEncoding, source: str, notes: list[str]
+) -> DataPart:
+    """Examples whose texts are turned into tokens when they are read."""
+    for name, column in zip(encoding.columns, columns, strict=True):
+        if wrong := [v for v in column if not isinstance(v, str)]:
+            raise InputError(
+                f"column {brief(name)} of {source} holds {len(wrong)} cells that are no text, such "
+                f"as {brief(wrong[0])}: drop or fill these rows."
+            )
+
+    def read(rows: RowIndices | None) -> NDArray[np.int32]:
+        wanted = range(len(labels)) if rows is None else rows
+        texts = [[column[i] for i in wanted] for column in columns]
+        ids, cut = _tokens().tokenise(encoding.tokenizer, *texts, length=encoding.length)
+        if cut:
+            notes.append(
+                f"{cut:,} of {len(ids):,} texts of {source} are longer than {encoding.length} tokens and were cut."
+            )
+        found: NDArray[np.int32] = ids
+        return found
+
+    return DataPart(labels, read)
+
+
+def _tokens() -> Any:
+    try:
+        from curvewise.nn.files import datasets as tokens
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f'Texts need {error.name}, which is not installed: pip install "curvewise[text]".'
+        ) from error
+    return tokens

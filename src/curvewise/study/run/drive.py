@@ -1,33 +1,154 @@
-"""Execute a study, whatever executes it: the runs to make, dealt out in chunks, and how it ended."""
+"""Execute a study: the runs to make, dealt out in chunks, on this machine or elsewhere, and how it ended."""
 
 from __future__ import annotations
 
 import math
 import os
+import pickle
+import queue
 import re
 import signal
+import struct
+import subprocess
+import sys
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
+from typing import IO, Any, NoReturn
 
-from curvewise.errors import InputError, StoreError, Terminated
+from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, Terminated
+from curvewise.nn.own_code import installed_only
 from curvewise.progress import progress_bar, say
 from curvewise.store.claims import Claims
 from curvewise.store.write import cannot_write, check_writable, own_folder, put_back, remove_partial, write_labels
-from curvewise.study.run.maker import STAYS, group_of, kind_of, store_run
-from curvewise.study.run.options import DONE, FAILED, HELD, MEMORY, THERE, Event, Outcome, RunSettings
+from curvewise.study.run.maker import (
+    DONE,
+    FAILED,
+    HELD,
+    MEMORY,
+    STAYS,
+    THERE,
+    Event,
+    Maker,
+    group_of,
+    kind_of,
+    store_run,
+)
 from curvewise.study.spec.study import Job, StudySpec
-from curvewise.study.status import Standing, look_up
+from curvewise.study.status import Standing, choose_devices, look_up
+from curvewise.text import arg
 
 # Each look reads the claims of all held runs, perhaps over a network: the pauses grow up to the longest.
 POLL_SECONDS, LONGEST_POLL = 0.5, 5.0
 REPLACED = ".replaced"
 """Folder of a store for runs that were made again on request; nothing is ever deleted there."""
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Options of an execution, checked; the same whatever executes the study.
+
+    Attributes
+    ----------
+    in_flight : int, optional
+        How many networks a worker trains at once; by default as the engine chooses.
+    compile : bool
+        Whether kernels are compiled on a GPU.
+    fresh : bool
+        Whether to move the study's runs out of the way and make them anew.
+    shard : str, optional
+        Such as ``"3/16"``: only this share of the runs.
+    retry_failed : bool, optional
+        Whether runs that failed before are made again: always, never, or (by default) until they
+        have failed three times in all.
+    progress : bool, optional
+        Whether to show a bar on stderr; by default on a terminal. False says nothing at all.
+    tell : callable, optional
+        Called with an :class:`~curvewise.study.run.maker.Event` for every run.
+    """
+
+    in_flight: int | None = None
+    compile: bool = True
+    fresh: bool = False
+    shard: str | None = None
+    retry_failed: bool | None = None
+    progress: bool | None = None
+    tell: Callable[[Event], None] | None = None
+
+    @property
+    def making(self) -> dict[str, Any]:
+        """The options of a :class:`~curvewise.study.run.maker.Maker`."""
+        return {"in_flight": self.in_flight, "compile": self.compile}
+
+    def __post_init__(self) -> None:
+        if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
+            raise InputError("give a whole number from 1 on.", argument="in_flight", value=self.in_flight)
+        if self.fresh and self.shard is not None:
+            raise InputError(
+                f"{arg('fresh', True)} with a shard would throw away what other shards have made: run once "
+                f"with {arg('fresh', True)} and without a shard, or name another store."
+            )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of an execution of a study.
+
+    Attributes
+    ----------
+    planned : int
+        Runs of the study, or of its shard.
+    there : int
+        Runs that were there before.
+    made : int
+        Runs made now, failed ones included.
+    by_others : int
+        Runs that other processes made meanwhile.
+    failed : dict of str to str
+        Runs that failed, now or before, and why.
+    interrupted : tuple of str
+        Runs that a process that is gone was making; they are made again where the study needs them.
+    redone : tuple of str
+        Runs that were there and were made again: failed, damaged or outdated ones.
+    seconds : float
+        How long it took.
+    notes : tuple of str
+        What a reader should know.
+    lost : tuple of str
+        Runs whose worker died; they were tried again.
+    """
+
+    planned: int
+    there: int
+    made: int
+    by_others: int
+    failed: dict[str, str]
+    interrupted: tuple[str, ...]
+    redone: tuple[str, ...]
+    seconds: float
+    notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    def summary(self) -> str:
+        """Summarise how it ended in a sentence or two."""
+        parts = [f"{self.made} of {self.planned} runs made"]
+        again = len({*self.redone, *self.interrupted})
+        parts += [f"{again} of them interrupted, failed or damaged before"] if again else []
+        parts += [f"{len(self.lost)} redone after a worker died"] if self.lost else []
+        parts += [f"{self.there} were there"] if self.there else []
+        parts += [f"{self.by_others} made by other processes"] if self.by_others else []
+        parts += [f"{len(self.failed)} failed"] if self.failed else []
+        text = ", ".join(parts) + f", in {self.seconds:.0f} s."
+        if self.failed:
+            lines = next(iter(self.failed.values())).strip().splitlines() or ["no reason given"]
+            text += f" The first failure: {lines[-1][:300]}"
+        return text
 
 
 class Drive:
@@ -78,7 +199,13 @@ class Drive:
             if standing.state == "failed" and identity not in self.due:
                 self._failed[identity] = standing.text
         self.board = Board(due, self._workers, self.settings.in_flight, on_gpu=self._on_gpu)
-        say(self._opening(), self.settings.progress)
+        states = [s.state for s in self._standings.values()]
+        parts = [f"{states.count('done')} there"]
+        parts += [f"{states.count(s)} {s}" for s in ("failed", "damaged", "outdated") if s in states]
+        mine = sum(identity in self.due for identity in self.interrupted)
+        parts += [f"{mine} interrupted and redone"] if mine else []
+        text = f"{len(self.jobs)} runs planned in {self.store}: {', '.join(parts)}, {len(self.due)} to do."
+        say(text, self.settings.progress)
         total = sum(job.cost for job in due)
         self._advance = self._exit.enter_context(progress_bar("starting", total, self.settings.progress))
 
@@ -124,8 +251,7 @@ class Drive:
             if self.claims.take(job.id):
                 attempts = self._standings[job.id].attempts + 1
                 environment = {"attempts": attempts}
-                error = {"status": "failed", "error": text}
-                if not store_run(self.store, job.coordinates, environment=environment, **error):
+                if not store_run(self.store, job.coordinates, environment=environment, error=text):
                     text = f"{STAYS}\n{text}"
                 self.claims.release(job.id)
             self.hear(Event(FAILED, job.id, text))
@@ -199,16 +325,6 @@ class Drive:
     def _stand(self, job: Job) -> Standing:
         return look_up(self.store, job, self._digests, self.study.keep)[0]
 
-    def _opening(self) -> str:
-        states = [s.state for s in self._standings.values()]
-        parts = [f"{states.count('done')} there"]
-        wrong = [s for s in ("failed", "damaged", "outdated") if s in states]
-        parts += [f"{states.count(s)} {s}" for s in wrong]
-        mine = sum(identity in self.due for identity in self.interrupted)
-        parts += [f"{mine} interrupted and redone"] if mine else []
-        parts.append(f"{len(self.due)} to do")
-        return f"{len(self.jobs)} runs planned in {self.store}: {', '.join(parts)}."
-
     def _how_far(self) -> str:
         done = len(self._made | self._by_others)
         failed = len(self._failed.keys() & self._made)
@@ -227,15 +343,15 @@ def terminable() -> Iterator[None]:
     if before is not signal.SIG_DFL and not of_ray.startswith("ray."):
         yield
         return
-    signal.signal(signal.SIGTERM, _terminate)
+
+    def terminate(number: int, frame: object) -> NoReturn:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _terminate(number: int, frame: object) -> NoReturn:
-    raise Terminated
 
 
 def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
@@ -309,7 +425,7 @@ class Board:
     @property
     def is_finished(self) -> bool:
         """True if nothing is left to be made, by us or by others."""
-        return not (self._running or self.held or self._suspects or any(self._waiting.values()))
+        return self.is_exhausted and not self.held
 
     @property
     def is_exhausted(self) -> bool:
@@ -323,8 +439,9 @@ class Board:
         for key in self._order(last):
             group = self._waiting[key]
             if group[0].needs not in self._open_searches:
-                share = math.ceil(len(group) / self._workers)
-                size = max(1, min(self._size(group[0]), share, len(group)))
+                many = self._first if group[0].learner.kind == "network" and not group[0].is_search else 1
+                most = self._sizes.setdefault(key, many)
+                size = max(1, min(most, math.ceil(len(group) / self._workers)))
                 chunk = [group.popleft() for _ in range(size)]
                 return self._take(chunk + self._company(chunk))
         return []
@@ -342,19 +459,11 @@ class Board:
 
     def _order(self, last: Job | None) -> list[str]:
         """Order the groups for a worker: data and kernels it has prepared serve its kind again."""
-        keys = [key for key, group in self._waiting.items() if group]
+        first = {key: group[0] for key, group in self._waiting.items() if group}
         if last is None:
-            return sorted(keys, key=lambda k: not self._is_search(k))
+            return sorted(first, key=lambda k: not first[k].is_search)
         group, kind = group_of(last), kind_of(last)
-        others = {k: kind_of(self._waiting[k][0]) != kind for k in keys}
-        return sorted(keys, key=lambda k: (k != group, not self._is_search(k), others[k]))
-
-    def _is_search(self, key: str) -> bool:
-        return bool(self._waiting[key]) and self._waiting[key][0].is_search
-
-    def _size(self, job: Job) -> int:
-        first = self._first if job.learner.kind == "network" and not job.is_search else 1
-        return self._sizes.setdefault(group_of(job), first)
+        return sorted(first, key=lambda k: (k != group, not first[k].is_search, kind_of(first[k]) != kind))
 
     def _take(self, chunk: list[Job]) -> list[Job]:
         self._running |= {job.id: job for job in chunk}
@@ -362,14 +471,10 @@ class Board:
 
     def hear(self, event: Event) -> Job | None:
         """Record the outcome of a run; return the run if it was being made here."""
-        if not event.is_final:
-            return None
-        job = self._running.pop(event.id, None)
-        if job is None:
-            return None
-        if event.kind == HELD:
+        job = self._running.pop(event.id, None) if event.is_final else None
+        if job is not None and event.kind == HELD:
             self.held[job.id] = job
-        else:
+        elif job is not None:
             self._open_searches.discard(job.id)
         return job
 
@@ -393,9 +498,7 @@ class Board:
     def lose_chunk(self, chunk: Iterable[Job]) -> list[Job]:
         """Put the runs of a dead worker back; return those that took too many workers down."""
         hopeless = []
-        for job in chunk:
-            if self._running.get(job.id) is None:
-                continue
+        for job in filter(self.is_running, chunk):
             self._deaths[job.id] = self._deaths.get(job.id, 0) + 1
             if self._deaths[job.id] >= MOST_DEATHS:
                 hopeless.append(job)
@@ -430,11 +533,11 @@ def parse_shard(shard: str) -> tuple[int, int]:
     (3, 16)
     """
     found = re.fullmatch(r"\s*(\d{1,9})\s*/\s*(\d{1,9})\s*", str(shard))
-    if found:
-        which, of = map(int, found.groups())
-        if 1 <= which <= of:
-            return which, of
-    raise InputError(f"shard={shard!r}: write which and of how many, from '1/16' to '16/16' for sixteen.")
+    which, of = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= which <= of:
+        problem = "write which and of how many, from '1/16' to '16/16' for sixteen."
+        raise InputError(problem, argument="shard", value=shard)
+    return which, of
 
 
 def shard_of(jobs: Sequence[Job], shard: str | None) -> list[Job]:
@@ -458,3 +561,323 @@ def shard_of(jobs: Sequence[Job], shard: str | None) -> list[Job]:
     mine = [j for j in jobs if not j.is_search and int(j.id, 16) % of == which - 1]
     needed = {j.needs for j in mine}
     return [j for j in jobs if j.is_search and j.id in needed] + mine
+
+
+_LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in _LIBRARIES}
+"""A worker's environment: sums are split among threads, so that their number changes the bits."""
+
+STOP_SECONDS = 15.0
+"""For a worker to store the run at hand after it was told to stop; longer than GIVE_UP_SECONDS."""
+MOST_FALSE_STARTS = 3
+"""Workers in a row that end before they are ready: an import fails, say, and will fail again."""
+
+
+def run_local(study: StudySpec, *, device: str | None = None, workers: int | None = None, **options: Any) -> Outcome:
+    """Make the runs that a study lacks, on this machine.
+
+    Each worker is a process with one thread for its arithmetic, so that results do not depend on
+    how many there are. One that dies is replaced; what it was making is tried again, run by run,
+    and a run whose worker died three times is stored as failed.
+
+    Several calls on one store, at the same time and from several machines, share the runs: each
+    claims what it makes, goes on with others where it meets a living claim, and in the end waits
+    for what the others hold.
+
+    Parameters
+    ----------
+    study : Study
+        What to execute.
+    device : str, optional
+        ``"cpu"``, ``"cuda"`` (all GPUs) or ``"cuda:1"``; by default GPUs if there are some and the
+        study has networks.
+    workers : int, optional
+        Processes; by default one per core, or one per GPU. 0 works in this process, which is good
+        for debugging: there, an arithmetic library may use several threads.
+    **options
+        ``in_flight`` (None): networks that a worker trains at once, by default as the engine likes.
+        ``compile`` (True): compile kernels on a GPU; False for a corpus of many architectures with
+        a few short runs of each, where compiling takes longer than training.
+        ``fresh`` (False): move the study's runs to ``.replaced`` in the store and make them anew.
+        ``shard`` (None): only a share of the runs, such as ``"3/16"``.
+        ``retry_failed`` (None): make failed runs again always or never; by default until they have
+        failed three times in all.
+        ``progress`` (None): show a bar on stderr, by default on a terminal; False says nothing.
+        ``tell`` (None): called with an event for every run.
+
+    Returns
+    -------
+    Outcome
+        What was made, what failed, what was redone.
+
+    Raises
+    ------
+    StoreError
+        If a run cannot be stored; what is stored is whole, and another call goes on from there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from curvewise.study.spec.design import Design
+    >>> from curvewise.study.spec.design import Learner
+    >>> from curvewise.study.study import Study
+    >>> bayes = Learner(estimator="sklearn.naive_bayes:GaussianNB")
+    >>> store = tempfile.mkdtemp()
+    >>> study = Study("digits", {"bayes": bayes}, Design(sizes=[100, 200], folds=2), store=store)
+    >>> outcome = run_local(study, workers=0, progress=False)
+    >>> outcome.made, outcome.failed
+    (4, {})
+    """
+    settings = RunSettings(**options)
+    devices = choose_devices(study, device, workers)
+    on_gpu = devices[0] != "cpu"
+    with Drive(study, settings, len(devices), on_gpu=on_gpu) as drive:
+        if workers != 0 and drive.due:
+            _Pool(drive, devices).run()
+        elif workers == 0:  # in this process
+            maker = Maker(study, claims=drive.claims, tell=drive.hear, device=devices[0], **settings.making)
+            last = None
+            while not drive.board.is_finished:
+                if chunk := drive.board.next_chunk(last):
+                    start, last = time.monotonic(), chunk[0]
+                    maker.make(chunk, drive.tried(chunk))
+                    drive.board.finish_chunk(chunk, time.monotonic() - start)
+                else:
+                    drive.wait_for_others()
+        return drive.outcome()
+
+
+class _Worker:
+    """A worker process, from outside."""
+
+    def __init__(self, drive: Drive, device: str, inbox: Any) -> None:
+        study, self.device = drive.study, device
+        self.chunk: list[Job] = []
+        self.last: Job | None = None
+        self.reason: str | None = None
+        self.token: str | None = None
+        self.is_ready = self.is_busy = False
+        self.began = 0.0
+        # Neither the current folder nor the study's: a file there would be imported in the place of
+        # a package that is not installed. The study's own code is found through its folder.
+        path = installed_only(sys.path, study.folder)
+        code = f"import sys; sys.path[:] = {path!r}; "
+        code += "from curvewise.study.run.drive import main; main()"
+        # A group of its own, so that Ctrl-C reaches us alone and we stop the workers in order.
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | ONE_THREAD,
+            process_group=None if os.name == "nt" else 0,
+        )
+        # In a thread: the study may hold data larger than the buffer of the pipe, and the worker reads it late.
+        hello = (study, {"device": device, **drive.settings.making})
+        threading.Thread(target=self._listen, args=(hello, inbox), daemon=True).start()
+
+    def send(self, message: Any) -> None:
+        assert self.process.stdin is not None
+        with suppress(OSError):  # a worker that is gone is noticed elsewhere
+            send_message(self.process.stdin, message)
+
+    def give(self, chunk: list[Job], tried: dict[str, int]) -> None:
+        self.chunk, self.is_busy = chunk, True
+        self.last, self.began = chunk[0], time.monotonic()
+        self.send((chunk, tried))
+
+    def _listen(self, hello: Any, inbox: Any) -> None:
+        """Introduce the study, which may be long, and pass on what the worker says."""
+        assert self.process.stdout is not None
+        self.send(hello)
+        try:
+            while True:
+                inbox.put((self, *read_message(self.process.stdout)))
+        except Exception:  # the end of the stream, or a message cut off by the end of the process
+            inbox.put((self, "gone", None))
+
+    def end(self) -> None:
+        """Stop politely; then not."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(STOP_SECONDS)
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+
+class _Pool:
+    """Worker processes, and the loop that deals out work to them."""
+
+    def __init__(self, drive: Drive, devices: list[str]) -> None:
+        self.drive, self.board = drive, drive.board
+        self.inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.devices = devices[: len(drive.due)]
+        self.workers: list[_Worker] = []
+        self.false_starts = 0
+
+    def run(self) -> None:
+        try:
+            self.workers = [_Worker(self.drive, device, self.inbox) for device in self.devices]
+            while not self.board.is_finished:
+                self._deal()
+                self._listen()
+        finally:
+            self._stop()
+
+    def _deal(self) -> None:
+        for worker in self.workers:
+            idle = worker.is_ready and not worker.is_busy
+            if idle and (chunk := self.board.next_chunk(worker.last)):
+                worker.give(chunk, self.drive.tried(chunk))
+
+    def _listen(self) -> None:
+        try:
+            worker, kind, content = self.inbox.get(timeout=POLL_SECONDS)
+        except queue.Empty:
+            self.drive.look_at_others()
+            return
+        if kind == "event":
+            self.drive.hear(content)
+        elif kind == "ready":
+            worker.is_ready, worker.token, self.false_starts = True, content, 0
+        elif kind == "finished":
+            worker.is_busy = False
+            self.board.finish_chunk(worker.chunk, time.monotonic() - worker.began)
+            worker.chunk = []
+        elif kind == "fatal":
+            error, text = content
+            raise ERRORS[error](text)
+        elif kind == "spoilt":  # a new process may fare better
+            worker.reason = f"with {content[1]}"
+        elif kind == "gone":
+            self._replace(worker)
+
+    def _replace(self, worker: _Worker) -> None:
+        ended = _how_it_ended(worker.process.wait())
+        reason = worker.reason or ended
+        if not worker.is_ready:
+            self.false_starts += 1
+            if self.false_starts >= MOST_FALSE_STARTS:
+                raise CurvewiseError(
+                    f"Workers end before they begin, the last one {reason}: see above what they "
+                    "printed, or try workers=0."
+                )
+        worker.end()
+        self.drive.lose(worker.chunk, reason, worker.token)
+        self.workers[self.workers.index(worker)] = _Worker(self.drive, worker.device, self.inbox)
+
+    def _stop(self) -> None:
+        for worker in self.workers:
+            if worker.is_ready:
+                worker.send(None)
+            else:
+                worker.process.kill()
+        for worker in self.workers:
+            worker.end()
+            self.drive.tidy(worker.chunk, worker.token)
+
+
+def _how_it_ended(status: int) -> str:
+    if status >= 0:
+        return f"with exit status {status}"
+    name = str(-status)
+    with suppress(ValueError):
+        name = signal.Signals(-status).name
+    hint = ": out of memory?" if name == "SIGKILL" else ""
+    return f"by signal {name}{hint}"
+
+
+# A process that makes runs: told which by the process that started it, through its input.
+
+# A message is its length and a pickle: a pipe has no ends of messages.
+LENGTH = struct.Struct("<Q")
+GIVE_UP_SECONDS = 10.0
+"""After which a training that does not react to an interrupt is cut off."""
+KINDS = (StoreError, MissingDependencyError, InputError, CurvewiseError)
+ERRORS = {kind.__name__: kind for kind in KINDS}
+"""Errors of a worker that end the whole study."""
+
+
+def main() -> None:
+    """Serve until told to stop, or until the process that started this one is gone."""
+    # Input and output are ours alone: what a training prints goes to stderr.
+    orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.close(nothing)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _serve(orders, answers)
+    except KeyboardInterrupt:
+        status = 0
+    except BaseException as error:
+        status = 1
+        # Who hears of it tells us to stop, by a signal: we are about to.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        kind = "spoilt" if type(error).__name__ == "SpoiltDeviceError" else "fatal"
+        send_message(answers, (kind, describe_fatal(error)))
+    else:
+        status = 0
+    # At once: what libraries leave running in threads must not keep the process alive.
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def describe_fatal(error: BaseException) -> tuple[str, str]:
+    """Name of a kind of error, and what it says; all of it where it is not one of ours."""
+    for name, kind in ERRORS.items():
+        if isinstance(error, kind):
+            return name, str(error)
+    return CurvewiseError.__name__, "".join(traceback.format_exception(error))
+
+
+def read_message(stream: IO[bytes]) -> Any:
+    """Read what :func:`send_message` wrote; EOFError when the other side is gone.
+
+    The other side is a process of our own making, which is why unpickling is safe.
+    """
+    head = stream.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        raise EOFError
+    (length,) = LENGTH.unpack(head)
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def send_message(stream: IO[bytes], message: Any) -> None:
+    """Write a message for :func:`read_message` at the other end."""
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(LENGTH.pack(len(data)) + data)
+    stream.flush()
+
+
+def _serve(orders: IO[bytes], answers: IO[bytes]) -> None:
+    study, options = read_message(orders)
+    tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(orders, tasks), daemon=True).start()
+    with Claims(study.runs_folder) as claims:
+        maker = Maker(study, claims=claims, tell=lambda e: send_message(answers, ("event", e)), **options)
+        send_message(answers, ("ready", claims.token))
+        while (task := tasks.get()) is not None:
+            maker.make(*task)
+            send_message(answers, ("finished", None))
+
+
+def _listen(orders: IO[bytes], tasks: queue.SimpleQueue[Any]) -> None:
+    """Pass orders on; at a stop, or when nobody is left to give any, interrupt the training."""
+    with suppress(EOFError, OSError):  # the driver is gone, which is as good as a stop
+        while (message := read_message(orders)) is not None:
+            tasks.put(message)
+    tasks.put(None)
+    main_thread = threading.main_thread().ident
+    if main_thread is not None and os.name != "nt":
+        signal.pthread_kill(main_thread, signal.SIGINT)
+    # A training that does not listen is cut off; the store takes no harm.
+    threading.Event().wait(GIVE_UP_SECONDS)
+    os._exit(1)

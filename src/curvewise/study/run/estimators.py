@@ -25,7 +25,7 @@ from curvewise.nn.devices import ONE_AT_A_TIME, spoilt_device
 from curvewise.nn.own_code import failure, find_function, importable, names_own_code
 from curvewise.nn.task import Examples, Trained
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, log_loss, number_losses, one_hot
-from curvewise.study.spec.learner import Learner
+from curvewise.study.spec.design import Learner
 from curvewise.study.spec.study import Job, StudySpec
 
 SEEDS = ("random_state", "seed")
@@ -90,7 +90,12 @@ def fit_estimator(study: StudySpec, job: Job) -> Trained:
         raise tried.error
     found = tried.result if tried.error is None else {"error": tried.traceback}
     notes = (*tried.warnings, *((HARD_NOTE,) if found.get("hard") else ()))
-    return Trained(seconds=tried.seconds, path="scikit-learn", notes=notes, doubts=_doubts(), **found)
+    from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+
+    # The reason why an estimator that is fitted again may have other bits, if there is one.
+    mkl = "numpy computes with MKL, which rounds by where arrays lie in memory: made again, the bits may be others."
+    doubts = (mkl,) if any(library["internal_api"] == "mkl" for library in threadpool_info()) else ()
+    return Trained(seconds=tried.seconds, path="scikit-learn", notes=notes, doubts=doubts, **found)
 
 
 def make_estimator(learner: Learner, folder: Path | None = None, seed: int = 0) -> Any:
@@ -128,25 +133,23 @@ def make_estimator(learner: Learner, folder: Path | None = None, seed: int = 0) 
         raise
     for method in ("fit", "predict"):
         if not callable(getattr(kind, method, None)):
-            raise InputError(
-                f"estimator={place!r} has no method {method}: name a class with fit(X, y) and "
-                "predict(X), as scikit-learn's have."
-            )
+            problem = f"has no method {method}: name a class with fit(X, y) and predict(X), as scikit-learn's have."
+            raise InputError(problem, argument="estimator", value=place)
     options = dict(learner.options)
     try:
         with importable(folder if names_own_code(place) else None):  # files it imports only now
             model = construct(kind, options, seed)
-    except TypeError as error:
-        raise InputError(f"estimator={place!r} does not take the options {options!r}: {error}.") from error
     except (Exception, SystemExit) as error:
-        raise InputError(
-            f"estimator={place!r} cannot be made with the options {options!r}: it {failure(error, folder)}"
-        ) from error
+        problem = f"cannot be made with the options {options!r}: it {failure(error, folder)}"
+        if isinstance(error, TypeError):
+            problem = f"does not take the options {options!r}: {error}."
+        raise InputError(problem, argument="estimator", value=place) from error
     # A class with ``**parameters`` takes anything, also what it has no use for.
     known = model.get_params() if options and has_parameters(model) else options
     for name in options:
         if name not in known:
-            raise InputError(f"estimator={place!r} has no parameter {name!r}: it has {', '.join(known)}.")
+            problem = f"has no parameter {name!r}: it has {', '.join(known)}."
+            raise InputError(problem, argument="estimator", value=place)
     return model
 
 
@@ -267,7 +270,7 @@ def _alone(seed: int) -> Iterator[list[warnings.WarningMessage]]:
     Other threads of this process wait meanwhile.
     """
     try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+        from threadpoolctl import threadpool_limits
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             'Training estimators needs threadpoolctl, which is not installed: pip install "curvewise[sklearn]".'
@@ -283,15 +286,6 @@ def _alone(seed: int) -> Iterator[list[warnings.WarningMessage]]:
                 yield caught
         finally:
             np.random.set_state(state)  # noqa: NPY002
-
-
-def _doubts() -> tuple[str, ...]:
-    """Name the reason why an estimator that is fitted again may have other bits, if there is one."""
-    from threadpoolctl import threadpool_info
-
-    if all(library["internal_api"] != "mkl" for library in threadpool_info()):
-        return ()
-    return ("numpy computes with MKL, which rounds by where arrays lie in memory: made again, the bits may be others.",)
 
 
 def _classify(
@@ -316,9 +310,8 @@ def _regress(
     # One number per example is a row of one, which scikit-learn would warn about.
     model.fit(_inputs(examples, rows), y[:, 0].copy() if y.shape[1:] == (1,) else y.copy())
     seen = as_predicted(model.predict(_inputs(examples, rows)), y.shape, "predict")
-    predicted = {
-        name: as_predicted(model.predict(_inputs(part)), part.y.shape, "predict") for name, part in evaluations.items()
-    }
+    sets = {name: (model.predict(_inputs(part)), part.y.shape) for name, part in evaluations.items()}
+    predicted = {name: as_predicted(values, shape, "predict") for name, (values, shape) in sets.items()}
     metrics = {"train_loss": float(number_losses(seen, y, loss).mean(dtype=np.float64))}
     return {"predictions": predicted, "metrics": metrics}
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import json
 import math
+import os
+import socket
 import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -21,18 +23,19 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, os_reason
 from curvewise.nn.devices import describe_cpu, ran_out_of_memory, spoilt_device
-from curvewise.nn.task import Assignment, Examples, Keep, Trained
+from curvewise.nn.task import Assignment, Keep, Trained
 from curvewise.store.claims import Claims
 from curvewise.store.record import TEST, run_id
 from curvewise.store.tables import LOSSES
 from curvewise.store.write import remove_partial, write_run
 from curvewise.study.data.dataset import log_loss, number_losses
 from curvewise.study.run.estimators import fit_estimator
-from curvewise.study.run.options import DONE, FAILED, HELD, MEMORY, THERE, Event, SpoiltDeviceError
 from curvewise.study.run.programs import run_command
 from curvewise.study.spec.study import Job, StudySpec
 from curvewise.study.status import Standing, is_done, join_keeps, look_up
 
+DONE, FAILED, THERE, HELD, MEMORY = "done", "failed", "there", "held", "memory"
+"""Kinds of an :class:`Event`."""
 STAYS = "The stored run stays as it was, because making it again failed."
 """First line of the text of a failure that is not stored."""
 MOST_LETTERS = 20_000
@@ -42,6 +45,41 @@ THREADS = 4
 """Storing waits for the disk, and a disk syncs several files in about the time of one."""
 BACKLOG = 64
 """Runs waiting to be stored; more would only take memory."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event in the making of one run.
+
+    Attributes
+    ----------
+    kind : {"done", "failed", "there", "held", "memory"}
+        Made; made and failed; found made already; another process is making it; there was too
+        little memory, and it is tried again with fewer networks at once.
+    id : str
+        Which run.
+    text : str
+        Why it failed, or what a reader should know.
+    seconds : float
+        How long it took.
+    where : str
+        Machine and process.
+    """
+
+    kind: str
+    id: str
+    text: str = ""
+    seconds: float = 0.0
+    where: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+
+    @property
+    def is_final(self) -> bool:
+        """True if no more events of the run will come from the same process."""
+        return self.kind != MEMORY
+
+
+class SpoiltDeviceError(CurvewiseError):
+    """After an error on the GPU, nothing more can be computed there by this process."""
 
 
 class Maker:
@@ -57,7 +95,7 @@ class Maker:
     claims : Claims
         Keeps other processes off the runs.
     tell : callable
-        Called with an :class:`~curvewise.study.run.options.Event` for every run.
+        Called with an :class:`~curvewise.study.run.maker.Event` for every run.
     device : str
         Where networks are trained.
     in_flight : int, optional
@@ -270,10 +308,9 @@ class Maker:
         keep = self._keep(job)
         outcome = assemble(self.study, job, trained, keep)
         lost = [name for name in self._before[job.id].sets if name not in self._digests]
-        dropped = ""
-        if lost and outcome["status"] == "done" and not job.is_search:
-            sets = ", ".join(lost)
-            dropped = f"Made again for a study without the evaluation sets {sets}: what was stored for them is gone."
+        dropped = f"Made again without the evaluation sets {', '.join(lost)}: what was stored for them is gone."
+        if not lost or outcome["error"] is not None or job.is_search:
+            dropped = ""
         outcome["notes"] = (*outcome["notes"], *([dropped] if dropped else []), *trained.doubts)
         on_cpu = job.learner.kind != "network" or self.device == "cpu"
         environment: dict[str, Any] = {"device": "cpu" if on_cpu else self.device, "path": trained.path}
@@ -286,7 +323,7 @@ class Maker:
             environment |= {"evaluations": self._digests, "kept": keep.checkpoints}
         stored = store_run(self.store, job.coordinates, environment=environment, **outcome)
         self.claims.release(job.id)
-        if outcome["status"] == "done":
+        if outcome["error"] is None:
             self._say(Event(DONE, job.id, dropped, trained.seconds))
         else:
             text = outcome["error"] if stored else f"{STAYS}\n{outcome['error']}"
@@ -298,7 +335,7 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool
 
     A failure is not stored over a run that was done, and False says so.
     """
-    if parts.get("status") == "failed" and is_done(store / run_id(coordinates)):
+    if parts.get("error") is not None and is_done(store / run_id(coordinates)):
         return False
     try:
         write_run(store, coordinates, overwrite=True, **parts)
@@ -347,12 +384,12 @@ def assemble(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[s
         if len(error) > MOST_LETTERS:
             error = f"{error[: MOST_LETTERS // 2]}\n[…]\n{error[-MOST_LETTERS // 2 :]}"
         finite = {k: v for k, v in metrics.items() if math.isfinite(v)}
-        return {"status": "failed", "error": error, "metrics": finite, "notes": trained.notes}
+        return {"error": error, "metrics": finite, "notes": trained.notes}
     measured = parts.pop("metrics", {})
     main = "loss" if study.dataset.is_numbers else "error"
     if main in measured and f"train_{main}" in metrics:
         measured["gap"] = measured[main] - metrics[f"train_{main}"]
-    return {"status": "done", "metrics": {**metrics, **measured}, "notes": trained.notes, **parts}
+    return {"error": None, "metrics": {**metrics, **measured}, "notes": trained.notes, **parts}
 
 
 class UnusablePredictions(Exception):
@@ -366,15 +403,19 @@ def _evaluate(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[
     for name, examples in study.evaluation_sets.items():
         ending = "" if name == TEST else f".{name}"
         if examples.is_numbers:
-            losses = _losses_of(trained, name, examples, str(job.learner.loss))
+            losses = trained.losses.get(name)  # as the engine measured them, else from the predictions
+            if losses is None:
+                numbers = _predicted(trained.predictions.get(name), examples.y.shape, "Numbers", name)
+                losses = number_losses(numbers, examples.y, str(job.learner.loss))
+            _check_finite(losses, "losses", name)
             arrays[f"{LOSSES}{ending}"] = losses
             metrics[f"loss{ending}"] = float(losses.mean(dtype=np.float64))
             if keep.predictions and name in trained.predictions:
                 predictions[name] = trained.predictions[name]
         else:
-            given = trained.probabilities.get(name)
-            _check_predicted(given, (len(examples.y), examples.classes), "Probabilities", name)
-            assert given is not None
+            shape = (len(examples.y), examples.classes)
+            given = _predicted(trained.probabilities.get(name), shape, "Probabilities", name)
+            _check_finite(given, "probabilities", name)
             predicted = given.argmax(axis=1).astype(np.min_scalar_type(examples.classes - 1))
             predictions[name], labels[name] = predicted, examples.y
             metrics[f"error{ending}"] = float(np.mean(predicted != examples.y))
@@ -384,37 +425,22 @@ def _evaluate(study: StudySpec, job: Job, trained: Trained, keep: Keep) -> dict[
                 arrays[f"probabilities{ending}"] = given
         if keep.features and name in trained.features:
             arrays[f"features{ending}"] = trained.features[name]
-    return {
-        "predictions": predictions,
-        "metrics": metrics,
-        "arrays": arrays,
-        "labels": labels,
-        "checkpoints": trained.checkpoints,
-    }
+    found = {"predictions": predictions, "metrics": metrics, "arrays": arrays, "labels": labels}
+    return found | {"checkpoints": trained.checkpoints}
 
 
-def _losses_of(trained: Trained, name: str, examples: Examples, loss: str) -> NDArray[np.float32]:
-    """Losses of predicted numbers: as the engine measured them, else from the predictions."""
-    losses = trained.losses.get(name)
-    if losses is None:
-        given = trained.predictions.get(name)
-        _check_predicted(given, examples.y.shape, "Numbers", name, finite=False)
-        assert given is not None
-        losses = number_losses(given, examples.y, loss)
-    if not np.isfinite(losses).all():
-        raise UnusablePredictions(f"The training diverged: losses for {name!r} are not finite.")
-    return losses
-
-
-def _check_predicted(
-    given: NDArray[Any] | None, expected: tuple[int, ...], what: str, name: str, *, finite: bool = True
-) -> None:
+def _predicted(given: NDArray[Any] | None, expected: tuple[int, ...], what: str, name: str) -> NDArray[Any]:
+    """Give what was predicted for an evaluation set, of the shape expected."""
     if given is None:
         raise UnusablePredictions(f"Nothing was predicted for the evaluation set {name!r}.")
     if given.shape != expected:
         raise UnusablePredictions(f"{what} for {name!r} have shape {given.shape}: expected {expected}.")
-    if finite and not np.isfinite(given).all():
-        raise UnusablePredictions(f"The training diverged: {what.lower()} for {name!r} are not finite.")
+    return given
+
+
+def _check_finite(values: NDArray[Any], what: str, name: str) -> None:
+    if not np.isfinite(values).all():
+        raise UnusablePredictions(f"The training diverged: {what} for {name!r} are not finite.")
 
 
 def assign(job: Job, rows: NDArray[np.int64], member: int = 0) -> Assignment:
@@ -444,28 +470,24 @@ def average(members: Sequence[Trained]) -> Trained:
     first = members[0]
     what = "train_loss is a mean" if first.predictions else "train_error and train_loss are means"
     note = f"{what} over the {len(members)} networks."
-    return Trained(
-        probabilities={name: _mean([m.probabilities[name] for m in members]) for name in first.probabilities},
+    averaged: dict[str, Any] = {}
+    for kind in ("probabilities", "predictions"):
+        given = [getattr(m, kind) for m in members]
+        # In double precision and in the order of the members, whichever finished first.
+        mean = {name: np.stack([g[name] for g in given]).astype(np.float64).mean(axis=0) for name in given[0]}
+        averaged[kind] = {name: values.astype(np.float32) for name, values in mean.items()}
+    kept = [(f"network-{i}-{name}", weights) for i, m in enumerate(members) for name, weights in m.checkpoints.items()]
+    return replace(
+        first,
+        **averaged,
         metrics={k: float(np.mean([m.metrics[k] for m in members])) for k in first.metrics},
-        checkpoints={
-            f"network-{i}-{name}": weights
-            for i, member in enumerate(members)
-            for name, weights in member.checkpoints.items()
-        },
+        checkpoints=dict(kept),
         features={name: np.concatenate([m.features[name] for m in members], axis=1) for name in first.features},
+        losses={},  # of the average, not of the first
         seconds=seconds,
-        path=first.path,
         notes=(*dict.fromkeys(n for m in members for n in m.notes), note),
-        hard=first.hard,
-        predictions={name: _mean([m.predictions[name] for m in members]) for name in first.predictions},
         doubts=tuple(dict.fromkeys(doubt for m in members for doubt in m.doubts)),
     )
-
-
-def _mean(parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """Average in double precision and in the order of the members, whichever finished first."""
-    mean: NDArray[np.float64] = np.stack(parts).astype(np.float64).mean(axis=0)
-    return mean.astype(np.float32)
 
 
 # ---- The search for a learning rate, on one training subset, for all runs of a learner
@@ -510,7 +532,16 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu") -> Trained:
             replace(training, rate=rate), [assign(job, rows)], study.examples, sets, device=device, folder=study.folder
         )
         seconds, path = seconds + trained.seconds, trained.path
-        error, loss, reason = _judge(trained, sets[VALIDATION].y)
+        # Error and loss on the validation third, and why there are none; numbers have no error.
+        error, loss, reason = 1.0, float("inf"), trained.error
+        given = trained.probabilities.get(VALIDATION)
+        if reason is None and trained.losses:
+            error, loss = 0.0, float(trained.losses[VALIDATION].mean(dtype=np.float64))
+        elif reason is None and given is not None and np.isfinite(given).all():
+            y = sets[VALIDATION].y
+            error, loss = float(np.mean(given.argmax(axis=1) != y)), log_loss(given, y)
+        elif reason is None:
+            reason = "the training diverged"
         errors += [] if reason is None else [f"rate {rate:g}: {reason}"]
         tried.append((error, loss, rate))
     if len(errors) == len(tried):
@@ -521,18 +552,6 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu") -> Trained:
     notes = tuple(text.splitlines()[0] for text in errors)
     best = min(tried)[2]
     return Trained(metrics={"rate": best, **metrics}, seconds=seconds, path=path, notes=notes)
-
-
-def _judge(trained: Trained, y: NDArray[np.int64]) -> tuple[float, float, str | None]:
-    """Error and loss on the validation third, and why there are none; numbers have no error."""
-    if trained.error is not None:
-        return 1.0, float("inf"), trained.error
-    if trained.losses:
-        return 0.0, float(trained.losses[VALIDATION].mean(dtype=np.float64)), None
-    given = trained.probabilities[VALIDATION]
-    if not np.isfinite(given).all():
-        return 1.0, float("inf"), "the training diverged"
-    return float(np.mean(given.argmax(axis=1) != y)), log_loss(given, y), None
 
 
 def split_in_three(

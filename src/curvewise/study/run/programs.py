@@ -7,7 +7,6 @@ import math
 import os
 import shlex
 import signal
-import string
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from curvewise.store.read import DATA, is_file
 from curvewise.store.record import TEST, data_digest
 from curvewise.store.write import own_folder, write_file
 from curvewise.study.data.dataset import HARD_NOTE, as_predicted, one_hot
-from curvewise.study.spec.learner import FIELDS
+from curvewise.study.spec.design import FIELDS, asked_fields
 
 if TYPE_CHECKING:
     from curvewise.study.spec.study import Job, StudySpec
@@ -87,7 +86,7 @@ def run_command(study: StudySpec, job: Job) -> Trained:
     --------
     >>> import numpy as np
     >>> from curvewise.study.data.dataset import Dataset
-    >>> from curvewise.study.spec.learner import Learner
+    >>> from curvewise.study.spec.design import Learner
     >>> from curvewise.study.study import Study
     >>> code = "import numpy as np; np.save('{out}/predictions.npy', np.zeros(2, int))"
     >>> learner = Learner(command=f'python -c "{code}"')
@@ -100,28 +99,21 @@ def run_command(study: StudySpec, job: Job) -> Trained:
     with ExitStack() as stack:
         try:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="curvewise-")))
-            words, environment, out = _prepare(study, job, place)
+            (out := place / "out").mkdir()
+            values = _field_values(study, job, place / "rows.npy", out)
+            words = fill_command(str(job.learner.command), values)
+            np.save(values["rows"], study.rows_of(job.n, job.fold))
         except OSError as trouble:  # no fault of the run's: a full disk, say
             raise StoreError(
                 f"What a command is given cannot be written: {os_reason(trouble)}. Run the study "
                 "again once that is mended: it goes on where it stopped."
             ) from trouble
+        environment = {f"CURVEWISE_{k.upper()}": str(v) for k, v in values.items() if v != ""}
         error = run_process(words, study.folder.resolve(), environment, job.learner.timeout)
         found: dict[str, Any] = {"error": error}
         if error is None:
             found = _read_outputs(study, out)
     return Trained(seconds=time.perf_counter() - start, path="command", **found)
-
-
-def _prepare(study: StudySpec, job: Job, place: Path) -> tuple[list[str], dict[str, str], Path]:
-    """Write what the command is given; gives its words, its environment and its folder."""
-    out = place / "out"
-    out.mkdir()
-    values = _field_values(study, job, place / "rows.npy", out)
-    words = fill_command(str(job.learner.command), values)
-    np.save(values["rows"], study.rows_of(job.n, job.fold))
-    environment = {f"CURVEWISE_{k.upper()}": str(v) for k, v in values.items() if v != ""}
-    return words, environment, out
 
 
 def fill_command(command: str, values: Mapping[str, Any]) -> list[str]:
@@ -152,40 +144,31 @@ def fill_command(command: str, values: Mapping[str, Any]) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InputError(f"command={command!r} cannot be split into words: {error}.") from error
+        raise InputError(f"cannot be split into words: {error}.", argument="command", value=command) from error
     for name in asked_fields(command):
         if name not in values:
-            raise InputError(
-                f"command={command!r} asks for {{{name}}}: there is {', '.join(values)}. Double "
-                "the braces for plain ones."
-            )
+            problem = f"asks for {{{name}}}: there is {', '.join(values)}. Double the braces for plain ones."
+            raise InputError(problem, argument="command", value=command)
     try:
         filled = [word.format_map(values) for word in words]
     except (ValueError, LookupError, AttributeError) as error:
-        raise InputError(f"command={command!r} cannot be filled in: {error}.") from error
+        raise InputError(f"cannot be filled in: {error}.", argument="command", value=command) from error
     if not filled:
-        raise InputError("command is empty: write a program and its arguments.")
+        raise InputError("is empty: write a program and its arguments.", argument="command")
     return [sys.executable, *filled[1:]] if filled[0] == "python" else filled
 
 
-def asked_fields(command: str) -> list[str]:
-    """List the names in braces, each once.
-
-    >>> asked_fields("train {n} {out} {{not}} {n:05d}")
-    ['n', 'out']
-    """
-    try:
-        parsed = [name for _, name, _, _ in string.Formatter().parse(command) if name is not None]
-    except ValueError as error:
-        raise InputError(f"command={command!r}: {error}.") from error
-    return list(dict.fromkeys(parsed))
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse settings of a grid that have the names of fields."""
+    if taken := sorted(set(options) & set(FIELDS)):
+        problem = f"has {', '.join(taken)}, which a command is given already: use another name."
+        raise InputError(problem, argument="grid")
 
 
 def _field_values(study: StudySpec, job: Job, rows: Path, out: Path) -> dict[str, Any]:
     """Give the fields that a command may ask for; the file with the data is only written if it does."""
     settings = {**job.learner.options, **job.settings}
-    if taken := sorted(set(settings) & set(FIELDS)):
-        raise InputError(f"grid has {', '.join(taken)}, which a command is given already: use another name.")
+    check_options(settings)
     seeds = {f"{name}_seed": seed for name, seed in job.seeds.items()}
     values = {"n": job.n, "fold": job.fold, "seed": job.seeds["init"], **seeds, "id": job.id}
     values |= {"rows": str(rows), "out": str(out), "data": ""}
@@ -270,18 +253,19 @@ def read_set(out: Path, name: str, examples: int, classes: int) -> tuple[NDArray
     by_class = out / f"predictions{suffix}.npy"
     by_probability = out / f"probabilities{suffix}.npy"
     if not by_class.exists() and not by_probability.exists():
-        there = ", ".join(sorted(p.name for p in out.iterdir())) or "nothing"
-        raise BadOutput(
-            f"it left neither {by_class.name} nor {by_probability.name} for the evaluation set "
-            f"{name!r}: write one of them to the folder {{out}}. There is {there}."
-        )
+        raise _left_nothing(out, name, f"neither {by_class.name} nor {by_probability.name}", "write one of them")
     predicted = _read_classes(by_class, examples, classes) if by_class.exists() else None
     if not by_probability.exists():
         assert predicted is not None
         return one_hot(predicted, classes, by_class.name), True
     probabilities = _read_probabilities(by_probability, examples, classes)
     if predicted is not None:
-        _check_agreement(by_class, predicted, by_probability, probabilities)
+        own = probabilities[np.arange(examples), predicted.astype(np.int64)]
+        if against := int((own < probabilities.max(axis=1)).sum()):
+            raise BadOutput(
+                f"{by_class.name} and {by_probability.name} disagree: for {against} of {examples} examples the "
+                "predicted class is not the most probable one. Write only the one that is meant."
+            )
     return probabilities, False
 
 
@@ -290,11 +274,7 @@ def read_numbers(out: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.flo
     path = out / f"predictions{'' if name == TEST else f'.{name}'}.npy"
     expected = f"expected finite numbers of shape {shape}, that of the targets"
     if not path.exists():
-        there = ", ".join(sorted(p.name for p in out.iterdir())) or "nothing"
-        raise BadOutput(
-            f"it left no {path.name} for the evaluation set {name!r}: write it to the folder "
-            f"{{out}}; {expected}. There is {there}."
-        )
+        raise _left_nothing(out, name, f"no {path.name}", f"{expected}; write them")
     try:
         numbers = as_predicted(_read_array(path, expected), shape, path.name)
     except ValueError as error:
@@ -302,6 +282,13 @@ def read_numbers(out: Path, name: str, shape: tuple[int, ...]) -> NDArray[np.flo
     if not np.isfinite(numbers).all():
         raise BadOutput(f"{path.name} holds NaN or infinity: {expected}.")
     return numbers
+
+
+def _left_nothing(out: Path, name: str, lacking: str, remedy: str) -> BadOutput:
+    there = ", ".join(sorted(p.name for p in out.iterdir())) or "nothing"
+    return BadOutput(
+        f"it left {lacking} for the evaluation set {name!r}: {remedy} to the folder {{out}}. There is {there}."
+    )
 
 
 def read_metrics(out: Path) -> dict[str, float]:
@@ -328,11 +315,7 @@ def read_metrics(out: Path) -> dict[str, float]:
 
 def _read_classes(path: Path, examples: int, classes: int) -> NDArray[Any]:
     expected = f"expected whole numbers of shape ({examples},), from 0 to {classes - 1}: the class of each example"
-    array = _read_array(path, expected)
-    if array.dtype.kind not in "iu":
-        raise BadOutput(f"{path.name} holds {array.dtype}: {expected}.")
-    if array.shape != (examples,):
-        raise BadOutput(f"{path.name} has shape {array.shape}: {expected}.")
+    array = _read_array(path, expected, "iu", (examples,))
     if array.min() < 0 or array.max() >= classes:
         raise BadOutput(f"{path.name} holds numbers from {array.min()} to {array.max()}: {expected}.")
     return array
@@ -340,12 +323,7 @@ def _read_classes(path: Path, examples: int, classes: int) -> NDArray[Any]:
 
 def _read_probabilities(path: Path, examples: int, classes: int) -> NDArray[np.float32]:
     expected = f"expected fractions of shape ({examples}, {classes}), each row with the sum 1"
-    array = _read_array(path, expected)
-    if array.dtype.kind != "f":
-        raise BadOutput(f"{path.name} holds {array.dtype}: {expected}.")
-    if array.shape != (examples, classes):
-        raise BadOutput(f"{path.name} has shape {array.shape}: {expected}.")
-    wide = array.astype(np.float64)
+    wide = _read_array(path, expected, "f", (examples, classes)).astype(np.float64)
     if not np.isfinite(wide).all():
         raise BadOutput(f"{path.name} holds NaN or infinity: {expected}.")
     sums = wide.sum(axis=1)
@@ -357,26 +335,19 @@ def _read_probabilities(path: Path, examples: int, classes: int) -> NDArray[np.f
     return wide.astype(np.float32)
 
 
-def _read_array(path: Path, expected: str) -> NDArray[Any]:
+def _read_array(path: Path, expected: str, kinds: str = "", shape: tuple[int, ...] | None = None) -> NDArray[Any]:
+    """Read an array of one of some kinds of types, and of a shape."""
     try:  # mapped first, so that a header that lies about its size costs no memory
-        return np.array(np.lib.format.open_memmap(path, mode="r"))
+        array = np.array(np.lib.format.open_memmap(path, mode="r"))
     except (ValueError, EOFError, OSError, OverflowError) as error:
         raise BadOutput(
             f"{path.name} cannot be read as a .npy file without Python objects ({error}): {expected}."
         ) from error
-
-
-def _check_agreement(
-    by_class: Path, predicted: NDArray[Any], by_probability: Path, probabilities: NDArray[np.float32]
-) -> None:
-    own = probabilities[np.arange(len(predicted)), predicted.astype(np.int64)]
-    against = int((own < probabilities.max(axis=1)).sum())
-    if against:
-        raise BadOutput(
-            f"{by_class.name} and {by_probability.name} disagree: for {against} of "
-            f"{len(predicted)} examples the predicted class is not the most probable one. Write "
-            "only the one that is meant."
-        )
+    if kinds and array.dtype.kind not in kinds:
+        raise BadOutput(f"{path.name} holds {array.dtype}: {expected}.")
+    if shape is not None and array.shape != shape:
+        raise BadOutput(f"{path.name} has shape {array.shape}: {expected}.")
+    return array
 
 
 # Run a program to its end, with everything that it starts, and no longer than we live.

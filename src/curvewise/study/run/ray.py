@@ -14,16 +14,25 @@ from collections.abc import Iterator
 from contextlib import chdir, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.own_code import installed_only
 from curvewise.store.claims import Claims
-from curvewise.study.run.drive import POLL_SECONDS, Drive, terminable
-from curvewise.study.run.local import ERRORS, ONE_THREAD, STOP_SECONDS, describe_fatal
-from curvewise.study.run.maker import Maker
-from curvewise.study.run.options import Event, Outcome, RunOptions, RunSettings, SpoiltDeviceError, usable_cores
+from curvewise.study.run.drive import (
+    ERRORS,
+    ONE_THREAD,
+    POLL_SECONDS,
+    STOP_SECONDS,
+    Drive,
+    Outcome,
+    RunSettings,
+    describe_fatal,
+    terminable,
+)
+from curvewise.study.run.maker import Event, Maker, SpoiltDeviceError
 from curvewise.study.spec.study import Job, StudySpec
+from curvewise.study.status import usable_cores
 
 LOCAL = "local"
 
@@ -35,7 +44,7 @@ def run_ray(
     cpus: float = 1,
     gpus: float = 0,
     workers: int | None = None,
-    **options: Unpack[RunOptions],
+    **options: Any,
 ) -> Outcome:
     """Make the runs that a study lacks on a Ray cluster, a chunk of runs per task.
 
@@ -68,7 +77,7 @@ def run_ray(
     workers : int, optional
         Tasks at a time; by default as many as the cluster has room for.
     **options
-        As for :func:`~curvewise.study.run.local.run_local`.
+        As for :func:`~curvewise.study.run.drive.run_local`.
 
     Returns
     -------

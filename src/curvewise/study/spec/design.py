@@ -1,10 +1,12 @@
-"""The design of a study: sizes × folds × seeds, and a grid of settings."""
+"""The design of a study (sizes × folds × seeds, and a grid of settings), and its learners."""
 
 from __future__ import annotations
 
 import math
+import re
+import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from itertools import product
 from typing import Any
@@ -12,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
+from curvewise.nn.task import Outputs, settle_training
+from curvewise.nn.training import NUMBER_LOSSES, Training
 
 CHANCES = ("init", "order", "augmentation", "poke")
 """Sources of randomness that can be varied one by one."""
@@ -82,15 +86,17 @@ class Design:
         self._check_numbers()
         self._check_variations()
         self._check_poke()
-        if not isinstance(self.grid, Mapping):
-            raise InputError(f"grid={self.grid!r}: give a table of settings and their values.")
+        self._refuse("grid", not isinstance(self.grid, Mapping), "give a table of settings and their values.")
         for name, values in self.grid.items():
             for inner, tried in values.items() if isinstance(values, Mapping) else [(None, values)]:
-                _check_values(name if inner is None else f"{name}.{inner}", tried)
-        self._check_runs()
-
-    def _check_runs(self) -> None:
-        """Refuse more runs than can be planned, before they are counted one by one."""
+                place = name if inner is None else f"{name}.{inner}"
+                if (inner or name) in RESERVED:
+                    raise InputError(f"has {place!r}, which every run has already: it is no setting.", argument="grid")
+                if isinstance(tried, str) or not isinstance(tried, Sequence) or not len(tried):
+                    raise InputError(f"grid[{place!r}]={tried!r}: give a list of values to try.")
+                if any(value in tried[:i] for i, value in enumerate(tried)):
+                    raise InputError(f"grid[{place!r}]={tried!r} holds a value twice: give each once.")
+        # More runs than can be planned are refused before they are counted one by one.
         folds = self.folds if isinstance(self.folds, tuple) else (self.folds or 1,)
         sizes = max(len(self.sizes) if isinstance(self.sizes, tuple) else 1, len(folds))
         subsets = sum(folds) if len(folds) > 1 else sizes * folds[0]
@@ -102,51 +108,48 @@ class Design:
                 f"makes at most {MOST_RUNS:,}. Lower folds={self.folds!r} or seeds={self.seeds!r}."
             )
 
+    def _refuse(self, name: str, wrong: bool, problem: str) -> None:
+        """Raise an error about one field, if something is wrong with it."""
+        if wrong:
+            raise InputError(problem, argument=name, value=getattr(self, name))
+
     def _check_numbers(self) -> None:
-        if isinstance(self.seeds, bool) or not isinstance(self.seeds, int) or self.seeds < 1:
-            raise InputError(f"seeds={self.seeds!r}: give the number of runs on each subset.")
-        if not _is_number(self.test) or self.test <= 0:
-            raise InputError(f"test={self.test!r}: give a share such as 0.2, or a number of examples.")
-        if self.sizes is not None and not (
-            isinstance(self.sizes, tuple) and self.sizes and all(map(_is_number, self.sizes))
-        ):
-            raise InputError(f"sizes={self.sizes!r}: give a list of numbers, such as [100, 200].")
-        folds = self.folds if isinstance(self.folds, tuple) else (self.folds,)
-        if self.folds is not None and not all(_is_number(k) and k == int(k) >= 1 for k in folds):
-            raise InputError(f"folds={self.folds!r}: give whole numbers, one or one for each size.")
-        most = MOST_RUNS
-        if self.seeds > most or any(k is not None and k > most for k in folds):
-            raise InputError(f"seeds={self.seeds!r}, folds={self.folds!r}: a study makes at most {most:,} runs.")
+        whole = isinstance(self.seeds, int) and not isinstance(self.seeds, bool)
+        self._refuse("seeds", not whole or self.seeds < 1, "give the number of runs on each subset.")
+        wrong = not _is_number(self.test) or self.test <= 0
+        self._refuse("test", wrong, "give a share such as 0.2, or a number of examples.")
+        right = isinstance(self.sizes, tuple) and self.sizes and all(map(_is_number, self.sizes))
+        self._refuse("sizes", self.sizes is not None and not right, "give a list of numbers, such as [100, 200].")
+        folds = () if self.folds is None else self.folds if isinstance(self.folds, tuple) else (self.folds,)
+        right = all(_is_number(k) and k == int(k) >= 1 for k in folds)
+        self._refuse("folds", not right, "give whole numbers, one or one for each size.")
+        for name, largest in (("seeds", self.seeds), ("folds", max(folds, default=1))):
+            self._refuse(name, largest > MOST_RUNS, f"a study makes at most {MOST_RUNS:,} runs.")
         for name in ("nested", "stratify", "per_class"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name}={getattr(self, name)!r}: give true or false.")
+            self._refuse(name, not isinstance(getattr(self, name), bool), "give true or false.")
 
     def _check_variations(self) -> None:
-        if not isinstance(self.vary, tuple):
-            raise InputError(f"vary={self.vary!r}: give a list out of {', '.join(CHANCES)}.")
+        self._refuse("vary", not isinstance(self.vary, tuple), f"give a list out of {', '.join(CHANCES)}.")
         for variation in self.variations:
             for name in variation:
                 if name not in CHANCES:
-                    raise InputError(f"vary has {name!r}: use some of {', '.join(CHANCES)}.")
+                    raise InputError(f"has {name!r}: use some of {', '.join(CHANCES)}.", argument="vary")
             if not variation and max(self.seeds, len(self.variations)) > 1:
-                raise InputError(
-                    f"seeds={self.seeds} with vary=[] would make the same run several times: name "
-                    "what varies, or use seeds=1."
-                )
+                problem = "with vary=[] would make the same run several times: name what varies, or use seeds=1."
+                raise InputError(problem, argument="seeds", value=self.seeds)
         as_sets = [frozenset(v) for v in self.variations]
-        if len(set(as_sets)) < len(as_sets) or any(len(set(v)) < len(v) for v in self.variations):
-            raise InputError(f"vary={self.vary!r} holds an entry twice: give each once.")
+        twice = len(set(as_sets)) < len(as_sets) or any(len(set(v)) < len(v) for v in self.variations)
+        self._refuse("vary", twice, "holds an entry twice: give each once.")
 
     def _check_poke(self) -> None:
         poked = any("poke" in variation for variation in self.variations)
         if poked and self.poke is None:
-            raise InputError("vary has 'poke', but poke= is not given: use poke={'epoch': 0}.")
+            raise InputError("vary has 'poke', but poke= is not given: use poke={'epoch': 0}.", argument="poke")
         if self.poke is None:
             return
-        if not isinstance(self.poke, Mapping):
-            raise InputError(f"poke={self.poke!r}: give a table such as {{epoch = 0}}.")
+        self._refuse("poke", not isinstance(self.poke, Mapping), "give a table such as {epoch = 0}.")
         if unknown := set(self.poke) - {"epoch", "factor"}:
-            raise InputError(f"poke has {sorted(unknown)}: it takes epoch and factor.")
+            raise InputError(f"has {sorted(unknown)}: it takes epoch and factor.", argument="poke")
         for name, value in self.poke.items():
             if not _is_number(value) or (name == "epoch" and value < 0):
                 raise InputError(f"poke has {name}={value!r}: give a number, at least 0 for epoch.")
@@ -204,15 +207,6 @@ class Design:
         return found
 
 
-def _check_values(name: str, values: Any) -> None:
-    if name.rpartition(".")[2] in RESERVED:
-        raise InputError(f"grid has {name!r}, which every run has already: it is no setting.")
-    if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
-        raise InputError(f"grid[{name!r}]={values!r}: give a list of values to try.")
-    if any(value in values[:i] for i, value in enumerate(values)):
-        raise InputError(f"grid[{name!r}]={values!r} holds a value twice: give each once.")
-
-
 def _settled(value: Any) -> Any:
     """Lists and arrays become tuples, so that designs compare alike wherever they came from."""
     if isinstance(value, np.ndarray):
@@ -232,3 +226,152 @@ def check_keys(table: Mapping[str, Any], known: Sequence[str]) -> None:
             close = get_close_matches(str(key), known, 1)
             meant = f" Did you mean {close[0]!r}?" if close else ""
             raise InputError(f"{key!r} is not known here.{meant} There are {', '.join(known)}.")
+
+
+FIELDS = (*("n", "fold", "seed", "init_seed", "order_seed", "augmentation_seed"), *("id", "rows", "data", "out"))
+"""Fields that a command may ask for in braces, beside the names of the grid."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """One way to turn a training set into predictions; exactly one of the three kinds.
+
+    Attributes
+    ----------
+    training : Training, optional
+        A network and how it is trained.
+    estimator : str, optional
+        An estimator by its place, ``"sklearn.svm:SVC"``; its parameters in ``options``.
+    command : str, optional
+        A command line with ``{n}``, ``{seed}``, ``{out}`` and others of :data:`FIELDS` in it. It is
+        run without a shell, is given its training rows in the file ``{rows}``, and writes its
+        predictions to the folder ``{out}``.
+    options : dict
+        Parameters of the estimator.
+    members : int
+        How many networks with seeds of their own average their probabilities, or numbers.
+    timeout : float, optional
+        Seconds after which a command is stopped and counted as failed.
+    judged : {"l1", "l2"}, optional
+        By which loss an estimator or a command is judged where targets are numbers; ``"l2"`` by
+        default. Networks are judged by the loss they are trained with.
+    """
+
+    training: Training | None = None
+    estimator: str | None = None
+    command: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    members: int = 1
+    timeout: float | None = None
+    judged: str | None = None
+
+    def __post_init__(self) -> None:
+        kinds = [k for k in ("training", "estimator", "command") if getattr(self, k) is not None]
+        if len(kinds) != 1:
+            raise InputError(
+                "A learner needs one of architecture (a network), estimator or command; it has "
+                f"{' and '.join(kinds) or 'none'}."
+            )
+        whole = isinstance(self.members, int) and not isinstance(self.members, bool)
+        if not whole or self.members < 1 or (self.members > 1 and self.training is None):
+            raise InputError(f"members={self.members!r}: only networks, one or more, form ensembles.")
+        if self.estimator is not None and not re.fullmatch(r"\w+(\.\w+)*:\w+", str(self.estimator)):
+            problem = "give its place as 'module:Class', such as 'sklearn.svm:SVC'."
+            raise InputError(problem, argument="estimator", value=self.estimator)
+        if self.command is not None and "out" not in asked_fields(self.command):
+            problem = "does not say {out}: the folder to which it must write its predictions."
+            raise InputError(problem, argument="command", value=self.command)
+        given: Any = self.timeout
+        seconds = isinstance(given, int | float) and not isinstance(given, bool) and given > 0
+        if given is not None and (not seconds or self.command is None):
+            raise InputError("give a command that may take so many seconds.", argument="timeout", value=given)
+        problem = ""
+        if self.judged is not None and self.judged not in NUMBER_LOSSES:
+            problem = f"is not known: use one of {', '.join(NUMBER_LOSSES)}."
+        elif self.judged is not None and self.training is not None:
+            problem = "a network is judged by the loss it is trained with; give loss= instead."
+        if problem:
+            raise InputError(problem, argument="judged", value=self.judged)
+
+    @property
+    def kind(self) -> str:
+        """``"network"``, ``"estimator"`` or ``"command"``."""
+        if self.training is not None:
+            return "network"
+        return "estimator" if self.estimator is not None else "command"
+
+    @property
+    def loss(self) -> str | None:
+        """By which loss it is judged where targets are numbers; None for classes."""
+        return self.judged if self.training is None else self.training.loss
+
+    def takes(self, setting: str) -> bool:
+        """Return whether a setting that a grid varies for all learners means something to this one.
+
+        >>> Learner(estimator="sklearn.svm:SVC").takes("batch")
+        False
+        """
+        if self.training is not None:
+            return True
+        if self.command is not None:
+            return setting in asked_fields(self.command) or setting in FIELDS  # which is refused
+        return setting != "members" and setting not in Training().as_dict()
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Learner:
+        """The learner with some of its settings replaced, as a grid asks for."""
+        if self.training is None:
+            return replace(self, options={**self.options, **settings})
+        members = settings.get("members", self.members)
+        settings = {k: v for k, v in settings.items() if k != "members"}
+        known = {f.name for f in fields(Training)} - {"options"}
+        direct = {k: v for k, v in settings.items() if k in known}
+        inner = {k: v for k, v in settings.items() if k not in known}
+        options = {**self.training.options, **inner}
+        training = replace(self.training, **direct, options=options)
+        return replace(self, training=training, members=members)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything that determines what is trained, ready for JSON."""
+        if self.training is not None:
+            return {**self.training.as_dict(), "members": self.members}
+        judged = {} if self.judged is None else {"judged": self.judged}
+        return {self.kind: self.estimator or self.command, "options": dict(self.options), **judged}
+
+
+def settle_learner(learner: Learner, outputs: Outputs, name: str = "learner") -> Learner:
+    """Settle by which loss a learner is judged, and refuse one that is not for such targets.
+
+    >>> settle_learner(Learner(estimator="sklearn.linear_model:Ridge"), (2,)).loss
+    'l2'
+    """
+    try:
+        if learner.training is not None:
+            return replace(learner, training=settle_training(learner.training, outputs))
+        if isinstance(outputs, int):
+            if learner.judged is not None:
+                problem = "is for numbers, and the targets are classes: leave it out."
+                raise InputError(problem, argument="judged", value=learner.judged)
+            return learner
+        if learner.estimator is not None and len(outputs) > 1:
+            problem = (
+                f"predicts rows of numbers, and the targets are images of shape {outputs}: use a network or a command."
+            )
+            raise InputError(problem, argument="estimator", value=learner.estimator)
+    except InputError as error:
+        raise InputError(f"learners.{name}: {error}") from error
+    return replace(learner, judged=learner.judged or "l2")
+
+
+def asked_fields(command: str) -> list[str]:
+    """List the names in braces of a command, each once.
+
+    >>> asked_fields("train {n} {out} {{not}} {n:05d}")
+    ['n', 'out']
+    """
+    if not isinstance(command, str) or not command.strip():
+        raise InputError("give a command line as text.", argument="command", value=command)
+    try:
+        parsed = [name for _, name, _, _ in string.Formatter().parse(command) if name is not None]
+    except ValueError as error:
+        raise InputError(f"{error}.", argument="command", value=command) from error
+    return list(dict.fromkeys(parsed))

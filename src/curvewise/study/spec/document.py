@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import math
 import os
 import re
 import tomllib
@@ -15,18 +13,18 @@ from dataclasses import fields
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from curvewise.errors import InputError, parse_reason
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.spec.design import Design, check_keys
-from curvewise.study.spec.learner import Learner
-from curvewise.study.spec.recipes import RECIPES, recipe_document, with_recipe
-from curvewise.study.spec.study import Evaluation, StudySpec
+from curvewise.study.spec.design import Design, Learner, check_keys
+from curvewise.study.spec.recipes import with_recipe
+from curvewise.study.spec.study import CHECKPOINTS, Evaluation, StudySpec
 
 _WIDTH = 100
+_Made = TypeVar("_Made")
 
 
 def read_document(file: Path) -> dict[str, Any]:
@@ -109,12 +107,8 @@ def _key(key: str) -> str:
 def _value(value: Any, key: str) -> str:
     if hasattr(value, "item") and not isinstance(value, Mapping):
         value = value.item()
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(value)
+    if isinstance(value, bool | int | float):
+        return str(value).lower()  # true, false, inf and nan, which TOML writes as Python does but for capitals
     if isinstance(value, str | PathLike):
         return _text(os.fspath(value))
     if isinstance(value, list | tuple):
@@ -143,7 +137,6 @@ KINDS = ("architecture", "estimator", "command")
 SETTINGS = tuple(f.name for f in fields(Training))
 ESTIMATOR = ("estimator", "judged")
 COMMAND = ("command", "timeout", "judged")
-CHECKPOINTS = ("none", "end", "drops")
 
 FOREIGN = {
     "lr": "rate",
@@ -170,45 +163,55 @@ def study_fields(document: Mapping[str, Any], folder: Path, source: str = "study
         document, defaults = with_recipe(document) if "recipe" in document else (document, {})
         for key, kind in _TOP.items():
             if key in document and not isinstance(document[key], kind):
-                raise InputError(f"{key}={document[key]!r}: give {_KIND_NAMES[kind]}.")
-        if "data" not in document:
-            raise InputError("data is missing: say what to learn, such as data = 'digits'.")
+                raise InputError(f"give {_KIND_NAMES[kind]}.", argument=key, value=document[key])
+        if not document.get("data"):
+            lacks = "is empty" if "data" in document else "is missing"
+            raise InputError(f"{lacks}: say what to learn, such as data = 'digits'.", argument="data")
         if not document.get("learners"):
-            raise InputError("learners is missing: add a table such as [learners.small].")
-        if not document["data"]:
-            raise InputError("data is empty: say what to learn, such as data = 'digits'.")
-    data, design = document["data"], document.get("design", {})
+            raise InputError("is missing: add a table such as [learners.small].", argument="learners")
+    data = document["data"]
+    learners, evaluate = {}, {}
+    for name, table in document["learners"].items():
+        with within(f"{source}, [learners.{name}]"):
+            if not isinstance(table, Mapping):
+                raise InputError(f"{table!r}: give a table with one of {', '.join(KINDS)}.")
+            learners[name] = learner_from_table(table, defaults.get(name, {}))
+    for name, table in document.get("evaluate", {}).items():
+        with within(f"{source}, [evaluate.{name}]"):
+            if not isinstance(table, Mapping):
+                raise InputError(f"{table!r}: give a table with data, or with a perturbation.")
+            evaluate[name] = _from_table(Evaluation, table)
     with within(f"{source}, [design]"):
-        check_keys(design, [f.name for f in fields(Design)])
-        design = Design(**design)
+        design = _from_table(Design, document.get("design", {}))
+    with within(f"{source}, [keep]"):
+        keep = _from_table(Keep, document.get("keep", {}))
+        for name in ("probabilities", "features", "predictions"):
+            if not isinstance(getattr(keep, name), bool):
+                raise InputError("give true or false.", argument=name, value=getattr(keep, name))
+        if keep.checkpoints not in CHECKPOINTS:
+            problem = f"use one of {', '.join(CHECKPOINTS)}."
+            raise InputError(problem, argument="checkpoints", value=keep.checkpoints)
     return {
         "data": data if isinstance(data, str) else dict(data),
-        "learners": _learners(document["learners"], defaults, source),
+        "learners": learners,
         "design": design,
-        "evaluate": _evaluations(document.get("evaluate", {}), source),
-        "keep": _keep(document.get("keep", {}), source),
+        "evaluate": evaluate,
+        "keep": keep,
         "folder": Path(os.path.normpath(folder / document.get("folder", "."))),
         **{k: document[k] for k in ("seed", "name", "store") if k in document},
     }
 
 
-_TOP: dict[str, Any] = {
-    "name": str,
-    "seed": int,
-    "data": str | Mapping,
-    "learners": Mapping,
-    "design": Mapping,
-    "evaluate": Mapping,
-    "keep": Mapping,
-    "store": str,
-    "folder": str,
-}
-_KIND_NAMES: dict[Any, str] = {
-    str: "text",
-    int: "a whole number",
-    Mapping: "a table",
-    str | Mapping: "a name or a table",
-}
+def _from_table(kind: type[_Made], table: Mapping[str, Any]) -> _Made:
+    """Make a dataclass of the table with its fields; a key that is no field of it is an error."""
+    check_keys(table, [f.name for f in fields(kind)])  # type: ignore[arg-type]
+    return kind(**table)
+
+
+_TOP: dict[str, Any] = {"name": str, "seed": int, "data": str | Mapping, "store": str, "folder": str}
+_TOP |= dict.fromkeys(("learners", "design", "evaluate", "keep"), Mapping)
+_KIND_NAMES: dict[Any, str] = {str: "text", int: "a whole number", Mapping: "a table"}
+_KIND_NAMES[str | Mapping] = "a name or a table"
 
 
 @contextmanager
@@ -218,16 +221,6 @@ def within(place: str) -> Iterator[None]:
         yield
     except InputError as error:  # in the terms of Python, which are those of TOML, and never as options
         raise InputError(f"{place}: {error}") from None
-
-
-def _learners(tables: Mapping[str, Any], defaults: Mapping[str, Any], source: str) -> dict[str, Learner]:
-    found = {}
-    for name, table in tables.items():
-        with within(f"{source}, [learners.{name}]"):
-            if not isinstance(table, Mapping):
-                raise InputError(f"{table!r}: give a table with one of {', '.join(KINDS)}.")
-            found[name] = learner_from_table(table, defaults.get(name, {}))
-    return found
 
 
 def learner_from_table(table: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Learner:
@@ -248,7 +241,7 @@ def learner_from_table(table: Mapping[str, Any], defaults: Mapping[str, Any] | N
     given = {k: v for k, v in table.items() if k in own and k != "options"}
     options = table.get("options", {})
     if not isinstance(options, Mapping):
-        raise InputError(f"options={options!r}: give a table of names and values.")
+        raise InputError("give a table of names and values.", argument="options", value=options)
     beside = {k: v for k, v in table.items() if k not in own and k != "options"}
     for key in beside:
         if meant := _meant(key, own):
@@ -272,28 +265,6 @@ def _meant(key: str, own: Sequence[str]) -> str | None:
     if FOREIGN.get(key) in own:
         return FOREIGN[key]
     return next(iter(get_close_matches(key, own, 1, cutoff=0.8)), None)
-
-
-def _evaluations(tables: Mapping[str, Any], source: str) -> dict[str, Evaluation]:
-    found = {}
-    for name, table in tables.items():
-        with within(f"{source}, [evaluate.{name}]"):
-            if not isinstance(table, Mapping):
-                raise InputError(f"{table!r}: give a table with data, or with a perturbation.")
-            check_keys(table, [f.name for f in fields(Evaluation)])
-            found[name] = Evaluation(**table)
-    return found
-
-
-def _keep(table: Mapping[str, Any], source: str) -> Keep:
-    with within(f"{source}, [keep]"):
-        check_keys(table, [f.name for f in fields(Keep)])
-        for name in ("probabilities", "features", "predictions"):
-            if not isinstance(table.get(name, False), bool):
-                raise InputError(f"{name}={table[name]!r}: give true or false.")
-        if table.get("checkpoints", "none") not in CHECKPOINTS:
-            raise InputError(f"checkpoints={table['checkpoints']!r}: use one of {', '.join(CHECKPOINTS)}.")
-        return Keep(**table)
 
 
 def document_of(study: StudySpec, folder: Path | None = None) -> dict[str, Any]:
@@ -325,9 +296,8 @@ def _plain_data(data: Any, where: str) -> Any:
     if isinstance(data, Dataset):
         raise InputError(
             f"{where} is a Dataset in memory, which a study file cannot hold: save its arrays with "
-            "np.savez('data.npz', x=x, y=y) and use data = 'data.npz' (for numbers, data = "
-            "{ path = 'data.npz', targets = 'numbers' }), or name a function that makes it, data = "
-            "'module:function'."
+            "np.savez('data.npz', x=x, y=y) and use data = 'data.npz' (for numbers, data = { path = 'data.npz', "
+            "targets = 'numbers' }), or name a function that makes it, data = 'module:function'."
         )
     return data if isinstance(data, str) else dict(data)
 
@@ -361,80 +331,3 @@ def _listed(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_listed(v) for v in value]
     return {k: _listed(v) for k, v in value.items()} if isinstance(value, Mapping) else value
-
-
-STARTER = """\
-# A study: many trainings by a plan. See what it would do, do it, look at it:
-#   curvewise study plan study.toml
-#   curvewise study run study.toml
-#   curvewise study report study.toml
-
-name = "digits"
-seed = 0                    # decides the test set, the subsets and the seeds of all runs
-# store = "runs"            # folder of the runs; by default digits-runs beside this file
-
-[data]
-name = "digits"             # or a file or folder: path = "data.npz"
-
-# Networks: settings of the training, and beside them options of the architecture (width).
-[learners.network]
-architecture = "mlp"        # linear, mlp, cnn, vgg11 …, nin, resnet9 …, or "module:function"
-width = 64
-optimiser = "sgd"           # sgd, adam, adamw, ranger
-rate = 0.1                  # several, as [0.05, 0.1], are searched on one subset
-batch = 32
-epochs = 20
-schedule = "linear"         # constant, linear, cosine, drops, plateau, early-stop, searched
-
-# Estimators of scikit-learn with their parameters.
-[learners.forest]
-estimator = "sklearn.ensemble:RandomForestClassifier"
-n_estimators = 50
-
-# Anything else: a command that writes its predictions into the folder {out}.
-# [learners.mine]
-# command = "python train.py --rows {rows} --seed {seed} --out {out}"
-
-[design]
-sizes = [50, 100, 200, 400]
-folds = [8, 4, 2, 1]        # disjoint subsets of each size
-seeds = 2                   # runs on each subset
-vary = ["init", "order", "augmentation"]    # what differs between them
-# poke = { epoch = 0, factor = 1.001 }      # nudge one weight
-# grid = { batch = [16, 64] }               # every combination is trained
-
-# Further sets to predict, beside the test set; needs the extra torch.
-# [evaluate.rotated]
-# perturbation = "rotation"
-# magnitude = 30
-
-[keep]
-probabilities = false
-checkpoints = "none"        # end, or drops: also before every drop of the learning rate
-features = false
-"""
-
-# Recipes that cannot be written without a choice.
-_CHOICES = {"variance-text": {"model": "models/encoder"}}
-
-
-def starter_text(recipe: str | None = None) -> str:
-    """Text of a study file to begin with, by the protocol of a paper if one is named.
-
-    >>> "batch = 500" in starter_text("variance")
-    True
-    """
-    if recipe is None:
-        return STARTER
-    asked = {"name": recipe, **_CHOICES.get(recipe, {})}
-    document = recipe_document(asked)
-    document.pop("training")
-    words = inspect.getdoc(RECIPES[recipe]) or ""
-    said = words.split("\nParameters\n")[0].strip()
-    head = [
-        f"# Recipe {recipe}. {line}" if i == 0 else f"# {line}".rstrip() for i, line in enumerate(said.splitlines())
-    ]
-    tables = toml_text({"name": recipe, "seed": 0, "data": {"name": "digits"}, **document})
-    if not document["learners"]:
-        raise InputError(f"recipe={recipe!r} names no learner.")
-    return "\n".join([*head, "", tables])

@@ -27,12 +27,13 @@ from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
 from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
-from curvewise.study.spec.design import Design
-from curvewise.study.spec.learner import Learner, settle_learner
-from curvewise.text import brief, either, list_names
+from curvewise.study.spec.design import Design, Learner, settle_learner
+from curvewise.text import either, list_names
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
 SEARCH = "rate-search/1"
+CHECKPOINTS = ("none", "end", "drops")
+"""Choices of the weights to keep; each includes the ones before it."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,8 @@ class Evaluation:
         if isinstance(self.magnitude, list | tuple):
             numbers = all(isinstance(m, Real) and not isinstance(m, bool) for m in self.magnitude)
             if not numbers or len(self.magnitude) != 2 or not self.magnitude[0] < self.magnitude[1]:
-                raise InputError(
-                    f"magnitude={brief(self.magnitude)}: give one number, or a range of two, the lower first."
-                )
+                problem = "give one number, or a range of two, the lower first."
+                raise InputError(problem, argument="magnitude", value=self.magnitude)
             object.__setattr__(self, "magnitude", tuple(self.magnitude))
         if (self.perturbation is None) != (self.magnitude is None):
             raise InputError("perturbation and magnitude belong together: give both or neither.")
@@ -89,29 +89,30 @@ class StudySpec:
 
     def __post_init__(self) -> None:
         if not self.learners:
-            raise InputError("learners is empty: name at least one.")
+            raise InputError("is empty: name at least one.", argument="learners")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InputError(f"seed={self.seed!r}: give a whole number from 0 on.")
+            raise InputError("give a whole number from 0 on.", argument="seed", value=self.seed)
         if not isinstance(self.name, str) or not self.name.strip():
-            raise InputError(f"name={self.name!r}: give the study a name.")
+            raise InputError("give the study a name.", argument="name", value=self.name)
         for name, values in self.design.grid.items():
             if isinstance(values, Mapping) and name not in self.learners:
-                raise InputError(
-                    f"grid has settings for {name!r}, which is no learner: there are {', '.join(self.learners)}."
-                )
+                problem = f"has settings for {name!r}, which is no learner: there are {', '.join(self.learners)}."
+                raise InputError(problem, argument="grid")
         object.__setattr__(self, "folder", Path(self.folder))
         if self.store is not None:
             object.__setattr__(self, "store", Path(self.store))
         if len({name.lower() for name in self.evaluate}) < len(self.evaluate):
-            raise InputError(
-                f"evaluate has sets that differ only by case ({', '.join(self.evaluate)}), which "
-                "some file systems cannot keep apart: rename one."
+            names = ", ".join(self.evaluate)
+            problem = (
+                f"has sets that differ only by case ({names}), which some file systems cannot keep apart: rename one."
             )
+            raise InputError(problem, argument="evaluate")
         for name in self.evaluate:
             if name.lower() in (TEST, "train") or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name):
                 raise InputError(
-                    f"evaluate has a set called {name!r}: use letters, digits, '_', '.' and '-', "
-                    "and neither 'test' nor 'train', which there are always."
+                    f"has a set called {name!r}: use letters, digits, '_', '.' and '-', and neither 'test' nor "
+                    "'train', which there are always.",
+                    argument="evaluate",
                 )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -214,7 +215,7 @@ class StudySpec:
         """The training subsets; their indices count within :attr:`train_rows`."""
         design, labels = self.design, self.dataset.y[self.train_rows]
         if self.dataset.is_numbers and design.per_class:
-            raise InputError("per_class=True counts examples of a class, and targets are numbers.")
+            raise InputError("counts examples of a class, and targets are numbers.", argument="per_class", value=True)
         sizes = [len(self.train_rows)] if design.sizes is None else list(design.sizes)
         with warnings.catch_warnings():
             # They stand in the plan and in notes, rather than coming from each worker that draws the subsets.
@@ -255,12 +256,29 @@ class StudySpec:
 
     @cached_property
     def evaluation_sets(self) -> dict[str, Examples]:
-        """The sets that every trained model predicts, by name; the test set first."""
+        """The sets that every trained model predicts, by name; the test set first.
+
+        Other data must have inputs of the study's shape. Its classes are matched by name; by number
+        where either side has only numbers for names. Perturbed copies are drawn from the study's seed
+        and the perturbation, so that several magnitudes of one perturbation share their noise. For a
+        range of magnitudes each example's own is drawn from the seed, the perturbation and the
+        example's position, whatever the range. Where targets are numbers, other data must have numbers
+        of the same shape; where they are images, no perturbation may move the pixels of an input.
+        """
         if self.keep.probabilities and self.dataset.is_numbers:
             raise InputError(
                 "keep has probabilities, which numbers have not: use predictions = true to keep the predicted numbers."
             )
-        return _make_evaluation_sets(self)
+        for name, evaluation in self.evaluate.items():  # before anything is loaded or perturbed
+            _check_perturbation(name, evaluation, self.dataset)
+        sets = {TEST: self.test_examples()}
+        for name, evaluation in self.evaluate.items():
+            examples = sets[TEST]
+            if evaluation.data is not None:
+                other = self.load_data(evaluation.data, f"evaluate.{name}.data")
+                examples = self.as_examples(*_matched(name, other, self.dataset))
+            sets[name] = _perturbed(examples, evaluation, self.seed)
+        return sets
 
     def test_examples(self) -> Examples:
         """The test set: the data's own, or the examples held out."""
@@ -328,7 +346,20 @@ class StudySpec:
     @cached_property
     def jobs(self) -> list[Job]:
         """Every run that the study asks for, searches for learning rates first."""
-        return _plan_jobs(self)
+        searches: list[Job] = []
+        runs: list[Job] = []
+        # Several learners may start from one file, which is hashed once.
+        digests: dict[str, str] = {}
+        for name, learner in self.learners.items():
+            for settings in self.design.combinations(name, learner.takes):
+                about = settle_learner(learner.with_settings(settings), self.outputs, name)
+                weights = _weights_digest(about, self.folder, digests)
+                shared = {"recipe": RECIPE, "data": self.data_digest, "learner": name, "training": about.as_dict()}
+                shared |= {**settings, **({"weights": weights} if weights else {})}
+                search = _search(self, name, about, settings, shared)
+                searches += [] if search is None else [search]
+                runs += _runs(self, name, about, settings, shared, None if search is None else search.id)
+        return searches + runs
 
 
 def examples_digest(examples: Examples) -> str:
@@ -339,62 +370,27 @@ def examples_digest(examples: Examples) -> str:
 # ---- Evaluation sets
 
 
-def _make_evaluation_sets(study: StudySpec) -> dict[str, Examples]:
-    """Make the test set and the study's other evaluation sets, in the order of the study.
-
-    Other data must have inputs of the study's shape. Its classes are matched by name; by number
-    where either side has only numbers for names. Perturbed copies are drawn from the study's seed
-    and the perturbation, so that several magnitudes of one perturbation share their noise. For a
-    range of magnitudes each example's own is drawn from the seed, the perturbation and the
-    example's position, whatever the range. Where targets are numbers, other data must have numbers
-    of the same shape; where they are images, no perturbation may move the pixels of an input.
-    """
-    own = study.dataset
-    for name, evaluation in study.evaluate.items():  # before anything is loaded or perturbed
-        _check_perturbation(name, evaluation, own)
-    sets = {TEST: study.test_examples()}
-    for name, evaluation in study.evaluate.items():
-        examples = sets[TEST]
-        if evaluation.data is not None:
-            other = study.load_data(evaluation.data, f"evaluate.{name}.data")
-            examples = study.as_examples(*_matched(name, other, own))
-        sets[name] = _perturbed(examples, evaluation, study.seed)
-    return sets
-
-
 def _matched(name: str, other: Dataset, own: Dataset) -> tuple[NDArray[Any], NDArray[Any]]:
     """Inputs and targets of other data in the study's terms: its test part, else all of it."""
-    if other.targets != own.targets:
-        raise InputError(
-            f"evaluate.{name} has targets={other.targets!r}, the study's data {own.targets!r}: say the same for both."
-        )
     x, y = other.x, other.y
     if other.test_x is not None and other.test_y is not None:
         x, y = other.test_x, other.test_y
-    if x.shape[1:] != own.x.shape[1:]:
-        raise InputError(
-            f"evaluate.{name} has inputs of shape {x.shape[1:]}, the study's data of "
-            f"{own.x.shape[1:]}: bring both to one shape."
-        )
     kinds = {"f": "features", "b": "features"}
-    if own.x.ndim == 2:
-        here, there = (kinds.get(v.dtype.kind, "tokens") for v in (own.x, x))
-        if here != there:
-            raise InputError(f"evaluate.{name} holds {there}, the study's data {here}.")
-        x = x.astype(own.x.dtype, copy=False)
-    if other.padding != own.padding:
-        raise InputError(
-            f"evaluate.{name} has the padding token {other.padding}, the study's data "
-            f"{own.padding}: use one tokenizer for both."
-        )
-    if not own.is_numbers:
-        return x, _numbered_as(name, y, other.classes, own.classes)
-    if y.shape[1:] != own.y.shape[1:]:
-        raise InputError(
-            f"evaluate.{name} has targets of shape {y.shape[1:]}, the study's data of "
-            f"{own.y.shape[1:]}: bring both to one shape."
-        )
-    return x, y
+    here, there = (kinds.get(v.dtype.kind, "tokens") if own.x.ndim == 2 else "images" for v in (own.x, x))
+    # What must be the same of both: its value there and here, and what to do where it is not.
+    same: list[tuple[str, Any, Any, str]] = [
+        ("has targets=", repr(other.targets), repr(own.targets), "say the same for both"),
+        ("has inputs of shape ", x.shape[1:], own.x.shape[1:], "bring both to one shape"),
+        ("holds ", there, here, "give the same kind of inputs"),
+        ("has the padding token ", other.padding, own.padding, "use one tokenizer for both"),
+    ]
+    if own.is_numbers:
+        same.append(("has targets of shape ", y.shape[1:], own.y.shape[1:], "bring both to one shape"))
+    for what, theirs, ours, remedy in same:
+        if theirs != ours:
+            raise InputError(f"{what}{theirs}, the study's data {ours}: {remedy}.", argument=f"evaluate.{name}")
+    x = x.astype(own.x.dtype, copy=False) if own.x.ndim == 2 else x
+    return x, y if own.is_numbers else _numbered_as(name, y, other.classes, own.classes)
 
 
 def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours: tuple[str, ...]) -> NDArray[np.int64]:
@@ -409,36 +405,28 @@ def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours:
     if unnamed and used[-1] < len(ours):
         return y.astype(np.int64)
     unknown = [theirs[i] for i in used if theirs[i] not in position]
-    raise InputError(
-        f"evaluate.{name} has classes that the study does not: {list_names(unknown, 5)}; the study has "
-        f"{list_names(ours, 10)}. Name them alike."
-    )
+    problem = f"has classes that the study does not: {list_names(unknown, 5)}; the study has {list_names(ours, 10)}."
+    raise InputError(problem, argument=f"evaluate.{name}", remedy="Name them alike.")
 
 
 def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> None:
     if evaluation.perturbation is None or evaluation.magnitude is None:
         return
     try:
-        perturbation = _perturbations().find_perturbation(evaluation.perturbation)
+        perturbation, problem = _perturbations().find_perturbation(evaluation.perturbation), ""
         if perturbation.pairs is not None:
-            raise InputError(
-                f"perturbation={perturbation.name!r} mixes examples in pairs, of which a set has "
-                "none: use one that changes each example by itself."
-            )
+            problem = "mixes examples in pairs, of which a set has none: use one that changes each example by itself."
+            raise InputError(problem, argument="perturbation", value=perturbation.name)
         given = evaluation.magnitude
         for magnitude in given if isinstance(given, tuple) else (given,):
             perturbation.check(magnitude)
         perturbation.check_input(data.x)
         if perturbation.name in MOVING and data.y.ndim > 2:
-            raise InputError(
-                f"perturbation={perturbation.name!r} moves the pixels of an input and not those of "
-                "its target, which is an image: use one that moves nothing."
-            )
-        if perturbation.name == "token-dropout" and data.padding is None:
-            raise InputError(
-                "perturbation='token-dropout' puts padding in the place of tokens: say which token "
-                "is the padding of the data."
-            )
+            problem = "moves the pixels of an input and not those of its target, an image: use one that moves nothing."
+        elif perturbation.name == "token-dropout" and data.padding is None:
+            problem = "puts padding in the place of tokens: say which token is the padding of the data."
+        if problem:
+            raise InputError(problem, argument="perturbation", value=perturbation.name)
     except InputError as error:
         raise InputError(f"evaluate.{name}: {error}") from error
 
@@ -525,38 +513,8 @@ class Job:
         return looks * self.learner.members * (len(training.rates) if self.is_search else 1)
 
 
-def _plan_jobs(study: StudySpec) -> list[Job]:
-    """List the runs of a study: searches for rates first, then learner by learner."""
-    searches: list[Job] = []
-    runs: list[Job] = []
-    # Several learners may start from one file, which is hashed once.
-    digests: dict[str, str] = {}
-    for name, learner in study.learners.items():
-        for settings in study.design.combinations(name, learner.takes):
-            about = settle_learner(learner.with_settings(settings), study.outputs, name)
-            weights = _weights_digest(about, study.folder, digests)
-            shared = {
-                "recipe": RECIPE,
-                "data": study.data_digest,
-                "learner": name,
-                "training": about.as_dict(),
-                **settings,
-                **({"weights": weights} if weights else {}),
-            }
-            search = _search(study, name, about, settings, shared)
-            searches += [] if search is None else [search]
-            needs = None if search is None else search.id
-            runs += _runs(study, name, about, settings, shared, needs)
-    return searches + runs
-
-
 def _runs(
-    study: StudySpec,
-    name: str,
-    learner: Learner,
-    settings: Mapping[str, Any],
-    shared: Mapping[str, Any],
-    needs: str | None,
+    study: StudySpec, name: str, learner: Learner, settings: Any, shared: Any, needs: str | None
 ) -> Iterator[Job]:
     for subset in study.partition:
         n, fold = subset.n, subset.fold
@@ -592,9 +550,7 @@ def _chances(study: StudySpec, subset: Subset) -> Iterator[tuple[str, dict[str, 
                 break
 
 
-def _search(
-    study: StudySpec, name: str, learner: Learner, settings: Mapping[str, Any], shared: Mapping[str, Any]
-) -> Job | None:
+def _search(study: StudySpec, name: str, learner: Learner, settings: Any, shared: Any) -> Job | None:
     """Plan the search for the learning rate, on the first subset of the middle size."""
     if learner.training is None or len(learner.training.rates) < 2:
         return None
@@ -621,7 +577,7 @@ def _weights_digest(learner: Learner, folder: Path, known: dict[str, str]) -> st
     if training.weights is not None:
         path = folder / training.weights
         if not path.is_file():
-            raise InputError(f"weights={training.weights!r}: there is no file {path}.")
+            raise InputError(f"there is no file {path}.", argument="weights", value=training.weights)
         files.append(path)
     for path in files:
         if str(path) not in known:

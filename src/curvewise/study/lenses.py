@@ -1,18 +1,24 @@
-"""Transfer out of studies: risks of their learners, with the controls."""
+"""Studies for two lenses: risks with their controls for transfer, and ground truth for ranking checkpoints."""
 
 from __future__ import annotations
 
+import json
+import math
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, StoreError
+from curvewise.ranking.scores import ONE_GROUP, CheckpointScores
 from curvewise.reading.roles import normal
-from curvewise.store.record import TEST
-from curvewise.study.results import choose_runs, label_of
+from curvewise.store.read import is_file
+from curvewise.store.record import REMEDY, TEST, part_file
+from curvewise.study.spec.study import Job
+from curvewise.study.study import choose_runs, label_of
 from curvewise.text import arg
 from curvewise.transfer.blind import blind_guess
 from curvewise.transfer.load import BLIND, MAXIMAL, SCRATCH, RiskRows, find_control, find_scratch
@@ -98,7 +104,10 @@ def transfer_risks(
     if metric not in METRICS:
         raise InputError(f"metric={metric!r}: use one of {', '.join(map(repr, METRICS))}.")
     measured = {task: s.measurements(metric, evaluation) for task, s in by_task.items()}
-    rows = _rows(measured)
+    columns = [[m.learner for m in measured.values()], [m.n for m in measured.values()]]
+    columns.append([m.error for m in measured.values()])
+    tasks = np.concatenate([np.full(len(m), task) for task, m in measured.items()])
+    rows = RiskRows(tasks, *map(np.concatenate, columns))
     given = find_control(rows, BLIND, blind, float, SOURCE, scratch)
     best = find_control(rows, MAXIMAL, maximal, float, SOURCE, scratch)
     gone = [*given.methods, *best.methods]
@@ -171,15 +180,6 @@ def blind_control(study: Study, metric: str = "loss", evaluation: str = TEST) ->
     return blind_guess(targets, str(losses.pop()), test_targets=test.y, per=per).control()
 
 
-def _rows(measured: Mapping[str, Measurements]) -> RiskRows:
-    return RiskRows(
-        np.concatenate([np.full(len(m), task) for task, m in measured.items()]),
-        np.concatenate([m.learner for m in measured.values()]),
-        np.concatenate([m.n for m in measured.values()]),
-        np.concatenate([m.error for m in measured.values()]),
-    )
-
-
 def _joined(measured: Mapping[str, Measurements], ending: str) -> NDArray[np.str_]:
     """Coordinates of each run whose names end so, as one text."""
     found = []
@@ -193,12 +193,8 @@ def _scratch(rows: RiskRows, studies: Mapping[str, Study], given: str | None, ta
     """The learner without weights, or of several the one that is called scratch."""
     if given is not None:
         return find_scratch(rows, given, taken, SOURCE)
-    free = dict.fromkeys(
-        label_of(study, job)
-        for study in studies.values()
-        for job in study.jobs
-        if not job.is_search and _starts_from_nothing(job)
-    )
+    jobs = [(study, job) for study in studies.values() for job in study.jobs if not job.is_search]
+    free = dict.fromkeys(label_of(study, job) for study, job in jobs if _starts_from_nothing(job))
     found = [name for name in free if name in rows.names and name not in taken]
     called = [name for name in found if normal(name) in SCRATCH.plain]
     if len(called or found) != 1:
@@ -212,10 +208,8 @@ def _scratch(rows: RiskRows, studies: Mapping[str, Study], given: str | None, ta
 def _starts_from_nothing(job: Any) -> bool:
     """Return whether a learner has no weights to begin with."""
     training = job.learner.training
-    if training is None:
-        return True
-    from_a_folder = training.architecture.startswith("hf:")
-    return training.weights is None and not from_a_folder and not training.options.get("pretrained")
+    own = training is not None and (training.weights is not None or training.options.get("pretrained"))
+    return training is None or not (own or training.architecture.startswith("hf:"))
 
 
 # Examples won against scratch, out of a study.
@@ -279,22 +273,18 @@ def study_win_rates(
     """
     from curvewise.transfer.wins import win_rates
 
-    both = [
-        {r.job.n for r in choose_runs(study, learner=name, **settings) if r.state == "done"}
-        for name in (method, scratch)
-    ]
+    chosen = [choose_runs(study, learner=name, **settings) for name in (method, scratch)]
+    both = [{r.job.n for r in runs if r.state == "done"} for runs in chosen]
     asked = sorted(both[0] & both[1]) if n is None else np.atleast_1d(n).tolist()
     if not asked:
         raise InputError(f"{method!r} and {scratch!r} have no training size in common.")
     asked_of: dict[str, Any] = {"evaluation": evaluation, **settings}
     pairs = {}
     for size in asked:
-        one, two = (study.predictions(name, n=size, **asked_of) for name in (method, scratch))
+        given = {name: study.predictions(name, n=size, **asked_of) for name in (method, scratch)}
         if paired:
-            _check_paired(study, one, two, size)
-        pairs[size] = tuple(
-            _losses(study, name, given, n=size, **asked_of) for name, given in ((method, one), (scratch, two))
-        )
+            _check_paired(study, *given.values(), n=size)
+        pairs[size] = tuple(_losses(study, name, p, n=size, **asked_of) for name, p in given.items())
     return win_rates(pairs, paired=paired, level=level)
 
 
@@ -322,3 +312,182 @@ def _check_paired(study: Study, one: Predictions, two: Predictions, n: int) -> N
             f"paired=True, and at n = {n} the runs of both are not on the same training subsets "
             "with the same seeds: some failed or are missing. Use paired=False."
         )
+
+
+def checkpoint_files(
+    study: Study, learner: str | None = None, *, n: int | None = None, **settings: Any
+) -> dict[str, str]:
+    """Files of the weights that a study kept, by name: what :func:`study_recipe` fine-tunes.
+
+    Parameters
+    ----------
+    study : Study
+        With ``[keep] checkpoints = "drops"`` (at every drop of the learning rate, and at the end)
+        or ``"end"``, and run.
+    learner : str, optional
+        Only this one's.
+    n : int, optional
+        Only of this training size.
+    **settings
+        Only runs with these: ``fold``, ``vary``, names of the grid.
+
+    Returns
+    -------
+    dict of str to str
+        Paths by names such as ``"resnet50 drop-1"``; runs that differ by chance alone are
+        numbered.
+
+    Raises
+    ------
+    InputError
+        If no run has weights.
+    """
+    runs = choose_runs(study, learner=learner, n=n, **settings)
+    kept = [r for r in runs if r.state in ("done", "outdated") and r.record.get("files")]
+    if not kept:
+        raise InputError(
+            f'None of the {len(runs)} runs has kept weights: say [keep] checkpoints = "drops" and run the study.'
+        )
+    labels = [label_of(study, r.job) for r in kept]
+    found: dict[str, str] = {}
+    for place, (run, label) in enumerate(zip(kept, labels, strict=True)):
+        several = labels.count(label) > 1
+        name = f"{label} #{labels[: place + 1].count(label)}" if several else label
+        folder = (study.runs_folder / run.job.id).resolve()
+        for moment in sorted(run.record["files"], key=_moment):
+            path = folder / part_file("files", moment)
+            if not is_file(path):
+                raise StoreError(f"{path} is missing, or is no plain file. {REMEDY}")
+            found[f"{name} {moment}"] = str(path)
+    return found
+
+
+def _moment(name: str) -> tuple[bool, int, str]:
+    """Drops in their order, then the end."""
+    number = name.rpartition("-")[2]
+    return name == "end", int(number) if number.isdigit() else 0, name
+
+
+def ranking_table(
+    studies: Study | Mapping[str, Study],
+    *,
+    evaluation: str = TEST,
+    n: int | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+) -> CheckpointScores:
+    """Accuracies after fine-tuning for every checkpoint and task, as in Li et al. 2021.
+
+    A checkpoint is a learner with ``weights``; runs of a grid that varies ``weights`` are
+    checkpoints called by their files. Its accuracy is the best over all other settings, of the
+    mean over folds and seeds of each. Learners without weights are trained from scratch, which is
+    a reference.
+
+    Parameters
+    ----------
+    studies : Study or dict of str to Study
+        By task; a single one is called by its name.
+    evaluation : str
+        Accuracy on which evaluation set. The best on the test set is what the paper takes, and is
+        a little too good for every checkpoint alike.
+    n : int, optional
+        Training size; by default the largest of each study.
+    groups : dict of str to sequence of str, optional
+        Learners of each group; a reference belongs to all of them.
+
+    Returns
+    -------
+    CheckpointScores
+        Without scores: add them with :func:`add_rankings` or ``with_scores``. Its notes name what
+        failed or is missing.
+
+    Raises
+    ------
+    InputError
+        If no run is done, or a group names a learner that is not there.
+
+    Warns
+    -----
+    CurvewiseWarning
+        If runs failed or are missing.
+    """
+    by_task = studies if isinstance(studies, Mapping) else {studies.name: studies}
+    if not by_task:
+        raise InputError("studies is empty: give at least one.")
+    rows: list[tuple[str, str, str, float]] = []
+    references: dict[str, None] = {}
+    notes: list[str] = []
+    for task, study in by_task.items():
+        best, scratch, said = _best_of(study, evaluation, n)
+        notes += [f"{task}: {text}" for text in said]
+        references |= dict.fromkeys(scratch)
+        for (learner, name), accuracy in best.items():
+            found = [ONE_GROUP] if groups is None else [g for g, names in groups.items() if learner in names]
+            if name in scratch and not found:  # a reference belongs to all groups
+                found = list(groups or ())
+            rows += [(group, task, name, accuracy) for group in found]
+    _check_groups(groups, by_task)
+    if not rows:
+        raise InputError("groups names no learner that has runs: there is nothing to rank.")
+    in_group, in_task, names, accuracies = (np.array(column) for column in zip(*rows, strict=True))
+    return CheckpointScores(
+        names, accuracies, tasks=in_task, groups=in_group, reference=tuple(references), notes=tuple(notes)
+    )
+
+
+def _best_of(study: Study, evaluation: str, n: int | None) -> tuple[dict[tuple[str, str], float], list[str], list[str]]:
+    """Best accuracy by learner and checkpoint, which of them are from scratch, and notes."""
+    size = max(job.n for job in study.jobs if not job.is_search) if n is None else n
+    measured = study.measurements(evaluation=evaluation, n=size)
+    jobs = {job.id: job for job in study.jobs}
+    names = _names(study.jobs)
+    errors: dict[tuple[str, str], dict[str, list[float]]] = {}
+    scratch: list[str] = []
+    for run, error in zip(measured.labels["run"].tolist(), measured.error.tolist(), strict=True):
+        job = jobs[run]
+        key = (job.name, names[job.id])
+        if _weights(job) is None:
+            scratch.append(key[1])
+        settings = json.dumps(dict(job.settings), sort_keys=True, default=str)
+        errors.setdefault(key, {}).setdefault(settings, []).append(error)
+    # The best over settings of the mean over folds and seeds, of those that did not fail; NaN if all did.
+    best = {}
+    for key, found in errors.items():
+        known = [[e for e in values if not math.isnan(e)] for values in found.values()]
+        best[key] = max((1 - math.fsum(values) / len(values) for values in known if values), default=math.nan)
+    tried = max(len(found) for found in errors.values())
+    notes = [f"n = {size}", *measured.notes]
+    if tried > 1:
+        notes.append(f"best of up to {tried} settings on {evaluation!r}")
+    return best, list(dict.fromkeys(scratch)), notes
+
+
+def _weights(job: Job) -> str | None:
+    return None if job.learner.training is None else job.learner.training.weights
+
+
+def _names(jobs: Sequence[Job]) -> dict[str, str]:
+    """Name what was fine-tuned: the learner, and the file where a grid varies it.
+
+    Files of one name in several folders are called by their whole paths.
+    """
+    found = {}
+    files = {w for job in jobs if "weights" in job.settings and (w := _weights(job))}
+    stems = [PurePath(file).stem for file in files]
+    for job in jobs:
+        file = _weights(job) if "weights" in job.settings else None
+        stem = "" if file is None else PurePath(file).stem
+        own = file if stems.count(stem) > 1 else stem
+        found[job.id] = f"{job.name} {own}" if own else job.name
+    return found
+
+
+def _check_groups(groups: Mapping[str, Sequence[str]] | None, studies: Mapping[str, Study]) -> None:
+    known = {name for study in studies.values() for name in study.learners}
+    for group, names in (groups or {}).items():
+        if isinstance(names, str):
+            raise InputError(f"groups[{group!r}] is one text: give a list of learners.")
+        for name in names:
+            if name not in known:
+                raise InputError(
+                    f"groups[{group!r}] names {name!r}, which is no learner: there are {', '.join(sorted(known))}."
+                )
