@@ -369,20 +369,26 @@ def parts_of(columns: Columns, width: int) -> list[dict[str, Any]]:
 READING = Group("How to read the file", sort_key=2)
 FITTING = Group("How to fit", sort_key=3)
 SHOWING = Group("What to show", sort_key=4)
+DATA = Group("The examples", sort_key=2)
+NETWORK = Group("The network", sort_key=3)
 
 Form = Literal["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
 Files = Annotated[list[str], Parameter(name="FILE...", negative="")]
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
 
 
-def split_numbers(_: Any, tokens: Sequence[Token]) -> list[float]:
-    """Read ``800,1600`` as two numbers."""
-    return [float(part) for token in tokens for part in token.value.split(",") if part.strip()]
+def _split(kind: Callable[[str], Any]) -> Parameter:
+    """Make an option that reads ``800,1600`` as two values."""
+
+    def values(_: Any, tokens: Sequence[Token]) -> list[Any]:
+        return [kind(part.strip()) for token in tokens for part in token.value.split(",") if part.strip()]
+
+    return Parameter(converter=values, n_tokens=1, negative="", show_default=False)
 
 
-Numbers = Annotated[list[float], Parameter(converter=split_numbers, n_tokens=1, negative="", show_default=False)]
-
-
+Numbers = Annotated[list[float], _split(float)]
+Words = Annotated[list[str], _split(str)]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 """An option that may be repeated."""
 
@@ -444,7 +450,7 @@ class Showing:
     """
 
     table: Literal["markdown", "latex", "text"] | None = None
-    json: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    json: Flag = False
 
     def page(self) -> Page:
         """Start the output."""
@@ -466,22 +472,10 @@ class Drawing:
 
     def __post_init__(self) -> None:
         """Refuse a file that cannot be drawn before anything is fitted."""
-        if self.plot is None:
-            return
-        if self.plot.suffix.lower() not in PLOT_ENDINGS:
-            raise UsageError(f"--plot {self.plot} must end in {', '.join(PLOT_ENDINGS)}.")
-        check_folder("--plot", self.plot)
+        check_picture("--plot", self.plot)
 
 
 Level = Annotated[float, Parameter(validator=Number(gt=0, lt=1))]
-
-
-def split_words(_: Any, tokens: Sequence[Token]) -> list[str]:
-    """Read ``runs,examples`` as two words."""
-    return [part.strip() for token in tokens for part in token.value.split(",") if part.strip()]
-
-
-Words = Annotated[list[str], Parameter(converter=split_words, n_tokens=1, negative="", show_default=False)]
 
 
 def read_options(pairs: Sequence[str]) -> dict[str, Any]:
@@ -515,12 +509,6 @@ def need_torch() -> None:
     """Say what to install where there is no torch."""
     if find_spec("torch") is None:
         raise MissingDependencyError('Networks need torch, which is not installed: pip install "curvewise[torch]".')
-
-
-DATA = Group("The examples", sort_key=2)
-
-
-NETWORK = Group("The network", sort_key=3)
 
 
 # Files in, measurements and fitted curves out; figures into files.
