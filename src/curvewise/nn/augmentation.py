@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from curvewise.errors import InputError
 from curvewise.nn.chance import uniform
+from curvewise.nn.training import misfit
 
 Augmentation = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -123,12 +123,8 @@ def make_augmentation(specs: tuple[str, ...], shape: tuple[int, ...]) -> Augment
     if not specs:
         return lambda x, seed, epoch, example, fill: x
     if len(shape) != 3:
-        raise InputError(
-            f"for images, (channels, height, width); one input has shape {tuple(shape)}.",
-            argument="augmentation",
-            value=list(specs),
-            remedy="Leave it out.",
-        )
+        problem = f"for images, (channels, height, width); one input has shape {tuple(shape)}."
+        raise misfit("augmentation", list(specs), problem, "Leave it out.")
     changes = _parsed(specs, (shape[0], shape[1], shape[2]))
     groups = [(family, list(steps)) for family, steps in groupby(changes, key=lambda change: _FAMILIES[change.kind])]
 
@@ -148,7 +144,7 @@ def _parsed(specs: tuple[str, ...], shape: tuple[int, int, int]) -> list[Change]
         kind, colon, text = str(spec).partition(":")
         if kind not in AUGMENTATIONS:
             known = "; ".join(f"{name}: {meaning}" for name, meaning in AUGMENTATIONS.items())
-            raise InputError("not known.", argument="augmentation", value=spec, remedy=f"There are: {known}.")
+            raise misfit("augmentation", spec, "not known.", f"There are: {known}.")
         amount = _amount(spec, kind, text if colon else None, shape)
         repeats = sum(c.kind == kind for c in changes)
         first = _DRAWS * list(AUGMENTATIONS).index(kind) + _AGAIN * repeats
@@ -159,7 +155,7 @@ def _parsed(specs: tuple[str, ...], shape: tuple[int, int, int]) -> list[Change]
 def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, int, int]) -> float:
     if kind == "flip":
         if text is not None:
-            raise InputError("'flip' takes no number.", argument="augmentation", value=spec)
+            raise misfit("augmentation", spec, "'flip' takes no number.")
         return 0.0
     whole = kind in MOVES
     side = min(shape[1:])
@@ -171,12 +167,9 @@ def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, int, int])
     if not 0 <= value <= largest or math.isinf(value):
         number = "whole number" if whole else "number"
         bound = "" if math.isinf(largest) else f" to {largest:g}"
-        raise InputError(
-            f"Give a {number} from 0{bound} after the colon for images of {shape[1]}×{shape[2]} "
-            f"({AUGMENTATIONS[kind]}).",
-            argument="augmentation",
-            value=spec,
-        )
+        size = f"{shape[1]}×{shape[2]} ({AUGMENTATIONS[kind]})"
+        problem = f"Give a {number} from 0{bound} after the colon for images of {size}."
+        raise misfit("augmentation", spec, problem)
     return value
 
 

@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import MissingDependencyError
+from curvewise.nn.training import misfit
 
 if TYPE_CHECKING:
     import torch
@@ -56,11 +57,11 @@ def find_device(device: str | torch.device) -> torch.device:
     except RuntimeError:
         place = None
     if place is None or place.type not in ("cpu", "cuda"):
-        raise InputError("not known.", argument="device", value=str(device), remedy="Use 'cpu', 'cuda' or 'cuda:1'.")
+        raise misfit("device", str(device), "not known.", "Use 'cpu', 'cuda' or 'cuda:1'.")
     gpus = torch.cuda.device_count()
     if place.type == "cuda" and (place.index or 0) >= gpus:
         seen = f"only {gpus} of them" if gpus else "no GPU"
-        raise InputError(f"torch finds {seen} here.", argument="device", value=str(device), remedy="Use 'cpu'.")
+        raise misfit("device", str(device), f"torch finds {seen} here.", "Use 'cpu'.")
     return place
 
 

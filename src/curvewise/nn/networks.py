@@ -28,7 +28,7 @@ from curvewise.nn.files.hugging_face import hugging_face_model
 from curvewise.nn.files.tensors import load_part, load_weights
 from curvewise.nn.own_code import find_function, importable, installed, names_own_code
 from curvewise.nn.task import Outputs, check_outputs_of
-from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training
+from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training, misfit
 from curvewise.text import Message, arg
 
 
@@ -141,23 +141,21 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
     elif name in ARCHITECTURES:
         factory = ARCHITECTURES[name]
     else:
-        raise InputError(
-            "not known.",
-            argument="architecture",
-            value=name,
-            remedy=f"Use one of {', '.join(ARCHITECTURES)}; 'module:function' for a factory of your own, 'timm:NAME', "
-            "or 'hf:FOLDER'.",
-        )
-    _check_options(name, factory, options)
+        own_ones = "'module:function' for a factory of your own, 'timm:NAME', or 'hf:FOLDER'"
+        raise misfit("architecture", name, "not known.", f"Use one of {', '.join(ARCHITECTURES)}; {own_ones}.")
+    try:
+        inspect.signature(factory).bind((1,), 1, **options)
+    except ValueError:  # some callables do not tell
+        pass
+    except TypeError as error:
+        known = list(inspect.signature(factory).parameters)[2:]
+        problem = f"cannot be called with shape, classes and options {sorted(options)} ({error})."
+        raise misfit("architecture", name, problem, f"Its options are {', '.join(known) or 'none'}.") from error
     with importable(folder if names_own_code(name) else None):  # files beside it, imported only now
         model = factory(shape, classes, **options)
     if not isinstance(model, nn.Module):
-        raise InputError(
-            f"it returned {type(model).__name__}.",
-            argument="architecture",
-            value=name,
-            remedy="A factory takes shape, classes and options, and returns a torch.nn.Module.",
-        )
+        remedy = "A factory takes shape, classes and options, and returns a torch.nn.Module."
+        raise misfit("architecture", name, f"it returned {type(model).__name__}.", remedy)
     return model
 
 
@@ -168,39 +166,13 @@ def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[s
     except ImportError as error:
         needs = Message(f"{arg('architecture', f'timm:{name}')} needs timm: pip install timm.")
         raise MissingDependencyError(needs) from error
-    if len(shape) != 3:
-        raise InputError(
-            f"takes images, (channels, height, width); one input has shape {shape}.",
-            argument="architecture",
-            value=f"timm:{name}",
-        )
+    _image_shape(shape, f"timm:{name}")
     if name not in timm.list_models():
-        raise InputError(
-            "not a model of the installed timm.",
-            argument="architecture",
-            value=f"timm:{name}",
-            remedy="See timm.list_models().",
-        )
+        known = "See timm.list_models()."
+        raise misfit("architecture", f"timm:{name}", "not a model of the installed timm.", known)
     settings = {"pretrained": False, "num_classes": classes, "in_chans": shape[0], **options}
     model: nn.Module = timm.create_model(name, **settings)
     return model
-
-
-def _check_options(name: str, factory: Callable[..., nn.Module], options: dict[str, object]) -> None:
-    try:
-        signature = inspect.signature(factory)
-    except (TypeError, ValueError):  # some callables do not tell
-        return
-    try:
-        signature.bind((1,), 1, **options)
-    except TypeError as error:
-        known = list(signature.parameters)[2:]
-        raise InputError(
-            f"cannot be called with shape, classes and options {sorted(options)} ({error}).",
-            argument="architecture",
-            value=name,
-            remedy=f"Its options are {', '.join(known) or 'none'}.",
-        ) from error
 
 
 def restore_network(
@@ -278,12 +250,8 @@ def initial_network(
         If only the last layer is trained: it starts apart from its network.
     """
     if training.trained == "head":
-        raise InputError(
-            "the last layer is trained on features that were computed once, and starts apart from its network.",
-            argument="trained",
-            value="head",
-            remedy=f"Use {arg('trained', 'all')} to have initial weights.",
-        )
+        problem = "the last layer is trained on features that were computed once, and starts apart from its network."
+        raise misfit("trained", "head", problem, f"Use {arg('trained', 'all')} to have initial weights.")
     return draw_network(training, shape, classes, seed, folder)
 
 
@@ -472,12 +440,8 @@ def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: flo
     two, four = 2 * width, 4 * width
     smallest = (min(height, side) + 1) // 2 // 2
     if smallest < 1:
-        raise InputError(
-            f"needs images of 3×3 pixels or more, and these have {height}×{side}.",
-            argument="architecture",
-            value="resnet9",
-            remedy="Use 'cnn' or 'mlp'.",
-        )
+        problem = f"needs images of 3×3 pixels or more, and these have {height}×{side}."
+        raise misfit("architecture", "resnet9", problem, "Use 'cnn' or 'mlp'.")
     layers = nn.Sequential(
         _normed(channels, width),
         _normed(width, two, kernel=5, stride=2, padding=2),
@@ -563,9 +527,7 @@ class ResNet(nn.Module):
         channels, _, _ = _image_shape(shape, "resnet")
         _check_positive(width=width)
         if stem not in self.STEMS:
-            raise InputError(
-                f"stem={stem!r} is not known.", argument="options", remedy=f"Use {' or '.join(self.STEMS)}."
-            )
+            raise misfit("options", {"stem": stem}, "not known.", f"Use {' or '.join(self.STEMS)}.")
         large = stem == "imagenet"
         kernel, stride = (7, 2) if large else (3, 1)
         self.conv1 = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False)
@@ -683,9 +645,7 @@ class Unet(nn.Module):
         _image_shape(shape, "unet")
         encoders = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
         if encoder not in encoders:
-            raise InputError(
-                f"encoder={encoder!r} is not known.", argument="options", remedy=f"Use one of {', '.join(encoders)}."
-            )
+            raise misfit("options", {"encoder": encoder}, "not known.", f"Use one of {', '.join(encoders)}.")
         self.encoder = encoders[encoder](shape, 1, width=width, stem=stem)
         inside = last = self.encoder.fc.in_features
         self.encoder.fc = nn.Identity()  # type: ignore[assignment]
@@ -756,12 +716,8 @@ def draw(model: nn.Module, *, convolutions: str = "fan_in") -> nn.Module:
 def _image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, int]:
     """Return (channels, height, width), or raise for inputs that are not images."""
     if len(shape) != 3 or min(shape) < 1:
-        raise InputError(
-            f"takes images, (channels, height, width); one input has shape {tuple(shape)}.",
-            argument="architecture",
-            value=architecture,
-            remedy="Use 'linear' or 'mlp' for plain features.",
-        )
+        problem = f"takes images, (channels, height, width); one input has shape {tuple(shape)}."
+        raise misfit("architecture", architecture, problem, "Use 'linear' or 'mlp' for plain features.")
     return shape[0], shape[1], shape[2]
 
 
@@ -769,7 +725,7 @@ def _check_positive(**numbers: Any) -> None:
     """Refuse options that are not whole numbers from 1 on."""
     for name, value in numbers.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InputError(f"{name}={value!r}.", argument="options", remedy="Give a whole number of at least 1.")
+            raise misfit("options", {name: value}, "Give a whole number of at least 1.")
 
 
 ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {

@@ -28,7 +28,7 @@ from curvewise.nn.files.kinds import fits_axes, kind_of, other_shape, unreadable
 from curvewise.nn.files.onnx import OnnxModel
 from curvewise.nn.files.tensors import fill_network, read_tensors
 from curvewise.nn.networks import make_network
-from curvewise.nn.training import Training
+from curvewise.nn.training import Training, misfit
 from curvewise.text import arg
 
 KINDS = {
@@ -126,12 +126,8 @@ def load_model(
         return ModelFile(network.eval(), KINDS[kind], file)
     ignored = () if factory is None else ("it holds its network: the factory is not used",)
     if layer is not None and kind != "exported":
-        raise InputError(
-            f"the layers inside {KINDS[kind]} cannot be reached.",
-            argument="layer",
-            value=layer,
-            remedy="Give an exported program (.pt2), or weights with a factory.",
-        )
+        remedy = "Give an exported program (.pt2), or weights with a factory."
+        raise misfit("layer", layer, f"the layers inside {KINDS[kind]} cannot be reached.", remedy)
     if kind == "onnx":
         model = OnnxModel(file, tuple(shape), device)
         return ModelFile(model, KINDS[kind], file, ignored + model.notes)
