@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby
+from operator import or_
 
 import torch
 from torch import Tensor
@@ -201,13 +203,12 @@ def move_pixels(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) 
                 rows, columns = rows.clamp(0, height - 1), columns.clamp(0, width - 1)
             else:
                 rows, columns = _reflected(rows, height), _reflected(columns, width)
-    moved = _looked_up(x, rows, columns)
-    if not gone:
-        return moved
-    mask = gone[0]
-    for more in gone[1:]:
-        mask = mask | more
-    return torch.where(mask.unsqueeze(-3), fill[:, None, None], moved)
+    examples, channels = x.shape[:2]
+    place = rows.unsqueeze(-1) * width + columns.unsqueeze(-2)
+    place = place.expand(examples, height, width).reshape(examples, 1, height * width)
+    place = place.expand(examples, channels, height * width)
+    moved = x.reshape(examples, channels, height * width).gather(-1, place).reshape(x.shape)
+    return torch.where(reduce(or_, gone).unsqueeze(-3), fill[:, None, None], moved) if gone else moved
 
 
 def _within(place: Tensor, start: Tensor | int, count: int) -> Tensor:
@@ -217,14 +218,6 @@ def _within(place: Tensor, start: Tensor | int, count: int) -> Tensor:
 def _reflected(place: Tensor, size: int) -> Tensor:
     """Mirror positions beyond an edge at the edge's pixel."""
     return (size - 1) - ((size - 1) - place.abs()).abs()
-
-
-def _looked_up(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    examples, channels, height, width = x.shape
-    place = rows.unsqueeze(-1) * width + columns.unsqueeze(-2)
-    place = place.expand(examples, height, width).reshape(examples, 1, height * width)
-    place = place.expand(examples, channels, height * width)
-    return x.reshape(examples, channels, height * width).gather(-1, place).reshape(x.shape)
 
 
 def warp(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import threading
 import warnings
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,21 +77,14 @@ def describe_cpu() -> str:
     """
     import torch
 
+    # "AuthenticAMD", "GenuineIntel"; on ARM the implementer's number, or the machine.
+    maker = platform.processor() or platform.machine()
+    with suppress(OSError):  # not on Linux
+        text = Path("/proc/cpuinfo").read_text()
+        if found := re.search(r"^(?:vendor_id|CPU implementer)\s*:(.*)$", text, re.MULTILINE):
+            maker = found[1].strip()
     chosen = (f"{name}={os.environ[name]}" for name in _CHOICES if os.environ.get(name))
-    return ", ".join([_maker(), torch.backends.cpu.get_cpu_capability(), *chosen])
-
-
-def _maker() -> str:
-    """Return ``"AuthenticAMD"``, ``"GenuineIntel"``; on ARM the implementer's number, or the machine."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:  # not on Linux
-        lines = []
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() in ("vendor_id", "CPU implementer"):
-            return value.strip()
-    return platform.processor() or platform.machine()
+    return ", ".join([maker, torch.backends.cpu.get_cpu_capability(), *chosen])
 
 
 def ran_out_of_memory(error: BaseException) -> bool:

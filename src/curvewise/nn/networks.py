@@ -527,7 +527,7 @@ class ResNet(nn.Module):
         channels, _, _ = _image_shape(shape, "resnet")
         _check_positive(width=width)
         if stem not in self.STEMS:
-            raise misfit("options", {"stem": stem}, "not known.", f"Use {' or '.join(self.STEMS)}.")
+            raise InputError(f"stem={stem!r} is not known: use {' or '.join(self.STEMS)}.", argument="options")
         large = stem == "imagenet"
         kernel, stride = (7, 2) if large else (3, 1)
         self.conv1 = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False)
@@ -645,7 +645,7 @@ class Unet(nn.Module):
         _image_shape(shape, "unet")
         encoders = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
         if encoder not in encoders:
-            raise misfit("options", {"encoder": encoder}, "not known.", f"Use one of {', '.join(encoders)}.")
+            raise InputError(f"encoder={encoder!r} is not known: use {' or '.join(encoders)}.", argument="options")
         self.encoder = encoders[encoder](shape, 1, width=width, stem=stem)
         inside = last = self.encoder.fc.in_features
         self.encoder.fc = nn.Identity()  # type: ignore[assignment]
@@ -725,7 +725,7 @@ def _check_positive(**numbers: Any) -> None:
     """Refuse options that are not whole numbers from 1 on."""
     for name, value in numbers.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise misfit("options", {name: value}, "Give a whole number of at least 1.")
+            raise InputError(f"{name}={value!r}.", argument="options", remedy="Give a whole number of at least 1.")
 
 
 ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
