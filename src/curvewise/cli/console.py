@@ -8,13 +8,12 @@ import shlex
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import CycloptsError, Group, Parameter, Token, UnusedCliTokensError
@@ -402,16 +401,22 @@ def read_where(pairs: Sequence[str]) -> dict[str, Any] | None:
     {'epoch': [10, 20], 'split': 'test'}
     """
     found: dict[str, list[Any]] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"--where {pair!r} must read COLUMN=VALUE, such as split=test.")
+    for name, value in _pairs(pairs, "--where {} must read COLUMN=VALUE, such as split=test."):
         try:
             read = json.loads(value)  # numbers, true, null; else a text
         except ValueError:
             read = value
-        found.setdefault(name.strip(), []).append(read)
+        found.setdefault(name, []).append(read)
     return {name: v[0] if len(v) == 1 else v for name, v in found.items()} or None
+
+
+def _pairs(texts: Sequence[str], problem: str) -> Iterator[tuple[str, str]]:
+    """Split ``name=value`` at the first equals sign."""
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(problem.format(repr(text)))
+        yield name.strip(), value
 
 
 def usage_panel(error: CycloptsError) -> Any:
@@ -433,7 +438,7 @@ def _repeated(error: UnusedCliTokensError) -> str:
     if not any(before[0] in argument.names and argument.token_count()[1] for argument in known):
         return ""
     values = [before[1], *takewhile(lambda word: word in lost, words[place:])]
-    return " ".join(f"{before[0]} {quote(value)}" for value in values)
+    return " ".join(f"{before[0]} {shlex.quote(value)}" for value in values)
 
 
 @Parameter(name="*", group=SHOWING)
@@ -485,14 +490,11 @@ def read_options(pairs: Sequence[str]) -> dict[str, Any]:
     {'width': 64, 'norm': True, 'size': [8, 8], 'name': 'relu'}
     """
     found: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"{pair!r} must read KEY=VALUE, such as width=64.")
+    for key, value in _pairs(pairs, "{} must read KEY=VALUE, such as width=64."):
         try:
-            found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+            found[key] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            found[key.strip()] = value
+            found[key] = value
     return found
 
 

@@ -518,12 +518,8 @@ class ResNet(nn.Module):
         super().__init__()
         # He et al. 2016, table 1: the block, and how often it is repeated in each stage. All stages but the first
         # halve the image.
-        table: dict[int, tuple[type[_Basic] | type[_Bottleneck], tuple[int, ...]]] = {
-            18: (_Basic, (2, 2, 2, 2)),
-            34: (_Basic, (3, 4, 6, 3)),
-            50: (_Bottleneck, (3, 4, 6, 3)),
-        }
-        block, repeats = table[layers]
+        table = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
+        bottleneck = layers == 50
         channels, _, _ = _image_shape(shape, "resnet")
         _check_positive(width=width)
         if stem not in self.STEMS:
@@ -535,12 +531,12 @@ class ResNet(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.maxpool: nn.Module = nn.MaxPool2d(3, 2, 1) if large else nn.Identity()
         inside, stages = width, []
-        for stage, count in enumerate(repeats):
+        for stage, count in enumerate(table[layers]):
             blocks = []
             for number in range(count):
                 stride = 2 if stage and not number else 1
-                blocks.append(block(inside, width * 2**stage, stride))
-                inside = width * 2**stage * block.expansion
+                blocks.append(_Block(inside, width * 2**stage, stride, bottleneck=bottleneck))
+                inside = width * 2**stage * (4 if bottleneck else 1)
             stages.append(nn.Sequential(*blocks))
         self.layer1, self.layer2, self.layer3, self.layer4 = stages
         self.avgpool = nn.AdaptiveAvgPool2d(1)
@@ -558,57 +554,35 @@ class ResNet(nn.Module):
 resnet18, resnet34, resnet50 = (partial(ResNet, layers) for layers in (18, 34, 50))
 
 
-class _Basic(nn.Module):
-    """Two 3×3 convolutions beside a shortcut."""
+class _Block(nn.Module):
+    """Two 3×3 convolutions beside a shortcut; or a 3×3 one between two 1×1 ones, the last four times as wide."""
 
-    expansion = 1
-
-    def __init__(self, inside: int, width: int, stride: int) -> None:
+    def __init__(self, inside: int, width: int, stride: int, *, bottleneck: bool) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(inside, width, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.relu = nn.ReLU(inplace=True)
-        self.downsample = _shortcut(inside, width, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        beside = x if self.downsample is None else self.downsample(x)
-        x = self.relu(self.bn1(self.conv1(x)))
-        summed: Tensor = self.relu(self.bn2(self.conv2(x)) + beside)
-        return summed
-
-
-class _Bottleneck(nn.Module):
-    """A 3×3 convolution between two 1×1 ones, the last four times as wide, beside a shortcut."""
-
-    expansion = 4
-
-    def __init__(self, inside: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(inside, width, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
         # The stride is in the 3×3 convolution, as in torchvision, not in the first 1×1 as in the paper.
-        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        first, second = ((1, 1), (3, stride)) if bottleneck else ((3, stride), (3, 1))
+        self.conv1 = nn.Conv2d(inside, width, *first, first[0] // 2, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, *second, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(width)
-        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(4 * width)
+        outside = width
+        if bottleneck:
+            outside = 4 * width
+            self.conv3 = nn.Conv2d(width, outside, 1, bias=False)
+            self.bn3 = nn.BatchNorm2d(outside)
         self.relu = nn.ReLU(inplace=True)
-        self.downsample = _shortcut(inside, 4 * width, stride)
+        self.bottleneck, self.downsample = bottleneck, None
+        if stride != 1 or inside != outside:  # a 1×1 convolution where the block changes the shape
+            short = nn.Conv2d(inside, outside, 1, stride, bias=False)
+            self.downsample = nn.Sequential(short, nn.BatchNorm2d(outside))
 
     def forward(self, x: Tensor) -> Tensor:
         beside = x if self.downsample is None else self.downsample(x)
-        x = self.relu(self.bn1(self.conv1(x)))
-        x = self.relu(self.bn2(self.conv2(x)))
-        summed: Tensor = self.relu(self.bn3(self.conv3(x)) + beside)
+        x = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        if self.bottleneck:
+            x = self.bn3(self.conv3(self.relu(x)))
+        summed: Tensor = self.relu(x + beside)
         return summed
-
-
-def _shortcut(inside: int, outside: int, stride: int) -> nn.Sequential | None:
-    """Return a 1×1 convolution where the block changes the shape."""
-    if stride == 1 and inside == outside:
-        return None
-    return nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
 
 
 class Unet(nn.Module):
