@@ -162,7 +162,7 @@ def test_study_file_that_was_changed_is_left_alone(call, tmp_path):
     assert (tmp_path / "study.toml").read_text() == mine
 
 
-@pytest.mark.parametrize(("module", "name"), [("torch", "torch"), ("sklearn", "scikit-learn")])
+@pytest.mark.parametrize(("module", "name"), [("torch", "torch"), ("sklearn", "scikit-learn"), ("jinja2", "jinja2")])
 def test_demo_names_what_to_install(call, tmp_path, monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)
     done = call("demo", "--out", tmp_path / "demo")

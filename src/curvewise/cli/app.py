@@ -49,53 +49,48 @@ for _group in GROUPS:
 app.command("curvewise.cli.demo:demo", name="demo")
 
 
-def register_completion(app: App) -> None:
-    """Give the application the command ``--install-completion``."""
-
-    @app.command(name="--install-completion")
-    def install_completion(
-        *, shell: Shell | None = None, output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None
-    ) -> int:
-        """Set up completion with the Tab key; adds lines to your shell's startup file.
-
-        Without --output this writes a script into your home folder and, once, adds two lines to
-        the startup file that load it: ~/.bashrc, ~/.zshrc or the PowerShell profile; fish needs
-        none. With --output it only writes the script there and touches nothing else.
-
-        Parameters
-        ----------
-        shell
-            Whose completion; by default that of the shell you are in.
-        output
-            Only write the script into this file, in a folder that exists; - prints it.
-        """
-        shell = shell or _shell()
-        if output is None:
-            _install(app, shell)
-        elif output in (Path("-"), Path(STDIN)):
-            sys.stdout.write(app.generate_completion(shell=shell))
-        else:
-            check_folder("--output", output)
-            output.write_text(app.generate_completion(shell=shell), encoding="utf-8")
-            note(f"completion for {shell} written to {output}; no startup file was changed.")
-        return DONE
-
-
 # ``curvewise --install-completion``: completion with the Tab key, into the shell or a file.
 
 Shell = Literal["zsh", "bash", "fish", "powershell"]
+STARTUP = {"bash": ".bashrc", "zsh": ".zshrc"}
+"""Startup files, in the home folder, of the shells that need a line there."""
 
 
-def _shell() -> Shell:
+@app.command(name="--install-completion")
+def install_completion(
+    *, shell: Shell | None = None, output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None
+) -> int:
+    """Set up completion with the Tab key; adds lines to your shell's startup file.
+
+    Without --output this writes a script into your home folder and, once, adds two lines to
+    the startup file that load it: ~/.bashrc, ~/.zshrc or the PowerShell profile; fish needs
+    none. With --output it only writes the script there and touches nothing else.
+
+    Parameters
+    ----------
+    shell
+        Whose completion; by default that of the shell you are in.
+    output
+        Only write the script into this file, in a folder that exists; - prints it.
+    """
     from cyclopts.completion.detect import ShellDetectionError, detect_shell
 
     try:
-        return detect_shell()
+        shell = shell or detect_shell()
     except ShellDetectionError as error:
         raise UsageError("Which shell is this? Name it with --shell.") from error
+    if output is None:
+        _install(shell)
+    elif output in (Path("-"), Path(STDIN)):
+        sys.stdout.write(app.generate_completion(shell=shell))
+    else:
+        check_folder("--output", output)
+        output.write_text(app.generate_completion(shell=shell), encoding="utf-8")
+        note(f"completion for {shell} written to {output}; no startup file was changed.")
+    return DONE
 
 
-def _install(app: App, shell: Shell) -> None:
+def _install(shell: Shell) -> None:
     """Write the script where the shell looks for it; add what loads it, unless it is there."""
     script = app.install_completion(shell=shell, add_to_startup=False)
     note(f"completion for {shell} written to {script}")
@@ -111,9 +106,6 @@ def _install(app: App, shell: Shell) -> None:
         note(f"{startup}: {done}. Start a new shell.")
     else:
         note("fish finds it there: no startup file was changed. Start a new shell.")
-
-
-register_completion(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -170,10 +162,6 @@ def _run(arguments: list[str]) -> int:
         fail(" ".join(["Interrupted.", *getattr(stop, "__notes__", ())]))
         return INTERRUPTED
     return result if isinstance(result, int) else 0
-
-
-STARTUP = {"bash": ".bashrc", "zsh": ".zshrc"}
-"""Startup files, in the home folder, of the shells that need a line there."""
 
 
 def _read(path: Path) -> bytes:

@@ -8,13 +8,12 @@ import shlex
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import CycloptsError, Group, Parameter, Token, UnusedCliTokensError
@@ -369,20 +368,26 @@ def parts_of(columns: Columns, width: int) -> list[dict[str, Any]]:
 READING = Group("How to read the file", sort_key=2)
 FITTING = Group("How to fit", sort_key=3)
 SHOWING = Group("What to show", sort_key=4)
+DATA = Group("The examples", sort_key=2)
+NETWORK = Group("The network", sort_key=3)
 
 Form = Literal["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
 Files = Annotated[list[str], Parameter(name="FILE...", negative="")]
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
 
 
-def split_numbers(_: Any, tokens: Sequence[Token]) -> list[float]:
-    """Read ``800,1600`` as two numbers."""
-    return [float(part) for token in tokens for part in token.value.split(",") if part.strip()]
+def _split(kind: Callable[[str], Any]) -> Parameter:
+    """Make an option that reads ``800,1600`` as two values."""
+
+    def values(_: Any, tokens: Sequence[Token]) -> list[Any]:
+        return [kind(part.strip()) for token in tokens for part in token.value.split(",") if part.strip()]
+
+    return Parameter(converter=values, n_tokens=1, negative="", show_default=False)
 
 
-Numbers = Annotated[list[float], Parameter(converter=split_numbers, n_tokens=1, negative="", show_default=False)]
-
-
+Numbers = Annotated[list[float], _split(float)]
+Words = Annotated[list[str], _split(str)]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Texts = Annotated[list[str], Parameter(negative="", show_default=False)]
 """An option that may be repeated."""
 
@@ -396,16 +401,22 @@ def read_where(pairs: Sequence[str]) -> dict[str, Any] | None:
     {'epoch': [10, 20], 'split': 'test'}
     """
     found: dict[str, list[Any]] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"--where {pair!r} must read COLUMN=VALUE, such as split=test.")
+    for name, value in _pairs(pairs, "--where {} must read COLUMN=VALUE, such as split=test."):
         try:
             read = json.loads(value)  # numbers, true, null; else a text
         except ValueError:
             read = value
-        found.setdefault(name.strip(), []).append(read)
+        found.setdefault(name, []).append(read)
     return {name: v[0] if len(v) == 1 else v for name, v in found.items()} or None
+
+
+def _pairs(texts: Sequence[str], problem: str) -> Iterator[tuple[str, str]]:
+    """Split ``name=value`` at the first equals sign."""
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(problem.format(repr(text)))
+        yield name.strip(), value
 
 
 def usage_panel(error: CycloptsError) -> Any:
@@ -427,7 +438,7 @@ def _repeated(error: UnusedCliTokensError) -> str:
     if not any(before[0] in argument.names and argument.token_count()[1] for argument in known):
         return ""
     values = [before[1], *takewhile(lambda word: word in lost, words[place:])]
-    return " ".join(f"{before[0]} {quote(value)}" for value in values)
+    return " ".join(f"{before[0]} {shlex.quote(value)}" for value in values)
 
 
 @Parameter(name="*", group=SHOWING)
@@ -444,7 +455,7 @@ class Showing:
     """
 
     table: Literal["markdown", "latex", "text"] | None = None
-    json: Annotated[bool, Parameter(negative="", show_default=False)] = False
+    json: Flag = False
 
     def page(self) -> Page:
         """Start the output."""
@@ -466,22 +477,10 @@ class Drawing:
 
     def __post_init__(self) -> None:
         """Refuse a file that cannot be drawn before anything is fitted."""
-        if self.plot is None:
-            return
-        if self.plot.suffix.lower() not in PLOT_ENDINGS:
-            raise UsageError(f"--plot {self.plot} must end in {', '.join(PLOT_ENDINGS)}.")
-        check_folder("--plot", self.plot)
+        check_picture("--plot", self.plot)
 
 
 Level = Annotated[float, Parameter(validator=Number(gt=0, lt=1))]
-
-
-def split_words(_: Any, tokens: Sequence[Token]) -> list[str]:
-    """Read ``runs,examples`` as two words."""
-    return [part.strip() for token in tokens for part in token.value.split(",") if part.strip()]
-
-
-Words = Annotated[list[str], Parameter(converter=split_words, n_tokens=1, negative="", show_default=False)]
 
 
 def read_options(pairs: Sequence[str]) -> dict[str, Any]:
@@ -491,14 +490,11 @@ def read_options(pairs: Sequence[str]) -> dict[str, Any]:
     {'width': 64, 'norm': True, 'size': [8, 8], 'name': 'relu'}
     """
     found: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"{pair!r} must read KEY=VALUE, such as width=64.")
+    for key, value in _pairs(pairs, "{} must read KEY=VALUE, such as width=64."):
         try:
-            found[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+            found[key] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            found[key.strip()] = value
+            found[key] = value
     return found
 
 
@@ -515,12 +511,6 @@ def need_torch() -> None:
     """Say what to install where there is no torch."""
     if find_spec("torch") is None:
         raise MissingDependencyError('Networks need torch, which is not installed: pip install "curvewise[torch]".')
-
-
-DATA = Group("The examples", sort_key=2)
-
-
-NETWORK = Group("The network", sort_key=3)
 
 
 # Files in, measurements and fitted curves out; figures into files.

@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import groupby
+from operator import or_
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from curvewise.errors import InputError
 from curvewise.nn.chance import uniform
+from curvewise.nn.training import misfit
 
 Augmentation = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -123,12 +125,8 @@ def make_augmentation(specs: tuple[str, ...], shape: tuple[int, ...]) -> Augment
     if not specs:
         return lambda x, seed, epoch, example, fill: x
     if len(shape) != 3:
-        raise InputError(
-            f"for images, (channels, height, width); one input has shape {tuple(shape)}.",
-            argument="augmentation",
-            value=list(specs),
-            remedy="Leave it out.",
-        )
+        problem = f"for images, (channels, height, width); one input has shape {tuple(shape)}."
+        raise misfit("augmentation", list(specs), problem, "Leave it out.")
     changes = _parsed(specs, (shape[0], shape[1], shape[2]))
     groups = [(family, list(steps)) for family, steps in groupby(changes, key=lambda change: _FAMILIES[change.kind])]
 
@@ -148,7 +146,7 @@ def _parsed(specs: tuple[str, ...], shape: tuple[int, int, int]) -> list[Change]
         kind, colon, text = str(spec).partition(":")
         if kind not in AUGMENTATIONS:
             known = "; ".join(f"{name}: {meaning}" for name, meaning in AUGMENTATIONS.items())
-            raise InputError("not known.", argument="augmentation", value=spec, remedy=f"There are: {known}.")
+            raise misfit("augmentation", spec, "not known.", f"There are: {known}.")
         amount = _amount(spec, kind, text if colon else None, shape)
         repeats = sum(c.kind == kind for c in changes)
         first = _DRAWS * list(AUGMENTATIONS).index(kind) + _AGAIN * repeats
@@ -159,7 +157,7 @@ def _parsed(specs: tuple[str, ...], shape: tuple[int, int, int]) -> list[Change]
 def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, int, int]) -> float:
     if kind == "flip":
         if text is not None:
-            raise InputError("'flip' takes no number.", argument="augmentation", value=spec)
+            raise misfit("augmentation", spec, "'flip' takes no number.")
         return 0.0
     whole = kind in MOVES
     side = min(shape[1:])
@@ -171,12 +169,9 @@ def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, int, int])
     if not 0 <= value <= largest or math.isinf(value):
         number = "whole number" if whole else "number"
         bound = "" if math.isinf(largest) else f" to {largest:g}"
-        raise InputError(
-            f"Give a {number} from 0{bound} after the colon for images of {shape[1]}×{shape[2]} "
-            f"({AUGMENTATIONS[kind]}).",
-            argument="augmentation",
-            value=spec,
-        )
+        size = f"{shape[1]}×{shape[2]} ({AUGMENTATIONS[kind]})"
+        problem = f"Give a {number} from 0{bound} after the colon for images of {size}."
+        raise misfit("augmentation", spec, problem)
     return value
 
 
@@ -208,13 +203,12 @@ def move_pixels(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) 
                 rows, columns = rows.clamp(0, height - 1), columns.clamp(0, width - 1)
             else:
                 rows, columns = _reflected(rows, height), _reflected(columns, width)
-    moved = _looked_up(x, rows, columns)
-    if not gone:
-        return moved
-    mask = gone[0]
-    for more in gone[1:]:
-        mask = mask | more
-    return torch.where(mask.unsqueeze(-3), fill[:, None, None], moved)
+    examples, channels = x.shape[:2]
+    place = rows.unsqueeze(-1) * width + columns.unsqueeze(-2)
+    place = place.expand(examples, height, width).reshape(examples, 1, height * width)
+    place = place.expand(examples, channels, height * width)
+    moved = x.reshape(examples, channels, height * width).gather(-1, place).reshape(x.shape)
+    return torch.where(reduce(or_, gone).unsqueeze(-3), fill[:, None, None], moved) if gone else moved
 
 
 def _within(place: Tensor, start: Tensor | int, count: int) -> Tensor:
@@ -224,14 +218,6 @@ def _within(place: Tensor, start: Tensor | int, count: int) -> Tensor:
 def _reflected(place: Tensor, size: int) -> Tensor:
     """Mirror positions beyond an edge at the edge's pixel."""
     return (size - 1) - ((size - 1) - place.abs()).abs()
-
-
-def _looked_up(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    examples, channels, height, width = x.shape
-    place = rows.unsqueeze(-1) * width + columns.unsqueeze(-2)
-    place = place.expand(examples, height, width).reshape(examples, 1, height * width)
-    place = place.expand(examples, channels, height * width)
-    return x.reshape(examples, channels, height * width).gather(-1, place).reshape(x.shape)
 
 
 def warp(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from curvewise.errors import InputError
 from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.devices import own_generator
 from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
+from curvewise.nn.training import misfit
 from curvewise.text import arg
 
 ROUNDS = 10  # times that a sampler may go through its dataset: some never end
@@ -129,7 +130,7 @@ def draw_sample(
         If data is empty, inputs and labels do not match, or labels are no classes.
     """
     if examples is not None and not is_amount(examples):
-        raise InputError("Give a whole number of at least 1, or a share below 1.", argument="examples", value=examples)
+        raise misfit("examples", examples, "Give a whole number of at least 1, or a share below 1.")
     random = np.random.default_rng(rng)
     padding = None
     if isinstance(data, Examples):
@@ -142,19 +143,15 @@ def draw_sample(
         x, y, rows = _from_arrays(data, labels, examples, random)
     else:
         x, y, rows = _from_dataset(data, examples, random)
-    x = _converted(x, padding)
-    centre, spread = _scale(x, mean, std)
-    return Sample(x, _classes(y), rows, centre, spread, padding)
-
-
-def _converted(x: Tensor, padding: int | None) -> Tensor:
-    """Keep bytes of images, convert other whole numbers to tokens and the rest to float32."""
+    # Bytes of images are kept, other whole numbers are tokens, and the rest becomes float32.
     if x.is_floating_point() or x.dtype == torch.bool:
         x = x.to(torch.float32)
     elif x.dtype != torch.uint8 or padding is not None:
         x = x.to(torch.int64)
-    # Of images with one channel, strides alone tell the layout: use those of a new tensor.
-    return torch.empty(x.shape, dtype=x.dtype).copy_(x) if x.ndim == 4 else x
+    if x.ndim == 4:  # of images with one channel, strides alone tell the layout: use those of a new tensor
+        x = torch.empty(x.shape, dtype=x.dtype).copy_(x)
+    centre, spread = _scale(x, mean, std)
+    return Sample(x, _classes(y), rows, centre, spread, padding)
 
 
 def _from_arrays(
@@ -168,7 +165,7 @@ def _from_arrays(
     else:
         array = np.asarray(data)
         if array.dtype.kind not in "fiub":
-            raise InputError(f"data holds {array.dtype}: give numbers.")
+            raise InputError(f"holds {array.dtype}: give numbers.", argument="data")
         x = torch.from_numpy(np.ascontiguousarray(array[rows]))
     if isinstance(labels, Tensor):
         labels = labels.detach().cpu().numpy()
@@ -179,16 +176,15 @@ def _from_dataset(
     data: Any, examples: float | None, random: np.random.Generator
 ) -> tuple[Tensor, Any, NDArray[np.int64]]:
     if isinstance(data, Tensor | np.ndarray):
-        raise InputError("labels is missing: data holds inputs only.", remedy=f"Pass {arg('labels')}.")
+        raise InputError("is missing: data holds inputs only.", argument="labels", remedy=f"Pass {arg('labels')}.")
     sized = hasattr(data, "__getitem__") and hasattr(data, "__len__")
     if not sized and not isinstance(data, DataLoader | IterableDataset):
-        raise InputError(f"data is a {type(data).__name__}: give a torch Dataset, a DataLoader, or (inputs, labels).")
+        given = f"is a {type(data).__name__}: give a torch Dataset, a DataLoader, or (inputs, labels)."
+        raise InputError(given, argument="data")
     loader = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=256)
     if isinstance(loader.dataset, IterableDataset):
         if examples is not None and examples < 1:
-            raise InputError(
-                "a stream has no share.", argument="examples", value=examples, remedy="Give a whole number."
-            )
+            raise misfit("examples", examples, "a stream has no share.", "Give a whole number.")
         x, y = _joined(loader, None if examples is None else int(examples))
         return x, y, np.arange(len(y), dtype=np.int64)
     dataset: Any = loader.dataset
@@ -207,8 +203,9 @@ def _from_dataset(
                 yield loader.collate_fn(items)
             except (RuntimeError, TypeError) as error:
                 raise InputError(
-                    f"data gives examples that cannot be put together ({error}): add a transform that "
-                    "makes tensors of one shape, or pass a DataLoader with a collate_fn that does."
+                    f"gives examples that cannot be put together ({error}): add a transform that makes tensors of one "
+                    "shape, or pass a DataLoader with a collate_fn that does.",
+                    argument="data",
                 ) from error
 
     x, y = _joined(batches(), None)
@@ -232,8 +229,9 @@ def sampled_rows(loader: DataLoader[Any], size: int, seed: int) -> NDArray[np.in
             rows = np.array([int(i) for i in islice(found, ROUNDS * size)], dtype=np.int64)
         except (TypeError, ValueError) as error:
             raise InputError(
-                f"data has a {type(sampler).__name__} that gives no positions of examples "
-                f"({error}): pass the dataset, or a torch.utils.data.Subset of it."
+                f"has a {type(sampler).__name__} that gives no positions of examples ({error}): pass the dataset, or a "
+                "torch.utils.data.Subset of it.",
+                argument="data",
             ) from error
     return np.unique(rows)
 
@@ -244,37 +242,41 @@ def _joined(batches: Iterable[Any], examples: int | None) -> tuple[Tensor, Any]:
     ys: list[Tensor] = []
     count = 0
     for batch in batches:
+        problem = ""
         if not isinstance(batch, tuple | list) or len(batch) < 2:
-            raise InputError(f"data gives {type(batch).__name__} for a batch: it must give (inputs, labels).")
-        x = batch[0]
-        if not isinstance(x, Tensor):
-            raise InputError(f"data gives inputs of {type(x).__name__}: add a transform that makes tensors.")
-        if xs and x.shape[1:] != xs[0].shape[1:]:
-            raise InputError(
-                f"data gives inputs of shape {tuple(xs[0].shape[1:])} in one batch and "
-                f"{tuple(x.shape[1:])} in another: bring all to one shape, such as with a "
-                "collate_fn that pads to a fixed length."
+            problem = f"gives {type(batch).__name__} for a batch: it must give (inputs, labels)."
+        elif not isinstance(x := batch[0], Tensor):
+            problem = f"gives inputs of {type(x).__name__}: add a transform that makes tensors."
+        elif xs and x.shape[1:] != xs[0].shape[1:]:
+            problem = (
+                f"gives inputs of shape {tuple(xs[0].shape[1:])} in one batch and {tuple(x.shape[1:])} in another: "
+                "bring all to one shape, such as with a collate_fn that pads to a fixed length."
             )
+        if problem:
+            raise InputError(problem, argument="data")
         xs.append(x)
         ys.append(torch.as_tensor(batch[1]))
         count += len(x)
         if examples is not None and count >= examples:
             break
     if not xs:
-        raise InputError("data is empty: give at least one example.")
+        raise InputError("is empty: give at least one example.", argument="data")
     return torch.cat(xs)[:examples], torch.cat(ys)[:examples].numpy()
 
 
 def _classes(labels: Any) -> Tensor:
     found = np.asarray(labels)
+    problem = ""
     if found.ndim != 1:
-        raise InputError(f"labels has shape {found.shape}: give one class for each example.")
-    if found.dtype.kind == "f" and not np.equal(np.mod(found, 1), 0).all():
-        raise InputError("labels holds numbers that are not whole: give classes from 0 on.")
-    if found.dtype.kind not in "iufb":
-        raise InputError(f"labels holds {found.dtype}: give classes as numbers from 0 on.")
-    if found.min() < 0:
-        raise InputError(f"labels holds {found.min()}: give classes from 0 on.")
+        problem = f"has shape {found.shape}: give one class for each example."
+    elif found.dtype.kind == "f" and not np.equal(np.mod(found, 1), 0).all():
+        problem = "holds numbers that are not whole: give classes from 0 on."
+    elif found.dtype.kind not in "iufb":
+        problem = f"holds {found.dtype}: give classes as numbers from 0 on."
+    elif found.min() < 0:
+        problem = f"holds {found.min()}: give classes from 0 on."
+    if problem:
+        raise InputError(problem, argument="labels")
     return torch.from_numpy(found.astype(np.int64))
 
 
@@ -288,13 +290,10 @@ def _scale(
     mean, std = ((float(v),) * x.shape[1] if isinstance(v, int | float | np.number) else v for v in (mean, std))
     for name, values in (("mean", mean), ("std", std)):
         if len(values) != x.shape[1]:
-            raise InputError(
-                f"{len(values)} values for images of {x.shape[1]} channel(s).",
-                argument=name,
-                remedy="Give one for each.",
-            )
+            problem = f"{len(values)} values for images of {x.shape[1]} channel(s)."
+            raise InputError(problem, argument=name, remedy="Give one for each.")
     if min(std) <= 0:
-        raise InputError("Give numbers above 0.", argument="std", value=list(std))
+        raise misfit("std", list(std), "Give numbers above 0.")
     return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
 
 
@@ -341,8 +340,10 @@ class Resident:
         """Normalise a batch of stored inputs, without augmentation."""
         if self.kind != "images":
             return x
-        scaled = x.to(torch.float32) / 255
-        return (scaled - self.mean[:, None, None]) / self.std[:, None, None]
+        return self._normalised(x.to(torch.float32) / 255)
+
+    def _normalised(self, pixels: Tensor) -> Tensor:
+        return (pixels - self.mean[:, None, None]) / self.std[:, None, None]
 
     @cached_property
     def ready(self) -> Tensor | None:
@@ -365,9 +366,7 @@ class Resident:
         change = make_augmentation(specs, tuple(self.x.shape[1:]))
 
         def batch(example: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
-            x = self.x[example].to(torch.float32) / 255
-            changed = change(x, seed, epoch, example, self.mean)
-            return (changed - self.mean[:, None, None]) / self.std[:, None, None]
+            return self._normalised(change(self.x[example].to(torch.float32) / 255, seed, epoch, example, self.mean))
 
         return batch
 

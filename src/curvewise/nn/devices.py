@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import threading
 import warnings
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import MissingDependencyError
+from curvewise.nn.training import misfit
 
 if TYPE_CHECKING:
     import torch
@@ -56,11 +58,11 @@ def find_device(device: str | torch.device) -> torch.device:
     except RuntimeError:
         place = None
     if place is None or place.type not in ("cpu", "cuda"):
-        raise InputError("not known.", argument="device", value=str(device), remedy="Use 'cpu', 'cuda' or 'cuda:1'.")
+        raise misfit("device", str(device), "not known.", "Use 'cpu', 'cuda' or 'cuda:1'.")
     gpus = torch.cuda.device_count()
     if place.type == "cuda" and (place.index or 0) >= gpus:
         seen = f"only {gpus} of them" if gpus else "no GPU"
-        raise InputError(f"torch finds {seen} here.", argument="device", value=str(device), remedy="Use 'cpu'.")
+        raise misfit("device", str(device), f"torch finds {seen} here.", "Use 'cpu'.")
     return place
 
 
@@ -75,21 +77,14 @@ def describe_cpu() -> str:
     """
     import torch
 
+    # "AuthenticAMD", "GenuineIntel"; on ARM the implementer's number, or the machine.
+    maker = platform.processor() or platform.machine()
+    with suppress(OSError):  # not on Linux
+        text = Path("/proc/cpuinfo").read_text()
+        if found := re.search(r"^(?:vendor_id|CPU implementer)\s*:(.*)$", text, re.MULTILINE):
+            maker = found[1].strip()
     chosen = (f"{name}={os.environ[name]}" for name in _CHOICES if os.environ.get(name))
-    return ", ".join([_maker(), torch.backends.cpu.get_cpu_capability(), *chosen])
-
-
-def _maker() -> str:
-    """Return ``"AuthenticAMD"``, ``"GenuineIntel"``; on ARM the implementer's number, or the machine."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:  # not on Linux
-        lines = []
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() in ("vendor_id", "CPU implementer"):
-            return value.strip()
-    return platform.processor() or platform.machine()
+    return ", ".join([maker, torch.backends.cpu.get_cpu_capability(), *chosen])
 
 
 def ran_out_of_memory(error: BaseException) -> bool:

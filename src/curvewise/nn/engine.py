@@ -41,7 +41,7 @@ from curvewise.nn.lane import (
 from curvewise.nn.networks import draw_network, features_of, head_of
 from curvewise.nn.schedules import Goal, drive
 from curvewise.nn.task import Assignment, Examples, Keep, Trained, check_alike, settle_training
-from curvewise.nn.training import Training
+from curvewise.nn.training import Training, misfit
 from curvewise.text import arg
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats its bits only with a fixed workspace
@@ -177,12 +177,8 @@ def resident(examples: Examples, device: torch.device) -> Resident:
 
 def _setup(training: Training, examples: Examples, batch: int, device: torch.device, folder: Path | None) -> Setup:
     if training.precision == "bfloat16" and device.type == "cpu":
-        raise InputError(
-            "for GPUs; on a CPU it is slow, and some CPUs stop at it.",
-            argument="precision",
-            value="bfloat16",
-            remedy=f"Train on {arg('device', 'cuda')}, or use {arg('precision', 'float32')}.",
-        )
+        remedy = f"Train on {arg('device', 'cuda')}, or use {arg('precision', 'float32')}."
+        raise misfit("precision", "bfloat16", "for GPUs; on a CPU it is slow, and some CPUs stop at it.", remedy)
     data = resident(examples, device)
     # A batch smaller than asked for comes from a subset smaller than that: not worth compiling.
     compiled = device.type == "cuda" and batch == training.batch

@@ -23,7 +23,8 @@ def chosen_device(model: Any, device: str | torch.device | None) -> torch.device
     """Return the device asked for, or the one that the network is on."""
     place = place_of(model) if device is None else find_device(device)
     if place.type == "meta":
-        raise InputError("model is on the 'meta' device and has no weights: load them, or make it elsewhere.")
+        problem = "is on the 'meta' device and has no weights: load them, or make it elsewhere."
+        raise InputError(problem, argument="model")
     return place
 
 
@@ -84,9 +85,9 @@ def logits_of(output: Any) -> Tensor:
     if not isinstance(found, Tensor):
         keys = f" with {', '.join(map(repr, output))}" if isinstance(output, Mapping) else ""
         raise InputError(
-            f"model returned {type(output).__name__}{keys}: it must return logits as a tensor, a "
-            "tuple that begins with them, or a mapping with 'logits'. Wrap it in a module that "
-            "does."
+            f"returned {type(output).__name__}{keys}: it must return logits as a tensor, a tuple that begins with "
+            "them, or a mapping with 'logits'. Wrap it in a module that does.",
+            argument="model",
         )
     return found
 
@@ -130,16 +131,13 @@ def check_logits(logits: Tensor, examples: int, classes: int) -> None:
     shape = tuple(logits.shape)
     if shape in ((examples,), (examples, 1)):
         raise InputError(
-            f"model returned shape {shape} for {examples} examples, one number each: give logits "
-            "of two classes. For a binary network wrap it in a module that returns "
-            "torch.stack([-z, z], dim=-1) of its logit z."
+            f"returned shape {shape} for {examples} examples, one number each: give logits of two classes. For a "
+            "binary network wrap it in a module that returns torch.stack([-z, z], dim=-1) of its logit z.",
+            argument="model",
         )
     if len(shape) != 2 or shape[0] != examples:
-        raise InputError(
-            f"model returned shape {shape} for {examples} examples: it must return logits, (examples, classes)."
-        )
+        problem = f"returned shape {shape} for {examples} examples: it must return logits, (examples, classes)."
+        raise InputError(problem, argument="model")
     if classes > shape[1]:
-        raise InputError(
-            f"labels holds class {classes - 1}, but the model has {shape[1]} outputs: count "
-            "classes from 0 on, as the model does."
-        )
+        problem = f"holds class {classes - 1}, but the model has {shape[1]} outputs"
+        raise InputError(f"{problem}: count classes from 0 on, as the model does.", argument="labels")

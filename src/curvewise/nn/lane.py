@@ -141,11 +141,8 @@ class Lane(ABC):
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
         """Put what follows on the lane's own stream."""
-        if self.stream is None:
+        with contextlib.nullcontext() if self.stream is None else torch.cuda.stream(self.stream):
             yield
-        else:
-            with torch.cuda.stream(self.stream):
-                yield
 
     def place(self, assignments: Sequence[Assignment]) -> None:
         """Set seeds and training examples; the weights come with :meth:`begin`."""
@@ -172,12 +169,9 @@ class Lane(ABC):
 
     def advance(self, steps: int) -> None:
         """Take steps along what was laid out."""
-        if self.graph is None:
-            for _ in range(steps):
-                self.step()
-        else:
-            for _ in range(steps):
-                self.graph.replay()
+        take = self.step if self.graph is None else self.graph.replay
+        for _ in range(steps):
+            take()
 
     def capture(self) -> None:
         """Record a step as a CUDA graph; what was trained before is lost."""
@@ -326,17 +320,20 @@ def make_single(setup: Setup) -> Callable[[], Single]:
 
     def forward(model: nn.Module, index: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
         x = batch(index, seed, epoch)
-        if images:
-            x = channels_last(x)
         with setup.arithmetic():
-            logits = model(x)
+            logits = model(channels_last(x) if images else x)
         return loss(logits.float(), data.y[index])
 
-    update: Callable[..., None] = make_optimiser(training).step
-    if setup.compiled:
-        forward = torch.compile(forward, dynamic=False)
-        update = torch.compile(update, dynamic=False)
-    return lambda: Single(setup, forward, update)
+    step = _compiled(setup, forward)
+    return lambda: Single(setup, *step)
+
+
+def _compiled(setup: Setup, forward: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., None]]:
+    """Return the two halves of a step, gradients and update, compiled where that is asked for."""
+    update: Callable[..., None] = make_optimiser(setup.training).step
+    if not setup.compiled:
+        return forward, update
+    return torch.compile(forward, dynamic=False), torch.compile(update, dynamic=False)
 
 
 def channels_last(x: Tensor) -> Tensor:
@@ -479,12 +476,8 @@ def make_stack(setup: Setup, width: int) -> Callable[[], Stack]:
     """
     if not setup.cuda:
         width = whole_groups(width)
-    forward = _vectorised(setup) if setup.cuda else _grouped(setup)
-    update: Callable[..., None] = make_optimiser(setup.training).step
-    if setup.compiled:
-        forward = torch.compile(forward, dynamic=False)
-        update = torch.compile(update, dynamic=False)
-    return lambda: Stack(setup, width, forward, update)
+    step = _compiled(setup, _vectorised(setup) if setup.cuda else _grouped(setup))
+    return lambda: Stack(setup, width, *step)
 
 
 def _batches(setup: Setup) -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:

@@ -28,7 +28,7 @@ from curvewise.nn.files.hugging_face import hugging_face_model
 from curvewise.nn.files.tensors import load_part, load_weights
 from curvewise.nn.own_code import find_function, importable, installed, names_own_code
 from curvewise.nn.task import Outputs, check_outputs_of
-from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training
+from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training, misfit
 from curvewise.text import Message, arg
 
 
@@ -141,23 +141,21 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
     elif name in ARCHITECTURES:
         factory = ARCHITECTURES[name]
     else:
-        raise InputError(
-            "not known.",
-            argument="architecture",
-            value=name,
-            remedy=f"Use one of {', '.join(ARCHITECTURES)}; 'module:function' for a factory of your own, 'timm:NAME', "
-            "or 'hf:FOLDER'.",
-        )
-    _check_options(name, factory, options)
+        own_ones = "'module:function' for a factory of your own, 'timm:NAME', or 'hf:FOLDER'"
+        raise misfit("architecture", name, "not known.", f"Use one of {', '.join(ARCHITECTURES)}; {own_ones}.")
+    try:
+        inspect.signature(factory).bind((1,), 1, **options)
+    except ValueError:  # some callables do not tell
+        pass
+    except TypeError as error:
+        known = list(inspect.signature(factory).parameters)[2:]
+        problem = f"cannot be called with shape, classes and options {sorted(options)} ({error})."
+        raise misfit("architecture", name, problem, f"Its options are {', '.join(known) or 'none'}.") from error
     with importable(folder if names_own_code(name) else None):  # files beside it, imported only now
         model = factory(shape, classes, **options)
     if not isinstance(model, nn.Module):
-        raise InputError(
-            f"it returned {type(model).__name__}.",
-            argument="architecture",
-            value=name,
-            remedy="A factory takes shape, classes and options, and returns a torch.nn.Module.",
-        )
+        remedy = "A factory takes shape, classes and options, and returns a torch.nn.Module."
+        raise misfit("architecture", name, f"it returned {type(model).__name__}.", remedy)
     return model
 
 
@@ -168,39 +166,13 @@ def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[s
     except ImportError as error:
         needs = Message(f"{arg('architecture', f'timm:{name}')} needs timm: pip install timm.")
         raise MissingDependencyError(needs) from error
-    if len(shape) != 3:
-        raise InputError(
-            f"takes images, (channels, height, width); one input has shape {shape}.",
-            argument="architecture",
-            value=f"timm:{name}",
-        )
+    _image_shape(shape, f"timm:{name}")
     if name not in timm.list_models():
-        raise InputError(
-            "not a model of the installed timm.",
-            argument="architecture",
-            value=f"timm:{name}",
-            remedy="See timm.list_models().",
-        )
+        known = "See timm.list_models()."
+        raise misfit("architecture", f"timm:{name}", "not a model of the installed timm.", known)
     settings = {"pretrained": False, "num_classes": classes, "in_chans": shape[0], **options}
     model: nn.Module = timm.create_model(name, **settings)
     return model
-
-
-def _check_options(name: str, factory: Callable[..., nn.Module], options: dict[str, object]) -> None:
-    try:
-        signature = inspect.signature(factory)
-    except (TypeError, ValueError):  # some callables do not tell
-        return
-    try:
-        signature.bind((1,), 1, **options)
-    except TypeError as error:
-        known = list(signature.parameters)[2:]
-        raise InputError(
-            f"cannot be called with shape, classes and options {sorted(options)} ({error}).",
-            argument="architecture",
-            value=name,
-            remedy=f"Its options are {', '.join(known) or 'none'}.",
-        ) from error
 
 
 def restore_network(
@@ -278,12 +250,8 @@ def initial_network(
         If only the last layer is trained: it starts apart from its network.
     """
     if training.trained == "head":
-        raise InputError(
-            "the last layer is trained on features that were computed once, and starts apart from its network.",
-            argument="trained",
-            value="head",
-            remedy=f"Use {arg('trained', 'all')} to have initial weights.",
-        )
+        problem = "the last layer is trained on features that were computed once, and starts apart from its network."
+        raise misfit("trained", "head", problem, f"Use {arg('trained', 'all')} to have initial weights.")
     return draw_network(training, shape, classes, seed, folder)
 
 
@@ -472,12 +440,8 @@ def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: flo
     two, four = 2 * width, 4 * width
     smallest = (min(height, side) + 1) // 2 // 2
     if smallest < 1:
-        raise InputError(
-            f"needs images of 3×3 pixels or more, and these have {height}×{side}.",
-            argument="architecture",
-            value="resnet9",
-            remedy="Use 'cnn' or 'mlp'.",
-        )
+        problem = f"needs images of 3×3 pixels or more, and these have {height}×{side}."
+        raise misfit("architecture", "resnet9", problem, "Use 'cnn' or 'mlp'.")
     layers = nn.Sequential(
         _normed(channels, width),
         _normed(width, two, kernel=5, stride=2, padding=2),
@@ -554,18 +518,12 @@ class ResNet(nn.Module):
         super().__init__()
         # He et al. 2016, table 1: the block, and how often it is repeated in each stage. All stages but the first
         # halve the image.
-        table: dict[int, tuple[type[_Basic] | type[_Bottleneck], tuple[int, ...]]] = {
-            18: (_Basic, (2, 2, 2, 2)),
-            34: (_Basic, (3, 4, 6, 3)),
-            50: (_Bottleneck, (3, 4, 6, 3)),
-        }
-        block, repeats = table[layers]
+        table = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
+        bottleneck = layers == 50
         channels, _, _ = _image_shape(shape, "resnet")
         _check_positive(width=width)
         if stem not in self.STEMS:
-            raise InputError(
-                f"stem={stem!r} is not known.", argument="options", remedy=f"Use {' or '.join(self.STEMS)}."
-            )
+            raise InputError(f"stem={stem!r} is not known: use {' or '.join(self.STEMS)}.", argument="options")
         large = stem == "imagenet"
         kernel, stride = (7, 2) if large else (3, 1)
         self.conv1 = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False)
@@ -573,12 +531,12 @@ class ResNet(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.maxpool: nn.Module = nn.MaxPool2d(3, 2, 1) if large else nn.Identity()
         inside, stages = width, []
-        for stage, count in enumerate(repeats):
+        for stage, count in enumerate(table[layers]):
             blocks = []
             for number in range(count):
                 stride = 2 if stage and not number else 1
-                blocks.append(block(inside, width * 2**stage, stride))
-                inside = width * 2**stage * block.expansion
+                blocks.append(_Block(inside, width * 2**stage, stride, bottleneck=bottleneck))
+                inside = width * 2**stage * (4 if bottleneck else 1)
             stages.append(nn.Sequential(*blocks))
         self.layer1, self.layer2, self.layer3, self.layer4 = stages
         self.avgpool = nn.AdaptiveAvgPool2d(1)
@@ -596,57 +554,35 @@ class ResNet(nn.Module):
 resnet18, resnet34, resnet50 = (partial(ResNet, layers) for layers in (18, 34, 50))
 
 
-class _Basic(nn.Module):
-    """Two 3×3 convolutions beside a shortcut."""
+class _Block(nn.Module):
+    """Two 3×3 convolutions beside a shortcut; or a 3×3 one between two 1×1 ones, the last four times as wide."""
 
-    expansion = 1
-
-    def __init__(self, inside: int, width: int, stride: int) -> None:
+    def __init__(self, inside: int, width: int, stride: int, *, bottleneck: bool) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(inside, width, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.relu = nn.ReLU(inplace=True)
-        self.downsample = _shortcut(inside, width, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        beside = x if self.downsample is None else self.downsample(x)
-        x = self.relu(self.bn1(self.conv1(x)))
-        summed: Tensor = self.relu(self.bn2(self.conv2(x)) + beside)
-        return summed
-
-
-class _Bottleneck(nn.Module):
-    """A 3×3 convolution between two 1×1 ones, the last four times as wide, beside a shortcut."""
-
-    expansion = 4
-
-    def __init__(self, inside: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(inside, width, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
         # The stride is in the 3×3 convolution, as in torchvision, not in the first 1×1 as in the paper.
-        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        first, second = ((1, 1), (3, stride)) if bottleneck else ((3, stride), (3, 1))
+        self.conv1 = nn.Conv2d(inside, width, *first, first[0] // 2, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, *second, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(width)
-        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(4 * width)
+        outside = width
+        if bottleneck:
+            outside = 4 * width
+            self.conv3 = nn.Conv2d(width, outside, 1, bias=False)
+            self.bn3 = nn.BatchNorm2d(outside)
         self.relu = nn.ReLU(inplace=True)
-        self.downsample = _shortcut(inside, 4 * width, stride)
+        self.bottleneck, self.downsample = bottleneck, None
+        if stride != 1 or inside != outside:  # a 1×1 convolution where the block changes the shape
+            short = nn.Conv2d(inside, outside, 1, stride, bias=False)
+            self.downsample = nn.Sequential(short, nn.BatchNorm2d(outside))
 
     def forward(self, x: Tensor) -> Tensor:
         beside = x if self.downsample is None else self.downsample(x)
-        x = self.relu(self.bn1(self.conv1(x)))
-        x = self.relu(self.bn2(self.conv2(x)))
-        summed: Tensor = self.relu(self.bn3(self.conv3(x)) + beside)
+        x = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        if self.bottleneck:
+            x = self.bn3(self.conv3(self.relu(x)))
+        summed: Tensor = self.relu(x + beside)
         return summed
-
-
-def _shortcut(inside: int, outside: int, stride: int) -> nn.Sequential | None:
-    """Return a 1×1 convolution where the block changes the shape."""
-    if stride == 1 and inside == outside:
-        return None
-    return nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
 
 
 class Unet(nn.Module):
@@ -683,9 +619,7 @@ class Unet(nn.Module):
         _image_shape(shape, "unet")
         encoders = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
         if encoder not in encoders:
-            raise InputError(
-                f"encoder={encoder!r} is not known.", argument="options", remedy=f"Use one of {', '.join(encoders)}."
-            )
+            raise InputError(f"encoder={encoder!r} is not known: use {' or '.join(encoders)}.", argument="options")
         self.encoder = encoders[encoder](shape, 1, width=width, stem=stem)
         inside = last = self.encoder.fc.in_features
         self.encoder.fc = nn.Identity()  # type: ignore[assignment]
@@ -756,12 +690,8 @@ def draw(model: nn.Module, *, convolutions: str = "fan_in") -> nn.Module:
 def _image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, int]:
     """Return (channels, height, width), or raise for inputs that are not images."""
     if len(shape) != 3 or min(shape) < 1:
-        raise InputError(
-            f"takes images, (channels, height, width); one input has shape {tuple(shape)}.",
-            argument="architecture",
-            value=architecture,
-            remedy="Use 'linear' or 'mlp' for plain features.",
-        )
+        problem = f"takes images, (channels, height, width); one input has shape {tuple(shape)}."
+        raise misfit("architecture", architecture, problem, "Use 'linear' or 'mlp' for plain features.")
     return shape[0], shape[1], shape[2]
 
 

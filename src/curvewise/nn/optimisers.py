@@ -11,9 +11,9 @@ bit, alone and in a stack.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -26,17 +26,19 @@ Tensors = list[Tensor]
 State = dict[str, Tensors]
 
 
-class Optimiser(Protocol):
+class Optimiser(ABC):
     """A rule that changes parameters by their gradients. Call it under ``torch.no_grad``."""
 
+    @abstractmethod
     def start(self, params: Tensors) -> State:
         """Return the state before the first step, in tensors of its own."""
-        ...
 
     def reset(self, params: Tensors, state: State) -> None:
-        """Bring a state back, in place, to what it was before the first step."""
-        ...
+        """Bring a state back, in place, to what it was before the first step: zeros."""
+        for tensors in state.values():
+            torch._foreach_zero_(tensors)
 
+    @abstractmethod
     def step(
         self, params: Tensors, grads: Tensors, state: State, rate: Tensor, count: Tensor, *, stacked: bool = False
     ) -> None:
@@ -55,7 +57,6 @@ class Optimiser(Protocol):
         stacked : bool
             True if the first axis of every parameter is the model.
         """
-        ...
 
 
 def make_optimiser(training: Training) -> Optimiser:
@@ -79,7 +80,7 @@ def make_optimiser(training: Training) -> Optimiser:
 
 
 @dataclass(frozen=True)
-class Sgd:
+class Sgd(Optimiser):
     """Stochastic gradient descent with momentum, as in ``torch.optim.SGD``.
 
     The decay is added to the gradient, and the velocity starts as the first gradient.
@@ -91,10 +92,6 @@ class Sgd:
     def start(self, params: Tensors) -> State:
         """Velocities of zero; nothing without momentum."""
         return {"velocity": _zeros(params)} if self.momentum else {}
-
-    def reset(self, params: Tensors, state: State) -> None:
-        """Velocities back to zero."""
-        _clear(state)
 
     def step(
         self, params: Tensors, grads: Tensors, state: State, rate: Tensor, count: Tensor, *, stacked: bool = False
@@ -109,7 +106,7 @@ class Sgd:
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(Optimiser):
     """Adam, with the decay in the gradient or decoupled from it (AdamW), as in ``torch.optim``."""
 
     weight_decay: float = 0.0
@@ -120,10 +117,6 @@ class Adam:
     def start(self, params: Tensors) -> State:
         """Moments of zero."""
         return {"mean": _zeros(params), "square": _zeros(params)}
-
-    def reset(self, params: Tensors, state: State) -> None:
-        """Moments back to zero."""
-        _clear(state)
 
     def step(
         self, params: Tensors, grads: Tensors, state: State, rate: Tensor, count: Tensor, *, stacked: bool = False
@@ -144,7 +137,7 @@ class Adam:
 
 
 @dataclass(frozen=True)
-class Ranger:
+class Ranger(Optimiser):
     """Rectified Adam with look-ahead and centralised gradients, with Wright's constants.
 
     Each gradient of more than one axis loses its mean over all axes but the first. The step is
@@ -171,7 +164,7 @@ class Ranger:
 
     def reset(self, params: Tensors, state: State) -> None:
         """Moments back to zero, slow weights to the weights."""
-        _clear({"mean": state["mean"], "square": state["square"]})
+        super().reset(params, state)
         torch._foreach_copy_(state["slow"], params)
 
     def step(
@@ -179,7 +172,9 @@ class Ranger:
     ) -> None:
         """Take one rectified step; the slow weights follow after every sixth."""
         # Gradients are centralised before all else (Yong et al. 2020).
-        grads = [_centred(g, first=1 + stacked) for g in grads]
+        # Each loses its mean over the axes after the first (after the second in a stack).
+        first = 1 + stacked
+        grads = [g if g.dim() <= first else g - g.mean(dim=tuple(range(first, g.dim())), keepdim=True) for g in grads]
         _shrink(params, rate, self.weight_decay)
         _follow(state, grads, self.betas)
         factor, trusted = self._rectification(count)
@@ -217,11 +212,6 @@ def _zeros(params: Tensors) -> Tensors:
     return [torch.zeros_like(p) for p in params]
 
 
-def _clear(state: State) -> None:
-    for tensors in state.values():
-        torch._foreach_zero_(tensors)
-
-
 def _with_decay(params: Tensors, grads: Tensors, decay: float) -> Tensors:
     if not decay:
         return grads
@@ -254,13 +244,6 @@ def _unbiasing(beta: float, count: Tensor) -> Tensor:
 def _descend(params: Tensors, size: Tensor, update: list[Tensor] | tuple[Tensor, ...]) -> None:
     """Subtract size · update from the parameters, as two operations: fused they would round otherwise in a stack."""
     torch._foreach_sub_(params, list(torch._foreach_mul(update, size)))
-
-
-def _centred(grad: Tensor, *, first: int) -> Tensor:
-    """Subtract from a gradient its mean over the axes after the first (after the second in a stack)."""
-    if grad.dim() <= first:
-        return grad
-    return grad - grad.mean(dim=tuple(range(first, grad.dim())), keepdim=True)
 
 
 # Losses: what a training minimises, and the loss of each example for predicted numbers.

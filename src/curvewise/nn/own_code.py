@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from curvewise.errors import InputError
+from curvewise.nn.training import misfit
 
 KNOWN = ("sklearn.",)
 """Installed packages whose public modules a study file may have imported before it is trusted."""
@@ -84,41 +85,33 @@ def find_function(asked: str, name: str, folder: Path | None) -> Callable[..., A
     """
     module, _, function = name.partition(":")
     if module.endswith(".py"):
-        raise InputError(f"Give '{module.removesuffix('.py')}:{function}', without '.py'.", argument=asked, value=name)
+        raise misfit(asked, name, f"Give '{module.removesuffix('.py')}:{function}', without '.py'.")
     known = _is_known(name)
     try:
         found = _imported(module, folder, known=known)
     except InputError as error:  # two modules of one name
-        raise InputError(error.message, argument=asked, value=name) from error
+        raise misfit(asked, name, error.message) from error
     except ModuleNotFoundError as error:
-        remedy = f"put {module}.py in {_place_of(folder)} or install what it needs"
+        # Commands without a study look in the current folder.
+        here = folder is None or folder.resolve() == Path.cwd()
+        place = "the current folder" if here else "the folder of the study"
+        remedy = f"put {module}.py in {place} or install what it needs"
         if known:
             remedy = "install it, or correct the name"
         elif error.name != module:
             remedy = f"{module} needs it: install it, or put it beside {module}.py"
-        raise InputError(f"cannot import {error.name!r}: {remedy}.", argument=asked, value=name) from error
+        raise misfit(asked, name, f"cannot import {error.name!r}: {remedy}.") from error
     except (Exception, SystemExit) as error:
-        raise InputError(
-            failure(error, folder),
-            argument=asked,
-            value=name,
-            remedy=f"Correct the module {module!r}: it must be possible to import it.",
-        ) from error
+        remedy = f"Correct the module {module!r}: it must be possible to import it."
+        raise misfit(asked, name, failure(error, folder), remedy) from error
     except KeyboardInterrupt as stop:
         stop.add_note(f"{asked}={name!r}: stopped while {module!r} was imported.")
         raise
     result: Callable[..., Any] | None = getattr(found, function, None)
     if not callable(result):
         names = [n for n, v in vars(found).items() if callable(v) and not n.startswith("_")]
-        has = f"the module has no {function!r}; it has {', '.join(names[:10])}."
-        raise InputError(has, argument=asked, value=name)
+        raise misfit(asked, name, f"the module has no {function!r}; it has {', '.join(names[:10])}.")
     return result
-
-
-def _place_of(folder: Path | None) -> str:
-    """Say where a module of the user's belongs: commands without a study look in the current folder."""
-    here = folder is None or folder.resolve() == Path.cwd()
-    return "the current folder" if here else "the folder of the study"
 
 
 def failure(error: BaseException, folder: Path | None) -> str:

@@ -55,10 +55,7 @@ def drive(lane: Lane, goal: Goal, assignments: Sequence[Assignment]) -> Generato
     with lane.at_work():
         lane.begin(assignments)
     course = Course(lane, goal, assignments)
-    if goal.training.controlled:
-        yield from CONTROLS[goal.training.schedule](course)
-    else:
-        yield from fixed(course)
+    yield from CONTROLS.get(goal.training.schedule, fixed)(course)
     yield  # the other lanes get work before this one is waited for
     with lane.at_work():
         course.poke()
@@ -92,10 +89,6 @@ class Course:
         self.passed += count
         steps = -(-self.passed * self.n // self.lane.setup.batch) - self.taken
         yield from self.walk(np.full(steps, rate, dtype=np.float32))
-
-    def restart(self) -> None:
-        """Count from 0 again."""
-        self.taken, self.passed = 0, 0
 
     def walk(self, rates: NDArray[np.float32]) -> Steps:
         """Take a step for each rate, poking where it is time."""
@@ -329,7 +322,7 @@ def searched(course: Course) -> Steps:
     # Then on the whole subset, from the same initial weights, for as many epochs at each rate.
     with course.lane.at_work():
         course.lane.begin([whole])
-    course.restart()
+    course.taken = course.passed = 0
     for stage, span in enumerate(spans):
         if stage:
             course.dropped()
@@ -414,15 +407,14 @@ def rate_factors(training: Training, steps: int) -> NDArray[np.float32]:
     >>> rate_factors(Training(schedule="drops", drops=(0.5,)), 4).round(3).tolist()
     [1.0, 1.0, 0.10000000149011612, 0.10000000149011612]
     """
-    done = np.arange(steps) / max(steps, 1)
     rising = round(training.warmup * steps)
+    left, past = np.maximum(steps - rising, 1), np.maximum(np.arange(steps) - rising, 0)
     if training.schedule == "linear":
-        left = np.maximum(steps - rising, 1)
-        factors = 1 - np.maximum(np.arange(steps) - rising, 0) / left
+        factors = 1 - past / left
     elif training.schedule == "cosine":
-        left = np.maximum(steps - rising, 1)
-        factors = 0.5 * (1 + np.cos(np.pi * np.maximum(np.arange(steps) - rising, 0) / left))
+        factors = 0.5 * (1 + np.cos(np.pi * past / left))
     elif training.schedule == "drops":
+        done = np.arange(steps) / max(steps, 1)
         factors = DROP ** sum((done >= at).astype(np.float64) for at in training.drops)
     else:
         factors = np.ones(steps)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.nn.training import IMAGE_ARCHITECTURES, NUMBER_LOSSES, Training
+from curvewise.nn.training import IMAGE_ARCHITECTURES, NUMBER_LOSSES, Training, misfit
 from curvewise.text import arg
 
 
@@ -190,7 +190,7 @@ def standardised(examples: Examples) -> NDArray[Any]:
 def choose_rows(there: int, examples: float | None, random: np.random.Generator) -> NDArray[np.int64]:
     """Draw the positions of so many examples, or of a share below 1, out of those there are."""
     if there == 0:
-        raise InputError("data is empty: give at least one example.")
+        raise InputError("is empty: give at least one example.", argument="data")
     wanted = there if examples is None else examples
     count = math.ceil(wanted * there) if wanted < 1 else min(int(wanted), there)
     return random.permutation(there)[:count].astype(np.int64)
@@ -244,53 +244,26 @@ def settle_training(training: Training, outputs: Outputs) -> Training:
         check_outputs_of(training.architecture, outputs)
     if isinstance(outputs, int):
         if training.loss in NUMBER_LOSSES:
-            raise InputError(
-                "for numbers, and the targets are classes.",
-                argument="loss",
-                value=training.loss,
-                remedy=f"Leave it out, or say {arg('targets', 'numbers')} where the data is loaded.",
-            )
+            remedy = f"Leave it out, or say {arg('targets', 'numbers')} where the data is loaded."
+            raise misfit("loss", training.loss, "for numbers, and the targets are classes.", remedy)
         return replace(training, loss=None)
     if not outputs:
         raise InputError(
             "The targets have shape (examples,), without an axis for the numbers of an example: pass y[:, None]."
         )
+    for_classes = "for classes, and the targets are numbers."
     if training.loss == "cross-entropy":
-        raise InputError(
-            "for classes, and the targets are numbers.",
-            argument="loss",
-            value="cross-entropy",
-            remedy="Use 'l1' or 'l2'.",
-        )
+        raise misfit("loss", "cross-entropy", for_classes, "Use 'l1' or 'l2'.")
     if training.label_smoothing:
-        raise InputError(
-            "for classes, and the targets are numbers.",
-            argument="label_smoothing",
-            value=training.label_smoothing,
-            remedy="Leave it out.",
-        )
-    if len(outputs) > 1:
-        _check_dense(training, outputs)
-    return replace(training, loss=training.loss or "l2")
-
-
-def _check_dense(training: Training, outputs: tuple[int, ...]) -> None:
-    """Refuse settings that do not fit targets which are images."""
+        raise misfit("label_smoothing", training.label_smoothing, for_classes, "Leave it out.")
     moving = [spec for spec in training.augmentation if spec.partition(":")[0] in MOVING]
-    if moving:
-        raise InputError(
-            f"moves the pixels of an input and not those of its target, which is an image of shape {outputs}.",
-            argument="augmentation",
-            value=moving,
-            remedy="Leave it out (noise, colour and cutout move nothing).",
-        )
-    if training.trained == "head":
-        raise InputError(
-            f"trains a linear layer, which gives a row of numbers, and the targets are images of shape {outputs}.",
-            argument="trained",
-            value="head",
-            remedy=f"Use {arg('trained', 'all')}.",
-        )
+    if len(outputs) > 1 and moving:
+        problem = f"moves the pixels of an input and not those of its target, which is an image of shape {outputs}."
+        raise misfit("augmentation", moving, problem, "Leave it out (noise, colour and cutout move nothing).")
+    if len(outputs) > 1 and training.trained == "head":
+        problem = f"trains a linear layer, which gives a row of numbers, and the targets are images of shape {outputs}."
+        raise misfit("trained", "head", problem, f"Use {arg('trained', 'all')}.")
+    return replace(training, loss=training.loss or "l2")
 
 
 def check_outputs_of(architecture: str, outputs: Outputs) -> None:
@@ -300,20 +273,13 @@ def check_outputs_of(architecture: str, outputs: Outputs) -> None:
     """
     dense = isinstance(outputs, tuple) and len(outputs) > 1
     if dense and architecture not in IMAGE_ARCHITECTURES:
-        raise InputError(
-            f"gives a row of numbers, and the targets are images of shape {outputs}.",
-            argument="architecture",
-            value=architecture,
-            remedy="Use 'unet', or 'module:function' for a factory of your own.",
-        )
+        problem = f"gives a row of numbers, and the targets are images of shape {outputs}."
+        remedy = "Use 'unet', or 'module:function' for a factory of your own."
+        raise misfit("architecture", architecture, problem, remedy)
     if architecture in IMAGE_ARCHITECTURES and not dense:
         what = "classes" if isinstance(outputs, int) else "rows of numbers"
-        raise InputError(
-            f"gives images, and the targets are {what}.",
-            argument="architecture",
-            value=architecture,
-            remedy="Use 'mlp', 'cnn' or 'resnet9', say.",
-        )
+        problem = f"gives images, and the targets are {what}."
+        raise misfit("architecture", architecture, problem, "Use 'mlp', 'cnn' or 'resnet9', say.")
 
 
 def check_shape(given: Sequence[int], wanted: Sequence[int]) -> None:
@@ -335,13 +301,8 @@ def check_alike(outputs: Outputs, others: Mapping[str, Outputs]) -> None:
     """
     for name, found in others.items():
         if found != outputs and not (isinstance(found, int) and isinstance(outputs, int)):
+            here, there = (f"{o} classes" if isinstance(o, int) else f"numbers of shape {o}" for o in (outputs, found))
             raise InputError(
-                f"The evaluation set {name!r} has targets of {_described(found)}, and what is trained "
-                f"on has {_described(outputs)}: bring both to one kind and shape."
+                f"The evaluation set {name!r} has targets of {there}, and what is trained "
+                f"on has {here}: bring both to one kind and shape."
             )
-
-
-def _described(outputs: Outputs) -> str:
-    if isinstance(outputs, int):
-        return f"{outputs} classes"
-    return f"numbers of shape {outputs}"

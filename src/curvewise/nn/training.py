@@ -134,7 +134,7 @@ class Training:
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
             if value not in allowed and not (name == "loss" and value is None):
-                raise InputError("not known.", argument=name, value=value, remedy=f"Use one of {', '.join(allowed)}.")
+                raise misfit(name, value, "not known.", f"Use one of {', '.join(allowed)}.")
         for rate in self.rates:
             _check_number("rate", rate, above=0)
         for drop in self.drops:
@@ -158,46 +158,39 @@ class Training:
         object.__setattr__(self, "rate", tuple(rates) if len(rates) > 1 else rates[0])
 
     def _check_kinds(self) -> None:
-        if not isinstance(self.augmentation, tuple) or not all(isinstance(v, str) for v in self.augmentation):
-            raise _misfit("augmentation", self.augmentation, "Give a list of words, such as ['flip'].")
-        if not isinstance(self.drops, tuple):
-            raise _misfit("drops", self.drops, "Give a list of shares, such as [0.5, 0.75].")
-        if not isinstance(self.architecture, str) or not self.architecture:
-            raise _misfit("architecture", self.architecture, "Give a name such as 'mlp', or 'module:function'.")
-        if self.weights is not None and not isinstance(self.weights, str):
-            raise _misfit("weights", self.weights, "Give the path of a file.")
-        if self.weights_into is not None and not isinstance(self.weights_into, str):
-            raise _misfit("weights_into", self.weights_into, "Give the name of a part.")
-        if not isinstance(self.options, Mapping):
-            raise _misfit("options", self.options, "Give a dict of names and values.")
+        words = isinstance(self.augmentation, tuple) and all(isinstance(v, str) for v in self.augmentation)
+        for name, right, remedy in (
+            ("augmentation", words, "Give a list of words, such as ['flip']."),
+            ("drops", isinstance(self.drops, tuple), "Give a list of shares, such as [0.5, 0.75]."),
+            (
+                "architecture",
+                isinstance(self.architecture, str) and self.architecture,
+                "Give a name such as 'mlp', or 'module:function'.",
+            ),
+            ("weights", isinstance(self.weights, str | None), "Give the path of a file."),
+            ("weights_into", isinstance(self.weights_into, str | None), "Give the name of a part."),
+            ("options", isinstance(self.options, Mapping), "Give a dict of names and values."),
+        ):
+            if not right:
+                raise misfit(name, getattr(self, name), remedy)
 
     def _check_agreement(self) -> None:
         if self.schedule == "drops" and not self.drops:
-            raise InputError(
-                f"{arg('schedule', 'drops')} needs {arg('drops')}: the shares of the training, such as [0.5, 0.75]."
-            )
+            raise misfit("schedule", "drops", f"needs {arg('drops')}, the shares of the training, such as [0.5, 0.75].")
         if self.schedule == "early-stop" and not self.validation:
-            raise InputError(
-                f"{arg('schedule', 'early-stop')} needs {arg('validation')}: the share of the subset to hold out, "
-                "such as 0.2."
-            )
+            held = f"needs {arg('validation')}, the share of the subset to hold out, such as 0.2."
+            raise misfit("schedule", "early-stop", held)
         if len(set(self.rates)) < len(self.rates):
-            raise InputError("a value occurs twice.", argument="rate", value=list(self.rates), remedy="Give each once.")
+            raise misfit("rate", list(self.rates), "a value occurs twice.", "Give each once.")
         if not self.rates:
-            raise _misfit("rate", [], "Give at least one learning rate.")
+            raise misfit("rate", [], "Give at least one learning rate.")
         if self.trained == "head" and self.augmentation:
-            raise InputError(
-                f"{arg('trained', 'head')} computes the features once, so {arg('augmentation')} cannot be used.",
-                remedy=f"Leave it out, or use {arg('trained', 'all')}.",
-            )
+            once = f"computes the features once, so {arg('augmentation')} cannot be used."
+            raise misfit("trained", "head", once, f"Leave it out, or use {arg('trained', 'all')}.")
         if self.weights_into is not None and self.weights is None:
-            raise InputError(
-                f"{arg('weights_into', self.weights_into)} needs {arg('weights')}: the file for that part."
-            )
+            raise misfit("weights_into", self.weights_into, f"needs {arg('weights')}, the file for that part.")
         if self.steps is not None and self.schedule in CONTROLLED:
-            raise InputError(
-                f"{arg('schedule', self.schedule)} counts epochs.", remedy=f"Give {arg('epochs')}, not {arg('steps')}."
-            )
+            raise misfit("schedule", self.schedule, "counts epochs.", f"Give {arg('epochs')}, not {arg('steps')}.")
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -229,8 +222,9 @@ class Training:
         }
 
 
-def _misfit(name: str, value: Any, remedy: str) -> InputError:
-    return InputError(remedy, argument=name, value=value)
+def misfit(argument: str, value: Any, problem: str, remedy: str = "") -> InputError:
+    """Return the error for a value that cannot be used, its parts in the order of the message."""
+    return InputError(problem, argument=argument, value=value, remedy=remedy)
 
 
 def _check_number(
@@ -249,4 +243,4 @@ def _check_number(
     bounds = [f"at least {least:g}"] if least > -math.inf else []
     bounds += [f"above {above:g}"] if above > -math.inf else []
     bounds += [f"below {below:g}"] if below < math.inf else []
-    raise _misfit(name, value, f"Give a {'whole number' if whole else 'number'} {' and '.join(bounds)}.")
+    raise misfit(name, value, f"Give a {'whole number' if whole else 'number'} {' and '.join(bounds)}.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from curvewise.errors import InputError
-from curvewise.report.content import Figure, Report, ReportTable, Runs, Section
+from curvewise.report.content import Figure, Report, ReportTable, Section
 from curvewise.report.page import report_of
 from curvewise.tables import csv_cell, format_table, markdown_text
 from curvewise.text import list_names
@@ -117,7 +117,9 @@ def markdown_of(report: Report, figures: Sequence[str] = ()) -> str:
         lines += _linked(report.figure, figures)
     for section in report.sections:
         lines += _section(section, figures, told)
-    lines += _runs(report.runs)
+    if report.runs is not None:
+        failures = report.runs.failure_table()
+        lines += ["## Runs", "", *_paragraphs(report.runs.text), *_tables([failures] if failures else [])]
     if report.reproduce is not None:
         lines += ["## How to make it again", ""]
         lines += [f"    {_safe(line)}" for line in report.reproduce.command.splitlines()] + [""]
@@ -131,9 +133,7 @@ def _section(section: Section, figures: Sequence[str], told: set[str]) -> list[s
     lines += _beware(list(dict.fromkeys(new)))
     for figure in section.figures:
         lines += _linked(figure, figures)
-    for table in section.tables:
-        text = format_table(_safe_columns(table, "markdown"), "markdown", table.digits)
-        lines += [f"{_safe(table.title)}:", "", text, ""]
+    lines += _tables(section.tables)
     method = [text for text in section.method if text not in told]
     settings = ", ".join(f"{k} {v}" for k, v in section.settings.items())
     if method:
@@ -144,13 +144,11 @@ def _section(section: Section, figures: Sequence[str], told: set[str]) -> list[s
     return lines
 
 
-def _runs(runs: Runs | None) -> list[str]:
-    if runs is None:
-        return []
-    lines = ["## Runs", "", *_paragraphs(runs.text)]
-    if (table := runs.failure_table()) is not None:
-        lines += [f"{table.title}:", "", format_table(_safe_columns(table, "markdown"), "markdown"), ""]
-    return lines
+def _tables(tables: Sequence[ReportTable]) -> list[str]:
+    texts = [format_table(_safe_columns(table, "markdown"), "markdown", table.digits) for table in tables]
+    return [
+        line for table, text in zip(tables, texts, strict=True) for line in (f"{_safe(table.title)}:", "", text, "")
+    ]
 
 
 def _paragraphs(texts: Sequence[str]) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,13 +27,9 @@ if TYPE_CHECKING:
 
 def find_all(study: Study, planned: list[Planned], form: str) -> StudyFindings:
     """Look at the runs of a study through every lens that applies."""
-    findings = StudyFindings(study, planned, form)
-    try:
-        with quietly():  # the notes have said what is missing
-            findings.runs = study.measurements()
-    except CurvewiseError:  # there is none yet, which the status tells
-        return findings
-    for lens in LENSES:
+    # No measurements where there is no run yet, which the status tells; the notes have said what is missing.
+    findings = StudyFindings(study, planned, form, attempt(study.measurements)[0])
+    for lens in LENSES if findings.runs is not None else ():
         lens(findings)
     return findings
 
@@ -45,11 +42,9 @@ def show_errors(findings: StudyFindings) -> None:
     tables = [ReportTable("errors", f"Test {findings.word}, {spread}", columns)]
     findings.found["errors"], evaluations, text = columns, {}, []
     for name in findings.study.evaluate:
-        try:
-            with quietly():
-                measured = findings.study.measurements(evaluation=name)
-        except CurvewiseError as error:
-            text.append(f"{name}: {error}")
+        measured, problem = attempt(partial(findings.study.measurements, evaluation=name))
+        if measured is None:
+            text.append(f"{name}: {problem}")
             continue
         evaluations[name] = error_columns(measured)
         title = f"{findings.word.capitalize()} on {name}, {spread}"
@@ -111,11 +106,9 @@ def show_transfer(findings: StudyFindings) -> None:
     if all(starts) or not any(starts):
         return
     title = QUESTIONS["transfer"]
-    try:
-        with quietly():
-            result = measure_transfer(transfer_risks(findings.study, metric=findings.word))
-    except CurvewiseError as error:
-        findings.sections.append(Section(title, (f"Transfer is not measured: {error}",)))
+    result, problem = attempt(lambda: measure_transfer(transfer_risks(findings.study, metric=findings.word)))
+    if result is None:
+        findings.sections.append(Section(title, (f"Transfer is not measured: {problem}",)))
         return
     findings.found["transfer"] = result
     findings.sections.append(name_parts(section_of(result, title), "transfer", "Gains with their intervals"))
@@ -128,7 +121,9 @@ def show_curves(findings: StudyFindings) -> None:
     assert findings.runs is not None
     # Runs on one training subset are not independent: their mean counts as one run.
     means = findings.runs.subset_means()
-    kept = _chosen(means, np.isfinite(means.error))
+    if not np.isfinite(means.error).any():
+        return
+    kept = means.select(np.isfinite(means.error))
     sizes: dict[str, set[float]] = {}
     for learner, n in zip(kept.learner.tolist(), kept.n.tolist(), strict=True):
         sizes.setdefault(learner, set()).add(n)
@@ -138,20 +133,18 @@ def show_curves(findings: StudyFindings) -> None:
     left = {k: len(sizes.get(k, ())) for k in findings.runs.learners if k not in curved}
     findings.left_out += [*_without_curve(left), *_ahead(findings, left)]
     title = f"How does the {findings.word} fall with data?"
-    try:
-        with quietly():
-            curves = fit_learning_curves(_chosen(kept, np.isin(kept.learner, curved)), form=findings.form)
-    except CurvewiseError as error:
-        findings.sections.append(Section(title, (f"No curves of form {findings.form}: {error}",)))
+    chosen = kept.select(np.isin(kept.learner, curved))
+    curves, problem = attempt(lambda: fit_learning_curves(chosen, form=findings.form))
+    if curves is None:
+        findings.sections.append(Section(title, (f"No curves of form {findings.form}: {problem}",)))
         return
     findings.found["curves"] = curves
     labels = findings.runs.labels
     points = replace(findings.runs, labels={"fold": labels["fold"], "seed": labels["init_seed"]})
     table = f"{findings.word.capitalize()} e_N and data-reliance β_N"
-    found, notes = try_section(
-        lambda: name_parts(section_of(curves, title, runs=points), "curves", table),
-        f"picture of curves of form {findings.form}",
-    )
+    # Not every form of curve can be drawn.
+    found, problem = attempt(lambda: name_parts(section_of(curves, title, runs=points), "curves", table))
+    notes = [f"There is no picture of curves of form {findings.form}: {problem}"] if found is None else []
     every = list(curves)
     told = [c.sentences() for c in every[:MOST_TOLD]]
     if len(every) > MOST_TOLD:
@@ -179,11 +172,9 @@ def compare_best(findings: StudyFindings) -> None:
     a, b = sorted(found, key=lambda t: t.error)[:2]
     title = f"Which learner is better at n = {a.n:,}?"
     picked = f"{a.label} and {b.label} are the two best of {len(found)} by the same runs, which flatters them a little."
-    try:
-        with quietly():
-            result = compare_runs(a.read(), b.read(), names=(a.label, b.label), paired=False)
-    except CurvewiseError as error:
-        findings.sections.append(Section(title, (f"There is no comparison of runs: {error}",)))
+    result, problem = attempt(lambda: compare_runs(a.read(), b.read(), names=(a.label, b.label), paired=False))
+    if result is None:
+        findings.sections.append(Section(title, (f"There is no comparison of runs: {problem}",)))
         return
     findings.found["better"] = result
     section = name_parts(section_of(result, title), "better", "Differences with their intervals")
@@ -200,19 +191,25 @@ def show_spread(findings: StudyFindings) -> None:
         return
     results, parts, text = {}, [], []
     for training in found[:MOST_TRAININGS]:
-        try:
-            with quietly():
-                result = decompose_variance(training.read())
-        except CurvewiseError as error:
-            text.append(f"{training.title}: {error}")
+        result, problem = attempt(partial(lambda one: decompose_variance(one.read()), training))
+        if result is None:
+            text.append(f"{training.title}: {problem}")
             continue
         results[training.title] = result
         parts.append(part_of(result, training.title, "variance"))
     if len(found) > MOST_TRAININGS:
         text.append(f"{len(found) - MOST_TRAININGS} further trainings are not shown.")
     findings.found["variance"] = results
-    section = join_sections("How much do runs differ?", parts)
-    findings.sections.append(replace(section, text=(*section.text, *text)))
+    section = Section(
+        "How much do runs differ?",
+        text=(*(f"{p.title}: {sentences}" for p in parts for sentences in p.text), *text),
+        warnings=tuple(w for p in parts for w in p.warnings),
+        figures=tuple(f for p in parts for f in p.figures),
+        tables=tuple(t for p in parts for t in p.tables),
+        method=parts[0].method if parts else (),
+        settings=parts[0].settings if parts else {},
+    )
+    findings.sections.append(section)
 
 
 def show_sources(findings: StudyFindings) -> None:
@@ -234,11 +231,9 @@ def show_sources(findings: StudyFindings) -> None:
         if "all" not in parts or len(parts) < 2:
             continue
         title = f"What makes runs differ? {label}"
-        try:
-            with quietly():
-                result = measure_sources({k: t.read() for k, t in parts.items()})
-        except CurvewiseError as error:
-            findings.sections.append(Section(title, (f"{label}: {error}",)))
+        result, problem = attempt(partial(lambda each: measure_sources({k: t.read() for k, t in each.items()}), parts))
+        if result is None:
+            findings.sections.append(Section(title, (f"{label}: {problem}",)))
             continue
         findings.found.setdefault("sources", {})[label] = result
         section = part_of(result, label, "sources")
@@ -280,10 +275,9 @@ def _without_curve(sizes: Mapping[str, int]) -> list[str]:
         return []
     why = {0: "no run that ended well", 1: "runs at 1 size"}
     every = [f"{k} ({why.get(many, f'runs at {many} sizes')})" for k, many in sizes.items()]
-    named_ones = every[:MOST_TOLD]
-    if len(every) > MOST_TOLD:
-        named_ones.append(f"{len(every) - MOST_TOLD} more, which the table of errors has")
-    said = " or ".join(filter(None, [", ".join(named_ones[:-1]), named_ones[-1]]))
+    if (more := len(every) - MOST_TOLD) > 0:
+        every[MOST_TOLD:] = [f"{more} more, which the table of errors has"]
+    said = " or ".join(filter(None, [", ".join(every[:-1]), every[-1]]))
     return [f"There is no curve of {said}: one takes {FEWEST_SIZES} sizes."]
 
 
@@ -326,14 +320,9 @@ def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
         what = f"Ranking at n = {result.at:,.0f} ({result.level:.0%} {result.kind} intervals)"
         return replace(section, tables=(ReportTable("ranking", what, columns),))
 
-    found, notes = try_section(compared, f"{what} curves of form {findings.form}")
-    findings.sections.append(found or Section(title, tuple(notes)))
-
-
-def _chosen(m: Measurements, rows: Any) -> Measurements:
-    return replace(
-        m, learner=m.learner[rows], n=m.n[rows], error=m.error[rows], labels={k: v[rows] for k, v in m.labels.items()}
-    )
+    found, problem = attempt(compared)
+    without = Section(title, (f"There is no {what} curves of form {findings.form}: {problem}",))
+    findings.sections.append(found or without)
 
 
 FEWEST_RUNS, MOST_TRAININGS = 5, 12
@@ -439,26 +428,16 @@ def part_of(result: Result, label: str, kind: str) -> Section:
     return replace(section, warnings=tuple(prefix_each(result.all_warnings, label)))
 
 
-def join_sections(title: str, parts: Sequence[Section]) -> Section:
-    """Sections of several trainings as one."""
-    return Section(
-        title,
-        text=tuple(f"{p.title}: {text}" for p in parts for text in p.text),
-        warnings=tuple(w for p in parts for w in p.warnings),
-        figures=tuple(f for p in parts for f in p.figures),
-        tables=tuple(t for p in parts for t in p.tables),
-        method=parts[0].method if parts else (),
-        settings=parts[0].settings if parts else {},
-    )
+Found = TypeVar("Found")
 
 
-def try_section(act: Callable[[], Section], what: str) -> tuple[Section | None, list[str]]:
-    """Do what not every form of curve allows, or say that it is left out."""
+def attempt(act: Callable[[], Found]) -> tuple[Found | None, str]:
+    """Do what not every study allows; return its result, or None and the reason."""
     try:
         with quietly():
-            return act(), []
+            return act(), ""
     except CurvewiseError as error:
-        return None, [f"There is no {what}: {error}"]
+        return None, str(error)
 
 
 def prefix_each(messages: Sequence[str], name: str) -> list[str]:

@@ -11,7 +11,6 @@ import secrets
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -158,8 +157,7 @@ class LivePage:
 
     def __init__(self, study: Study, port: int = 0) -> None:
         self._token = secrets.token_urlsafe(24)
-        answers = Answers(Watched(study), *live_page(study.name), self._token)
-        self._server = _Server((HOST, port), _handler(answers))
+        self._server = _Server((HOST, port), _handler(Watched(study), *live_page(study.name), self._token))
 
     @property
     def url(self) -> str:
@@ -191,26 +189,9 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-@dataclass(frozen=True)
-class Answers:
-    """Content of the server: the study, the page and its policy, and the token that grants access."""
+def _handler(watched: Watched, page: bytes, policy: str, token: str) -> type[BaseHTTPRequestHandler]:
+    """Make the class that answers: the study, the page and its policy, and the token that grants access."""
 
-    watched: Watched
-    page: bytes
-    policy: str
-    token: str
-
-    def place_of(self, path: str) -> str | None:
-        """Return what is asked for below the token; None without it."""
-        parts = path.split("/", 2)
-        if len(parts) < 3 or parts[0]:
-            return None
-        # In constant time, so that the token cannot be found letter by letter.
-        known = hmac.compare_digest(parts[1].encode(errors="replace"), self.token.encode())
-        return parts[2] if known else None
-
-
-def _handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         """Two answers, the page and its state, for this machine and to GET alone."""
 
@@ -219,16 +200,22 @@ def _handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             port = self.server.server_address[1]  # type: ignore[index]
-            place = answers.place_of(self.path)
+            # What is asked for below the token; None without it.
+            parts = self.path.split("/", 2)
+            place = None
+            if len(parts) == 3 and not parts[0]:
+                # In constant time, so that the token cannot be found letter by letter.
+                known = hmac.compare_digest(parts[1].encode(errors="replace"), token.encode())
+                place = parts[2] if known else None
             # Another site cannot reach this page by a name that it resolves to this machine (DNS rebinding).
             if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
                 self._answer(HTTPStatus.FORBIDDEN, b"This page is for this machine only.\n")
             elif place is None:
                 self._answer(HTTPStatus.FORBIDDEN, b"Use the whole address that the command printed.\n")
             elif place == "":
-                self._answer(HTTPStatus.OK, answers.page, "text/html")
+                self._answer(HTTPStatus.OK, page, "text/html")
             elif place == "state.json":
-                self._answer(HTTPStatus.OK, answers.watched.text(), "application/json")
+                self._answer(HTTPStatus.OK, watched.text(), "application/json")
             else:
                 self._answer(HTTPStatus.NOT_FOUND, b"There is nothing here.\n")
 
@@ -242,7 +229,7 @@ def _handler(answers: Answers) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Cache-Control", "no-store")
-            self.send_header("Content-Security-Policy", answers.policy)
+            self.send_header("Content-Security-Policy", policy)
             self.send_header("X-Content-Type-Options", "nosniff")
             self.send_header("Cross-Origin-Resource-Policy", "same-origin")
             self.send_header("Referrer-Policy", "no-referrer")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,13 +125,32 @@ def page_of(report: Report) -> str:
     parts = "\n".join(map(read_asset, SCRIPTS))
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     charts: dict[str, Markup] = {}
-    pictures = _Pictures(environment, charts)
+    numbers = count(1)
+
+    def shown(figure: Figure) -> Markup:
+        """Turn a figure into HTML, and collect its data if it is alive."""
+        number, chart = next(numbers), None
+        if figure.chart is not None:
+            chart = f"chart-{number}"
+            charts[chart] = embedded({**figure.chart, "id": chart})
+        svg = _raw(svg_of(figure, f"f{number}-"))
+        return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg)
+
     environment.globals |= {
-        "shown": pictures.shown,
+        "shown": shown,
         "tabled": lambda table: _tabled(environment, table),
-        "warned": lambda texts, is_open: _warned(environment, texts, is_open),
+        "warned": lambda texts, is_open: _rendered(environment, "warnings", texts=texts, is_open=is_open),
     }
-    keyed = _keyed(report)
+    # Sections with a key for links, made of a number, and without what the first screen says.
+    keyed = [
+        {
+            **{k: getattr(s, k) for k in s.__dataclass_fields__},
+            "key": f"section-{i}",
+            "is_answer": s.text == (" ".join(report.answer),),
+            "warnings": () if set(s.warnings) == set(report.warnings) else s.warnings,
+        }
+        for i, s in enumerate(report.sections, start=1)
+    ]
     body = {
         "report": report,
         "sections": keyed,
@@ -148,68 +167,14 @@ def page_of(report: Report) -> str:
 
 def _environment() -> Any:
     try:
-        from jinja2 import DictLoader, Environment, StrictUndefined
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             'A report needs jinja2, which is not installed: pip install "curvewise[report]".'
         ) from error
-    pages = DictLoader({"report.html": read_asset("report.html"), **_PARTS})
-    environment = Environment(loader=pages, autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=FunctionLoader(read_asset), autoescape=True, undefined=StrictUndefined)
     environment.filters["said"] = said
     return environment
-
-
-_PARTS = {
-    "figure": """<figure>
-{% if chart %}<div data-chart="{{ chart }}">{% endif %}
-<div class="still" tabindex="0" role="img" aria-label="{{ title }}">{{ svg }}</div>
-{% if chart %}</div>{% endif %}
-<figcaption>{{ title | said }}</figcaption>
-</figure>""",
-    "table": """<div class="scroll" tabindex="0" role="region" aria-label="{{ title }}">
-<table class="sortable"><caption>{{ title }}</caption>
-<thead><tr>{% for c in columns %}<th scope="col"{% if c.is_number %} class="number"{% endif %}>\
-<button type="button">{{ c.name }}</button></th>{% endfor %}</tr></thead>
-<tbody>
-{% for row in rows %}\
-<tr{% if row.learner is not none %} data-learner="{{ row.learner }}"{% endif %}>\
-{% for cell in row.cells %}<td{% if columns[loop.index0].is_number %} class="number"\
-{% elif cell.text | length < 25 %} class="short"{% endif %}\
-{% if cell.value is not none %} data-value="{{ cell.value }}"{% endif %}><bdi>{{ cell.text }}</bdi>\
-{% if cell.interval %} <span class="range">{{ cell.interval }}</span>{% endif %}</td>\
-{% endfor %}</tr>
-{% endfor %}</tbody></table></div>
-{% if left %}<p>{{ left }} further rows are not shown here; the export has all.</p>{% endif %}""",
-    "plain": """<table><caption>{{ title }}</caption>
-<thead><tr>{% for c in columns %}<th scope="col">{{ c.name }}</th>{% endfor %}</tr></thead>
-<tbody>
-{% for row in rows %}<tr>{% for cell in row.cells %}<td><bdi>{{ cell.text }}</bdi>\
-{% if cell.interval %} {{ cell.interval }}{% endif %}</td>\
-{% endfor %}</tr>
-{% endfor %}</tbody></table>
-{% if left %}<p>{{ left }} further rows are not shown.</p>{% endif %}""",
-    "warnings": """<details class="warnings"{% if is_open %} open{% endif %}>\
-<summary>{{ texts | length }} {{ "warning" if texts | length == 1 else "warnings" }}</summary>\
-<ul tabindex="0">\
-{% for text in texts %}<li>{{ text | said }}</li>{% endfor %}</ul></details>""",
-}
-
-
-class _Pictures:
-    """Turns figures into HTML, and collects the data of those that are alive."""
-
-    def __init__(self, environment: Any, charts: dict[str, Markup]) -> None:
-        self.environment, self.charts, self.count = environment, charts, 0
-
-    def shown(self, figure: Figure) -> Markup:
-        self.count += 1
-        chart = None
-        if figure.chart is not None:
-            chart = f"chart-{self.count}"
-            self.charts[chart] = embedded({**figure.chart, "id": chart})
-        svg = _raw(svg_of(figure, f"f{self.count}-"))
-        template = self.environment.get_template("figure")
-        return _raw(template.render(chart=chart, title=figure.title, svg=svg))
 
 
 def svg_of(figure: Figure, prefix: str = "") -> str:
@@ -245,7 +210,8 @@ def fragment_of(section: Section, most: int = 60) -> str:
     """A section as HTML for a notebook: sentences, warnings, picture and tables, no scripts."""
     environment = _environment()
     found = [_raw(f"<p>{said(text)}</p>") for text in section.text]
-    found += [_warned(environment, section.warnings, True)] if section.warnings else []
+    if section.warnings:
+        found.append(_rendered(environment, "warnings", texts=section.warnings, is_open=True))
     found += [_raw(_still(figure)) for figure in section.figures]
     found += [_tabled(environment, table, "plain", most) for table in section.tables]
     return f'<div class="curvewise">{"".join(found)}</div>'
@@ -284,43 +250,27 @@ def said(text: Any) -> Markup:
 def _tabled(environment: Any, table: ReportTable, kind: str = "table", most: int = MOST_ROWS) -> Markup:
     columns = shown_columns(table, most)
     total = len(next(iter(table.columns.values()), ()))
-    count = min(total, most)
-    learners = list(table.columns.get("learner", ()))[:count]
+    many = min(total, most)
+    learners = list(table.columns.get("learner", ()))[:many]
     rows = [
-        {"learner": str(learners[i]) if learners else None, "cells": [c.cells[i] for c in columns]}
-        for i in range(count)
+        {"learner": str(learners[i]) if learners else None, "cells": [c.cells[i] for c in columns]} for i in range(many)
     ]
-    template = environment.get_template(kind)
     bracketed = any(cell.interval for column in columns for cell in column.cells)
     brackets = ", with intervals in brackets" if bracketed else ""
     title = table.title if "interval" in table.title else f"{table.title}{brackets}"
-    return _raw(template.render(title=title, columns=columns, rows=rows, left=total - count))
+    return _rendered(environment, kind, title=title, columns=columns, rows=rows, left=total - many)
 
 
-def _warned(environment: Any, texts: Sequence[str], is_open: bool) -> Markup:
-    return _raw(environment.get_template("warnings").render(texts=texts, is_open=is_open))
-
-
-def _keyed(report: Report) -> list[dict[str, Any]]:
-    """Sections with a key for links, made of a number, and without what the first screen says."""
-    return [
-        {
-            **{k: getattr(s, k) for k in s.__dataclass_fields__},
-            "key": f"section-{i}",
-            "is_answer": s.text == (" ".join(report.answer),),
-            "warnings": () if set(s.warnings) == set(report.warnings) else s.warnings,
-        }
-        for i, s in enumerate(report.sections, start=1)
-    ]
+def _rendered(environment: Any, template: str, **values: Any) -> Markup:
+    return _raw(environment.get_template(f"{template}.html").render(**values))
 
 
 def _runs(runs: Runs | None) -> dict[str, Any] | None:
     if runs is None:
         return None
-    names = list(runs.columns)
-    count = len(next(iter(runs.columns.values()), ()))
+    rows = len(next(iter(runs.columns.values()), ()))
     columns = {k: _packed(list(v)) for k, v in runs.columns.items()}
-    data = embedded({"names": names, "count": count, "columns": columns})
+    data = embedded({"names": list(runs.columns), "count": rows, "columns": columns})
     return {"text": runs.text, "failures": runs.failure_table(), "data": data}
 
 

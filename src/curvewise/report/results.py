@@ -56,19 +56,16 @@ def results_report(
 
 
 def _named(results: Any) -> list[tuple[str | None, Result]]:
-    if isinstance(results, Result):
-        found: list[tuple[str | None, Result]] = [(None, results)]
-    elif isinstance(results, Mapping):
-        found = [(str(k), v) for k, v in results.items()]
-    elif isinstance(results, Sequence) and not isinstance(results, str):
-        found = [(None, v) for v in results]
+    if isinstance(results, Mapping):
+        found: list[tuple[str | None, Result]] = [(str(k), v) for k, v in results.items()]
     else:
-        found = [(None, results)]
+        several = isinstance(results, Sequence) and not isinstance(results, str | Result)
+        found = [(None, v) for v in (results if several else [results])]
     if not found:
-        raise InputError("results is empty: give at least one.")
+        raise InputError("is empty: give at least one.", argument="results")
     for _, one in found:
         if not isinstance(one, Result):
-            raise InputError(f"results holds {one!r:.60}: give what an analysis returned.")
+            raise InputError(f"holds {one!r:.60}: give what an analysis returned.", argument="results")
     return found
 
 
@@ -265,13 +262,19 @@ def _grid(low: float, high: float, exact: Iterable[float]) -> FloatArray:
 
 
 def _series(curve: Curve, grid: FloatArray, sizes: FloatArray, runs: Measurements | None) -> dict[str, Any]:
+    ends_of = {"value": "estimate", "low": "low", "high": "high"}
+    try:
+        every = [curve.interval_at(float(n)).data_reliance for n in sizes]
+        reliance = {k: _short(getattr(i, v) for i in every) for k, v in ends_of.items()}
+    except CurvewiseError:  # the form cannot say β_N
+        reliance = None
     band = curve.band(grid, runs=np.inf)
     ends = curve.errors_at([float(curve.n[0]), curve.largest_n])
     return {
         "name": curve.learner,
         "points": _points(curve, runs),
         "line": {k: _short(band[v]) for k, v in {"value": "error", "low": "low", "high": "high"}.items()},
-        "reliance": _reliance(curve, sizes),
+        "reliance": reliance,
         "worsens": bool(ends[0] > ends[1] if curve.unit.name == "score" else ends[1] > ends[0]),
     }
 
@@ -286,16 +289,6 @@ def _points(curve: Curve, runs: Measurements | None) -> list[dict[str, Any]]:
         over = [f"mean of {int(k)} runs" if k > 1 else "one run" for k in curve.runs]
         rows = zip(curve.n.tolist(), curve.mean.tolist(), over, strict=True)
     return [{"n": n, "value": v, "label": label} for n, v, label in rows if np.isfinite(v)]
-
-
-def _reliance(curve: Curve, sizes: FloatArray) -> dict[str, list[float]] | None:
-    """β_N and its interval at some sizes; None where the form cannot say."""
-    try:
-        found = [curve.interval_at(float(n)).data_reliance for n in sizes]
-    except CurvewiseError:
-        return None
-    parts = {"value": "estimate", "low": "low", "high": "high"}
-    return {k: _short(getattr(i, v) for i in found) for k, v in parts.items()}
 
 
 def _short(values: Iterable[float]) -> list[float]:

@@ -9,8 +9,8 @@ import importlib
 import inspect
 import os
 import pickle
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import MissingDependencyError
+from curvewise.nn.training import misfit
 from curvewise.text import Message, arg
 
 PICKLED = ("LSUN", "LSUNClass")
@@ -59,56 +60,36 @@ def open_torchvision(name: str, root: str | PathLike[str], *, train: bool) -> An
             )
         ) from error
     if name in PICKLED:
-        raise InputError(
-            "keeps a pickle in its folder, which can run code and is never read.",
-            argument="data.torchvision",
-            value=name,
-            remedy="Save its pictures into a folder for each class, and give that as path.",
-        )
+        problem = "keeps a pickle in its folder, which can run code and is never read."
+        remedy = "Save its pictures into a folder for each class, and give that as path."
+        raise misfit("data.torchvision", name, problem, remedy)
     maker = getattr(package, name, None)
     if not isinstance(maker, type) or not hasattr(maker, "__getitem__"):
-        raise InputError("torchvision.datasets has no dataset of that name.", argument="data.torchvision", value=name)
+        raise misfit("data.torchvision", name, "torchvision.datasets has no dataset of that name.")
     # Datasets differ in how a part is asked for, train= or split=; some have no parts.
     accepted = inspect.signature(maker).parameters
     offline = {"download": False} if "download" in accepted else {}
-    try:
-        with _weights_only():
-            if "train" in accepted:
-                return maker(root=str(Path(root)), train=train, **offline)
-            if "split" in accepted:
-                return _split(maker, str(Path(root)), SPLITS[train], offline)
-            return maker(root=str(Path(root)), **offline) if train else None
-    except (RuntimeError, OSError, ValueError, TypeError, pickle.UnpicklingError) as error:
-        raise InputError(
-            f"cannot be opened in {str(root)!r} ({error}).",
-            argument="data.torchvision",
-            value=name,
-            remedy="Download it there first, with download=True.",
-        ) from error
-
-
-@contextmanager
-def _weights_only() -> Iterator[None]:
-    """Have torch.load refuse code in old caches, such as MNIST's processed/training.pt."""
+    # Have torch.load refuse code in old caches, such as MNIST's processed/training.pt.
     key = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
     before = os.environ.get(key)
     os.environ[key] = "1"
     try:
-        yield
+        if "train" in accepted:
+            return maker(root=str(Path(root)), train=train, **offline)
+        if "split" not in accepted:
+            return maker(root=str(Path(root)), **offline) if train else None
+        *usual, last = SPLITS[train]
+        for split in usual:
+            with suppress(ValueError):  # it has no split of that name
+                return maker(root=str(Path(root)), split=split, **offline)
+        return maker(root=str(Path(root)), split=last, **offline)
+    except (RuntimeError, OSError, ValueError, TypeError, pickle.UnpicklingError) as error:
+        problem = f"cannot be opened in {str(root)!r} ({error})."
+        raise misfit("data.torchvision", name, problem, "Download it there first, with download=True.") from error
     finally:
         del os.environ[key]
         if before is not None:
             os.environ[key] = before
-
-
-def _split(maker: Any, root: str, names: tuple[str, ...], offline: dict[str, bool]) -> Any:
-    """Open the first split of these names that the dataset knows."""
-    for name in names[:-1]:
-        try:
-            return maker(root=root, split=name, **offline)
-        except ValueError:  # it has no split of that name
-            continue
-    return maker(root=root, split=names[-1], **offline)
 
 
 def load_tokenizer(folder: str | PathLike[str]) -> Any:
@@ -121,7 +102,7 @@ def load_tokenizer(folder: str | PathLike[str]) -> Any:
     """
     path = Path(folder)
     if not path.is_dir():
-        raise InputError("there is no such folder.", argument="tokenizer", value=str(path))
+        raise misfit("tokenizer", str(path), "there is no such folder.")
     try:
         from transformers import AutoTokenizer
     except ModuleNotFoundError as error:
@@ -132,20 +113,15 @@ def load_tokenizer(folder: str | PathLike[str]) -> Any:
         return AutoTokenizer.from_pretrained(str(path), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # what is raised for a missing file depends on the version
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(
-            f"cannot be loaded ({reason}).",
-            argument="tokenizer",
-            value=str(path),
-            remedy="Give a folder that tokenizer.save_pretrained wrote.",
-        ) from error
+        remedy = "Give a folder that tokenizer.save_pretrained wrote."
+        raise misfit("tokenizer", str(path), f"cannot be loaded ({reason}).", remedy) from error
 
 
 def padding_of(tokenizer: Any, folder: str | PathLike[str]) -> int:
     """Return the token that fills short texts up."""
     if tokenizer.pad_token_id is None:
-        raise InputError(
-            f"The tokenizer in {str(folder)!r} has no padding token: set tokenizer.pad_token and save it again."
-        )
+        problem = "has no padding token: set tokenizer.pad_token and save it again."
+        raise misfit("tokenizer", str(folder), problem)
     return int(tokenizer.pad_token_id)
 
 

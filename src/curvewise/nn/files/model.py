@@ -28,7 +28,7 @@ from curvewise.nn.files.kinds import fits_axes, kind_of, other_shape, unreadable
 from curvewise.nn.files.onnx import OnnxModel
 from curvewise.nn.files.tensors import fill_network, read_tensors
 from curvewise.nn.networks import make_network
-from curvewise.nn.training import Training
+from curvewise.nn.training import Training, misfit
 from curvewise.text import arg
 
 KINDS = {
@@ -126,12 +126,8 @@ def load_model(
         return ModelFile(network.eval(), KINDS[kind], file)
     ignored = () if factory is None else ("it holds its network: the factory is not used",)
     if layer is not None and kind != "exported":
-        raise InputError(
-            f"the layers inside {KINDS[kind]} cannot be reached.",
-            argument="layer",
-            value=layer,
-            remedy="Give an exported program (.pt2), or weights with a factory.",
-        )
+        remedy = "Give an exported program (.pt2), or weights with a factory."
+        raise misfit("layer", layer, f"the layers inside {KINDS[kind]} cannot be reached.", remedy)
     if kind == "onnx":
         model = OnnxModel(file, tuple(shape), device)
         return ModelFile(model, KINDS[kind], file, ignored + model.notes)
@@ -273,7 +269,11 @@ def load_exported(path: Path, shape: tuple[int, ...], *, layers: bool, device: t
         raise
     except Exception as error:  # whatever a damaged file leads to, in whatever part of torch
         raise unreadable(path, error) from error
-    given = _input(path, program)
+    # The placeholder of the one input in the program has its shape, perhaps symbolic, and its type.
+    names = program.graph_signature.user_inputs
+    inputs = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    if len(inputs) != 1 or not isinstance(given := inputs[0], Tensor):
+        raise InputError(f"{path} takes {len(inputs)} inputs: export a network that takes one tensor, the inputs.")
     batch, *rest = given.shape
     if not fits_axes(rest, shape):
         raise other_shape(path, rest, shape)
@@ -314,15 +314,6 @@ def refuse_pickles(path: Path) -> None:
                     torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
                 except pickle.UnpicklingError as error:
                     raise InputError(f"{path} " + PICKLED.format(what=f"pickles in {name}")) from error
-
-
-def _input(path: Path, program: ExportedProgram) -> Tensor:
-    """Return the placeholder of the one input in the program: its shape, perhaps symbolic, and its type."""
-    names = program.graph_signature.user_inputs
-    found = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
-    if len(found) != 1 or not isinstance(found[0], Tensor):
-        raise InputError(f"{path} takes {len(found)} inputs: export a network that takes one tensor, the inputs.")
-    return found[0]
 
 
 def _with_activations(network: nn.Module) -> nn.Module:

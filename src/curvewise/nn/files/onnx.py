@@ -54,8 +54,10 @@ class OnnxModel:
             )
         self._dtype = DTYPES[self._input.type]
         size, *rest = self._input.shape or [None]
-        # Networks from TensorFlow take the channels last.
-        self._last = _channels_last(path, rest, shape)
+        # Networks from TensorFlow take the channels last: (height, width, channels).
+        self._last = not fits_axes(rest, shape)
+        if self._last and not (len(shape) == 3 and fits_axes(rest, (*shape[1:], shape[0]))):
+            raise other_shape(path, rest, shape)
         self._batch = size if isinstance(size, int) and size > 0 else None
         self._output, chosen = self._choose_output()
         self.notes = (*remarks, *chosen)
@@ -127,12 +129,3 @@ def open_session(path: Path, device: str | None, content: bytes | None = None) -
     except Exception as error:  # onnxruntime's errors have no common base
         raise unreadable(path, error) from error
     return session, remarks
-
-
-def _channels_last(path: Path, rest: list[Any], shape: tuple[int, ...]) -> bool:
-    """Tell whether images go in as (height, width, channels); raise where no layout fits."""
-    if fits_axes(rest, shape):
-        return False
-    if len(shape) == 3 and fits_axes(rest, (shape[1], shape[2], shape[0])):
-        return True
-    raise other_shape(path, rest, shape)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.files.hugging_face import HuggingFace
 from curvewise.nn.files.kinds import unreadable
+from curvewise.nn.training import misfit
 from curvewise.reading.arrays import named_arrays
 
 _SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".th")
@@ -74,14 +75,11 @@ def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
     parts = dict(model.named_modules())
     if not part or part not in parts:
         names = [name for name, _ in model.named_children()]
-        raise InputError(
-            f"no part of the network {type(model).__name__}, which has {', '.join(names) or 'none'}.",
-            argument="weights_into",
-            value=part,
-        )
+        problem = f"no part of the network {type(model).__name__}, which has {', '.join(names) or 'none'}."
+        raise misfit("weights_into", part, problem)
     given, wanted = read_weights(path), parts[part].state_dict()
     if not wanted:
-        raise InputError("it has no weights.", argument="weights_into", value=part, remedy="Name a part that has some.")
+        raise misfit("weights_into", part, "it has no weights.", "Name a part that has some.")
     if any(name.startswith(f"{part}.") for name in given):  # of a network with the same part
         left = [name for name in given if not name.startswith(f"{part}.")]
         fitting = {n.removeprefix(f"{part}."): t for n, t in given.items() if n not in left}
@@ -101,12 +99,8 @@ def _fill(
 ) -> None:
     wanted = module.state_dict()
     if problems := list(misfits(tensors, wanted, spared)):
-        raise InputError(
-            f"they do not fit {what}: {'; '.join(problems)}.",
-            argument="weights",
-            value=str(path),
-            remedy="Use the architecture and options they were trained with, or rename the tensors.",
-        )
+        remedy = "Use the architecture and options they were trained with, or rename the tensors."
+        raise misfit("weights", str(path), f"they do not fit {what}: {'; '.join(problems)}.", remedy)
     module.load_state_dict({**wanted, **tensors})
 
 
@@ -118,10 +112,9 @@ def _listed(names: list[str]) -> str:
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Read weights that a training starts from, as of :func:`load_weights`."""
     if path.suffix not in _SUFFIXES:
-        known = f"files that end in {', '.join(_SUFFIXES)} can be read."
-        raise InputError(known, argument="weights", value=str(path))
+        raise misfit("weights", str(path), f"files that end in {', '.join(_SUFFIXES)} can be read.")
     if not path.is_file():
-        raise InputError("there is no such file.", argument="weights", value=str(path), remedy="Check the path.")
+        raise misfit("weights", str(path), "there is no such file.", "Check the path.")
     try:
         if path.suffix == ".npz":
             try:
@@ -137,7 +130,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
                 what = "complex numbers" if tensor.is_complex() else "NaN"
                 raise InputError(f"{name} holds {what}: these are no weights to start from.")
     except InputError as error:
-        raise InputError(error.message, argument="weights", value=str(path)) from error
+        raise misfit("weights", str(path), error.message) from error
     return found
 
 
