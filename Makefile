@@ -12,8 +12,8 @@ FLOORS  = $(PYTHON) -c "import sys, tomllib; base = tomllib.load(open('pyproject
 demo: $(VENV)/.demo
 	$(BIN)/curvewise demo
 
-# Side by side: the documentation keeps one core busy, the tests what is left.
-test: $(VENV)/.dev .venv-core/.done .venv-floor/.done chromium
+# Side by side: two cores are busy from the beginning to the end, also while the small environments are installed.
+test: $(VENV)/.dev chromium
 	$(MAKE) -j2 --output-sync=target lint docs unit core floor
 
 lint: $(VENV)/.dev
@@ -23,17 +23,19 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(BIN)/python tools/house.py --check
 
+# A file is one worker's, so that what its tests share is made once. In the order of the folders: those that
+# take long come early, and the many short doctests of src last, which lets both workers end together.
 unit: $(VENV)/.dev chromium
-	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The lenses promise to need numpy and scipy only: their tests run where nothing else is installed,
-# with these two at their lower bounds.
+# with these two at their lower bounds. Simulations show a property of a method, and run once, in `unit`.
 core: .venv-core/.done
-	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest -q tests/learning tests/variance tests/response tests/transfer tests/ranking tests/stats tests/types
+	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest -q -m "not slow" tests/learning tests/variance tests/response tests/transfer tests/ranking tests/stats tests/types
 
 # Reading and drawing with every base dependency at its lower bound. What newer packages say of these is not an error.
 floor: .venv-floor/.done
-	OMP_NUM_THREADS=1 MPLBACKEND=agg .venv-floor/bin/python -m pytest -q -W ignore::DeprecationWarning tests/reading tests/drawing $(wildcard tests/*/plot tests/*/test_plot*.py tests/*/test_load*.py)
+	OMP_NUM_THREADS=1 MPLBACKEND=agg .venv-floor/bin/python -m pytest -q -m "not slow" -W ignore::DeprecationWarning tests/reading tests/drawing $(wildcard tests/*/plot tests/*/test_plot*.py tests/*/test_load*.py)
 
 # Files, lines, comments and other figures of the source tree, to watch that it stays easy to find one's way in.
 house: $(VENV)/.dev

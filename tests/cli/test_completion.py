@@ -1,10 +1,25 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+from cyclopts import App
+
+from curvewise.cli.app import app
 
 SHELLS = ["bash", "zsh", "fish"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_script_for_each_shell() -> Iterator[None]:
+    """Generate a shell's script once: it takes seconds, and an installation asks for it twice."""
+    original = App.generate_completion
+    made = cache(lambda shell: original(app, shell=shell))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(App, "generate_completion", lambda self, *, shell: made(shell))
+        yield
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ def learner(rng, alpha, eta, name="a", gamma=-0.5, slope=20.0):
     return build_curve(group_runs(N, error), cw.types.Unit("percent"), learner=name)
 
 
+@pytest.mark.slow
 def test_difference_covers_and_undecided_means_undecided():
     rng = np.random.default_rng(0)
     hits, verdicts = [], []
@@ -31,6 +32,7 @@ def test_difference_covers_and_undecided_means_undecided():
     assert np.mean([v == "undecided" for v in verdicts]) == np.mean(hits)
 
 
+@pytest.mark.slow
 def test_data_equivalence_recovers_a_multiplier():
     """b sees data worth 1/1.8 of a's: e_b(1.8 n) = e_a(n), as the paper found for augmentation."""
     rng = np.random.default_rng(1)
@@ -45,6 +47,7 @@ def test_data_equivalence_recovers_a_multiplier():
     assert np.mean(hits) > 0.9
 
 
+@pytest.mark.slow
 def test_crossing_is_found_and_covered():
     """8 + 150 n^-½ and 12 + 70 n^-½ cross at n = 400."""
     rng = np.random.default_rng(2)
@@ -117,6 +120,7 @@ def test_accuracies_compare_with_errors(simulated):
     assert a.samples_to_reach(12.0).estimate == pytest.approx(b.samples_to_reach(12.0).estimate)
 
 
+@pytest.mark.slow
 def test_ranking_chances_are_calibrated():
     """The learner ranked first with chance p should be the best one in a share p of cases."""
     rng = np.random.default_rng(6)
@@ -131,6 +135,7 @@ def test_ranking_chances_are_calibrated():
     assert np.mean(said) == pytest.approx(np.mean(was), abs=0.1)
 
 
+@pytest.mark.slow
 def test_chances_are_calibrated_where_the_prior_pulls_the_predictions():
     """At four times the data and with any γ: what has chance p is the best in a share p."""
     rng = np.random.default_rng(11)
@@ -182,6 +187,7 @@ def test_far_extrapolation_is_flagged():
     assert any("four times" in w for w in c.warnings)
 
 
+@pytest.mark.slow
 def test_factor_and_crossing_are_covered_when_the_prior_pulls_the_fit():
     """γ = −1.2 lies outside the search, so the estimates are off; the intervals must not be."""
     rng = np.random.default_rng(8)

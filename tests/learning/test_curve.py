@@ -34,6 +34,7 @@ def drawn():
     return [build_curve(group_runs(*draw(rng)), cw.types.Unit("percent")) for _ in range(120)]
 
 
+@pytest.mark.slow
 def test_samples_to_reach_covers_the_truth(drawn):
     """8 + 150 n^-½ is 12 at n = 1406; the interval should hold that 95% of the time."""
     truth = (150 / 4) ** 2
@@ -44,6 +45,7 @@ def test_samples_to_reach_covers_the_truth(drawn):
     assert np.mean(hits) > 0.9
 
 
+@pytest.mark.slow
 def test_probability_of_never_is_calibrated(drawn):
     """With the target at the true asymptote it is uniform; far below it is 1, far above 0."""
     chance = []

@@ -142,6 +142,7 @@ def test_two_sizes_are_not_fitted(form):
     assert np.diff(band["high"] - band["low"]) > 0
 
 
+@pytest.mark.slow
 @given(
     # Losses below 1e-100 are refused, and no user has any.
     values=st.lists(st.just(0.0) | st.floats(1e-9, 1), min_size=2, max_size=6),
@@ -211,6 +212,7 @@ def lcdb_sample(data_dir, datasets):
             yield GroupedRuns(n, runs, mean, 1e4 * rows.err_valid_var.to_numpy(float))
 
 
+@pytest.mark.slow
 def test_real_curves_are_predicted_better_and_covered(data_dir):
     """A sample of the full benchmarks: better than both baselines at four times the data."""
     datasets = [3, 11, 23, 31, 37, 41, 49, 181, 183, 185, 1461, 1489, 40701, 41027]

@@ -40,6 +40,7 @@ def simulated_profile(truth, draws, seed):
     return profile(N, mean, RUNS / modelled, within, freedom)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRUTH)
 def test_profile_intervals_cover(name):
     alpha, eta, gamma, _ = TRUTH[name]
@@ -67,6 +68,7 @@ NOISES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [np.full(5, 3.0), RUNS], ids=["three each", "16 to 1"])
 @pytest.mark.parametrize("noise", NOISES)
 def test_intervals_cover_whatever_the_noise_does(noise, runs):
@@ -113,6 +115,7 @@ def test_noise_is_weighed_by_the_replicates():
     assert unknown.spent[0] == pytest.approx(0.0, abs=0.02)
 
 
+@pytest.mark.slow
 def test_new_runs_are_as_noisy_as_the_old():
     """Of single runs at twice the size, about 95% lie in their prediction interval."""
     rng = np.random.default_rng(6)
@@ -246,6 +249,7 @@ def test_level_is_checked(simulated, level):
         curve.interval_at(400, level=level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sd", [0.1, 0.01, 0.001])
 def test_precise_data_are_covered_too(sd):
     """A γ between grid points: the grid must be refined where the data leave it little room."""

@@ -19,6 +19,7 @@ def test_rounds_as_scikit_learn():
     np.testing.assert_array_equal(cluster(x, draws), theirs.predict(x))
 
 
+@pytest.mark.slow
 def test_seeds_are_drawn_by_squared_distance():
     x = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
     draws = np.random.default_rng(0).random((20_000, 2, 1))  # one candidate

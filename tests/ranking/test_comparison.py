@@ -60,6 +60,7 @@ def test_differences_by_hand() -> None:
     assert row.pvalue == pytest.approx(2 * stats.t.sf(abs(every.mean()) / error, degrees))
 
 
+@pytest.mark.slow
 def test_size_of_the_paired_test_of_rel_is_kept() -> None:
     """Two measures of pure chance, each nearly the same in all tasks; signs find half to differ."""
     rng = np.random.default_rng(1)

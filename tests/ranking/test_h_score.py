@@ -143,6 +143,7 @@ def test_a_shrinkage_that_is_no_number_is_named(value):
         h_score(np.eye(6), [0, 1, 2] * 2, value)
 
 
+@pytest.mark.slow
 def test_parts_that_score_zero_still_vary():
     """Where the shrinkage is 1 for half of the samples, intervals hold the mean of fresh ones."""
 

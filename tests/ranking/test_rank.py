@@ -335,6 +335,7 @@ def simulate(means, draws, count, resamples=40, seed=0):
     return np.mean(ours, axis=0), np.mean(plain), np.mean(scores)
 
 
+@pytest.mark.slow
 def test_rank_intervals_cover_where_quantiles_of_ranks_do_not():
     """A small version of benchmarks/ranking_coverage.py: twelve checkpoints as good as tied."""
     ours, plain, scores = simulate(np.arange(12) * 1e-4, 100, 100)
@@ -343,6 +344,7 @@ def test_rank_intervals_cover_where_quantiles_of_ranks_do_not():
     assert scores == pytest.approx(0.95, abs=0.05)
 
 
+@pytest.mark.slow
 def test_rank_intervals_of_two_have_their_level():
     ours, _, _ = simulate([0.0, 1e-6], 500, 100)
     assert ours.mean() == pytest.approx(0.95, abs=0.03)

@@ -49,6 +49,7 @@ def test_pmfs_and_distance_are_scipys():
     assert a.binomial_std == pytest.approx(coins.std() / 150)
 
 
+@pytest.mark.slow
 def test_variance_is_corrected_for_rates_from_few_runs(monkeypatch):
     """Σ p(1 − p) with estimated rates is (R − 1)/R of the truth; neither std nor pmf may be."""
     monkeypatch.setattr(accuracy, "SIMULATIONS", 9)  # of no concern here
@@ -85,6 +86,7 @@ def test_binomial_pmf_at_the_ends():
     assert kolmogorov(np.array([0, 4]), np.array([1.0, 0.0])) == 1
 
 
+@pytest.mark.slow
 def test_false_alarms_and_power_of_the_distance():
     rng = np.random.default_rng(2)
     p = [measure_accuracy_distribution(independent(rng), kind="errors").distance_pvalue for _ in range(120)]

@@ -94,6 +94,7 @@ def test_leaving_out_runs_is_leaving_out_runs():
     assert means.classes[1].statistic == pytest.approx(column.mean() / np.sqrt(total))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("runs", "n", "k", "shared"), [(20, 600, 4, 0.0), (8, 500, 3, 0.0), (12, 300, 2, 0.2)])
 def test_false_alarms(runs, n, k, shared):
     """With calibrated votes each test rejects 5%, also where whole runs are better or worse."""
@@ -111,6 +112,7 @@ def test_false_alarms(runs, n, k, shared):
     assert abs(gaps.mean()) < 4 * gaps.std() / np.sqrt(200)
 
 
+@pytest.mark.slow
 def test_groups_sampled_together():
     """Ten copies of each example know no more than one."""
     rng = np.random.default_rng(4)
@@ -161,6 +163,7 @@ def test_two_classes_need_the_error_only():
     assert c.predicted["two_classes"].estimate == pytest.approx(c.independent_std, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [2, 5])
 def test_formulas_predict_the_variance_of_calibrated_votes(k):
     """Expected variance on a test set, averaged over many small ones."""

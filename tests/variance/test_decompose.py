@@ -585,6 +585,7 @@ def test_the_bootstrap_interval_is_that_of_its_resamples():
     assert v.distribution_interval != v.robust_interval
 
 
+@pytest.mark.slow
 def test_bootstrap_covers_with_failed_runs_where_f_does_not():
     """A small version of benchmarks/coverage.py."""
     rng = np.random.default_rng(5)

@@ -52,6 +52,7 @@ def test_correlations_are_scipys():
     json.dumps(c.to_dict())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.0, 0.8])
 def test_true_correlation_is_found_and_covered(rho):
     rng = np.random.default_rng(1)
@@ -68,6 +69,7 @@ def test_true_correlation_is_found_and_covered(rho):
         assert np.mean([p.pvalue < 0.05 for p in found]) <= 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.03, 0.1, 0.5])
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 1.0])
 def test_true_correlation_is_covered_with_ten_runs(rho, noise):

@@ -34,6 +34,7 @@ def test_power_is_statsmodels(effect, runs):
     assert paired.power_at(runs) == pytest.approx(power.TTestPower().power(effect, runs, 0.05), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [3, 6])
 def test_power_of_few_runs_is_that_of_the_comparison(runs):
     """Fewer than five runs are compared more cautiously than by Welch."""

@@ -41,6 +41,7 @@ def test_simulated_tests_are_the_tests_that_are_made(paired):
     assert (p <= 0.05).mean() == pytest.approx(found.naive_error, abs=0.008)
 
 
+@pytest.mark.slow
 def test_error_rate_with_test_errors_of_a_finite_test_set(plan):
     """Runs whose errors are means of 0/1: stops with a difference in 5% at most."""
     rng = np.random.default_rng(1)
@@ -133,6 +134,7 @@ def test_options_of_arrays_are_passed_on(plan):
         check_stopping(a.mean(axis=1), b.mean(axis=1), plan, axes=("runs", "examples"), higher_is_better=False)
 
 
+@pytest.mark.slow
 def test_unequal_spreads_from_two_runs_on():
     """Welch's test errs in more than 6% there; as checked, in less than 5.5%."""
     rng = np.random.default_rng(8)

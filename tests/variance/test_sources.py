@@ -72,6 +72,7 @@ DRAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [10, 30])
 @pytest.mark.parametrize("tails", DRAWS)
 def test_coverage_of_both_ratios(runs, tails):

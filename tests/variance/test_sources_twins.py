@@ -125,6 +125,7 @@ def test_groups_come_with_any_of_the_predictions():
         measure_twins(base, Predictions(twins, "labels", labels=truth, groups=groups[::-1]), truth)
 
 
+@pytest.mark.slow
 def test_coverage_with_groups():
     """20 groups of 20 examples that are equally hard: they count as 20, not as 400."""
     rng = np.random.default_rng(0)

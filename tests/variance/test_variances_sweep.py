@@ -95,6 +95,7 @@ def test_order_does_not_matter(runs):
     assert measure_sweep(backwards, kind="errors").to_dict() == measure_sweep(runs, kind="errors").to_dict()
 
 
+@pytest.mark.slow
 def test_no_false_excess_over_many_values():
     """Ten values with independent errors: in about 5% of sweeps is one flagged."""
     rng = np.random.default_rng(0)
