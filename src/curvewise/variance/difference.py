@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from curvewise.errors import InputError
 from curvewise.stats.intervals import KNOWN, SampledMean
 from curvewise.text import arg
-from curvewise.types.coercion import as_predictions, asked_of
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions, asked_of
 from curvewise.types.units import FloatArray, Unit, distinct_names
 from curvewise.variance.anova import (
     PredictionFormat,

@@ -15,8 +15,7 @@ from curvewise.errors import InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance, satterthwaite
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue
-from curvewise.types.coercion import as_predictions
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
