@@ -27,8 +27,9 @@ from curvewise.reading.files import (
     split_rows,
 )
 from curvewise.reading.roles import LEARNER, SEED, Role, normal, synonyms
-from curvewise.reading.table import Column, check_names, label_array, parse
+from curvewise.reading.table import Column, label_array, parse
 from curvewise.text import brief, format_path, list_names
+from curvewise.types.units import distinct_names
 
 Opener: TypeAlias = "Callable[[Path], IO[bytes]]"
 ARRAY_FILES = (".npy", ".npz", ".safetensors")
@@ -110,7 +111,7 @@ def _members(path: Path, opened: Opener) -> dict[str, zipfile.ZipInfo]:
                 found = archive.infolist()
         except _UNREADABLE as error:
             raise InputError(f"{format_path(path)} is not a whole .npz file ({error}): {_WHOLE}.") from error
-    check_names([about.filename for about in found], format_path(path))
+    distinct_names([about.filename for about in found], format_path(path))
     return {about.filename: about for about in found}
 
 
