@@ -30,6 +30,13 @@ def test_heading_of_predictions_says_what_for(call, errors, options, heading):
     assert heading in call("learning", "fit", errors, "--predict", "3000", *options).out
 
 
+def test_what_to_beware_of_is_said_with_the_result(call, errors):
+    ranked = call("learning", "rank", errors, "--at", "5748")
+    assert "beyond the sizes measured, where fits with --form auto" in " ".join(ranked.err.split())
+    planned = call("learning", "plan", errors, "--learner", "naive Bayes", "--factor", "0.01", "--sizes", "60")
+    assert "the width asked for is not reached" in " ".join(planned.err.split())
+
+
 def test_predictions_are_for_one_new_run(call, errors):
     options = ("--predict", "3000", "--interval", "prediction", "--json")
     row = call("learning", "fit", errors, *options).document["predictions"][0]

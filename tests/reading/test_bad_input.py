@@ -210,7 +210,7 @@ DATA = {"n": [25, 50], "error": [0.5, 0.4]}
         ({"n": [1], "loss": [np.inf]}, {"unit": "loss"}, "missing, NaN or infinite"),
         ({"n": [1], "loss": [NAN]}, {"drop_failed": True}, "All 1 values of the dict failed"),
         ({"n": [1], "error": [True]}, {}, "True and False are not measurements"),
-        (DATA, {"per_class": 0}, "per_class=0 must be the number of classes"),
+        (DATA, {"per_class": 0}, "per_class=0: must be the number of classes"),
         (DATA, {"per_class": True}, "per_class=True"),
         (DATA, {"per_class": 2.5}, "per_class=2.5"),
         (DATA, {"higher_is_better": "yes"}, "higher_is_better='yes'"),

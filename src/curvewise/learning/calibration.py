@@ -56,6 +56,21 @@ class IntervalSide:
     growth: tuple[float, ...]
     quantiles: tuple[float, ...]
 
+    def scale(self, x: FloatArray, reach: FloatArray) -> FloatArray:
+        """Return s (T,) of features (T, P) and log ratios (T,)."""
+        growth = np.logaddexp(0.0, x @ np.array(self.growth))
+        logs = x @ np.array(self.size) + growth * _distance(reach)
+        return np.asarray(np.exp(np.clip(logs, -20.0, 20.0)))
+
+    def quantile(self, level: float) -> float:
+        """Return q at any level: log q is piecewise linear in log z, z the level's normal quantile."""
+        knots = np.log(ndtri(0.5 + np.array(LEVELS) / 2.0))
+        values = np.log(self.quantiles)
+        at = np.log(ndtri(0.5 + level / 2.0))
+        k = int(np.clip(np.searchsorted(knots, at), 1, len(knots) - 1))
+        slope = (values[k] - values[k - 1]) / (knots[k] - knots[k - 1])
+        return float(np.exp(values[k] + slope * (at - knots[k])))
+
 
 @dataclass(frozen=True)
 class IntervalTable:
@@ -184,25 +199,8 @@ def prediction_interval(
     bounds : tuple of float
         To which the ends are clipped.
     """
-    down, up = (quantile(side, level) * scale(x, reach, side) for side in (table.lower, table.upper))
+    down, up = (side.quantile(level) * side.scale(x, reach) for side in (table.lower, table.upper))
     return np.clip(centre - down, *bounds), np.clip(centre + up, *bounds)
-
-
-def scale(x: FloatArray, reach: FloatArray, side: IntervalSide) -> FloatArray:
-    """Return s (T,) of features (T, P) and log ratios (T,)."""
-    growth = np.logaddexp(0.0, x @ np.array(side.growth))
-    logs = x @ np.array(side.size) + growth * _distance(reach)
-    return np.asarray(np.exp(np.clip(logs, -20.0, 20.0)))
-
-
-def quantile(side: IntervalSide, level: float) -> float:
-    """Return q at any level: log q is piecewise linear in log z, z the level's normal quantile."""
-    knots = np.log(ndtri(0.5 + np.array(LEVELS) / 2.0))
-    values = np.log(side.quantiles)
-    at = np.log(ndtri(0.5 + level / 2.0))
-    k = int(np.clip(np.searchsorted(knots, at), 1, len(knots) - 1))
-    slope = (values[k] - values[k - 1]) / (knots[k] - knots[k - 1])
-    return float(np.exp(values[k] + slope * (at - knots[k])))
 
 
 def describe(data: GroupedRuns, ensemble: LawEnsemble, n: FloatArray) -> FloatArray:
@@ -282,7 +280,7 @@ def calibrate(
         for k in range(folds):
             rest, held = part != k, part == k
             fitted = IntervalSide(*_fit_side(x[rest], reach[rest], miss[rest], room[rest]), ())
-            relative[held] = miss[held] / scale(x[held], reach[held], fitted)
+            relative[held] = miss[held] / fitted.scale(x[held], reach[held])
         tails = np.quantile(relative, 0.5 + np.array(LEVELS) / 2.0)
         increasing = np.maximum.accumulate(np.maximum(tails, 1e-3))
         sides.append(IntervalSide(size, growth, tuple(increasing.tolist())))

@@ -243,7 +243,10 @@ def fit(
     reading, fitting, showing = given(reading, fitting, showing)
     drawing = drawing or CurveDrawing()
     page = showing.page()
-    measurements = keep_learners(read_files(files, reading), learner)
+    measurements = read_files(files, reading)
+    if learner:
+        names = [choose("--learner", name, measurements.learners) for name in learner]
+        measurements = measurements.select([name in names for name in measurements.learner.tolist()])
     unit = measurements.unit
     # An error that no learner can have is refused before anything is fitted.
     if reach is not None and not (0 <= reach <= unit.top if unit.bounded else math.isfinite(reach)):
@@ -707,13 +710,3 @@ def _finite(measurements: Measurements, files: Sequence[str]) -> Measurements:
         raise InputError(f"{' and '.join(files)}: all {len(done)} runs failed.")
     warn(left_out(Counter(measurements.learner[~done].tolist()), len(done)))
     return measurements.select(done)
-
-
-def keep_learners(measurements: Measurements, wanted: Sequence[str]) -> Measurements:
-    """Keep the rows of the learners that ``--learner`` names; all if it names none."""
-    if not wanted:
-        return measurements
-    import numpy as np
-
-    names = {choose("--learner", name, measurements.learners) for name in wanted}
-    return measurements.select(np.isin(measurements.learner, list(names)))

@@ -215,7 +215,7 @@ class LawEnsemble:
         """Return the members' predictions (M, T) at sizes (T,), clipped to floor and ceiling."""
         sizes = np.atleast_1d(np.asarray(n_new, dtype=np.float64))
         log_n = np.log(np.maximum(sizes, np.finfo(float).tiny)) - np.log(self.n_last)
-        curves = np.stack([_predict(MEMBERS[m].family, self.parameters[m], log_n) for m in self.members])
+        curves = np.stack([MEMBERS[m].predict(self.parameters[m], log_n) for m in self.members])
         return self._clip(curves)
 
     def spread(self, n_new: Array | Sequence[float] | float) -> Array:
@@ -271,6 +271,14 @@ class Member:
         weights = self.weigh(log_n, mean, stderr, floor)[None, :]
         fit = fit_shapes(FAMILIES[self.family], log_n, mean, weights / weights.sum(), floor)
         return fit.table(0)
+
+    def predict(self, table: Array, log_n: Array) -> Array:
+        """Return the curve (T,) of a fitted table at relative log sizes (T,)."""
+        if self.family is None:
+            return np.interp(log_n, table[:, 0], table[:, 1])
+        basis = FAMILIES[self.family].basis(table[:, 3:], log_n)
+        share, a, b = table[:, 0], table[:, 1], table[:, 2]
+        return np.asarray(share @ a + (share * b) @ basis)
 
     def weigh(self, log_n: Array, mean: Array, stderr: Array | None, floor: float | None) -> Array:
         """Return unnormalised weights (S,) of the points."""
@@ -461,15 +469,6 @@ def _average(weights: Array, curves: Array, floor: float | None) -> Array:
     return average
 
 
-def _predict(family: str | None, table: Array, log_n: Array) -> Array:
-    """Return a member's curve (T,) at relative log sizes (T,)."""
-    if family is None:
-        return np.interp(log_n, table[:, 0], table[:, 1])
-    basis = evaluate_basis(FAMILIES[family], table[:, 3:], log_n)
-    share, a, b = table[:, 0], table[:, 1], table[:, 2]
-    return np.asarray(share @ a + (share * b) @ basis)
-
-
 # ---- Single laws e(n) = a + b g(n; shape), with g decreasing and g(n_last) = 1. Given the shape, a and b follow in
 # closed form; the shape runs over a fixed grid and is averaged out with posterior-like weights instead of being
 # optimised, which is quick, never fails to converge, and keeps short noisy curves from picking an extreme shape.
@@ -523,7 +522,7 @@ def fit_shapes(
     ShapeFit
     """
     shapes = family.shapes(-float(log_n[0]))
-    basis = evaluate_basis(family, shapes, log_n)
+    basis = family.basis(shapes, log_n)
     # In units of the largest value the squares below can neither overflow nor vanish.
     unit = float(np.abs(values).max()) or 1.0
     bound = None if floor is None else floor / unit
@@ -532,7 +531,7 @@ def fit_shapes(
         # By how much mean squared residuals of two shapes differ by chance.
         spare = np.maximum(np.count_nonzero(weights, axis=1) - LAW_PARAMETERS, 1)
         residual = residual + (weights @ (noise / unit) ** 2 / spare)[:, None]
-    return ShapeFit(shapes, basis, average_shapes(family, residual, weights), a * unit, b * unit)
+    return ShapeFit(shapes, basis, family.shares(residual, weights), a * unit, b * unit)
 
 
 @dataclass(frozen=True)
@@ -565,12 +564,6 @@ class ShapeFit:
         keep = np.flatnonzero(self.share[k] > SMALLEST_SHARE * self.share[k].max())
         share = self.share[k, keep] / self.share[k, keep].sum()
         return np.column_stack([share, self.a[k, keep], self.b[k, keep], self.shapes[keep]])
-
-
-def evaluate_basis(family: Family, shapes: Array, log_n: Array) -> Array:
-    """Return ``g`` (G, T) at relative log sizes (T,), with ``g = 1`` at the last training size."""
-    log_basis = family.log_basis(shapes, np.append(log_n, 0.0))
-    return np.exp(np.minimum(log_basis[:, :-1] - log_basis[:, -1:], LARGEST_LOG_BASIS))
 
 
 def solve_linear(basis: Array, values: Array, weights: Array, floor: float | None) -> tuple[Array, Array, Array]:
@@ -610,22 +603,6 @@ def solve_linear(basis: Array, values: Array, weights: Array, floor: float | Non
     return a, b, np.maximum(residual, tiny)
 
 
-def average_shapes(family: Family, residual: Array, weights: Array) -> Array:
-    """Return the share (K, G) of each shape, from residuals (K, G) and weights (K, S).
-
-    ``share ~ prior * residual^-power``.  For the power law the exponent is proportional to
-    ``m - 2``, where ``m = 1 / sum w^2`` is the effective number of points, as in the posterior of a
-    Gaussian model of unknown variance.  The richer laws keep a constant exponent: what limits
-    them is that no shape is right, not noise, so more points must not make them more certain.
-    """
-    effective = 1.0 / np.sum(weights * weights, axis=1)
-    points = np.maximum(effective - 2.0, 1.0) if family.per_point else np.ones(len(weights))
-    power = family.sharpness * points
-    log_share = family.log_prior() - power[:, None] * np.log(residual)
-    share = np.exp(log_share - log_share.max(axis=1, keepdims=True))
-    return np.asarray(share / share.sum(axis=1, keepdims=True))
-
-
 @dataclass(frozen=True)
 class Family:
     """One law: its shape function, its shape grid and how sharply the grid is weighed.
@@ -639,7 +616,7 @@ class Family:
     rate_columns : tuple of int
         Columns that are exponents, and so fall under the weak prior.
     sharpness : float
-        Exponent of the grid weights (see `average_shapes`).
+        Exponent of the grid weights (see `shares`).
     per_point : bool
         Whether that exponent grows with the number of points.
     span_columns : tuple of int
@@ -659,10 +636,26 @@ class Family:
         shapes[:, list(self.span_columns)] *= span
         return shapes
 
-    def log_prior(self) -> Array:
-        """Return the weak log prior (G,) of the grid."""
+    def basis(self, shapes: Array, log_n: Array) -> Array:
+        """Return ``g`` (G, T) at relative log sizes (T,), with ``g = 1`` at the last training size."""
+        log_basis = self.log_basis(shapes, np.append(log_n, 0.0))
+        return np.exp(np.minimum(log_basis[:, :-1] - log_basis[:, -1:], LARGEST_LOG_BASIS))
+
+    def shares(self, residual: Array, weights: Array) -> Array:
+        """Return the share (K, G) of each shape, from residuals (K, G) and weights (K, S).
+
+        ``share ~ prior * residual^-power``.  For the power law the exponent is proportional to
+        ``m - 2``, where ``m = 1 / sum w^2`` is the effective number of points, as in the posterior of a
+        Gaussian model of unknown variance.  The richer laws keep a constant exponent: what limits
+        them is that no shape is right, not noise, so more points must not make them more certain.
+        """
+        effective = 1.0 / np.sum(weights * weights, axis=1)
+        points = np.maximum(effective - 2.0, 1.0) if self.per_point else np.ones(len(weights))
         rates = np.log(self.grid[:, list(self.rate_columns)] / TYPICAL_RATE)
-        return np.asarray(-0.5 * np.sum((rates / RATE_SPREAD) ** 2, axis=1))
+        log_prior = -0.5 * np.sum((rates / RATE_SPREAD) ** 2, axis=1)
+        log_share = log_prior - (self.sharpness * points)[:, None] * np.log(residual)
+        share = np.exp(log_share - log_share.max(axis=1, keepdims=True))
+        return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
 def _log_power(shapes: Array, log_n: Array) -> Array:

@@ -349,7 +349,7 @@ def _at_least(table: Table, name: str, role: str, low: float) -> FloatArray:
     remedy = f"Or pass {ask(role, None)} if it is not the {role}."
     values = numbers(table, name, thousands=role == "runs", remedy=remedy)
     bad = (values < low) | np.isinf(values) | (np.isnan(values) & (role == "runs"))
-    _refuse(table, name, bad, f"is the {role}, which must be at least {low:g}", remedy)
+    _refuse(table, name, bad, f"{table.where(name)} is the {role}, which must be at least {low:g}: it reads", remedy)
     return values
 
 
@@ -357,8 +357,7 @@ def _refuse(table: Table, name: str, bad: NDArray[np.bool_], problem: str, remed
     """Raise if a column has bad cells, and show the first of them."""
     if bad.any():
         cell = table.columns[name][int(np.flatnonzero(bad)[0])]
-        where = first_row(table.rows, bad)
-        raise InputError(f"{table.where(name)} {problem}: it reads {brief(cell)} ({where}). {remedy}")
+        raise InputError(f"{problem} {brief(cell)} ({first_row(table.rows, bad)}). {remedy}")
 
 
 def _describe(readings: Readings, roles: ColumnRoles, unit: str, n: FloatArray) -> str:
@@ -551,7 +550,7 @@ def _sizes(table: Table, roles: ColumnRoles) -> FloatArray:
     n = numbers(table, name, thousands=True)
     for bad, what in ((np.isnan(n), "empty"), (np.isinf(n), "infinite"), (n <= 0, "not positive")):
         remedy = "Sizes are counts of training examples: correct them or remove the rows."
-        _refuse(table, name, bad, f"has a training-set size that is {what}", remedy)
+        _refuse(table, name, bad, f"A training-set size in {table.where(name)} is {what}:", remedy)
     return n
 
 

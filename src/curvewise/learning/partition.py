@@ -173,8 +173,11 @@ def partition_training_set(
         generator = np.random.default_rng([entropy, n])
         indices[n] = draw_subsets(codes, parents, n, k, per_class, generator)
         parents = indices[n] if nested else parents
-    if nested:
-        put_smaller_first(indices)
+    # Each nested subset begins with its own fold of the next smaller size.
+    for small, large in pairwise(sorted(indices)) if nested else ():
+        for fold, first in enumerate(indices[small][: len(indices[large])]):
+            rest = indices[large][fold]
+            indices[large][fold] = np.concatenate([first, rest[~np.isin(rest, first)]])
     notes = tuple(w for n in counts for w in _notes(indices[n], codes))
     for note in notes:
         python_warnings.warn(note, CurvewiseWarning, stacklevel=2)
@@ -358,15 +361,6 @@ def draw_subsets(
             counts = _allocate(weights, members, n, len(children), rng)
         subsets.update(zip(children, _deal(pools, counts, rng), strict=True))
     return [subsets[fold] for fold in range(folds)]
-
-
-def put_smaller_first(indices: dict[int, list[IntArray]]) -> None:
-    """Reorder nested subsets so that each begins with its own fold of the next smaller size."""
-    ordered = sorted(indices)
-    for small, large in pairwise(ordered):
-        for fold, first in enumerate(indices[small][: len(indices[large])]):
-            rest = indices[large][fold]
-            indices[large][fold] = np.concatenate([first, rest[~np.isin(rest, first)]])
 
 
 def _allocate(weights: IntArray, members: IntArray, n: int, folds: int, rng: np.random.Generator) -> IntArray:

@@ -99,7 +99,8 @@ def plot_learning_curves(
     >>> ax.get_legend().get_texts()[0].get_text()
     'plain   γ=...   e_N=...   β_N=...   (N=400)'
     """
-    chosen, failures = _checked(curves)
+    chosen = check_curves(curves.values() if isinstance(curves, Mapping) else curves)
+    failures = curves.failures if isinstance(curves, LearningCurves) else {}
     if isinstance(curves, LearningCurves) and at is None:
         at = curves.at
     _check_options(chosen, at, interval, level, reach)
@@ -139,12 +140,6 @@ def plot_learning_curves(
         said = caption_of(chosen, interval, level, held=bool(outside), dotted=dotted)
         write_caption(ax, [said, *reached[:5], *warned], under=box if own else None)
     return ax
-
-
-def _checked(curves: Curve | Iterable[Curve] | LearningCurves) -> tuple[list[Curve], dict[str, str]]:
-    """The curves as a list, and the learners that could not be fitted."""
-    chosen = check_curves(curves.values() if isinstance(curves, Mapping) else curves)
-    return chosen, curves.failures if isinstance(curves, LearningCurves) else {}
 
 
 def _check_options(
@@ -503,7 +498,9 @@ def finish_axes(picture: Picture, curves: Sequence[Curve], log_values: bool = Tr
     log = log_values and picture.axis.name == "log" and unit.name != "score"
     log = log and bool((measured > 0).all())
     floor = 0.0 if unit.name != "score" and bool((measured >= 0).all()) else -math.inf
-    ends = np.clip(bar_ends(ax), floor, unit.top)
+    drawn = [c for c in ax.collections if isinstance(c, LineCollection) and c.get_gid() == BARS]
+    heights = np.concatenate([np.zeros(0), *(segment[:, 1] for c in drawn for segment in c.get_segments())])
+    ends = np.clip(heights, floor, unit.top)
     measured = np.concatenate([measured, ends[ends > 0.5 * measured.min()] if log else ends])
     finish_values(ax, measured, heights_of(lines), unit.top, floor, log)
     ax.set_ylabel(value_label(unit))
@@ -609,9 +606,9 @@ def draw_band(at: Picture, curve: Curve, look: CurveLook, interval: str | None, 
     band = curve.band(sizes, interval, level=level, runs=np.inf)
     finite = np.isfinite(band["low"]) & np.isfinite(band["high"])
     if finite.any():
-        ends = (np.where(finite, band[end], 0.0) for end in ("low", "high"))
+        bottom, top = (np.where(finite, band[end], 0.0) for end in ("low", "high"))
         shade: dict[str, Any] = {"color": look.colour, "alpha": 0.06 if look.crowd else 0.18, "linewidth": 0.0}
-        at.ax.fill_between(at.axis.place(n), *ends, where=finite.tolist(), zorder=1.0, gid=BAND, **shade)
+        at.ax.fill_between(at.axis.place(n), bottom, top, where=finite.tolist(), zorder=1.0, gid=BAND, **shade)
 
 
 def draw_measurements(at: Picture, data: Curve | GroupedRuns, look: CurveLook, gid: str = MEASURED) -> None:
@@ -672,12 +669,6 @@ def points_of(ax: Axes, *gids: str) -> FloatArray:
     """Positions of circles drawn here by an earlier layer, shape (P, 2)."""
     circles = [c for c in ax.collections if isinstance(c, PathCollection) and c.get_gid() in gids]
     return np.concatenate([np.zeros((0, 2)), *(np.asarray(c.get_offsets(), dtype=np.float64) for c in circles)])
-
-
-def bar_ends(ax: Axes) -> FloatArray:
-    """All y values of the error bars."""
-    drawn = [c for c in ax.collections if isinstance(c, LineCollection) and c.get_gid() == BARS]
-    return np.concatenate([np.zeros(0), *(segment[:, 1] for c in drawn for segment in c.get_segments())])
 
 
 def heights_of(lines: Sequence[Line2D]) -> FloatArray:

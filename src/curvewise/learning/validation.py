@@ -66,7 +66,7 @@ class LeaveOneSizeOut(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """The layout of the paper's Fig. 2: form, weights, R², RMSE per size, average, p."""
-        rows = {"form": list(self.forms), "weights": list(self.weights), "r_squared": self.r_squared}
+        rows: dict[str, Any] = {"form": list(self.forms), "weights": list(self.weights), "r_squared": self.r_squared}
         by_size = {f"rmse_{n:g}": self.rmse[:, i] for i, n in enumerate(self.sizes)}
         return {**rows, **by_size, "average": self.average, "pvalue": self.pvalue}
 
@@ -211,9 +211,10 @@ class Stability(Result):
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per form."""
-        rows = {"form": list(self.forms), "e_N_std": self.error_std, "beta_N_std": self.data_reliance_std}
+        std: dict[str, Any] = {"e_N": self.error_std, "beta_N": self.data_reliance_std, "gamma": self.gamma_std}
+        std = {f"{name}_std": values for name, values in {**std, "alpha": self.alpha_std}.items()}
         outside = {f"rmse_{n:g}": self.held_out_rmse[:, i] for i, n in enumerate(self.held_out)}
-        return {**rows, "gamma_std": self.gamma_std, "alpha_std": self.alpha_std, **outside}
+        return {"form": list(self.forms), **std, **outside}
 
     def sentences(self) -> str:
         """State how far e_N and β_N can be trusted from one run per size."""
