@@ -67,8 +67,8 @@ OptionalFiles = Annotated[list[str], Parameter(name="FILE...", negative="", show
 Positive = Annotated[float | None, Parameter(validator=Number(gt=0))]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
-OPTIONS = {"value": "value_column", "accuracies": "accuracy"}
-"""Options that stand for an argument of another name."""
+OPTIONS = {"value": "value_column", "accuracies": "accuracy", "predictions": "", "first": "", "pilot": ""}
+"""Options that stand for an argument of another name; files are given without one."""
 
 MOST_PAIRS = 30
 """Pairs of trainings that are shown; --json has all of them."""
