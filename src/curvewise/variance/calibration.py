@@ -120,9 +120,7 @@ def measure_calibration(
         raise InputError("must be above 0, such as 0.1 for a tenth.", argument="tolerance", value=tolerance)
     given = as_predictions(predictions, labels, **reading)
     # Four runs: the moments of third order leave one out of products over three.
-    votes = count_votes(given, least=4)
-    if votes.classes < 2:
-        raise InputError("labels and predictions hold one class only: two are needed.")
+    votes = count_votes(given, least=4, classes=2)
     totals = measure_totals(given)
     split = split_variance(totals)
     moments = measure_moments(given, votes, level)
@@ -569,9 +567,7 @@ def measure_bipartitions(
     if tasks is not None and tasks < 1:
         raise InputError("must be at least 1; leave it out for all of them.", argument="tasks", value=tasks)
     given = as_predictions(predictions, labels, kind=kind, axes=axes)
-    votes = count_votes(given, least=4)
-    if votes.classes < 2:
-        raise InputError("labels and predictions hold one class only: two are needed.")
+    votes = count_votes(given, least=4, classes=2)
     n, k = votes.counts.shape
     sides = _sides(k, tasks, np.random.default_rng(rng))
     wrong = task_errors(given, votes, sides)
@@ -705,19 +701,16 @@ class Bipartitions(Result):
         """Say how well the error predicts the variance, in a few sentences."""
         possible = f"2^{self.classes - 1} − 1" if self.possible > 10**6 else f"{self.possible:,}"
         which = "All" if self.tasks == self.possible else f"{self.tasks:,} random ones of"
-        verdict = (
-            "error and disagreement agree on every task, as the formula needs"
-            if self.assumption_holds
-            else f"error and disagreement differ on {self.rejected:,} tasks, so the votes are not"
-            " calibrated as the formula needs"
-        )
+        differ = f"differ on {self.rejected:,} tasks, so the votes are not calibrated as the formula needs"
+        verdict = "agree on every task, as the formula needs" if self.assumption_holds else differ
         return (
             f"{which} {possible} two-class tasks from {self.classes} classes, over {self.runs:,} runs and"
             f" {self.examples:,} examples: err/2n predicts the standard deviation between runs with R² ="
             f" {format_interval(self.r_squared, write=decimals(3))} (squared correlation"
             f" {format_interval(self.correlation_squared, write=decimals(3))}). Its variances are"
             f" {format_interval(self.error_ratio, write='{:.3g}'.format)} times as accurate, in squared error, as those"
-            f" of the binomial. Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: {verdict}."
+            f" of the binomial. Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: error and"
+            f" disagreement {verdict}."
         )
 
 

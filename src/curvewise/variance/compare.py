@@ -400,18 +400,14 @@ def _thin_evidence(parts: Difference, unit: str) -> list[str]:
         fewest = min(len(parts.a), len(parts.b))
         few = [FEW_RUNS.format(fewest)] if fewest < FEWEST else []
         return [SCORES_ONLY, *few] if parts.method == "scores" else few
-    assumed = (
-        "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or as what the"
-        " disagreement of the two allows, if less"
-        if unit == "fraction"
-        else "only bounded, by how the two differ between examples"
-    )
+    assumed = "only bounded, by how the two differ between examples"
     if parts.repeats:
         assumed = "taken as that between its repeats, which other runs may exceed"
-    text = (
-        "a training has one run only, which is weak evidence: train more. On this test set its variance between runs"
-        f" is {assumed}."
-    )
+    elif unit == "fraction":
+        assumed = "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or as what the"
+        assumed += " disagreement of the two allows, if less"
+    text = "a training has one run only, which is weak evidence: train more. On this test set its variance between"
+    text += f" runs is {assumed}."
     if not parts.conclusive:
         text += (
             f" On the distribution its true error is assumed not to vary between runs, unless {arg('distribution_std')}"
