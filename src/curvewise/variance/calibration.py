@@ -427,10 +427,11 @@ def mean_statistics(
             without = f(np.minimum(votes.counts, fewer), fewer, true)
             removed[name] = without, f(np.maximum(votes.counts - 1, 0), fewer, true) - without
     left_out = _leave_one_out(predictions, votes, removed) if removed else {}
-    return {
-        name: _vote_means(f(votes.counts, votes.runs, true), votes, removed.get(name), left_out.get(name), level)
-        for name, f in statistics.items()
-    }
+    means = {}
+    for name, f in statistics.items():
+        by_run = (removed[name][1], left_out[name]) if removed else None
+        means[name] = _vote_means(f(votes.counts, votes.runs, true), votes, by_run, level)
+    return means
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,20 +461,18 @@ def _leave_one_out(
 
 
 def _vote_means(
-    table: FloatArray,
-    votes: Votes,
-    removed: tuple[FloatArray, FloatArray] | None,
-    left_out: FloatArray | None,
-    level: float,
+    table: FloatArray, votes: Votes, without: tuple[FloatArray, FloatArray] | None, level: float
 ) -> VoteMeans:
+    """Test the means of a table; ``without`` holds its change and its means if a run is left out."""
     runs, values, tests = votes.runs, table.sum(axis=1), []
     for c in range(-1, votes.classes):  # −1: all classes together
         column = values if c < 0 else table[:, c]
         parts, twice = [example_variance(column, votes.groups)], 0.0
-        if removed is not None and left_out is not None:
+        if without is not None:
+            change, left_out = without
             by_run = left_out.sum(axis=1) if c < 0 else left_out[:, c]
             parts.append((float(np.var(by_run)) * (runs - 1), runs - 1))  # jackknife
-            twice = _vote_noise(removed[1], votes, c)
+            twice = _vote_noise(change, votes, c)
         tests.append(mean_test(float(column.mean()), parts, twice, level))
     return VoteMeans(tests[0], tuple(tests[1:]))
 

@@ -235,14 +235,8 @@ class RunPlan(Result):
         ``detectable`` is the difference (or standard deviation) that is seen with the power asked
         for, ``one_more`` by what part one more run of each training makes the interval narrower.
         """
-        return {
-            "runs": self.table_runs,
-            "power": self.table_power,
-            "detectable": self.table_detectable,
-            "standard_error": self.table_standard_error,
-            "half_width": self.table_half_width,
-            "one_more": self.table_one_more,
-        }
+        names = ("runs", "power", "detectable", "standard_error", "half_width", "one_more")
+        return {name: getattr(self, f"table_{name}") for name in names}
 
     def sentences(self) -> str:
         """The plan in a few sentences."""
