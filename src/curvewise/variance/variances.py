@@ -24,6 +24,7 @@ from curvewise.variance.anova import (
     PredictionFormat,
     Totals,
     VarianceSplit,
+    check_keywords,
     crossing,
     decimals,
     interval_lists,
@@ -224,6 +225,7 @@ def measure_split(
     given: Any, labels: ArrayLike | None, argument: str, reading: PredictionFormat
 ) -> tuple[Totals, VarianceSplit]:
     """Totals and variances of predictions, or those that a decomposition already holds."""
+    check_keywords(reading, PredictionFormat)
     if isinstance(given, VarianceDecomposition):
         return given._totals, given._split
     totals = measure_totals(as_predictions(given, labels, argument=argument, **asked_of(given, reading)))
@@ -458,6 +460,7 @@ def measure_sweep(
     values = sorted(predictions)
     # Sorted values and one stream of numbers: the order of the mapping does not matter.
     generator = np.random.default_rng(rng)
+    check_keywords(reading, PredictionFormat)
     read: list[Any] = [predictions[value] for value in values]
     for i, given in enumerate(read):
         if not isinstance(given, VarianceDecomposition):
