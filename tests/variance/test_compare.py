@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import curvewise as cw
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.types import Predictions, as_predictions
 from curvewise.variance import compare_runs, compare_trainings, decompose_variance
@@ -766,3 +767,26 @@ def test_runs_without_spread_leave_this_test_set_open(runs, paired):
     assert any("the error does not vary between runs" in w for w in c.warnings)
     assert "nan" not in c.summary()
     assert c.difference.low < -0.25 < c.difference.high
+
+
+def test_keywords_are_checked_and_errors_name_their_argument():
+    rng = np.random.default_rng(0)
+    a, b = (rng.random((6, 40)) < 0.3 for _ in range(2))
+    parts = [cw.decompose_variance(x, kind="errors") for x in (a, b)]
+    calls = [
+        lambda: cw.compare_runs(a, b, kinds="errors"),
+        lambda: cw.variance.compare_trainings({"a": a, "b": b}, kinds="errors"),
+        lambda: cw.compare_variances(*parts, kinds="errors"),
+        lambda: cw.variance.measure_sweep(dict(enumerate(parts)), kinds="errors"),
+        lambda: cw.variance.measure_sources({"all": parts[0], "init": parts[1]}, kinds="errors"),
+        lambda: cw.plan_runs(difference=0.1, test_set_stds=0.1),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=r"unexpected keyword argument '(kinds|test_set_stds)'"):
+            call()
+    with pytest.raises(InputError, match="predictions holds one run") as caught:
+        cw.decompose_variance(a[:1], kind="errors")
+    assert caught.value.argument == "predictions"
+    with pytest.raises(InputError, match="kind='hits'") as caught:
+        cw.load_predictions(a, kind="hits")
+    assert (caught.value.argument, caught.value.value) == ("kind", "hits")

@@ -139,7 +139,7 @@ def _option_of(name: str, value: Any) -> str:
     option = option.replace("_", "-")
     flag = f"--{option}" if option else ""
     if value is UNSET or value is True:
-        return flag
+        return flag or name  # what is given without an option goes by its name
     if value is False:
         return "--lower-is-better" if name == "higher_is_better" else f"--no-{option}"
     if value is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -61,6 +61,12 @@ class PredictionFormat(TypedDict, total=False):
     kind: str | None
     axes: Sequence[str] | None
     groups: ArrayLike | None
+
+
+def check_keywords(given: Mapping[str, Any], group: Any) -> None:
+    """Refuse a keyword that is not of the group, as Python does where they are listed."""
+    if unknown := given.keys() - group.__optional_keys__:
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,9 +119,7 @@ def measure_calibration(
         raise InputError("must be above 0, such as 0.1 for a tenth.", argument="tolerance", value=tolerance)
     given = as_predictions(predictions, labels, **reading)
     # Four runs: the moments of third order leave one out of products over three.
-    votes = count_votes(given, least=4)
-    if votes.classes < 2:
-        raise InputError("labels and predictions hold one class only: two are needed.")
+    votes = count_votes(given, least=4, classes=2)
     totals = measure_totals(given)
     split = split_variance(totals)
     moments = measure_moments(given, votes, level)
@@ -428,10 +426,11 @@ def mean_statistics(
             without = f(np.minimum(votes.counts, fewer), fewer, true)
             removed[name] = without, f(np.maximum(votes.counts - 1, 0), fewer, true) - without
     left_out = _leave_one_out(predictions, votes, removed) if removed else {}
-    return {
-        name: _vote_means(f(votes.counts, votes.runs, true), votes, removed.get(name), left_out.get(name), level)
-        for name, f in statistics.items()
-    }
+    means = {}
+    for name, f in statistics.items():
+        by_run = (removed[name][1], left_out[name]) if removed else None
+        means[name] = _vote_means(f(votes.counts, votes.runs, true), votes, by_run, level)
+    return means
 
 
 @dataclass(frozen=True, eq=False)
@@ -461,20 +460,18 @@ def _leave_one_out(
 
 
 def _vote_means(
-    table: FloatArray,
-    votes: Votes,
-    removed: tuple[FloatArray, FloatArray] | None,
-    left_out: FloatArray | None,
-    level: float,
+    table: FloatArray, votes: Votes, without: tuple[FloatArray, FloatArray] | None, level: float
 ) -> VoteMeans:
+    """Test the means of a table; ``without`` holds its change and its means if a run is left out."""
     runs, values, tests = votes.runs, table.sum(axis=1), []
     for c in range(-1, votes.classes):  # −1: all classes together
         column = values if c < 0 else table[:, c]
         parts, twice = [example_variance(column, votes.groups)], 0.0
-        if removed is not None and left_out is not None:
+        if without is not None:
+            change, left_out = without
             by_run = left_out.sum(axis=1) if c < 0 else left_out[:, c]
             parts.append((float(np.var(by_run)) * (runs - 1), runs - 1))  # jackknife
-            twice = _vote_noise(removed[1], votes, c)
+            twice = _vote_noise(change, votes, c)
         tests.append(mean_test(float(column.mean()), parts, twice, level))
     return VoteMeans(tests[0], tuple(tests[1:]))
 
@@ -568,9 +565,7 @@ def measure_bipartitions(
     if tasks is not None and tasks < 1:
         raise InputError("must be at least 1; leave it out for all of them.", argument="tasks", value=tasks)
     given = as_predictions(predictions, labels, kind=kind, axes=axes)
-    votes = count_votes(given, least=4)
-    if votes.classes < 2:
-        raise InputError("labels and predictions hold one class only: two are needed.")
+    votes = count_votes(given, least=4, classes=2)
     n, k = votes.counts.shape
     sides = _sides(k, tasks, np.random.default_rng(rng))
     wrong = task_errors(given, votes, sides)
@@ -704,19 +699,16 @@ class Bipartitions(Result):
         """Say how well the error predicts the variance, in a few sentences."""
         possible = f"2^{self.classes - 1} − 1" if self.possible > 10**6 else f"{self.possible:,}"
         which = "All" if self.tasks == self.possible else f"{self.tasks:,} random ones of"
-        verdict = (
-            "error and disagreement agree on every task, as the formula needs"
-            if self.assumption_holds
-            else f"error and disagreement differ on {self.rejected:,} tasks, so the votes are not"
-            " calibrated as the formula needs"
-        )
+        differ = f"differ on {self.rejected:,} tasks, so the votes are not calibrated as the formula needs"
+        verdict = "agree on every task, as the formula needs" if self.assumption_holds else differ
         return (
             f"{which} {possible} two-class tasks from {self.classes} classes, over {self.runs:,} runs and"
             f" {self.examples:,} examples: err/2n predicts the standard deviation between runs with R² ="
             f" {format_interval(self.r_squared, write=decimals(3))} (squared correlation"
             f" {format_interval(self.correlation_squared, write=decimals(3))}). Its variances are"
             f" {format_interval(self.error_ratio, write='{:.3g}'.format)} times as accurate, in squared error, as those"
-            f" of the binomial. Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: {verdict}."
+            f" of the binomial. Two runs disagree {self.disagreement_ratio:.2f} times as often as one errs: error and"
+            f" disagreement {verdict}."
         )
 
 

@@ -67,8 +67,8 @@ OptionalFiles = Annotated[list[str], Parameter(name="FILE...", negative="", show
 Positive = Annotated[float | None, Parameter(validator=Number(gt=0))]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 
-OPTIONS = {"value": "value_column", "accuracies": "accuracy"}
-"""Options that stand for an argument of another name."""
+OPTIONS = {"value": "value_column", "accuracies": "accuracy", "predictions": "", "first": "", "pilot": ""}
+"""Options that stand for an argument of another name; files are given without one."""
 
 MOST_PAIRS = 30
 """Pairs of trainings that are shown; --json has all of them."""
@@ -154,31 +154,20 @@ class PredictionReading:
 
         if file == STDIN:
             raise UsageError("Predictions are read from a file or a folder, not from stdin.")
-        found = load_predictions(
-            file,
-            labels=self.labels,
-            kind=self.kind,
-            axes=self.axes or None,
-            groups=self.groups,
-            key=self.key,
-            columns=self._columns(),
-            learner=learner or self.learner,
-            where=read_where(self.where),
-            allow_large=self.allow_large,
-        )
-        # Asked here, where the message can name the file and the option.
-        found = as_predictions(found, argument=file, directed=directed)
-        note(("" if alone else f"{file}: ") + "; ".join([repr(found), *map(in_options, found.notes)]))
-        return found
-
-    def _columns(self) -> dict[str, str | None] | None:
-        parts: dict[str, str | None] = {}
+        columns: dict[str, str | None] = {}
         for pair in self.column:
             part, equals, name = pair.partition("=")
             if not equals or not part.strip():
                 raise UsageError(f"--column {pair!r} must read PART=COLUMN, such as run=seed.")
-            parts[part.strip()] = name or None
-        return parts or None
+            columns[part.strip()] = name or None
+        # The other options are arguments of the same name.
+        options: dict[str, Any] = {name: value for name, value in vars(self).items() if name != "column"}
+        options |= {"axes": self.axes or None, "columns": columns or None, "where": read_where(self.where)}
+        found = load_predictions(file, **options | {"learner": learner or self.learner})
+        # Asked here, where the message can name the file and the option.
+        found = as_predictions(found, argument=file, directed=directed)
+        note(("" if alone else f"{file}: ") + "; ".join([repr(found), *map(in_options, found.notes)]))
+        return found
 
 
 @Parameter(name="*", group=READING)
@@ -225,16 +214,10 @@ class ScoreReading:
         from curvewise.variance.load import load_scores
 
         found: dict[str, FloatArray] = {}
+        options: dict[str, Any] = {"value": self.value_column, "by": self.by or None, "unit": self.unit}
+        options |= {"higher_is_better": self.higher_is_better, "allow_large": allow_large}
         for file in files:
-            part = load_scores(
-                file,
-                value=self.value_column,
-                by=self.by or None,
-                unit=self.unit,
-                higher_is_better=self.higher_is_better,
-                allow_large=allow_large,
-            )
-            for name, values in part.items():
+            for name, values in load_scores(file, **options).items():
                 if name in found:
                     raise UsageError(f"The training {name!r} is in more than one of the files.")
                 found[name] = values
@@ -534,19 +517,11 @@ def plan(
     read = [(reading or PredictionReading()).load(file, alone=len(files) == 1) for file in files]
     with quietly():
         pilots = tuple(decompose_variance(given, level=level) for given in read)
-        result = plan_runs(
-            difference=difference,
-            distribution_std=distribution_std,
-            pilot=pilots if len(pilots) == 2 else pilots[0] if pilots else None,
-            test_set_std=test_set_std,
-            independent_std=independent_std,
-            examples=examples,
-            disagreement=disagreement,
-            power=power,
-            level=level,
-            paired=paired,
-            target=target,
-        )
+        effect: dict[str, Any] = {"difference": difference, "distribution_std": distribution_std}
+        known: dict[str, Any] = {"test_set_std": test_set_std, "independent_std": independent_std}
+        known |= {"pilot": pilots[0] if len(pilots) == 1 else pilots or None}
+        known |= {"examples": examples, "disagreement": disagreement, "paired": paired}
+        result = plan_runs(**effect, target=target, power=power, level=level, **known)
     return show_result(page, result, "What runs buy", drawing)
 
 

@@ -129,11 +129,9 @@ def compare_runs(
     same = math.nan
     if margin is not None:
         if margin >= most:
+            remedy = "It is in the unit of the errors: as a fraction, 0.005 is half a percentage point."
             raise InputError(
-                "allows any possible difference of errors.",
-                argument="margin",
-                value=margin,
-                remedy="It is in the unit of the errors: as a fraction, 0.005 is half a percentage point.",
+                "allows any possible difference of errors.", argument="margin", value=margin, remedy=remedy
             )
         # Two one-sided tests (TOST): equivalent if both that it is below −margin and above margin are rejected.
         same = max(parts.decisive.tail(-margin), parts.decisive.tail(margin, above=False))
@@ -148,10 +146,8 @@ def compare_runs(
         verdict = sign_here if parts.scope == "test set" else _sign(parts.decisive.interval(level))
     notes = _no_spread([name for name, identical in zip(names, parts.identical, strict=True) if identical])
     if math.isnan(parts.test_set.variance):
-        notes.append(
-            "the error does not vary between runs: the results of other runs on this test set are unknown, and so"
-            " are the interval and the p-value for it."
-        )
+        problem = "the error does not vary between runs: the results of other runs on this test set are unknown"
+        notes.append(f"{problem}, and so are the interval and the p-value for it.")
     notes += mostly_wrong(max(float(np.mean(runs)) for runs in (parts.a, parts.b)), unit, given)
     notes += few_groups(parts.groups) + _thin_evidence(parts, unit)
     warn_all(notes)
@@ -294,10 +290,8 @@ class RunComparison(Result):
         if self.verdict in ("a better", "b better"):
             return f"{self._order(self.verdict)} on the {self.scope}."
         if self.verdict == "equivalent":
-            text = (
-                f"{a} and {b} are equivalent on the {self.scope}: they differ by less than"
-                f" {format_value(self.margin or 0.0, self.unit)} ({format_pvalue(self.equivalence_pvalue)})."
-            )
+            margin, p = format_value(self.margin or 0.0, self.unit), format_pvalue(self.equivalence_pvalue)
+            text = f"{a} and {b} are equivalent on the {self.scope}: they differ by less than {margin} ({p})."
             if shown:
                 return f"{text} Within that, {shown}."
         else:
@@ -399,18 +393,14 @@ def _thin_evidence(parts: Difference, unit: str) -> list[str]:
         fewest = min(len(parts.a), len(parts.b))
         few = [FEW_RUNS.format(fewest)] if fewest < FEWEST else []
         return [SCORES_ONLY, *few] if parts.method == "scores" else few
-    assumed = (
-        "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or as what the"
-        " disagreement of the two allows, if less"
-        if unit == "fraction"
-        else "only bounded, by how the two differ between examples"
-    )
+    assumed = "only bounded, by how the two differ between examples"
     if parts.repeats:
         assumed = "taken as that between its repeats, which other runs may exceed"
-    text = (
-        "a training has one run only, which is weak evidence: train more. On this test set its variance between runs"
-        f" is {assumed}."
-    )
+    elif unit == "fraction":
+        assumed = "taken as err/2n, which holds if an ensemble of such runs is class-wise calibrated, or as what the"
+        assumed += " disagreement of the two allows, if less"
+    text = "a training has one run only, which is weak evidence: train more. On this test set its variance between"
+    text += f" runs is {assumed}."
     if not parts.conclusive:
         text += (
             f" On the distribution its true error is assumed not to vary between runs, unless {arg('distribution_std')}"

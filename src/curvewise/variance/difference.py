@@ -20,6 +20,7 @@ from curvewise.variance.anova import (
     Totals,
     VarianceSplit,
     both_sampled,
+    check_keywords,
     group_codes,
     measure_totals,
     sampled_variance,
@@ -319,8 +320,7 @@ def read_scores(
     ``given`` maps the name of each argument to its values. Errors, losses and negative scores are returned: lower is
     better throughout.
     """
-    if unknown := reading.keys() - RunFormat.__optional_keys__:
-        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    check_keywords(reading, RunFormat)
     unit, higher_is_better = reading.get("unit"), reading.get("higher_is_better")
     if not any(map(_is_scores, given.values())):
         if unit is not None or higher_is_better is not None:

@@ -646,10 +646,23 @@ def _places(table: Table, names: Mapping[str, NDArray[Any]], codes: tuple[NDArra
     place = (codes[0] * sizes[1] + codes[1]) * sizes[2] + codes[2]
     taken, counts = np.unique(place, return_counts=True)
     if (counts > 1).any():
-        raise _twice(table, names, place, int(taken[np.argmax(counts > 1)]), counts)
+        first = int(taken[np.argmax(counts > 1)])
+        rows = table.rows[np.flatnonzero(place == first)[:2]]
+        raise InputError(
+            f"{table.source} has {int((counts > 1).sum())} cell(s) more than once: {_called(names, first)} is in rows "
+            f"{rows[0]} and {rows[1]}. Remove the copies; samples of one run need a column that numbers them, "
+            f"{arg('columns', {'repeat': 'COLUMN'})}; runs of several trainings one that names them, "
+            f"{arg('columns', {'learner': 'COLUMN'})}."
+        )
     total = sizes[0] * sizes[1] * sizes[2]
-    if len(taken) < total:
-        raise _missing(table, names, taken, total)
+    if (count := total - len(taken)) > 0:
+        # Among so many places from the first on at least five are missing, if that many are.
+        gaps = np.setdiff1d(np.arange(min(total, len(taken) + 5)), taken)[:5].tolist()
+        shown = "; ".join(_called(names, gap) for gap in gaps) + (" …" if count > 5 else "")
+        raise InputError(
+            f"{table.source} lacks {count:,} of {total:,} cells: {shown}. Every run needs every example: add the rows, "
+            "or leave out the runs or examples that are not whole, on purpose."
+        )
     return place
 
 
@@ -659,26 +672,6 @@ def _called(names: Mapping[str, NDArray[Any]], place: int) -> str:
     run, example = divmod(rest, len(examples))
     said = f"run {brief(runs[run].item())}, example {brief(examples[example].item())}"
     return said + (f", repeat {brief(repeats[repeat].item())}" if len(repeats) > 1 else "")
-
-
-def _twice(table: Table, names: Mapping[str, NDArray[Any]], place: Any, first: int, counts: Any) -> InputError:
-    rows = table.rows[np.flatnonzero(place == first)[:2]]
-    return InputError(
-        f"{table.source} has {int((counts > 1).sum())} cell(s) more than once: {_called(names, first)} is in rows "
-        f"{rows[0]} and {rows[1]}. Remove the copies; samples of one run need a column that numbers them, "
-        f"{arg('columns', {'repeat': 'COLUMN'})}; runs of several trainings one that names them, "
-        f"{arg('columns', {'learner': 'COLUMN'})}."
-    )
-
-
-def _missing(table: Table, names: Mapping[str, NDArray[Any]], taken: NDArray[np.int64], total: int) -> InputError:
-    # Among so many places from the first on at least five are missing, if that many are.
-    gaps = np.setdiff1d(np.arange(min(total, len(taken) + 5)), taken)[:5]
-    said, count = "; ".join(_called(names, gap) for gap in gaps.tolist()), total - len(taken)
-    return InputError(
-        f"{table.source} lacks {count:,} of {total:,} cells: {said}{' …' if count > 5 else ''}. Every run needs every "
-        "example: add the rows, or leave out the runs or examples that are not whole, on purpose."
-    )
 
 
 def _values(table: Table, roles: PredictionRoles) -> tuple[NDArray[Any], NDArray[Any] | None]:

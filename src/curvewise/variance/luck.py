@@ -246,10 +246,8 @@ class SeedLuck(Result):
         if math.isnan(e.estimate):
             return "What correlation to expect is not known."
         if e.estimate == 0:
-            return (
-                "No variance between runs was found that is real. That is not to say there is none:"
-                f" a correlation of up to {e.high:.3f} may be expected{condition}."
-            )
+            expect = f"a correlation of up to {e.high:.3f} may be expected{condition}."
+            return f"No variance between runs was found that is real. That is not to say there is none: {expect}"
         text = format_interval(e, write=decimals(3))
         return f"The variance between runs that is real lets expect a correlation of {text}{condition}."
 
@@ -260,19 +258,16 @@ def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.rando
     if not isinstance(split, str):
         mask = np.asarray(split)
         if mask.dtype != bool or mask.shape != (n,):
-            raise InputError(
-                f"split has shape {mask.shape} and dtype {mask.dtype}: pass one True or False for"
-                f" each of the {n:,} examples, 'even-odd' or 'random'."
-            )
+            remedy = f"pass one True or False for each of the {n:,} examples, 'even-odd' or 'random'."
+            raise InputError(f"has shape {mask.shape} and dtype {mask.dtype}: {remedy}", argument="split")
         if mask.all() or not mask.any():
             raise InputError("has all examples in one part: both need some.", argument="split")
         return mask
     if split == "random":
         return random_halves(predictions, 1, rng)[:, 0]
     if split != "even-odd":
-        raise InputError(
-            "is not known: use 'even-odd', 'random' or a mask of the examples.", argument="split", value=split
-        )
+        problem = "is not known: use 'even-odd', 'random' or a mask of the examples."
+        raise InputError(problem, argument="split", value=split)
     if predictions.groups is None:
         first: NDArray[np.bool_] = np.arange(n) % 2 == 0
         return first

@@ -235,14 +235,8 @@ class RunPlan(Result):
         ``detectable`` is the difference (or standard deviation) that is seen with the power asked
         for, ``one_more`` by what part one more run of each training makes the interval narrower.
         """
-        return {
-            "runs": self.table_runs,
-            "power": self.table_power,
-            "detectable": self.table_detectable,
-            "standard_error": self.table_standard_error,
-            "half_width": self.table_half_width,
-            "one_more": self.table_one_more,
-        }
+        names = ("runs", "power", "detectable", "standard_error", "half_width", "one_more")
+        return {name: getattr(self, f"table_{name}") for name in names}
 
     def sentences(self) -> str:
         """The plan in a few sentences."""
@@ -259,13 +253,10 @@ class RunPlan(Result):
 
     def _answer(self) -> str:
         where = "the distribution" if self.target == "distribution" else "this test set"
-        what = (
-            f"see a true difference of {format_value(self.effect, self.unit)} on {where}"
-            if self.question == "difference"
-            else "tell a standard deviation of true error of"
-            f" {format_value(self.effect, self.unit)} between runs from 0"
-        )
-        each = " of each training" if self.question == "difference" else ""
+        effect = format_value(self.effect, self.unit)
+        what, each = f"tell a standard deviation of true error of {effect} between runs from 0", ""
+        if self.question == "difference":
+            what, each = f"see a true difference of {effect} on {where}", " of each training"
         if self.runs is not None:
             inner = self.runs_interval
             limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
@@ -329,13 +320,10 @@ class Pilot:
         if self.disagreement is not None and not 0 <= self.disagreement <= 1:
             raise InputError("must lie between 0 and 1.", argument="disagreement", value=self.disagreement)
         if not isinstance(self.paired, bool) and not -1 < self.paired < 1:
-            raise InputError(
-                "must be True or False, or the correlation of pairs, between −1 and 1.",
-                argument="paired",
-                value=self.paired,
-            )
+            problem = "must be True or False, or the correlation of pairs, between −1 and 1."
+            raise InputError(problem, argument="paired", value=self.paired)
         if len(self.pilots) == 2 and self.pilots[0].examples != self.pilots[1].examples:
-            raise InputError("pilot: the two are not of one test set; they differ in examples.")
+            raise InputError("the two are not of one test set; they differ in examples.", argument="pilot")
 
     @property
     def pilots(self) -> tuple[VarianceDecomposition, ...]:
@@ -396,9 +384,8 @@ class Pilot:
             noise = 2 * min(one, (self.independent_std or 0.0) ** 2)
             return (one, one), noise, ["both trainings vary alike between runs"]
         stds = [getattr(p.test_set_interval, end) for p in self.pilots]
-        shares = [
-            min(1.0, p._split.noise / p._split.test_set) if s else 0.0 for p, s in zip(self.pilots, stds, strict=True)
-        ]
+        splits = [p._split for p in self.pilots]
+        shares = [min(1.0, v.noise / v.test_set) if s else 0.0 for v, s in zip(splits, stds, strict=True)]
         assumed = []
         if len(stds) == 1:
             stds, shares = stds * 2, shares * 2
@@ -409,9 +396,8 @@ class Pilot:
     def _between_examples(self) -> tuple[float, str]:
         """Return the variance between examples (or groups) of the difference of error rates."""
         if self.disagreement is not None:
-            return self.disagreement, (
-                f"the trainings judge {self.disagreement:.1%} of examples differently, whatever the seed"
-            )
+            how = f"the trainings judge {self.disagreement:.1%} of examples differently, whatever the seed"
+            return self.disagreement, how
         if len(self.pilots) == 2:
             a, b = self.pilots
             gap = float(np.var(_unit_means(a, a.example_errors - b.example_errors), ddof=1))
@@ -420,13 +406,10 @@ class Pilot:
             return max(0.0, gap - by_runs), "the pilots show how examples differ"
         if self.pilots:
             one = self.pilots[0]
-            variance = one._split.example
-            if one.groups is not None:
-                variance = float(np.var(_unit_means(one, one.example_errors), ddof=1))
-            return 2 * max(0.0, variance), (
-                "the two trainings find unrelated examples hard, which is the worst case (give their disagreement, or"
-                " pilots of both)"
-            )
+            grouped = one.groups is not None
+            variance = float(np.var(_unit_means(one, one.example_errors), ddof=1)) if grouped else one._split.example
+            how = "the two trainings find unrelated examples hard, which is the worst case"
+            return 2 * max(0.0, variance), f"{how} (give their disagreement, or pilots of both)"
         raise InputError(
             f"{arg('target', 'distribution')} needs {arg('disagreement')} (the share of examples that one training"
             f" usually gets right and the other usually wrong) or {_PILOT}. For this test set only, pass"
@@ -640,7 +623,7 @@ def plan_stopping(
     # The level at which the smallest p-value of all looks falls below it just 1 − level of the time.
     nominal = float(np.quantile(smallest, 1 - level, method="lower"))
     some = simulate_looks(planned, paired, max(1000, draws // 10), generator)
-    expected = [_expected(some, effect, nominal, 1 - level) for effect in EFFECTS]
+    runs, found, fixed = zip(*(_expected(some, effect, nominal, 1 - level) for effect in EFFECTS), strict=True)
     return StoppingPlan(
         looks=planned,
         level=level,
@@ -648,9 +631,9 @@ def plan_stopping(
         naive_error=float((smallest <= 1 - level).mean()),
         paired=paired,
         effects=EFFECTS,
-        expected_runs=tuple(e[0] for e in expected),
-        chance_found=tuple(e[1] for e in expected),
-        fixed_chance=tuple(e[2] for e in expected),
+        expected_runs=runs,
+        chance_found=found,
+        fixed_chance=fixed,
         draws=draws,
         warnings=(),
     )

@@ -79,16 +79,11 @@ def measure_sources(
     (('suffices',), 0.97)
     """
     if not isinstance(predictions, Mapping) or len(predictions) < 2:
-        raise InputError(
-            "predictions must map names to runs: {'all': …, 'init': …}, the baseline and at least one source."
-        )
+        problem = "must map names to runs: {'all': …, 'init': …}, the baseline and at least one source."
+        raise InputError(problem, argument="predictions")
     if baseline not in predictions:
-        raise InputError(
-            f"is not among {', '.join(map(repr, predictions))}.",
-            argument="baseline",
-            value=baseline,
-            remedy="Pass the name under which everything varies.",
-        )
+        problem, remedy = f"is not among {', '.join(map(repr, predictions))}.", "Pass the name under which all varies."
+        raise InputError(problem, argument="baseline", value=baseline, remedy=remedy)
     if not 0 < margin < 1:
         raise InputError("must lie between 0 and 1, such as 0.1.", argument="margin", value=margin)
     check_level(level)
@@ -307,9 +302,8 @@ def measure_twins(
         arguments = ["twins"]
     else:
         if when is not None:
-            raise InputError(
-                "is for one set of twins.", argument="when", remedy="The keys of the mapping say it already."
-            )
+            remedy = "The keys of the mapping say it already."
+            raise InputError("is for one set of twins.", argument="when", remedy=remedy)
         if not twins:
             raise InputError("is empty: pass at least one set of twins.", argument="twins")
         # Epochs or steps in their order; names in the order given.
@@ -328,12 +322,8 @@ def measure_twins(
     codes = group_codes(next((p.groups for p in read if p.groups is not None), None))
     crossed = {key: cross(base, twin, seeds, codes) for key, twin in others.items()}
     first = next(iter(crossed.values()))
-    notes = []
-    if base.runs < FEWEST:
-        notes.append(
-            f"{base.runs} runs with their twins are few: the intervals assume that pairs vary normally. Train at least"
-            f" {FEWEST}."
-        )
+    few = f"{base.runs} runs with their twins are few: the intervals assume that pairs vary normally."
+    notes = [f"{few} Train at least {FEWEST}."] if base.runs < FEWEST else []
     warn_all(notes)
     return TwinDisagreement(
         when=tuple(crossed),
@@ -420,7 +410,7 @@ class TwinDisagreement(Result):
                 f"A run and its twin ({when}) disagree on {format_interval(rate, 'fraction')},"
                 f" {_share_text(part, 1)} of that."
             )
-        return " ".join([*lines])
+        return " ".join(lines)
 
 
 def _read_answers(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, argument: str) -> Predictions:

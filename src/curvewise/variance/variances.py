@@ -23,6 +23,7 @@ from curvewise.variance.anova import (
     PredictionFormat,
     Totals,
     VarianceSplit,
+    check_keywords,
     crossing,
     decimals,
     interval_lists,
@@ -207,10 +208,8 @@ class VarianceComparison(Result):
             f"({format_pvalue(self.distribution_pvalue)}: {self.verdict}).",
         ]
         if self.verdict == "no difference shown":
-            parts.append(
-                "That no difference was shown does not mean that there is none: the interval says"
-                " which ratios remain possible."
-            )
+            text = "That no difference was shown does not mean that there is none"
+            parts.append(f"{text}: the interval says which ratios remain possible.")
         return " ".join(parts)
 
     def _sentence(self, where: str, std: tuple[Interval, Interval], ratio: Interval) -> str:
@@ -225,6 +224,7 @@ def measure_split(
     given: Any, labels: ArrayLike | None, argument: str, reading: PredictionFormat
 ) -> tuple[Totals, VarianceSplit]:
     """Totals and variances of predictions, or those that a decomposition already holds."""
+    check_keywords(reading, PredictionFormat)
     if isinstance(given, VarianceDecomposition):
         return given._totals, given._split
     totals = measure_totals(as_predictions(given, labels, argument=argument, **asked_of(given, reading)))
@@ -453,13 +453,13 @@ def measure_sweep(
     if not isinstance(predictions, Mapping) or not predictions:
         raise InputError("must map values to runs: {0.1: …, 0.2: …}.", argument="predictions")
     if wrong := [v for v in predictions if not isinstance(v, Real) or not math.isfinite(v)]:
-        raise InputError(
-            f"predictions has the key {wrong[0]!r}, which is not a number: a sweep needs the values of the"
-            " hyperparameter. For named settings use decompose_variance on each."
-        )
+        problem = f"has the key {wrong[0]!r}, which is not a number: a sweep needs the values of the hyperparameter."
+        remedy = "For named settings use decompose_variance on each."
+        raise InputError(problem, argument="predictions", remedy=remedy)
     values = sorted(predictions)
     # Sorted values and one stream of numbers: the order of the mapping does not matter.
     generator = np.random.default_rng(rng)
+    check_keywords(reading, PredictionFormat)
     read: list[Any] = [predictions[value] for value in values]
     for i, given in enumerate(read):
         if not isinstance(given, VarianceDecomposition):

@@ -365,8 +365,11 @@ def _ensemble_interval(outcomes: FloatArray, votes: Votes, level: float) -> Inte
     return mean_test(float(values.mean()), parts, 0.0, level).estimate
 
 
-def count_votes(predictions: Predictions, least: int = 2) -> Votes:
-    """Count the classes in one pass; a second only if a class is predicted that no label has."""
+def count_votes(predictions: Predictions, least: int = 2, classes: int = 1) -> Votes:
+    """Count the classes in one pass; a second only if a class is predicted that no label has.
+
+    ``least`` and ``classes`` are the fewest runs and classes that will do.
+    """
     if predictions.repeats > 1:
         problem = "has several repeats of each example: votes need one class from each run."
         remedy = "Pick one repeat, or put the repeats along the runs."
@@ -380,6 +383,8 @@ def count_votes(predictions: Predictions, least: int = 2) -> Votes:
     known = counts.shape[1]
     # Columns of classes that neither occur nor are predicted would only cost memory.
     used = counts.any(axis=0) | (np.bincount(predictions.labels, minlength=known) > 0)
+    if np.count_nonzero(used) < classes:
+        raise InputError("labels and predictions hold one class only: two are needed.")
     column = np.cumsum(used) - 1
     names = np.flatnonzero(used).tolist()
     if predictions.classes is not None:

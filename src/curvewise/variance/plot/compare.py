@@ -129,20 +129,14 @@ def _differences(
 def _comparison_caption(result: RunComparison) -> str:
     measure = DrawnUnit(result.unit)
     a, b = (shorten(clean(n), 30) for n in (result.a, result.b))
-    verdict = {"a better": f"{a} is better", "b better": f"{b} is better", "equivalent": "they are equivalent"}.get(
-        result.verdict, "they cannot be told apart"
-    )
-    here = f"{measure.told(result.test_set_difference)} on this test set"
-    there = (
-        f"{measure.told(result.difference)} on the distribution ({format_pvalue(result.pvalue)}), "
-        if result.scope == "distribution"
-        else ""
-    )
-    runs = " and ".join(f"{n:,}" for n in result.runs)
-    return (
-        f"{a} minus {b}, {runs}{' paired' if result.paired else ''} runs: {there}{here}. On the"
-        f" {result.scope} {verdict}."
-    )
+    words = {"a better": f"{a} is better", "b better": f"{b} is better", "equivalent": "they are equivalent"}
+    verdict = words.get(result.verdict, "they cannot be told apart")
+    found = f"{measure.told(result.test_set_difference)} on this test set"
+    if result.scope == "distribution":
+        true = f"{measure.told(result.difference)} on the distribution ({format_pvalue(result.pvalue)})"
+        found = f"{true}, {found}"
+    runs = " and ".join(f"{n:,}" for n in result.runs) + (" paired" if result.paired else "")
+    return f"{a} minus {b}, {runs} runs: {found}. On the {result.scope} {verdict}."
 
 
 def plot_trainings(

@@ -69,12 +69,9 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
 
 def _plan_caption(result: RunPlan) -> list[str]:
     measure, inner = DrawnUnit(result.unit), result.runs_interval
-    effect = f"{measure.said(result.effect)}"
-    what = (
-        f"a difference of {effect} on the {result.target}"
-        if result.question == "difference"
-        else f"a std of true error of {effect}"
-    )
+    what = f"a std of true error of {measure.said(result.effect)}"
+    if result.question == "difference":
+        what = f"a difference of {measure.said(result.effect)} on the {result.target}"
     if result.runs is not None:
         limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
         said = f"{result.runs:,} runs{limits} show {what} with {result.power:.0%} power."
@@ -82,10 +79,8 @@ def _plan_caption(result: RunPlan) -> list[str]:
     else:
         said = f"Not even {result.runs_max:,} runs show {what} with {result.power:.0%} power."
     if result.runs is None and result.examples_needed is not None and result.examples:
-        said += (
-            f" The test set of {result.examples:,} examples is too small: about"
-            f" {format_size(result.examples_needed)} are needed."
-        )
+        needed = format_size(result.examples_needed)
+        said += f" The test set of {result.examples:,} examples is too small: about {needed} are needed."
     return [said, *warned(result)]
 
 

@@ -425,11 +425,8 @@ def plot_test_sets(
         ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
         ax.spines[:].set_visible(False)
         ax.set_xlabel(f"correlation of the {'true' if true else 'test'} error of runs")
-        star = (
-            "Brackets, question mark: a true variance is not told from 0"
-            if true
-            else f"Star: not 0 (Holm over the {len(result.pairs)} pairs)"
-        )
+        star = f"Star: not 0 (Holm over the {len(result.pairs)} pairs)"
+        star = "Brackets, question mark: a true variance is not told from 0" if true else star
         lines = [f"{star}. {result.runs:,} runs, the same on each test set.", *warned(result)]
         finish(ax, own, [], lines, caption=caption, indent=1.2)
     return ax
