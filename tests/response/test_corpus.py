@@ -72,7 +72,7 @@ def test_frame_has_a_row_for_each_model() -> None:
         ({"hyperparameters": {"gi": [1, 2, 3, 4]}}, "'gi' is a hyperparameter and a measure"),
         ({"hyperparameters": {"gap": [1, 2, 3, 4]}}, "'gap' is the name of another column"),
         ({"orientation": {"pal": 1}}, "orientation names 'pal', which is no measure"),
-        ({"orientation": {"gi": 0}}, "orientation of 'gi' is 0: use 1"),
+        ({"orientation": {"gi": 0}}, "orientation is 0 for 'gi': use 1"),
         ({"tasks": ["x"]}, r"tasks has shape \(1,\)"),
     ],
 )

@@ -160,7 +160,7 @@ def test_names_that_are_there_twice_are_told_apart_by_their_rows() -> None:
         ({"gap": [0.1, 0.2]}, {"predictions": "x"}, "goes with the competition's layout"),
         ({"gap": [0.1] * 9, "x": [1, 2, 3] * 3}, {}, "'x'.*could be hyperparameters or measures"),
         ({"gap": [0.1, 0.2], "gen_gap": [0.1, 0.2]}, {}, "2 columns .* could be the gap.*; or rename one"),
-        ({"gap": [0.1, 0.2], "gi": [1, 2]}, {"orientation": {"gi": 5}}, "orientation of 'gi' is 5"),
+        ({"gap": [0.1, 0.2], "gi": [1, 2]}, {"orientation": {"gi": 5}}, "orientation is 5 for 'gi'"),
     ],
     ids=range(11),
 )

@@ -268,24 +268,16 @@ def _check(
     if mode not in MODES:
         raise InputError(f"use one of {', '.join(map(repr, MODES))}.", argument="mode", value=mode)
     if orientation not in (None, 1, -1) or isinstance(orientation, bool):
-        raise InputError(
-            "use 1 if more should mean a larger gap, -1 if a smaller one, None if neither is claimed.",
-            argument="orientation",
-            value=orientation,
-        )
+        raise InputError("use 1 (more means a larger gap), -1 or None.", argument="orientation", value=orientation)
     values, gaps = as_floats(measure, "measure"), as_floats(gap, "gap")
     if values.ndim != 1 or values.shape != gaps.shape:
-        raise InputError(
-            f"measure has shape {values.shape} and gap {gaps.shape}: give a number for each model in both."
-        )
+        raise InputError(f"measure has shape {values.shape} and gap {gaps.shape}: give a number for each model.")
     for name, array in (("measure", values), ("gap", gaps)):
         if not np.isfinite(array).all():
-            raise InputError(
-                f"{name} holds {int((~np.isfinite(array)).sum())} value(s) that are NaN or infinite: leave those "
-                "models out of all columns, and say so."
-            )
+            lost = f"holds {int((~np.isfinite(array)).sum())} value(s) that are NaN or infinite: "
+            raise InputError(f"{lost}leave those models out of all columns, and say so.", argument=name)
     if len(values) < 2:
-        raise InputError(f"measure has {len(values)} value(s): it takes two models to compare.")
+        raise InputError(f"has {len(values)} value(s): it takes two models to compare.", argument="measure")
     columns = as_columns(hyperparameters, len(values))
     if mode == "pgdl" and len(columns) < 2:
         raise InputError(

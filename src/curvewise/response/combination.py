@@ -68,10 +68,10 @@ def combine_measures(
         raise InputError(f"{arg('names', names)} is one text: give a list of measures.")
     wanted = list(measures) if names is None else list(names)
     if not wanted:
-        raise InputError("measures is empty: give at least one measure.")
+        raise InputError("is empty: give at least one measure.", argument="measures")
     for name in wanted:
         if name not in measures:
-            raise InputError(f"names holds {name!r}, which is none of {list(measures)!r}.")
+            raise InputError(f"holds {name!r}, which is none of {list(measures)!r}.", argument="names")
     for name, sign in (orientation or {}).items():
         if name not in measures or sign not in (1, -1):
             raise InputError(f"orientation[{name!r}]={sign!r}: give 1 or -1 for a measure out of {list(measures)!r}.")
@@ -83,7 +83,7 @@ def combine_measures(
     table = np.stack(rows)
     where = np.zeros(table.shape[1], dtype=np.str_) if tasks is None else np.asarray(tasks, dtype=np.str_)
     if where.shape != (table.shape[1],):
-        raise InputError(f"tasks has shape {where.shape} for {table.shape[1]} models: one for each.")
+        raise InputError(f"has shape {where.shape} for {table.shape[1]} models: one for each.", argument="tasks")
     combined = np.full(table.shape[1], np.nan)
     whole = np.isfinite(table).all(axis=0)
     # Within each task: levels of measures are not comparable between data sets.

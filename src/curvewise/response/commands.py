@@ -178,9 +178,7 @@ class DataReading:
         for option, values in (("--mean", self.mean), ("--std", self.std)):
             if values and len(values) != wanted:
                 what = "channels" if dataset.is_image else "features"
-                raise UsageError(
-                    f"{option} has {len(values)} number(s), and the data {wanted} {what}: give one for each."
-                )
+                raise UsageError(f"{option} has {len(values)} number(s), the data {wanted} {what}: give one for each.")
         if self.std and min(self.std) <= 0:
             raise UsageError(f"--std {_numbers(self.std)}: give numbers above 0.")
         return tuple(self.mean) or None, tuple(self.std) or None
@@ -564,10 +562,8 @@ def measures(
     # Exported programs and ONNX files show no modules.
     closed = next((f for f in loaded.values() if not f.kind.startswith("weights")), None)
     if closed is not None:
-        raise UsageError(
-            f"{closed.path} is an {closed.kind}, and measures look at every layer: give weights "
-            "(.safetensors) with --factory."
-        )
+        why = "measures look at every layer: give weights (.safetensors) with --factory."
+        raise UsageError(f"{closed.path} is an {closed.kind}, and {why}")
     how: dict[str, Any] = {"device": Execution(networks.place, networks.batch), "examples": examples, "rng": seed}
     for key, file in (("initial", initial), ("twin", twin)):
         if file is not None:

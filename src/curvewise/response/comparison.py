@@ -209,10 +209,7 @@ def _check_comparable(a: ResponseCurve, b: ResponseCurve) -> None:
     for what in ("perturbation", "signs"):
         one, two = getattr(a, what), getattr(b, what)
         if one != two:
-            raise InputError(
-                f"a and b differ in {what} ({one} and {two}): their scores do not measure the "
-                "same. Measure both in the same way."
-            )
+            raise InputError(f"a and b differ in {what} ({one} and {two}): measure both in the same way.")
     ends = [(c.magnitude[0], c.magnitude[-1]) for c in (a, b)]
     if ends[0] != ends[1]:
         raise InputError(

@@ -90,7 +90,7 @@ class ResponseCurve(Result):
         tried = np.broadcast_to(as_floats(total, "total"), right.shape)
         if places.ndim != 1 or places.shape != right.shape:
             raise InputError(
-                f"magnitude has shape {places.shape} and correct {right.shape}: give two lists of the same length."
+                f"magnitude has shape {places.shape} and correct {right.shape}: give two of the same length."
             )
         if not (np.isfinite(right).all() and np.isfinite(tried).all()):
             raise InputError("correct and total must be finite counts.")
@@ -449,7 +449,7 @@ class ResponseSensitivity(Result):
             For each number of batches the same number of repeats, at least two.
         """
         if not curves or len({len(c) for c in curves.values()}) > 1:
-            raise InputError("curves must hold the same number of repeats for each size.")
+            raise InputError("must hold the same number of repeats for each size.", argument="curves")
         counts = sorted(curves)
         one = curves[counts[0]][0]
         rows = [curves[count] for count in counts]

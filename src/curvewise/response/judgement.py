@@ -105,19 +105,19 @@ def judge_measures(
     | poor      | -0.30      |
     """
     if not isinstance(corpus, ModelCorpus):
-        raise InputError(
-            f"corpus is a {type(corpus).__name__}: pass a ModelCorpus, which load_corpus reads from a file or a "
-            "DataFrame."
+        problem = (
+            f"is a {type(corpus).__name__}: pass a ModelCorpus, which load_corpus reads from a file or a DataFrame."
         )
+        raise InputError(problem, argument="corpus")
     check_level(level)
     if isinstance(measures, str):
         raise InputError(f"{arg('measures', measures)} is one text: give a list of names.")
     chosen = list(corpus.measures if measures is None else dict.fromkeys(measures))
     for name in chosen:
         if name not in corpus.measures:
-            raise InputError(f"measures holds {name!r}, which is none of {list(corpus.measures)[:20]!r}.")
+            raise InputError(f"holds {name!r}, which is none of {list(corpus.measures)[:20]!r}.", argument="measures")
     if not chosen:
-        raise InputError("corpus has no measures: add some with corpus.with_measures({…}).")
+        raise InputError("has no measures: add some with corpus.with_measures({…}).", argument="corpus")
     corpus, notes = well_trained(corpus, least_train_accuracy)
     generator = np.random.default_rng(rng)
     rows: list[MeasureScores] = []
@@ -382,7 +382,7 @@ def tabulate_judgements(
         heading is bold.
     """
     if not judgements:
-        raise InputError("judgements is empty: give at least one.")
+        raise InputError("is empty: give at least one.", argument="judgements")
     columns = dict.fromkeys(t for j in judgements.values() for t in j.shown_tasks)
     average = [AVERAGE] if AVERAGE in columns else []
     tasks = [*(t for t in columns if t != AVERAGE), *average]
@@ -484,9 +484,7 @@ def well_trained(corpus: ModelCorpus, least: float | None) -> tuple[ModelCorpus,
     if not 0 <= least <= 1:
         raise InputError("give a fraction from 0 to 1, like 0.8.", argument="least_train_accuracy", value=least)
     if corpus.train_accuracy is None:
-        raise InputError(
-            "the corpus has no training accuracies to hold it to.", argument="least_train_accuracy", value=least
-        )
+        raise InputError("the corpus has no training accuracies.", argument="least_train_accuracy", value=least)
     keep = corpus.train_accuracy >= least
     if not keep.any():
         raise InputError(f"no model of {len(corpus)} reaches it.", argument="least_train_accuracy", value=least)

@@ -364,13 +364,14 @@ class ModelCorpus(RowTable):
 
     def _check_names(self) -> None:
         if not self.models:
-            raise InputError("models is empty: a corpus holds at least one model.")
+            raise InputError("is empty: a corpus holds at least one model.", argument="models")
         tasks = self.models if self.tasks is None else zip(self.tasks, self.models, strict=True)
         name, count = Counter(tasks).most_common(1)[0]
         if count > 1:
             raise InputError(
-                f"models holds {name if self.tasks is None else name[1]!r} {count} times in one task: give each model "
-                "a name of its own."
+                f"holds {name if self.tasks is None else name[1]!r} {count} times in one task: give each model "
+                "a name of its own.",
+                argument="models",
             )
         both = set(self.hyperparameters) & set(self.measures)
         kept = (set(self.hyperparameters) | set(self.measures)) & set(RESERVED)
@@ -436,10 +437,9 @@ def _fractions(values: ArrayLike, name: str, low: float, count: int) -> FloatArr
     found = as_column(as_floats(values, name), name, count, "models")
     bad = np.isinf(found) | (found < low) | (found > 1)
     if bad.any():
-        raise InputError(
-            f"{name} holds {found[bad][0]:g}, which cannot be a fraction from {low:g} to 1. If these are percentages, "
-            f"divide them by 100 (or load them with {arg('unit', 'percent')})."
-        )
+        remedy = f"If these are percentages, divide them by 100 (or load them with {arg('unit', 'percent')})."
+        problem = f"holds {found[bad][0]:g}, which cannot be a fraction from {low:g} to 1."
+        raise InputError(problem, argument=name, remedy=remedy)
     return found
 
 
@@ -478,14 +478,11 @@ def mixed_array(values: Any) -> NDArray[Any]:
 def _orientation(orientation: Mapping[str, int], measures: Mapping[str, FloatArray]) -> dict[str, int]:
     for name, sign in orientation.items():
         if name not in measures:
-            raise InputError(
-                f"orientation names {name!r}, which is no measure: there is {', '.join(map(repr, measures)) or 'none'}."
-            )
+            problem = f"names {name!r}, which is no measure: there is {list_names(measures) or 'none'}."
+            raise InputError(problem, argument="orientation")
         if sign not in (1, -1) or isinstance(sign, bool):
-            raise InputError(
-                f"orientation of {name!r} is {sign!r}: use 1 if more means a larger gap, -1 if it means a smaller one, "
-                "or leave the measure out if neither is claimed."
-            )
+            problem = f"is {sign!r} for {name!r}: use 1 if more means a larger gap, -1 if it means a smaller one, "
+            raise InputError(f"{problem}or leave the measure out if neither is claimed.", argument="orientation")
     return {str(k): int(v) for k, v in orientation.items()}
 
 

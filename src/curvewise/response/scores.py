@@ -125,7 +125,7 @@ def mean_accuracy(accuracy: ArrayLike, *, unit: str = "fraction") -> float:
     """
     right = _accuracies(accuracy, unit)
     if right.ndim != 1 or not len(right):
-        raise InputError(f"accuracy has shape {right.shape}: give one number for each magnitude.")
+        raise InputError(f"has shape {right.shape}: give one number for each magnitude.", argument="accuracy")
     return float(right.mean())
 
 
@@ -171,9 +171,7 @@ def check_curve(magnitude: ArrayLike, accuracy: ArrayLike, unit: str = "fraction
     """Return magnitudes in rising order with their accuracies as fractions, or raise an error."""
     places, right = as_floats(magnitude, "magnitude"), _accuracies(accuracy, unit)
     if places.ndim != 1 or places.shape != right.shape:
-        raise InputError(
-            f"magnitude has shape {places.shape} and accuracy {right.shape}: give two lists of the same length."
-        )
+        raise InputError(f"magnitude has shape {places.shape} and accuracy {right.shape}: give two of the same length.")
     order = np.argsort(places, kind="stable")
     check_magnitudes(places[order])
     return places[order], right[order]
@@ -182,12 +180,12 @@ def check_curve(magnitude: ArrayLike, accuracy: ArrayLike, unit: str = "fraction
 def check_magnitudes(places: FloatArray) -> None:
     """Refuse a grid, in rising order, with no range, a value twice, or a value that is not finite."""
     if not np.isfinite(places).all():
-        raise InputError("magnitude holds NaN or infinite values: give finite numbers.")
+        raise InputError("holds NaN or infinite values: give finite numbers.", argument="magnitude")
     if len(places) < 2:
-        raise InputError(f"magnitude holds {len(places)} value(s): a response curve needs two or more.")
+        raise InputError(f"holds {len(places)} value(s): a response curve needs two or more.", argument="magnitude")
     if (np.diff(places) == 0).any():
         twice = places[1:][np.diff(places) == 0][0]
-        raise InputError(f"magnitude holds {twice:g} twice: give each magnitude once.")
+        raise InputError(f"holds {twice:g} twice: give each magnitude once.", argument="magnitude")
 
 
 def gi_weights(places: FloatArray, signs: str = "fold") -> FloatArray:
@@ -232,8 +230,9 @@ def folded(places: FloatArray, signs: str = "fold") -> tuple[FloatArray, FloatAr
         along = np.unique(np.abs(places))
         if len(along) < 2:
             raise InputError(
-                f"magnitude holds {places[0]:g} and {places[-1]:g} only, one distance from 0, and both directions are "
-                f"averaged: add a magnitude, or use {arg('signs', 'keep')}."
+                f"holds {places[0]:g} and {places[-1]:g} only, one distance from 0, and both directions are "
+                f"averaged: add a magnitude, or use {arg('signs', 'keep')}.",
+                argument="magnitude",
             )
         matrix = _both_sides(places, along)
     return (along - along[0]) / (along[-1] - along[0]), matrix
@@ -303,9 +302,5 @@ def _accuracies(accuracy: ArrayLike, unit: str) -> FloatArray:
 def _clean(relative_to: float, unit: str) -> float:
     clean = float(_accuracies(relative_to, unit))
     if clean == 0:
-        raise InputError(
-            "a network that is never right cannot be the reference: give an accuracy above 0.",
-            argument="relative_to",
-            value=0,
-        )
+        raise InputError("give an accuracy above 0.", argument="relative_to", value=0)
     return clean

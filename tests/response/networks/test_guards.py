@@ -219,9 +219,9 @@ def test_whole_numbers_of_numpy_are_numbers() -> None:
 
 
 def test_plain_functions_have_no_layers() -> None:
-    with pytest.raises(InputError, match="layer='a': model is a plain function"):
+    with pytest.raises(InputError, match="layer='a': the model is a plain function"):
         measure_response(lambda x: x, (X, Y), layer="a")
-    with pytest.raises(InputError, match="device='cpu': model is a plain function"):
+    with pytest.raises(InputError, match="device='cpu': the model is a plain function"):
         measure_response(lambda x: x, (X, Y), device=Execution(device="cpu"))
 
 

@@ -189,7 +189,7 @@ def test_wrong_images_are_refused() -> None:
     p = PERTURBATIONS["noise"]
     with pytest.raises(InputError, match="int64"):
         p.apply(torch.zeros(2, 1, 4, 4, dtype=torch.int64), 0.1)
-    with pytest.raises(InputError, match=r"one for each of the 2 examples"):
+    with pytest.raises(InputError, match=r"give one, or one per example"):
         p.apply(torch.zeros(2, 1, 4, 4), torch.zeros(3))
     with pytest.raises(InputError, match=r"magnitude has shape \(3,\)"):
         perturb(BYTES, "noise", [0.1, 0.2, 0.3])

@@ -229,7 +229,7 @@ def test_the_difference_at_each_magnitude_is_paired(curves):
     assert np.ptp(wide[:, 1]) > np.ptp(corners[:, 1])
     assert "on the same perturbed examples" in caption(ax)
     assert ax.get_title(loc="left") == "width 8 − width 64"
-    with pytest.raises(InputError, match="not measured at the same magnitudes"):
+    with pytest.raises(InputError, match="must be measured at the same magnitudes"):
         plot_response_difference(a, replace(b, magnitude=b.magnitude + 1))
 
 

@@ -166,7 +166,7 @@ def test_images_that_cannot_be_shown_are_refused(digits, coloured):
     x, y = digits
     with pytest.raises(InputError, match="holds values from 0 to 16"):
         plot_perturbed(load_digits().images, "blur")
-    with pytest.raises(InputError, match="labels is missing: which images"):
+    with pytest.raises(InputError, match="labels are missing: mixing depends on them"):
         plot_perturbed(x, "mixup-intra")
     with pytest.raises(InputError, match="class 0 has no second example"):
         plot_perturbed((x[:3], y[:3]), "mixup-intra")

@@ -205,10 +205,8 @@ def swap_features(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
 
 def _check_like(x: Tensor, shape: torch.Size, name: str) -> None:
     if x.shape[1:] != shape:
-        raise InputError(
-            f"{name} was fitted to examples of shape {tuple(shape)} and given some of shape {tuple(x.shape[1:])}: fit "
-            "it to the sample that it is for."
-        )
+        problem = f"was fitted to examples of shape {tuple(shape)} and given some of shape {tuple(x.shape[1:])}"
+        raise InputError(f"{name} {problem}: fit it to the sample that it is for.")
 
 
 def learn_spreads(x: Tensor, roles: TokenRoles) -> Tensor:
@@ -287,10 +285,8 @@ def replace_tokens(x: Tensor, share: Tensor, draw: Draw) -> Tensor:
     known: Vocabulary = draw.known.to(x.device)
     words = known.words
     if len(words) < 2:
-        raise InputError(
-            f"token-replacement needs other tokens to draw from; the sample has {len(words)} that is neither padding "
-            "nor special."
-        )
+        there = f"the sample has {len(words)} that is neither padding nor special."
+        raise InputError(f"token-replacement needs other tokens to draw from; {there}")
     gone = draw.choose(~torch.isin(x, known.fixed), share)
     # A step of 1 to len - 1 through the words from the token's own place: never the token itself.
     own = torch.searchsorted(words, x.to(torch.int64).contiguous())

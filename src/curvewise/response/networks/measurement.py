@@ -174,7 +174,7 @@ def measure_responses(
         To be compared in pairs with :func:`curvewise.response.compare_responses`.
     """
     if not isinstance(models, Mapping) or not models:
-        raise InputError(f"models is a {type(models).__name__}: give a mapping from names to models.")
+        raise InputError(f"is a {type(models).__name__}: give a mapping from names to models.", argument="models")
     trial = _trial(data, perturbation, examples, reading, rng, layer=layer, magnitudes=magnitudes, signs=signs)
     return _measure_each(models, trial, Execution.of(device), progress)
 
@@ -295,10 +295,8 @@ def _measure(model: Any, trial: Trial, execution: Execution, name: str, advance:
     elif callable(model):
         clean, codes, how = _of_callable(model, trial, execution, advance)
     else:
-        raise InputError(
-            f"model is a {type(model).__name__}: give a torch.nn.Module, or a function from an array of inputs to "
-            "logits."
-        )
+        wanted = "a torch.nn.Module, or a function from an array of inputs to logits"
+        raise InputError(f"is a {type(model).__name__}: give {wanted}.", argument="model")
     broken = int((codes == BROKEN).sum()) + int((clean == BROKEN).sum())
     if broken:
         notes.append(
@@ -422,10 +420,8 @@ def _of_callable(
 ) -> tuple[Codes, Codes, dict[str, Any]]:
     for what, value in (("layer", trial.layer), ("device", execution.device)):
         if value is not None:
-            raise InputError(
-                f"{what}={value!r}: model is a plain function, which has neither layers nor a device. Leave {what} "
-                "out, or give a torch.nn.Module."
-            )
+            problem = "the model is a plain function, which has neither layers nor a device."
+            raise InputError(f"{problem} Leave it out, or give a torch.nn.Module.", argument=what, value=value)
     start = time.perf_counter()
     place = torch.device("cpu")
     batch = int(execution.batch or min(256, len(trial.sample)))
@@ -522,7 +518,7 @@ def perturbed_accuracy(
     how = Execution.of(device)
     size = int(how.batch or AT_ONCE)
     if not isinstance(model, nn.Module):
-        raise InputError(f"model is a {type(model).__name__}: give a torch.nn.Module.")
+        raise InputError(f"is a {type(model).__name__}: give a torch.nn.Module.", argument="model")
     if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
         raise InputError("give a whole number from 0 on.", argument="rng", value=rng)
     change, (low, high) = single_perturbation(perturbation, reach)

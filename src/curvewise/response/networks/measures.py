@@ -173,7 +173,9 @@ def measure_model(
     >>> measure_model(model, (x, y), ["l2-norm", "margin-50"]).values
     {'l2-norm': 5.0, 'margin-50': 3.5}
     """
-    _check_module(model, "model")
+    for argument, network in (("model", model), ("twin", twin)):
+        if not isinstance(network, nn.Module) and (network is not None or argument == "model"):
+            raise InputError(f"is a {type(network).__name__}: give a torch.nn.Module.", argument=argument)
     numbered = isinstance(layer, int) and not isinstance(layer, bool) and layer >= 1
     if not numbered and not isinstance(layer, str):
         raise InputError("give a submodule's name, or 1 for the first activation.", argument="layer", value=layer)
@@ -184,8 +186,6 @@ def measure_model(
     seed = int(np.random.default_rng(rng).integers(2**31))
     place = chosen_device(model, how.device)
     sample = read_sample(data, reading, examples, seed)
-    if twin is not None:
-        _check_module(twin, "twin")
     subject = Subject(
         copied(model, place),
         sample.to(place),
@@ -198,7 +198,13 @@ def measure_model(
     if isinstance(layer, str):
         find_site(subject, layer)  # a wrong name is the caller's mistake, not a measure's
     settings = {"examples": len(sample), "seed": seed, "device": str(place), "batch": subject.batch, "layer": layer}
-    chosen = _choose(measures, subject)
+    if measures is None:
+        chosen = [m for m in MEASURES.values() if not m.lacks(subject)]
+    else:
+        chosen = list({one.name: one for one in find_measures(measures)}.values())
+    for one in chosen:
+        if lacking := one.lacks(subject):
+            raise InputError(f"measure {one.name!r} needs {NEEDS[lacking[0]]}.")
     title = type(model).__name__
     values, seconds = {}, {}
     # Measures that fail for one reason share one warning.
@@ -218,39 +224,25 @@ def measure_model(
     return ModelMeasures(title, values, orientation, seconds, settings, tuple(notes))
 
 
-def _check_module(model: Any, argument: str) -> None:
-    if not isinstance(model, nn.Module):
-        raise InputError(f"{argument} is a {type(model).__name__}: give a torch.nn.Module.")
-
-
 def _initial_weights(initial: Any, model: nn.Module, device: torch.device) -> dict[str, Tensor] | None:
     """Check that there is an initial value for each of the model's parameters."""
     if initial is None:
         return None
     given = initial.state_dict() if isinstance(initial, nn.Module) else initial
     if not isinstance(given, Mapping):
-        raise InputError(f"initial is a {type(given).__name__}: give a module or its state_dict().")
+        raise InputError(f"is a {type(given).__name__}: give a module or its state_dict().", argument="initial")
     found = {}
     for name, parameter in model.named_parameters():
         value = given.get(name)
         if value is None or tuple(value.shape) != tuple(parameter.shape):
             seen = "nothing" if value is None else f"shape {tuple(value.shape)}"
             raise InputError(
-                f"initial has {seen} for {name!r}, the model has shape {tuple(parameter.shape)}: give the weights of "
-                "the same network before training."
+                f"has {seen} for {name!r}, the model has shape {tuple(parameter.shape)}: give the weights of "
+                "the same network before training.",
+                argument="initial",
             )
         found[name] = torch.as_tensor(value).detach().to(device, torch.float32)
     return found
-
-
-def _choose(measures: str | Measure | Sequence[str | Measure] | None, subject: Subject) -> list[Measure]:
-    if measures is None:
-        return [m for m in MEASURES.values() if not m.lacks(subject)]
-    chosen = find_measures(measures)
-    for one in chosen:
-        if lacking := one.lacks(subject):
-            raise InputError(f"measure {one.name!r} needs {NEEDS[lacking[0]]}.")
-    return list({one.name: one for one in chosen}.values())
 
 
 def find_measures(measures: str | Measure | Iterable[str | Measure]) -> list[Measure]:
@@ -531,7 +523,7 @@ def twin_logits(subject: Subject) -> Tensor:
         raise InputError(f"there is no second network: pass {arg('twin')}.")
     logits = subject.once("twin", lambda: checked_logits(subject, twin))
     if logits.shape != subject.logits.shape:
-        raise InputError("twin has another number of outputs than the model.")
+        raise InputError("has another number of outputs than the model.", argument="twin")
     return logits
 
 

@@ -160,9 +160,7 @@ class Perturbation:
             if positions is None:
                 positions = torch.arange(len(x), device=x.device)
             elif positions.shape != (len(x),):
-                raise InputError(
-                    f"positions has shape {tuple(positions.shape)}: give one for each of the {len(x)} examples."
-                )
+                raise InputError(f"has shape {tuple(positions.shape)}: give one for each of x.", argument="positions")
             number = torch.full((), seed, dtype=torch.int64, device=x.device)
             places = positions.to(device=x.device, dtype=torch.int64)
             aside = Draw(number, places, self.fill, self.interpolation, known)
@@ -179,9 +177,8 @@ class Perturbation:
         """Refuse a magnitude out of range, or images without colours where they are needed."""
         number = isinstance(magnitude, Real) and not isinstance(magnitude, bool)
         if not number or not self.low <= float(magnitude) <= self.high:
-            raise InputError(
-                f"{arg('magnitude', magnitude)} of {self.name!r}: give {self.unit} from {self.low:g} to {self.high:g}."
-            )
+            problem = f"give {self.unit} from {self.low:g} to {self.high:g}."
+            raise InputError(f"{arg('magnitude', magnitude)} of {self.name!r}: {problem}")
         if self.pairs == "inter" and magnitude >= 0.5:
             raise InputError(
                 f"{arg('magnitude', magnitude)} of {self.name!r}: give less than 0.5, from where on the mixture is no "
@@ -206,8 +203,9 @@ class Perturbation:
         }
         if not fits[self.of]:
             raise InputError(
-                f"x holds {dtype} of shape {tuple(x.shape)}: {arg('perturbation', self.name)} is for "
-                f"{EXPECTED[self.of]}."
+                f"holds {dtype} of shape {tuple(x.shape)}: {arg('perturbation', self.name)} is for "
+                f"{EXPECTED[self.of]}.",
+                argument="x",
             )
         if self.coloured:
             self.check(0.0, x.shape[1])
@@ -225,10 +223,7 @@ class Perturbation:
             self.check(magnitude)
             return torch.full((len(x),), float(magnitude), dtype=kind, device=x.device)
         if magnitude.ndim and magnitude.shape != (len(x),):
-            raise InputError(
-                f"magnitude has shape {tuple(magnitude.shape)}: give one number, or one for each of the {len(x)} "
-                "examples."
-            )
+            raise InputError(f"has shape {tuple(magnitude.shape)}: give one, or one per example.", argument="magnitude")
         if magnitude.device.type == "cpu" and len(x):
             self.check(float(magnitude.min()))
             self.check(float(magnitude.max()))
@@ -245,7 +240,7 @@ class Perturbation:
         if partner is None:
             return None
         if partner.shape != x.shape:
-            raise InputError(f"partner has shape {tuple(partner.shape)}: give one for each of x, {tuple(x.shape)}.")
+            raise InputError(f"has shape {tuple(partner.shape)}: give that of x, {tuple(x.shape)}.", argument="partner")
         return self._values(partner)
 
 
@@ -407,15 +402,14 @@ def perturb(
         low, high = float(x.min()), float(x.max())
         if not -1e-3 <= low <= high <= 1 + 1e-3:
             raise InputError(
-                f"x holds values from {low:g} to {high:g}: {found.name!r} is for images with values from 0 to 1, "
-                "before they are normalised, or of uint8."
+                f"holds values from {low:g} to {high:g}: {found.name!r} is for images with values from 0 to 1, "
+                "before they are normalised, or of uint8.",
+                argument="x",
             )
     many = np.ndim(magnitude) > 0
     strengths = torch.as_tensor(np.array(magnitude, dtype=np.float64)) if many else None
     if strengths is not None and strengths.shape != (len(x),):
-        raise InputError(
-            f"magnitude has shape {tuple(strengths.shape)}: give one number, or one for each of {len(x):,} examples."
-        )
+        raise InputError(f"has shape {tuple(strengths.shape)}: give one, or one per example.", argument="magnitude")
     if found.learn is not None:
         found = found.fitted(torch.from_numpy(np.array(x)))
     out = np.empty_like(x)

@@ -97,7 +97,7 @@ def probe(model: nn.Module, layer: str | int | None, x: Tensor) -> Probe:
             if isinstance(error, InputError):
                 raise
             raise InputError(
-                f"model cannot be called with a batch of {x.dtype} of shape {tuple(x.shape)}: {error}"
+                f"cannot be called with a batch of {x.dtype} of shape {tuple(x.shape)}: {error}", argument="model"
             ) from error
     finally:
         for handle in handles:
@@ -117,9 +117,7 @@ def probe(model: nn.Module, layer: str | int | None, x: Tensor) -> Probe:
         raise InputError(f"{arg('layer', layer)} {problem}")
     module, output = calls[number]
     if not isinstance(output, Tensor):
-        raise InputError(
-            f"{arg('layer', name)} returns {type(output).__name__}: name a submodule that returns one tensor."
-        )
+        raise InputError(f"{arg('layer', name)} returns {type(output).__name__}: name one that returns one tensor.")
     if output.ndim < 2 or len(output) != len(x) or not output.is_floating_point():
         raise InputError(
             f"{arg('layer', name)} returns {output.dtype} of shape {tuple(output.shape)} for {len(x)} examples: name a "
@@ -133,20 +131,15 @@ def _named(model: nn.Module, layer: str) -> nn.Module:
     modules: dict[str, nn.Module] = {name: module for name, module in named if name}
     if layer not in modules:
         some = f" Some are {list_names(modules, 8)}." if modules else " It has no submodules."
-        raise InputError(
-            f"the model has no submodule of that name.{suggest(layer, modules) or some}", argument="layer", value=layer
-        )
+        problem = f"the model has no submodule of that name.{suggest(layer, modules) or some}"
+        raise InputError(problem, argument="layer", value=layer)
     return modules[layer]
 
 
 def _numbered(layer: str | int | None, calls: list[tuple[nn.Module, Any]], model: nn.Module) -> tuple[int, str]:
     """Return the position among the calls of activation modules, and a name."""
     if isinstance(layer, bool) or not isinstance(layer, int | np.integer) or layer < 1:
-        raise InputError(
-            "give a submodule's name, or a number from 1 (the output of the first activation module).",
-            argument="layer",
-            value=layer,
-        )
+        raise InputError("give a submodule's name, or 1 for the first activation.", argument="layer", value=layer)
     if layer > len(calls):
         raise InputError(
             f"a forward pass calls {len(calls)} activation modules (such as torch.nn.ReLU; torch.relu does not count). "

@@ -211,10 +211,10 @@ class Measure:
 
     def __post_init__(self) -> None:
         if self.orientation not in (1, -1):
-            raise InputError(
-                f"{arg('orientation', self.orientation)} of measure {self.name!r}: give 1 if a higher value should "
-                "mean a larger gap, -1 otherwise."
+            problem = (
+                f"{arg('orientation', self.orientation)} of measure {self.name!r}: give 1 if a higher value should"
             )
+            raise InputError(f"{problem} mean a larger gap, -1 otherwise.")
         unknown = [need for need in self.needs if need not in NEEDS]
         if unknown:
             raise InputError(f"{arg('needs', self.needs)} of measure {self.name!r}: use {list_names(NEEDS)}.")

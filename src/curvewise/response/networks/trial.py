@@ -151,17 +151,12 @@ class Trial:
             change = change.fitted(sample.x, padding=sample.padding)
         labels = sample.y.cpu().numpy()
         if len(np.unique(labels)) < 2:
-            raise InputError(
-                f"labels holds one class only, {labels[0]}, in {len(labels)} example(s): a response needs two or more "
-                "classes."
-            )
+            raise InputError(f"holds one class only, {labels[0]}: a response needs two or more.", argument="labels")
         # Mixing an example with itself would change nothing and count as robust.
         alone = lonely(labels) & (change.pairs == "intra")
         if alone.all():
-            raise InputError(
-                f"{arg('perturbation', change.name)} mixes two examples of a class, and no class has two: give more "
-                "examples."
-            )
+            problem = "mixes two examples of a class, and no class has two: give more examples."
+            raise InputError(f"{arg('perturbation', change.name)} {problem}")
         if alone.any():
             sample, labels = sample.take(np.flatnonzero(~alone)), labels[~alone]
         partners = None if change.pairs is None else draw_partners(labels, change.pairs, len(grid), seed)
@@ -192,7 +187,7 @@ def read_sample(
     given = dict(reading or {})
     for key in given:
         if key not in ("labels", "mean", "std"):
-            raise InputError(f"reading holds {brief(key)}: use 'labels', 'mean' and 'std'.")
+            raise InputError(f"holds {brief(key)}: use 'labels', 'mean' and 'std'.", argument="reading")
     return draw_sample(data, given.pop("labels", None), examples=examples, rng=rng, **given)
 
 
@@ -236,14 +231,16 @@ def check_kind(perturbation: Perturbation, sample: Sample, layer: str | int | No
             if low >= 0 and high > 2:
                 remedy = f"divide them by {255 if high > 16 else high:g}"
             raise InputError(
-                f"data holds images with values from {low:.3g} to {high:.3g}{undone}, and "
+                f"holds images with values from {low:.3g} to {high:.3g}{undone}, and "
                 f"{arg('perturbation', perturbation.name)} is for pixels from 0 to 1: {remedy}, or give images of "
-                "uint8."
+                "uint8.",
+                argument="data",
             )
     if perturbation.of == "images" and sample.x.ndim == 3:
         raise InputError(
-            f"data holds inputs of shape {tuple(sample.x.shape[1:])}, and {arg('perturbation', perturbation.name)} is "
-            "for images, (channels, height, width): add the channel, x[:, None]."
+            f"holds inputs of shape {tuple(sample.x.shape[1:])}, and {arg('perturbation', perturbation.name)} is "
+            "for images, (channels, height, width): add the channel, x[:, None].",
+            argument="data",
         )
     # Pixels and tokens are changed as they are stored, other values as the network takes them.
     raw = perturbation.of in ("tokens", "images")

@@ -517,10 +517,8 @@ def largest_within(
     """
     low, high = (math.log(end) for end in between)
     if drop(math.exp(high)) <= tolerance:
-        raise InputError(
-            f"noise of size {between[1]:g} takes at most {tolerance:g} off the accuracy: the network may answer no "
-            "better than chance."
-        )
+        seen = f"noise of size {between[1]:g} takes at most {tolerance:g} off the accuracy"
+        raise InputError(f"{seen}: the network may answer no better than chance.")
     if drop(math.exp(low)) > tolerance:
         raise InputError(f"noise of size {between[0]:g} takes more than {tolerance:g} off already.")
     for _ in range(steps):

@@ -71,10 +71,7 @@ def plot_response_difference(
     """
     check_curves([a, b])
     if not share_unit([a, b]) or not np.array_equal(a.magnitude, b.magnitude):
-        raise InputError(
-            "a and b were not measured at the same magnitudes of the same perturbation: only then "
-            "is there a difference at each."
-        )
+        raise InputError("a and b must be measured at the same magnitudes of the same perturbation.")
     found = compare_responses(a, b, paired=paired, level=level)
     difference = 100 * (a.accuracy - b.accuracy)
     each = np.eye(len(a.magnitude))
@@ -242,14 +239,13 @@ def _is_pair(pairs: Any) -> bool:
 
 def _check_pair(pair: Any) -> None:
     if not isinstance(pair, Sequence) or not _is_pair(pair):
-        raise InputError("pairs must hold pairs of response curves: give (a, b) or [(a, b), …].")
+        raise InputError("must hold pairs of response curves: give (a, b) or [(a, b), …].", argument="pairs")
     a, b = pair
     if not share_unit([a, b]):
-        raise InputError(
-            f"pairs holds responses to {a.perturbation!r} and {b.perturbation!r}: pair those to the same perturbation."
-        )
+        problem = f"holds responses to {a.perturbation!r} and {b.perturbation!r}: pair those to the same perturbation."
+        raise InputError(problem, argument="pairs")
     if max(a.magnitude[0], b.magnitude[0]) > min(a.magnitude[-1], b.magnitude[-1]):
-        raise InputError("pairs holds curves over magnitudes that do not meet.")
+        raise InputError("holds curves over magnitudes that do not meet.", argument="pairs")
 
 
 def _draw_pair(

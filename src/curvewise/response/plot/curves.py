@@ -403,12 +403,9 @@ def check_curves(curves: Any) -> list[ResponseCurve]:
     found = [curves] if isinstance(curves, ResponseCurve) else list(curves)
     for curve in found:
         if not isinstance(curve, ResponseCurve):
-            raise InputError(
-                f"curves holds a {type(curve).__name__}: give response curves, as made by "
-                "cw.measure_response or ResponseCurve.from_counts."
-            )
+            raise InputError(f"holds a {type(curve).__name__}: give objects of ResponseCurve.", argument="curves")
     if not found:
-        raise InputError("curves is empty: give at least one response curve.")
+        raise InputError("is empty: give at least one response curve.", argument="curves")
     return found
 
 

@@ -353,8 +353,9 @@ def _scores(corpus: ModelCorpus, name: str, judged: MeasureScores | None, lines:
     score = math.nan if judged is None else judged.cmi.estimate
     if judged is not None and judged.n != len(x):
         raise InputError(
-            f"judgement has {judged.n} models with {name!r}, the corpus {len(x)}: give the corpus "
-            "that was judged, or the same least_train_accuracy."
+            f"has {judged.n} models with {name!r}, the corpus {len(x)}: give the corpus "
+            "that was judged, or the same least_train_accuracy.",
+            argument="judgement",
         )
     # Without a judgement the CMI is computed here, and its warnings go into the caption.
     if judged is None and len(x) > 1:

@@ -181,9 +181,7 @@ def _names(
     other = None if partner is None else partner.labels
     every = [*images.labels, *([] if other is None else other)]
     if classes is not None and max(every) >= len(classes):
-        raise InputError(
-            f"classes has {len(classes)} names, labels goes up to {max(every)}: give one for each class from 0 on."
-        )
+        raise InputError(f"has {len(classes)} names, labels goes up to {max(every)}: name each.", argument="classes")
     known = sorted({int(v) for v in every})
     texts = safe_names([str(v) if classes is None else str(classes[v]) for v in known], longest)
     short = dict(zip(known, texts, strict=True))
@@ -220,14 +218,14 @@ def take_images(data: Any, examples: int, reading: Mapping[str, Any], random: np
         reading, unknown = {**reading, "labels": np.zeros(len(given), dtype=np.int64)}, True
     drawn = read_sample(given, reading, max(POOL, examples), random)
     if drawn.x.ndim != 4 or drawn.x.shape[1] not in (1, 3):
-        raise InputError(
-            f"images has shape {tuple(drawn.x.shape)}: give (examples, channels, height, width) with 1 or 3 channels."
-        )
+        wanted = "(examples, channels, height, width) with 1 or 3 channels"
+        raise InputError(f"has shape {tuple(drawn.x.shape)}: give {wanted}.", argument="images")
     pixels = drawn.pixels(drawn.x).numpy().astype(np.float64)
     if pixels.min() < -0.01 or pixels.max() > 1.01:
         raise InputError(
-            f"images holds values from {pixels.min():.3g} to {pixels.max():.3g}: give uint8, "
-            "values from 0 to 1, or the mean and std that they were normalised with."
+            f"holds values from {pixels.min():.3g} to {pixels.max():.3g}: give uint8, "
+            "values from 0 to 1, or the mean and std that they were normalised with.",
+            argument="images",
         )
     order = np.argsort(drawn.rows) if len(drawn) <= examples else np.arange(len(drawn))
     centre, spread = (None if v is None else v.numpy() for v in (drawn.mean, drawn.std))
@@ -264,7 +262,7 @@ def choose_rows(pool: SheetImages, examples: int) -> list[int]:
 def choose_partners(pool: SheetImages, rows: Sequence[int], kind: str, random: np.random.Generator) -> list[int]:
     """Choose for each row another example of its class, or one of another class."""
     if pool.labels is None:
-        raise InputError(f"labels is missing: which images are mixed depends on their classes. Pass {arg('labels')}.")
+        raise InputError("are missing: mixing depends on them. Give (images, labels).", argument="labels")
     partners = []
     for row in rows:
         same = pool.labels == pool.labels[row]
