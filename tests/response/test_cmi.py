@@ -281,6 +281,7 @@ def simulated(rng: np.random.Generator, shared: float) -> tuple:
     return effect + shared * own + other, effect + own, settings
 
 
+@pytest.mark.slow
 def test_the_null_keeps_its_level_where_both_follow_the_hyperparameters() -> None:
     """Models dealt anew at random would be rejected in 64% of such corpora."""
     rng = np.random.default_rng(3)
@@ -306,6 +307,7 @@ def test_a_measure_made_of_hyperparameters_alone_is_not_significant() -> None:
     assert measure_cmi(count, gap, settings, orientation=1).pvalue > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orientation", [1, None])
 def test_the_interval_holds_the_score_of_a_large_corpus(orientation: int | None) -> None:
     rng = np.random.default_rng(6)

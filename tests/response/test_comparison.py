@@ -58,6 +58,7 @@ def test_without_partners_it_is_the_paired_test_on_examples() -> None:
     assert found.pvalues["mean_accuracy"] == pytest.approx(oracle.pvalue)
 
 
+@pytest.mark.slow
 def test_coverage_of_the_true_difference_and_uniform_p_values() -> None:
     runs = [compare_responses(*twins(np.random.default_rng([5, i]), 150, 0.0)) for i in range(500)]
     covered = {

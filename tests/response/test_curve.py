@@ -107,6 +107,7 @@ def test_counts_that_are_none(correct: list[float], total: int, said: str) -> No
         ResponseCurve.from_counts([0, 1], correct, total)
 
 
+@pytest.mark.slow
 def test_accuracies_of_pairs_hold_the_truth() -> None:
     """A pair fails with either; 95% nominal, 800 samples leave a standard error of 0.8%."""
     rng, examples, held = np.random.default_rng(1), 200, []
@@ -172,6 +173,7 @@ def test_without_partners_it_is_the_cluster_variance_of_statsmodels() -> None:
     assert answers_variance(weights, answers, None) == pytest.approx(fit.bse[0] ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [False, True], ids=["single", "pairs"])
 def test_intervals_cover_the_truth(pairs: bool) -> None:
     """95% nominal; 600 samples leave a standard error of 0.9%."""
@@ -239,6 +241,7 @@ def test_few_failures_are_covered_as_wilsons_interval_does(failures: int) -> Non
     assert max(covered["gi"], covered["mean"]) < 0.98
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [False, True], ids=["single", "pairs"])
 def test_intervals_cover_the_truth_with_few_examples(pairs: bool) -> None:
     """95% nominal; with few failures rather more than that, and never much less."""

@@ -169,6 +169,7 @@ def test_what_is_no_corpus_is_refused() -> None:
         judge_measures(corpus(train_accuracy=None), least_train_accuracy=0.8)
 
 
+@pytest.mark.slow
 def test_comparing_measures_is_paired_and_keeps_its_level() -> None:
     """Two measures equally far from the gap differ in 5% of corpora at most."""
     rng = np.random.default_rng(0)

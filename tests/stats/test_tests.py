@@ -60,6 +60,7 @@ def covered(draw, truth, count=1000, **options):
     return np.mean([truth in probability_below(*draw(rng), **options) for _ in range(count)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("few", "many"), [(2, 30), (3, 30), (5, 30), (2, 100), (10, 10)])
 @pytest.mark.parametrize("gap", [0.0, 0.8])
 def test_probability_below_is_covered(few, many, gap):

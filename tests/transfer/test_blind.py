@@ -498,6 +498,7 @@ SIMULATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SIMULATED)
 def test_intervals_cover_a_known_truth(rng, case):
     draw, loss, truth = SIMULATED[case]

@@ -377,6 +377,7 @@ class TestSeeds:
                 a, b = (task_of(r).cci("one", SIZES, "scratch", False).error for r in (told, replace(told, seeds=None)))
                 assert (a.std, a.degrees) == (b.std, b.degrees)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("persisting", [False, True])
     def test_runs_that_persist_over_sizes_are_covered_without_them(self, persisting: bool) -> None:
         """Most of the variance or none comes with the run; both are covered."""
@@ -418,6 +419,7 @@ class TestSeeds:
 class TestUnevenRuns:
     """Two runs beside ten: Welch's intervals are too narrow there."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("folds", [False, True], ids=["runs", "subsets"])
     def test_gains_hold_the_truth(self, folds: bool) -> None:
         rng = np.random.default_rng(23)
@@ -444,6 +446,7 @@ class TestUnevenRuns:
 class TestCoverage:
     """With known truth; bounds are generous, see benchmarks/transfer_coverage.py."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("options", "maximal"),
         [({}, 0.1), ({"shared": 0.7, "folds": True}, 0.1), ({}, None), ({"runs": (4, 3, 1)}, 0.1)],
@@ -471,6 +474,7 @@ class TestCoverage:
             assert np.mean(held[name]) > 0.90, name
         assert np.mean(held["null"]) < 0.10
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("pooled", [False, True], ids=["mean", "pooled"])
     def test_the_error_is_the_spread_of_the_estimates(self, pooled: bool) -> None:
         rng = np.random.default_rng(15)

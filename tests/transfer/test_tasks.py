@@ -176,6 +176,7 @@ def test_means_are_comparable_over_the_sizes_all_tasks_span():
     assert found.row("long").mean.estimate != found.row("long").shared_mean.estimate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maximal_std", [0.0, 0.02])
 def test_intervals_cover_a_known_truth(maximal_std):
     """Noisy runs, and a maximal supervision that is itself uncertain and shared by all sizes."""
@@ -198,6 +199,7 @@ def test_intervals_cover_a_known_truth(maximal_std):
     assert (inside / 150 <= 0.995).all()
 
 
+@pytest.mark.slow
 def test_the_factor_that_halves_is_covered_with_two_runs():
     rng = np.random.default_rng(4)
     inside = []

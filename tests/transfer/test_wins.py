@@ -97,6 +97,7 @@ def test_the_variance_is_right_on_average() -> None:
     assert np.mean(variances) == pytest.approx(np.var(rates), rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("runs", "spread", "truth", "paired"),
     [

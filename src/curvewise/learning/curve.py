@@ -562,7 +562,7 @@ class LearningCurve(Curve):
             f" holds. Fit: {self.form}, γ = {self.gamma:.2f}, {fit}."
         )
 
-    @property
+    @cached_property  # its five intervals take longer than the fit, and every summary asks for it
     def all_warnings(self) -> tuple[str, ...]:
         """The warnings of the fit, and one for each estimate that lies outside its interval."""
         at, size = self.interval_at(), self.largest_n
