@@ -102,7 +102,7 @@ def transfer_risks(
     if metric is None:
         metric = "loss" if any(s.dataset.is_numbers for s in by_task.values()) else "error"
     if metric not in METRICS:
-        raise InputError(f"metric={metric!r}: use one of {', '.join(map(repr, METRICS))}.")
+        raise InputError(f"use one of {', '.join(map(repr, METRICS))}.", argument="metric", value=metric)
     measured = {task: s.measurements(metric, evaluation) for task, s in by_task.items()}
     columns = [[m.learner for m in measured.values()], [m.n for m in measured.values()]]
     columns.append([m.error for m in measured.values()])
@@ -142,13 +142,11 @@ def _by_task(studies: Any) -> dict[str, Study]:
 
     by_task = dict(studies) if isinstance(studies, Mapping) else {None: studies}
     if not by_task:
-        raise InputError("studies is empty: give at least one.")
+        raise InputError("is empty: give at least one.", argument="studies")
     for study in by_task.values():
         if not isinstance(study, Study):
-            raise InputError(
-                f"studies holds {study!r:.60}: give a study, as load_study('….toml') reads it, or "
-                "a dictionary of them by task."
-            )
+            problem = f"holds {study!r:.60}: give a study, as load_study('….toml') reads it, or a dict of them by task."
+            raise InputError(problem, argument="studies")
     return {study.name if task is None else str(task): study for task, study in by_task.items()}
 
 
@@ -308,10 +306,9 @@ def _check_paired(study: Study, one: Predictions, two: Predictions, n: int) -> N
     jobs = {job.id: (job.fold, dict(job.seeds)) for job in study.jobs}
     ids = [p.run_ids.tolist() if p.run_ids is not None else [] for p in (one, two)]
     if [jobs[i] for i in ids[0]] != [jobs[i] for i in ids[1]]:
-        raise InputError(
-            f"paired=True, and at n = {n} the runs of both are not on the same training subsets "
-            "with the same seeds: some failed or are missing. Use paired=False."
-        )
+        both = f"at n = {n} the runs of both are not on the same training subsets with the same seeds"
+        problem = f"{both}: some failed or are missing. Use paired=False."
+        raise InputError(problem, argument="paired", value=True)
 
 
 def checkpoint_files(
@@ -410,9 +407,7 @@ def ranking_table(
     CurvewiseWarning
         If runs failed or are missing.
     """
-    by_task = studies if isinstance(studies, Mapping) else {studies.name: studies}
-    if not by_task:
-        raise InputError("studies is empty: give at least one.")
+    by_task = _by_task(studies)
     rows: list[tuple[str, str, str, float]] = []
     references: dict[str, None] = {}
     notes: list[str] = []
