@@ -224,8 +224,8 @@ def test_nothing_is_read_before_it_is_asked_for(tmp_path):
     [
         ({}, "more than one training: learner is 'net', 'wide'. Choose with learner='net'"),
         ({"learner": "net"}, "n is 12, 24, 48. Choose with n=12"),
-        ({"learner": "nett"}, "learner='nett' is in no run of the study: there is 'net', 'wide'"),
-        ({"learner": "net", "n": 13}, "n=13 is in no run of the study: there is 12, 24, 48"),
+        ({"learner": "nett"}, "learner='nett': no run of the study has it; there is 'net', 'wide'"),
+        ({"learner": "net", "n": 13}, "n=13: no run of the study has it; there is 12, 24, 48"),
         ({"learner": "net", "evaluation": "turned"}, "there is test, shifted"),
         ({"learner": "net", "batch": 3}, "batch= is no coordinate of this study"),
     ],

@@ -104,10 +104,12 @@ def transfer_risks(
     if metric not in METRICS:
         raise InputError(f"use one of {', '.join(map(repr, METRICS))}.", argument="metric", value=metric)
     measured = {task: s.measurements(metric, evaluation) for task, s in by_task.items()}
-    columns = [[m.learner for m in measured.values()], [m.n for m in measured.values()]]
-    columns.append([m.error for m in measured.values()])
-    tasks = np.concatenate([np.full(len(m), task) for task, m in measured.items()])
-    rows = RiskRows(tasks, *map(np.concatenate, columns))
+    rows = RiskRows(
+        np.concatenate([np.full(len(m), task) for task, m in measured.items()]),
+        np.concatenate([m.learner for m in measured.values()]),
+        np.concatenate([m.n for m in measured.values()]),
+        np.concatenate([m.error for m in measured.values()]),
+    )
     given = find_control(rows, BLIND, blind, float, SOURCE, scratch)
     best = find_control(rows, MAXIMAL, maximal, float, SOURCE, scratch)
     gone = [*given.methods, *best.methods]
@@ -281,7 +283,7 @@ def study_win_rates(
     for size in asked:
         given = {name: study.predictions(name, n=size, **asked_of) for name in (method, scratch)}
         if paired:
-            _check_paired(study, *given.values(), n=size)
+            _check_paired(study, given[method], given[scratch], size)
         pairs[size] = tuple(_losses(study, name, p, n=size, **asked_of) for name, p in given.items())
     return win_rates(pairs, paired=paired, level=level)
 

@@ -197,7 +197,8 @@ class Study(StudySpec):
                 f"{arg('metric', name)} was measured in none of the {len(runs)} runs.{suggest(name, there)} "
                 f"There are {list_names(there)}."
             )
-        if all(r.state == "failed" for r in kept):
+        # A learner of which all runs failed has NaN; a study of which all failed has nothing to show.
+        if not kept or (all(r.state == "failed" for r in kept) and learner is None and not settings):
             raise _nothing(runs, f"a measured {name}", _RUN)
         notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
         for note in notes:
@@ -585,7 +586,7 @@ def choose_runs(study: StudySpec, *, learner: str | None = None, **wanted: Any) 
         runs = [r for r, v in zip(runs, there, strict=True) if _same(v, value)]
         if not runs:
             values = ", ".join(dict.fromkeys(map(repr, there)))
-            raise InputError(f"is in no run of the study: there is {values}.", argument=name, value=value)
+            raise InputError(f"no run of the study has it; there is {values}.", argument=name, value=value)
     return runs
 
 
@@ -606,7 +607,7 @@ def check_evaluation(study: StudySpec, evaluation: str) -> None:
     """Refuse a name that no evaluation set of the study has."""
     known = [TEST, *study.evaluate]
     if evaluation not in known:
-        problem = f"is no evaluation set of the study: there is {', '.join(known)}."
+        problem = f"no evaluation set of the study; there is {', '.join(known)}."
         raise InputError(problem, argument="evaluation", value=evaluation)
 
 

@@ -163,8 +163,8 @@ class RiskReading:
         asked |= {f"--{r}-column": getattr(self, f"{r}_column") for r in _ROLES if r != "risk"}
         if odd := [option for option, value in asked.items() if value]:
             raise UsageError(f"{odd[0]} is for tables, and {path.name} is a study.")
-        from curvewise.study.study import load_study
         from curvewise.study.lenses import transfer_risks
+        from curvewise.study.study import load_study
 
         with quietly():
             return transfer_risks(

@@ -282,7 +282,7 @@ def make_chunk(
             with Claims(study.runs_folder, token) as claims:
                 if key not in _makers:
                     _makers.clear()
-                    _makers[key] = Maker(study, claims=claims, tell=said.put, **options)
+                    _makers[key] = Maker(study, claims=claims, tell=lambda _: None, **options)
                 maker = _makers[key]
                 maker.claims, maker.tell = claims, lambda event: said.put(("event", event))
                 maker.make(*work)
