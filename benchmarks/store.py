@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 
 from curvewise.store import record as record_module
-from curvewise.store.tables import export_store
 from curvewise.store.read import list_runs
+from curvewise.store.tables import export_store
 from curvewise.store.verify import verify_store
 from curvewise.store.write import write_run
 
