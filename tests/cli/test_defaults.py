@@ -54,7 +54,7 @@ BEHIND: dict[str, tuple[str, ...]] = {
     "ranking measures": (),
     "study new": ("study.commands:starter_text",),
     "study plan": ("study:Study.plan",),
-    "study run": ("study:Study.run", "study.run.local:run_local"),
+    "study run": ("study:Study.run", "study.run.drive:run_local"),
     "study status": (),
     "study report": ("report.study:study_report",),
     "store list": (),

@@ -132,7 +132,7 @@ def test_what_has_no_network(study: Study, tmp_path: Path) -> None:
         study.network(run="nothing")
     with pytest.raises(InputError, match="width= is no coordinate"):
         study.network("mlp", width=3)
-    with pytest.raises(InputError, match="n=7 is in no run"):
+    with pytest.raises(InputError, match="n=7: no run"):
         study.network("mlp", n=7)
     learner = {"mlp": study.learners["mlp"]}
     bare = made_study(tmp_path, learner, keep=Keep(), design=Design(sizes=[40], folds=1))

@@ -99,6 +99,27 @@ def test_the_learning_lens_takes_them_as_they_are(tmp_path):
     assert [c.learner for c in curves] == ["net", "wide"]
 
 
+def test_when_every_run_failed_the_first_reason_is_told(tmp_path):
+    study = make(tmp_path)
+    fail(study, study.jobs, "Traceback (most recent call last):\n  …\nMemoryError: 8 GB")
+    told = r"All 24 runs failed\. The first: MemoryError: 8 GB\. study\.status\(\) lists the reasons"
+    with pytest.raises(InputError, match=told):
+        study.measurements()
+    with pytest.raises(InputError, match="All 3 runs failed"):
+        study.predictions("wide", n=24)
+    stored = r"All 24 runs failed\. The first: MemoryError: 8 GB\. The whole error of each run is in its record\.json"
+    with pytest.raises(InputError, match=stored):
+        cw.load_measurements(study.runs_folder)
+    with pytest.raises(InputError, match="All 3 runs failed"):
+        cw.load_predictions(study.runs_folder, learner="wide", where={"n": 24})
+    with pytest.raises(InputError, match="All 24 runs failed"):
+        cw.transfer.load_risks(study.runs_folder)
+    other = make(tmp_path / "other")
+    fail(other, other.jobs[:2])
+    with pytest.raises(InputError, match=r"\(2 failed, 4 missing\).* The first that failed: ValueError: no\. study\."):
+        other.predictions("net", n=12)
+
+
 def test_failed_runs_are_nan_and_told(tmp_path):
     study = make(tmp_path)
     store(study)
@@ -203,8 +224,8 @@ def test_nothing_is_read_before_it_is_asked_for(tmp_path):
     [
         ({}, "more than one training: learner is 'net', 'wide'. Choose with learner='net'"),
         ({"learner": "net"}, "n is 12, 24, 48. Choose with n=12"),
-        ({"learner": "nett"}, "learner='nett' is in no run of the study: there is 'net', 'wide'"),
-        ({"learner": "net", "n": 13}, "n=13 is in no run of the study: there is 12, 24, 48"),
+        ({"learner": "nett"}, "learner='nett': no run of the study has it; there is 'net', 'wide'"),
+        ({"learner": "net", "n": 13}, "n=13: no run of the study has it; there is 12, 24, 48"),
         ({"learner": "net", "evaluation": "turned"}, "there is test, shifted"),
         ({"learner": "net", "batch": 3}, "batch= is no coordinate of this study"),
     ],

@@ -232,7 +232,7 @@ def test_pairs_need_the_same_runs(tmp_path):
         assert study_win_rates(study, "neighbours", n=120).at(120).runs == 1
     with (
         pytest.warns(CurvewiseWarning, match="are missing"),
-        pytest.raises(InputError, match=r"paired=True, and at n = 120 the runs of both are not"),
+        pytest.raises(InputError, match=r"paired=True: at n = 120 the runs of both are not"),
     ):
         study_win_rates(study, "neighbours", n=120, paired=True)
     none = replace(study, store=tmp_path / "elsewhere")

@@ -193,8 +193,11 @@ def verify_store(store: AnyPath, *, remove: bool = False, progress: bool | None 
     found = StoreCheck(
         store=str(store),
         runs=seen.count.total(),
-        **{name: seen.count[name] for name in ("done", "failed")},
-        **{name: getattr(seen, name) for name in ("files", "bytes", "unguarded")},
+        done=seen.count["done"],
+        failed=seen.count["failed"],
+        files=seen.files,
+        bytes=seen.bytes,
+        unguarded=seen.unguarded,
         damage=tuple(seen.damage),
         leftovers=tuple(names_in(folder / ASIDE)),
         claims=tuple(names_in(folder / CLAIMS)),

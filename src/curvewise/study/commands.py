@@ -257,7 +257,15 @@ def report(
             f"The report cannot be written to {folder} ({error.strerror}): name another folder with --out."
         ) from error
     found = study_report(loaded, form=form, file=file)
-    show_report(page, found)
+    page.say(found.question, style="bold")
+    for text in found.answer:
+        page.say(text, close=True)
+    for section in found.sections:
+        show_section(page, section)
+    if found.runs is not None:
+        page.say("Runs", style="bold")
+        for text in found.runs.text:
+            page.say(text, close=True)
     try:
         files = write_files(found, folder, format)
     except CurvewiseError:
@@ -310,13 +318,9 @@ def show_status(page: Page, found: Status) -> None:
     columns: dict[str, list[Any]] = {"state": [*counted, "planned"], "runs": [*counted.values(), found.planned]}
     page.table(f"Runs of {found.name} in {found.store}", columns, None)
     if found.failures:
-        reasons: dict[str, list[Any]] = {
-            "failed": [f.count for f in found.failures],
-            "learners": [", ".join(f.learners) for f in found.failures],
-            "why": [f.message for f in found.failures],
-            "such as run": [f.example for f in found.failures],
-        }
-        page.table("Why runs failed", reasons, None)
+        rows = [(f.count, ", ".join(f.learners), f.message, f.example) for f in found.failures]
+        names = ("failed", "learners", "why", "such as run")
+        page.table("Why runs failed", {k: list(v) for k, v in zip(names, zip(*rows, strict=True), strict=True)}, None)
     page.say(found.sentences())
     warn_each([*found.warnings, *found.problems[1:]])
 
@@ -332,19 +336,6 @@ def _load(file: Path, trust: bool) -> Study:
 USUAL = ("html", "markdown")
 SHOWN = ("errors", "ranking")
 """Tables for the terminal; what the others have, sentences have said."""
-
-
-def show_report(page: Page, report: Report) -> None:
-    """Print a report: the answer, then what every section says."""
-    page.say(report.question, style="bold")
-    for text in report.answer:
-        page.say(text, close=True)
-    for section in report.sections:
-        show_section(page, section)
-    if report.runs is not None:
-        page.say("Runs", style="bold")
-        for text in report.runs.text:
-            page.say(text, close=True)
 
 
 def show_section(page: Page, section: Section) -> None:
@@ -376,7 +367,7 @@ def write_files(report: Report, folder: Path, format: Format | None = None, inde
             if format is not None:
                 raise
             note(str(error))
-    tables = [kind for kind in ("latex",) if kind in wanted]
+    tables = ["latex"] if "latex" in wanted else []
     figures = [e for e, kind in {"png": "markdown", "pdf": "latex"}.items() if kind in wanted]
     if tables or figures:
         export_report(report, folder, tables, figures, index=index)

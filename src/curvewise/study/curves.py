@@ -516,7 +516,7 @@ def resolve_metric(metric: MetricLike, unit: str) -> Metric:
     meaning = Unit(unit, higher_is_better=unit == "score")
     if metric == "error":
         if not meaning.bounded:
-            problem = f"is a share of wrong classes, no {unit}: use unit='fraction' or 'percent', or another metric."
+            problem = f"a share of wrong classes is no {unit}: use unit='fraction' or 'percent', or another metric."
             raise InputError(problem, argument="metric", value=metric)
         return Metric("error", meaning, function=partial(_wrong, whole=meaning.top))
     if isinstance(metric, str) or hasattr(metric, "_sign"):
@@ -534,7 +534,7 @@ def _from_scorer(metric: Any, unit: Unit) -> Metric:
         scorer: Any = get_scorer(metric) if isinstance(metric, str) else metric
     except ValueError as error:
         ways = "'error', a name out of sklearn.metrics.get_scorer_names(), or a function (y_true, y_pred) -> float"
-        raise InputError(f"is not known: pass {ways}.", argument="metric", value=metric) from error
+        raise InputError(f"not known; pass {ways}.", argument="metric", value=metric) from error
     loss = getattr(scorer, "_sign", 1) < 0
     if loss != (unit.name == "loss"):
         right = "unit='loss'" if loss else "unit='fraction' or 'percent' (1 - score) or 'score'"

@@ -102,12 +102,14 @@ def transfer_risks(
     if metric is None:
         metric = "loss" if any(s.dataset.is_numbers for s in by_task.values()) else "error"
     if metric not in METRICS:
-        raise InputError(f"metric={metric!r}: use one of {', '.join(map(repr, METRICS))}.")
+        raise InputError(f"use one of {', '.join(map(repr, METRICS))}.", argument="metric", value=metric)
     measured = {task: s.measurements(metric, evaluation) for task, s in by_task.items()}
-    columns = [[m.learner for m in measured.values()], [m.n for m in measured.values()]]
-    columns.append([m.error for m in measured.values()])
-    tasks = np.concatenate([np.full(len(m), task) for task, m in measured.items()])
-    rows = RiskRows(tasks, *map(np.concatenate, columns))
+    rows = RiskRows(
+        np.concatenate([np.full(len(m), task) for task, m in measured.items()]),
+        np.concatenate([m.learner for m in measured.values()]),
+        np.concatenate([m.n for m in measured.values()]),
+        np.concatenate([m.error for m in measured.values()]),
+    )
     given = find_control(rows, BLIND, blind, float, SOURCE, scratch)
     best = find_control(rows, MAXIMAL, maximal, float, SOURCE, scratch)
     gone = [*given.methods, *best.methods]
@@ -142,13 +144,11 @@ def _by_task(studies: Any) -> dict[str, Study]:
 
     by_task = dict(studies) if isinstance(studies, Mapping) else {None: studies}
     if not by_task:
-        raise InputError("studies is empty: give at least one.")
+        raise InputError("is empty: give at least one.", argument="studies")
     for study in by_task.values():
         if not isinstance(study, Study):
-            raise InputError(
-                f"studies holds {study!r:.60}: give a study, as load_study('….toml') reads it, or "
-                "a dictionary of them by task."
-            )
+            problem = f"holds {study!r:.60}: give a study, as load_study('….toml') reads it, or a dict of them by task."
+            raise InputError(problem, argument="studies")
     return {study.name if task is None else str(task): study for task, study in by_task.items()}
 
 
@@ -283,7 +283,7 @@ def study_win_rates(
     for size in asked:
         given = {name: study.predictions(name, n=size, **asked_of) for name in (method, scratch)}
         if paired:
-            _check_paired(study, *given.values(), n=size)
+            _check_paired(study, given[method], given[scratch], size)
         pairs[size] = tuple(_losses(study, name, p, n=size, **asked_of) for name, p in given.items())
     return win_rates(pairs, paired=paired, level=level)
 
@@ -308,10 +308,9 @@ def _check_paired(study: Study, one: Predictions, two: Predictions, n: int) -> N
     jobs = {job.id: (job.fold, dict(job.seeds)) for job in study.jobs}
     ids = [p.run_ids.tolist() if p.run_ids is not None else [] for p in (one, two)]
     if [jobs[i] for i in ids[0]] != [jobs[i] for i in ids[1]]:
-        raise InputError(
-            f"paired=True, and at n = {n} the runs of both are not on the same training subsets "
-            "with the same seeds: some failed or are missing. Use paired=False."
-        )
+        both = f"at n = {n} the runs of both are not on the same training subsets with the same seeds"
+        problem = f"{both}: some failed or are missing. Use paired=False."
+        raise InputError(problem, argument="paired", value=True)
 
 
 def checkpoint_files(
@@ -410,9 +409,7 @@ def ranking_table(
     CurvewiseWarning
         If runs failed or are missing.
     """
-    by_task = studies if isinstance(studies, Mapping) else {studies.name: studies}
-    if not by_task:
-        raise InputError("studies is empty: give at least one.")
+    by_task = _by_task(studies)
     rows: list[tuple[str, str, str, float]] = []
     references: dict[str, None] = {}
     notes: list[str] = []

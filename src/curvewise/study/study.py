@@ -182,8 +182,37 @@ class Study(StudySpec):
         """
         if seeds not in ("each", "mean"):
             raise InputError("use 'each' or 'mean'.", argument="seeds", value=seeds)
-        asked = metric or ("loss" if self.dataset.is_numbers else "error")
-        found = read_measurements(self, asked, evaluation, learner, settings)
+        metric = metric or ("loss" if self.dataset.is_numbers else "error")
+        check_evaluation(self, evaluation)
+        runs = choose_runs(self, learner=learner, **settings)
+        name = metric if evaluation == TEST else f"{metric}.{evaluation}"
+        digest = evaluation_digests(self).get(evaluation)
+        kept = []
+        for run in runs:
+            measured = name in run.standing.metrics and _was_evaluated(run, evaluation, digest)
+            kept += [run] if run.state == "failed" or measured else []
+        there = dict.fromkeys(k for r in runs for k in r.standing.metrics if r.state == "done")
+        if there and name not in there:
+            raise InputError(
+                f"{arg('metric', name)} was measured in none of the {len(runs)} runs.{suggest(name, there)} "
+                f"There are {list_names(there)}."
+            )
+        # A learner of which all runs failed has NaN; a study of which all failed has nothing to show.
+        if not kept or (all(r.state == "failed" for r in kept) and learner is None and not settings):
+            raise _nothing(runs, f"a measured {name}", _RUN)
+        notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
+        for note in notes:
+            warnings.warn(note, CurvewiseWarning, stacklevel=2)
+        rows = measured_rows({r.job.id: r.record for r in kept}, name)
+        labels = {k: _column(v) for k, v in _coordinates(self, kept).items()}
+        found = Measurements(
+            learner=np.array([label_of(self, r.job) for r in kept]),
+            n=np.array([row["n"] for row in rows], dtype=np.float64),
+            error=np.array([row[name] for row in rows], dtype=np.float64),
+            unit=Unit("fraction" if metric in FRACTIONS else "loss"),
+            labels={**labels, "run": np.array([row["run"] for row in rows])},
+            notes=(*notes, *self.assumptions, *self.partition.warnings),
+        )
         return found.subset_means() if seeds == "mean" else found
 
     def predictions(
@@ -385,40 +414,6 @@ FRACTIONS = ("error", "train_error")
 _RUN = either("study.run()", "`curvewise study run`")
 
 
-def read_measurements(
-    study: StudySpec, metric: str, evaluation: str, learner: str | None, settings: Mapping[str, Any]
-) -> Measurements:
-    """Read one value per run; failed runs are NaN."""
-    check_evaluation(study, evaluation)
-    runs = choose_runs(study, learner=learner, **settings)
-    name = metric if evaluation == TEST else f"{metric}.{evaluation}"
-    digest = evaluation_digests(study).get(evaluation)
-    kept = [
-        r for r in runs if r.state == "failed" or (name in r.standing.metrics and _was_evaluated(r, evaluation, digest))
-    ]
-    there = dict.fromkeys(k for r in runs for k in r.standing.metrics if r.state == "done")
-    if there and name not in there:
-        raise InputError(
-            f"{arg('metric', name)} was measured in none of the {len(runs)} runs.{suggest(name, there)} "
-            f"There are {list_names(there)}."
-        )
-    if not any(r.state != "failed" for r in kept):
-        raise _nothing(runs, f"a measured {name}", _RUN)
-    notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
-    for note in notes:
-        warnings.warn(note, CurvewiseWarning, stacklevel=3)
-    rows = measured_rows({r.job.id: r.record for r in kept}, name)
-    labels = {k: _column(v) for k, v in _coordinates(study, kept).items()}
-    return Measurements(
-        learner=np.array([label_of(study, r.job) for r in kept]),
-        n=np.array([row["n"] for row in rows], dtype=np.float64),
-        error=np.array([row[name] for row in rows], dtype=np.float64),
-        unit=Unit("fraction" if metric in FRACTIONS else "loss"),
-        labels={**labels, "run": np.array([row["run"] for row in rows])},
-        notes=(*notes, *study.assumptions, *study.partition.warnings),
-    )
-
-
 def _was_evaluated(run: Planned, evaluation: str, digest: str | None) -> bool:
     """Return whether a run is stored and predicted this evaluation set as it is now."""
     return run.state in ("done", "outdated") and run.has_evaluation(evaluation, digest)
@@ -591,7 +586,7 @@ def choose_runs(study: StudySpec, *, learner: str | None = None, **wanted: Any) 
         runs = [r for r, v in zip(runs, there, strict=True) if _same(v, value)]
         if not runs:
             values = ", ".join(dict.fromkeys(map(repr, there)))
-            raise InputError(f"is in no run of the study: there is {values}.", argument=name, value=value)
+            raise InputError(f"no run of the study has it; there is {values}.", argument=name, value=value)
     return runs
 
 
@@ -612,7 +607,7 @@ def check_evaluation(study: StudySpec, evaluation: str) -> None:
     """Refuse a name that no evaluation set of the study has."""
     known = [TEST, *study.evaluate]
     if evaluation not in known:
-        problem = f"is no evaluation set of the study: there is {', '.join(known)}."
+        problem = f"no evaluation set of the study; there is {', '.join(known)}."
         raise InputError(problem, argument="evaluation", value=evaluation)
 
 
@@ -623,7 +618,7 @@ def _nothing(runs: Sequence[Planned], what: str, way: str) -> InputError:
     if len(failed) == len(runs):
         return all_failed(failed, status)
     states = ", ".join(f"{k} {s}" for s, k in Counter(r.state for r in runs).items())
-    first = f" The first that failed: {reason_of(failed[0])} {status}" if failed else ""
+    first = f" The first that failed: {reason_of(failed[0]).removesuffix('.')}. {status}" if failed else ""
     return InputError(f"None of the {len(runs)} runs has {what} ({states}): {way} first.{first}")
 
 

@@ -263,7 +263,7 @@ def test_a_plain_class_gets_its_seed_through_its_constructor(plain: Path, kind: 
 
 def test_a_class_that_cannot_be_made_is_named_with_its_options(plain: Path) -> None:
     learner = Learner(estimator="plain_models:Raises", options={"shrink": 2})
-    said = r"estimator='plain_models:Raises' cannot be made with the options {'shrink': 2}: it fails"
+    said = r"estimator='plain_models:Raises': cannot be made with the options {'shrink': 2}: it fails"
     with pytest.raises(InputError, match=rf"{said} in plain_models.py, line \d+ with OSError"):
         make_estimator(learner, plain)
     learner = Learner(estimator="plain_models:Plain", options={"shrunk": 2})

@@ -136,6 +136,21 @@ def test_predictions_errors_and_losses(tmp_path: Path, make: Any) -> None:
         assert look_up(study.runs_folder, job, study.label_digests(), keep)[0].state == "done"
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_features_are_kept_only_if_asked_for(tmp_path: Path, make: Any, asked: bool) -> None:
+    class WithFeatures(Engine):
+        @staticmethod
+        def result(training: Training, assignment: Assignment, evaluations: Mapping[str, Examples]) -> Trained:
+            features = {name: np.ones((len(part.y), 5), np.float32) for name, part in evaluations.items()}
+            return replace(Engine.result(training, assignment, evaluations), features=features)
+
+    study = made_study(tmp_path, keep=Keep(features=asked), evaluate={"shifted": Evaluation(blobs(60))})
+    make(study, WithFeatures(), study.jobs[:1])
+    arrays = set(read_run(study.runs_folder / study.jobs[0].id).arrays)
+    predicted = {"predictions", "predictions.shifted"}
+    assert arrays == (predicted | {"features", "features.shifted"} if asked else predicted)
+
+
 def test_what_is_there_is_not_made_again(tmp_path: Path, make: Any) -> None:
     study, engine = made_study(tmp_path), Engine()
     make(study, engine, study.jobs[:3])

@@ -30,7 +30,7 @@ from curvewise.study.run.drive import (
     describe_fatal,
     terminable,
 )
-from curvewise.study.run.maker import Event, Maker, SpoiltDeviceError
+from curvewise.study.run.maker import Maker, SpoiltDeviceError
 from curvewise.study.spec.study import Job, StudySpec
 from curvewise.study.status import usable_cores
 
@@ -94,7 +94,13 @@ def run_ray(
     if cpus < 0 or gpus < 0 or cpus + gpus == 0:
         raise InputError(f"cpus={cpus!r}, gpus={gpus!r}: a task needs some of either.")
     settings = RunSettings(**options)
-    ray = _import_ray()
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            'Running on a cluster needs Ray, which is not installed: pip install "curvewise[ray]".'
+        ) from error
     # Other machines, and Ray's processes on this one, work in other folders.
     study = replace(study, folder=study.folder.resolve())
     with _cluster(ray, address, math.ceil((workers or usable_cores()) * max(cpus, 1))):
@@ -106,17 +112,6 @@ def run_ray(
             if drive.due:
                 _Tasks(ray, drive, slots, cpus, gpus).run()
             return drive.outcome()
-
-
-def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            'Running on a cluster needs Ray, which is not installed: pip install "curvewise[ray]".'
-        ) from error
-    return ray
 
 
 @contextmanager
@@ -172,13 +167,9 @@ def _loopback() -> Iterator[None]:
 
 def _room(ray: Any, cpus: float, gpus: float) -> int:
     """Count the tasks that the cluster can run at a time."""
-    room = 0
-    for node in ray.nodes():
-        has = node["Resources"] if node["Alive"] else {}
-        asked = {"CPU": cpus, "GPU": gpus}
-        fits = [int(has.get(k, 0) / v + 1e-9) for k, v in asked.items() if v]
-        room += min(fits)
-    return room
+    asked = {kind: many for kind, many in (("CPU", cpus), ("GPU", gpus)) if many}
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return sum(min(int(has.get(kind, 0) / many + 1e-9) for kind, many in asked.items()) for has in nodes)
 
 
 @dataclass
@@ -291,7 +282,7 @@ def make_chunk(
             with Claims(study.runs_folder, token) as claims:
                 if key not in _makers:
                     _makers.clear()
-                    _makers[key] = Maker(study, claims=claims, tell=_ignore, **options)
+                    _makers[key] = Maker(study, claims=claims, tell=lambda _: None, **options)
                 maker = _makers[key]
                 maker.claims, maker.tell = claims, lambda event: said.put(("event", event))
                 maker.make(*work)
@@ -305,10 +296,6 @@ def make_chunk(
     threading.Thread(target=make, daemon=True, name="making").start()
     while (message := said.get()) is not None:
         yield message
-
-
-def _ignore(event: Event) -> None:
-    """Nobody is listening yet."""
 
 
 _makers: dict[str, Maker] = {}
