@@ -431,8 +431,8 @@ def accuracies(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--blind", "90", "--maximal", "5"), "--blind 90 is not below --maximal 5"),
-        (("--blind", "10", "--maximal", "15"), "--maximal 15 is beaten by every run"),
+        (("--blind", "90", "--maximal", "5"), "--blind 90: is not below --maximal 5"),
+        (("--blind", "10", "--maximal", "15"), "--maximal 15: is beaten by every run"),
         (("--blind", "0.1"), "pass --blind 10, or --unit percent if 0.1% is meant"),
         ((), "--blind 0 will do"),
         (("--blind", "10", "--sizes", "100,500"), "--sizes TASK=100,1000"),

@@ -68,7 +68,7 @@ def test_parts_that_are_not_there(call, said: str) -> None:
         ({"n": [100, np.nan, 1, 1]}, "n holds nan"),
         ({"risk": [1, np.inf, 1, 1]}, "infinite"),
         ({"risk": ["low", 1, 1, 1]}, "risk must hold numbers"),
-        ({"blind": 0.9}, "blind=0.9 must be a dictionary"),
+        ({"blind": 0.9}, "blind=0.9: must be a dictionary"),
         ({"maximal": {"a": "gold"}}, "risk='gold' of a control must be a number"),
     ],
     ids=["empty", "n", "methods", "zero", "nan", "infinite", "text", "controls", "control"],

@@ -12,7 +12,7 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from curvewise.errors import CurvewiseWarning
 from curvewise.transfer.calibration import cci
-from curvewise.transfer.measure import covariance_of_means, measure_transfer
+from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.transfer.runs import StandardError, TaskEstimate, TaskRuns, group_runs
 
@@ -52,7 +52,8 @@ def task_of(risks: TransferRisks, blind: float = 1.0, maximal: float | None = 0.
     held = None if maximal is None else Control(maximal)
     if value is not None:
         risks = TransferRisks(tasks=risks.tasks, methods=risks.methods, n=risks.n, risk=value, folds=risks.folds)
-    return group_runs(risks, "a", Control(blind), held)
+    controls = {"blind": {"a": Control(blind)}, "maximal": {} if held is None else {"a": held}}
+    return group_runs(replace(risks, **controls), "a")
 
 
 def numbers(task: TaskRuns) -> dict[str, TaskEstimate]:
@@ -232,9 +233,10 @@ class TestSubsets:
         task = task_of(risks)
         cells = [task.index(m, SIZES) for m in ("one", "scratch")]
         values = [[task.runs.value[task.runs.cell == c] for c in of_method] for of_method in cells]
-        expected = np.diag([np.cov(a, b)[0, 1] / 5 for a, b in zip(*values, strict=True)])
-        np.testing.assert_allclose(covariance_of_means(task, *cells), expected, atol=1e-12)
-        assert (np.diag(expected) > 0).all()
+        expected = np.array([np.cov(a, b)[0, 1] / 5 for a, b in zip(*values, strict=True)])
+        found = [task.runs.covariance(a, b) for a, b in zip(*cells, strict=True)]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+        assert (expected > 0).all()
         options = {"runs": (5, 5, 5), "shared": 0.9, "methods": ("scratch", "again")}
         told, untold = (
             measure_transfer(draw(np.random.default_rng(17), **options, folds=folds), blind=1.0, maximal=0.1)

@@ -692,10 +692,14 @@ def _mean_loss(
     tail = 0.5 * (1.0 - level)
     quantile = float(-stdtrit(cluster_degrees(sizes), tail))
     if bounded:
-        low, high = _wilson(mean, std, units, quantile)
+        # Wilson's interval, for as many draws of 0 or 1 as would have this standard error.
+        n = _effective_examples(mean, std, units)
+        z2 = quantile**2 / n
+        centre = (mean + 0.5 * z2) / (1.0 + z2)
+        half = np.sqrt(quantile**2 * mean * (1.0 - mean) / n + 0.25 * z2**2) / (1.0 + z2)
+        low, high = float(max(0.0, min(mean, centre - half))), float(min(1.0, max(mean, centre + half)))
         if rivals > 1:
             # Bonferroni needs far tails, which only the binomial distribution itself has right.
-            n = _effective_examples(mean, std, units)
             kept = (1.0 - mean) * n
             exact = float(1.0 - betaincinv(kept, n - kept + 1.0, tail / rivals)) if kept > 0 else 1.0
             high = max(high, exact)
@@ -729,15 +733,6 @@ def _skewed(mean: float, std: float, parts: FloatArray, quantile: float) -> tupl
 def _effective_examples(share: float, std: float, units: int) -> float:
     """Return how many independent draws of 0 or 1 would have this standard error."""
     return share * (1.0 - share) / std**2 if std > 0 else float(units)
-
-
-def _wilson(share: float, std: float, units: int, quantile: float) -> tuple[float, float]:
-    """Return the ends of Wilson's interval for as many draws of 0 or 1 as would have this standard error."""
-    n = _effective_examples(share, std, units)
-    z2 = quantile**2 / n
-    centre = (share + 0.5 * z2) / (1.0 + z2)
-    half = np.sqrt(quantile**2 * share * (1.0 - share) / n + 0.25 * z2**2) / (1.0 + z2)
-    return float(max(0.0, min(share, centre - half))), float(min(1.0, max(share, centre + half)))
 
 
 def _optimism(

@@ -433,6 +433,7 @@ def blind(
     page = (showing or Showing()).page()
     from curvewise.transfer.blind import blind_guess
 
+    mark = None if ignore is None else _number(ignore)  # of an element without target: a number, NaN, or a text
     with quietly():
         result = blind_guess(
             read_array(targets, key),
@@ -440,7 +441,7 @@ def blind(
             test_targets=None if test is None else read_array(test, key),
             per=per,
             axis=axis,
-            ignore=ignored(ignore),
+            ignore=int(mark) if isinstance(mark, float) and mark.is_integer() else mark,
             average=average,
             groups=None if groups is None else read_array(groups),
             classes=classes,
@@ -656,12 +657,6 @@ def read_array(
     name = f" ({', '.join(chosen)})" if any(chosen) else ""
     note(f"{path.name}{name}: {' × '.join(map(str, found.shape))} {found.dtype.name}")
     return found
-
-
-def ignored(word: str | None) -> Any:
-    """Read the mark of an element without target: a number, NaN, or a text."""
-    value = None if word is None else _number(word)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def names_of_files(method: str, scratch: str) -> tuple[str, str]:
@@ -883,7 +878,12 @@ def _answer(result: TransferResult, task: str) -> str:
     if not math.isnan(best.cci.low):
         cci = format_interval(best.cci, write=lambda value: decimals([value])[0])
         cci += "" if best.cci.low > 0 or best.cci.high < 0 else ", 0 not excluded"
-    said = [f"{lead}{short(best.method)} has CCI {cci}{_second(result, known)}."]
+    if len(known) > 1:  # the next, and whether the best is ahead of it
+        cci += f", the highest; next is {short(known[1].method)}, {decimals([known[1].cci.estimate])[0]}"
+        pair = result.compare(best.method, known[1].method, best.task).rows
+        if pair and not math.isnan(low := pair[0].difference.low):
+            cci += ", shown to be lower" if low > 0 else ", not shown to be lower"
+    said = [f"{lead}{short(best.method)} has CCI {cci}."]
     if best.data_equivalence:
         said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task)))
     tested = [r for r in known if not math.isnan(r.pvalue)]
@@ -897,19 +897,6 @@ def _answer(result: TransferResult, task: str) -> str:
     if (control := result.maximal[task]).assumed:
         said.append(f"Maximal supervision is assumed: {control.source}.")
     return " ".join(filter(None, said))
-
-
-def _second(result: TransferResult, known: Sequence[Improvement]) -> str:
-    """Say whether the best is ahead of the next."""
-    if len(known) < 2:
-        return ""
-    best, next_ = known[0], known[1]
-    text = f", the highest; next is {short(next_.method)}, {decimals([next_.cci.estimate])[0]}"
-    rows = result.compare(best.method, next_.method, best.task).rows
-    low = rows[0].difference.low if rows else math.nan
-    if math.isnan(low):
-        return text
-    return text + (", shown to be lower" if low > 0 else ", not shown to be lower")
 
 
 def _reach(result: TransferResult, task: str) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -208,6 +209,10 @@ def medians(targets: TargetElements, per: str) -> FloatArray:
             # numpy's median selects where ours sorts, and is several times as fast.
             columns.append(np.median(values, axis=0) if alike else weighted_median(values, weight))
         return np.concatenate(columns)
+
+    def flat(which: Which) -> Iterator[tuple[FloatArray, FloatArray]]:
+        return ((values.ravel(), weight.ravel()) for _, values, weight in targets.pieces(which))
+
     found = []
     for k in range(many):
         places = np.flatnonzero(cells == k)
@@ -215,7 +220,7 @@ def medians(targets: TargetElements, per: str) -> FloatArray:
         which: Which = places
         if len(steps) and (steps == steps[0]).all():  # places evenly apart are much quicker to read as a slice
             which = slice(int(places[0]), int(places[-1]) + 1, int(steps[0]))
-        found.append(streamed_median(lambda w=which: ((v.ravel(), k.ravel()) for _, v, k in targets.pieces(w))))
+        found.append(streamed_median(partial(flat, which)))
     return np.array(found)
 
 
@@ -310,16 +315,11 @@ def _by_bits(parts: Passes, limit: int) -> float:
         prefix, shift = np.uint64((int(prefix) << _BITS) | chosen), shift - _BITS
         if count[chosen] <= limit:
             break
-    return _finish(parts, prefix, shift, base, total)
-
-
-def _finish(parts: Passes, prefix: np.uint64, shift: int, base: float, total: float) -> float:
-    """Return the median among the numbers with a prefix; the next number above them may be half of it."""
+    # The median among the numbers with this prefix; the next number above them may be half of it.
     kept: list[tuple[FloatArray, FloatArray]] = []
     above = np.inf
     for values, weights, key in _counted(parts):
-        inside = _leading(key, shift) == prefix
-        higher = _leading(key, shift) > prefix
+        inside, higher = _leading(key, shift) == prefix, _leading(key, shift) > prefix
         above = min(above, float(values[higher].min())) if higher.any() else above
         v, w = values[inside], weights[inside]
         kept.append((v[:1], w.sum(keepdims=True)) if shift == 0 and len(v) else (v, w))
@@ -460,7 +460,10 @@ def _descend(sums: Callable[[FloatArray], Sums], start: FloatArray) -> FloatArra
         step = (scale * free / np.maximum(divisor, 1e-300))[:, None] * pull
         if (np.linalg.norm(step, axis=1) < STOP).all():
             break
-        there = _move(here, step)
+        # Along a great circle, by a tangent vector.
+        length = np.linalg.norm(step, axis=1, keepdims=True)
+        along = np.where(length > 0, step / np.maximum(length, 1e-300), 0.0)
+        there = to_unit(np.cos(length) * here + np.sin(length) * along)
         then = sums(there)
         better = then[0] <= total
         scale = np.where(better, np.minimum(LONGEST, 2.0 * scale), 0.5 * scale)
@@ -469,13 +472,6 @@ def _descend(sums: Callable[[FloatArray], Sums], start: FloatArray) -> FloatArra
             np.where(better.reshape([-1] + [1] * (a.ndim - 1)), a, b) for a, b in zip(then, now, strict=True)
         )
     return here
-
-
-def _move(here: FloatArray, step: FloatArray) -> FloatArray:
-    """Move along a great circle by a tangent vector."""
-    length = np.linalg.norm(step, axis=1, keepdims=True)
-    along = np.where(length > 0, step / np.maximum(length, 1e-300), 0.0)
-    return to_unit(np.cos(length) * here + np.sin(length) * along)
 
 
 @dataclass(frozen=True, eq=False)
@@ -614,7 +610,11 @@ def as_targets(given: Any, argument: str, *, numbers: bool) -> NDArray[Any]:
     except ValueError as error:
         raise InputError(f"{argument} must be an array with a row for each example: {error}.") from None
     if array.dtype.kind == "O":
-        array = _from_objects(array, argument)
+        try:
+            array = np.asarray(array, dtype=np.str_ if all(isinstance(v, str) for v in array.flat) else np.float64)
+        except (TypeError, ValueError):
+            kinds = ", ".join(sorted({type(v).__name__ for v in array.flat}))
+            raise InputError(f"{argument} mixes {kinds}: give numbers, or text throughout.") from None
     if array.ndim == 0:
         raise InputError(f"{argument}={given!r} is a single value: give the target of each example.")
     if array.size == 0:
@@ -625,13 +625,3 @@ def as_targets(given: Any, argument: str, *, numbers: bool) -> NDArray[Any]:
             f"numbers. For class names use {arg('loss', 'error')} or {arg('loss', 'cross-entropy')}."
         )
     return np.asanyarray(array)
-
-
-def _from_objects(array: NDArray[Any], argument: str) -> NDArray[Any]:
-    if all(isinstance(v, str) for v in array.flat):
-        return np.asarray(array, dtype=np.str_)
-    try:
-        return np.asarray(array, dtype=np.float64)
-    except (TypeError, ValueError):
-        kinds = ", ".join(sorted({type(v).__name__ for v in array.flat}))
-        raise InputError(f"{argument} mixes {kinds}: give numbers, or text throughout.") from None

@@ -645,23 +645,19 @@ def _check_repeats(table: Table, roles: ColumnRoles, rows: RiskRows, runs: Mappi
         key = (*key[:2], None if key[2] != key[2] else key[2], *key[3:])
         first = seen.setdefault(key, row)
         if first != row and runs:
-            raise _same_run(table, roles, first, row, next(iter(runs)))
+            columns = [roles[k] for k in ("task", "method", "n", "seed", "fold") if k in roles]
+            where = ", ".join(f"{k} {brief(table.columns[k][row])}" for k in columns)
+            differ = [k for k in roles.rest if texts(table.columns[k])[first] != texts(table.columns[k])[row]]
+            way, role = "remove one", next(iter(runs))
+            if differ:
+                value = texts(table.columns[differ[0]])[first]
+                way = f"choose with {arg('where', {differ[0]: value})}, as they differ in {list_names(differ)}"
+            raise InputError(
+                f"Rows {table.rows[first]} and {table.rows[row]} of {table.source} are the same run ({where}): {way}, "
+                f"or pass {ask(role, None)} if {roles[role]!r:.200} does not tell runs apart."
+            )
         repeated |= first != row
     return ["no seeds: rows of one task, method and size are taken as runs"] if repeated else []
-
-
-def _same_run(table: Table, roles: ColumnRoles, first: int, second: int, role: str) -> InputError:
-    columns = [roles[k] for k in ("task", "method", "n", "seed", "fold") if k in roles]
-    where = ", ".join(f"{k} {brief(table.columns[k][second])}" for k in columns)
-    differ = [k for k in roles.rest if texts(table.columns[k])[first] != texts(table.columns[k])[second]]
-    way = "remove one"
-    if differ:
-        value = texts(table.columns[differ[0]])[first]
-        way = f"choose with {arg('where', {differ[0]: value})}, as they differ in {list_names(differ)}"
-    return InputError(
-        f"Rows {table.rows[first]} and {table.rows[second]} of {table.source} are the same run ({where}): {way}, or "
-        f"pass {ask(role, None)} if {roles[role]!r:.200} does not tell runs apart."
-    )
 
 
 # Controls: rows that are called like one, or what the user gives.
@@ -788,7 +784,15 @@ def find_control(
     if unused:
         notes.append(Message(f"rows of {list_names(unused)} left out: {arg(called.argument)} is given"))
     gone = tuple(k for k in dict.fromkeys((*named, *unused)) if k != scratch)
-    return FoundControl(control, gone, (_said(called, control, tasks, named), *notes))
+    if not control:
+        return FoundControl(control, gone, (f"no {called.said}", *notes))
+    given = "" if all(c.source.startswith("measured") for c in control.values()) else "given"
+    how = " and ".join(filter(None, (f"rows of {list_names(dict.fromkeys(named))}" if named else "", given)))
+    if exact := [task for task, one in control.items() if not one.std > 0]:  # one run, or a number
+        how += ", taken as exact" + ("" if len(exact) == len(control) else f" for {list_names(exact)}")
+    lost = [task for task in tasks if task not in control]
+    how += f"; none for {list_names(lost)}" if lost else ""
+    return FoundControl(control, gone, (f"{called.said}: {how}", *notes))
 
 
 def _by_task(given: Given, tasks: Sequence[str], called: ControlNames, source: str) -> dict[str, Any]:
@@ -839,16 +843,3 @@ def _recognised(rows: RiskRows, called: ControlNames, given: Given) -> tuple[dic
                 )
             by_task.setdefault(task, name)
     return by_task, notes
-
-
-def _said(called: ControlNames, control: Mapping[str, Control], tasks: Sequence[str], names: Sequence[str]) -> str:
-    if not control:
-        return f"no {called.said}"
-    measured = f"rows of {list_names(dict.fromkeys(names))}" if names else ""
-    given = "" if all(c.source.startswith("measured") for c in control.values()) else "given"
-    lost = [task for task in tasks if task not in control]
-    how = " and ".join(filter(None, (measured, given)))
-    exact = [task for task, one in control.items() if not one.std > 0]  # one run, or a number
-    if exact:
-        how += ", taken as exact" + ("" if len(exact) == len(control) else f" for {list_names(exact)}")
-    return f"{called.said}: {how}" + (f"; none for {list_names(lost)}" if lost else "")

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.text import Message, arg, as_count, either, format_number, list_names, prefix, suggest
+from curvewise.text import Message, arg, as_count, either, format_number, prefix
 from curvewise.transfer.calibration import Weight, step_widths
 from curvewise.transfer.gains import data_equivalence, gain_end
-from curvewise.transfer.result import AVERAGE, CciSettings, Improvement, RiskCurve, TransferResult
+from curvewise.transfer.result import AVERAGE, CciSettings, Improvement, RiskCurve, TransferResult, check_name
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
 from curvewise.transfer.runs import TaskRuns, adjust_pvalues, group_runs, shown_risk
 from curvewise.types.results import check_level
@@ -147,16 +147,9 @@ def measure_transfer(
     risks = _read_source(source, scratch, blind, maximal)
     if AVERAGE in risks.task_names:
         raise InputError(f"holds {AVERAGE!r}, which a mean over tasks is called: rename it.", argument="task")
-    by_task = list(sizes) if isinstance(sizes, Mapping) else None
-    named = {"methods": (methods, risks.method_names), "tasks": (tasks, risks.task_names)}
-    for argument, (names, there) in (named | {"sizes": (by_task, risks.task_names)}).items():
-        if isinstance(names, str):
-            raise InputError("is one text: give a list of names.", argument=argument, value=names)
-        for name in names or ():
-            if name not in there:
-                raise InputError(
-                    f"is none of {list_names(there)}.{suggest(name, there)}", argument=argument, value=name
-                )
+    _check_names("methods", methods, risks.method_names)
+    _check_names("tasks", tasks, risks.task_names)
+    _check_names("sizes", list(sizes) if isinstance(sizes, Mapping) else None, risks.task_names)
     if tasks is not None and not len(tasks):
         raise InputError("is empty: name at least one, or leave it out for all.", argument="tasks", value=tasks)
     cells = []
@@ -253,8 +246,7 @@ def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
         )
     names = [str(name) for name in listed]
     risk = [name for name in RISKS if name in names]
-    missing = [name for name in ("method", "n") if name not in names] + ["risk"] * (not risk)
-    if missing:
+    if missing := [name for name in ("method", "n") if name not in names] + ["risk"] * (not risk):
         raise InputError(
             f"source has no column {' and no '.join(map(repr, missing))}; it has {names!r}. Rename them to method, n "
             "and risk, or say which is which: load_risks(table, method=…, n=…, risk=…)."
@@ -263,23 +255,18 @@ def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
         raise InputError(f"has the columns {risk!r}, all of them risks: keep one.", argument="source")
     found: dict[str, NDArray[Any]] = {"n": as_floats(source["n"], "n"), "risk": as_floats(source[risk[0]], risk[0])}
     rows = len(found["risk"])
-    for name in ("method", "task"):
-        found[name] = _names_of_rows(source[name], name) if name in names else np.full(rows, ONE_TASK)
+    found["task"] = np.full(rows, ONE_TASK)
+    for name in (name for name in ("method", "task") if name in names):
+        array = np.asarray(source[name])
+        cells = array.ravel().tolist() if array.dtype.kind in "Of" else []
+        if nameless := sum(1 for v in cells if v is None or v != v or str(v) == "<NA>"):
+            raise InputError(f"has {nameless} row(s) without a {name}: name or drop them.", argument="source")
+        found[name] = np.array(same_names(array.astype(np.str_).tolist(), f"source: column {name!r}"))
     found |= {name: np.asarray(source[name]).astype(np.str_) for name in ("seed", "fold") if name in names}
-    for name, column in found.items():
+    for key, column in found.items():
         if column.shape != (rows,):
-            raise InputError(f"has {rows} risks and {column.shape} entries of {name!r}.", argument="source")
+            raise InputError(f"has {rows} risks and {column.shape} entries of {key!r}.", argument="source")
     return found, risk[0]
-
-
-def _names_of_rows(values: Any, name: str) -> NDArray[np.str_]:
-    """Return names as text; none may be missing."""
-    array = np.asarray(values)
-    if array.dtype.kind in "Of":
-        missing = sum(1 for v in array.ravel().tolist() if v is None or v != v or str(v) == "<NA>")
-        if missing:
-            raise InputError(f"has {missing} row(s) without a {name}: name or drop them.", argument="source")
-    return np.array(same_names(array.astype(np.str_).tolist(), f"source: column {name!r}"))
 
 
 def _named_control(name: str, role: str, task: str, columns: Mapping[str, NDArray[Any]], scratch: str) -> Control:
@@ -319,6 +306,13 @@ def _check_share(role: str, control: Control, task: str, seen: FloatArray) -> No
             value=shown,
             remedy=f"Pass {100 * risk:.6g}.",
         )
+
+
+def _check_names(argument: str, names: Sequence[str] | None, known: Sequence[str]) -> None:
+    if isinstance(names, str):
+        raise InputError("is one text: give a list of names.", argument=argument, value=names)
+    for name in names or ():
+        check_name(argument, name, known)
 
 
 def _choose_sizes(risks: TransferRisks, own: TransferRisks, sizes: Sizes | None, task: str) -> FloatArray | None:

@@ -244,9 +244,9 @@ class TransferResult(Result):
             One task; by default all that have both, and their average if there are several.
         """
         for name in (a, b):
-            _check_name("method", name, self.methods)
+            check_name("method", name, self.methods)
         if task is not None:
-            _check_name("task", task, self.tasks)
+            check_name("task", task, self.tasks)
         chosen = self.tasks if task is None else (task,)
         return compare_methods(self.runs_of(chosen), [(a, b)], self._settings)
 
@@ -291,7 +291,8 @@ def _find_row(rows: Sequence[Any], task: str, method: str) -> Any:
     raise InputError(f"task={task!r}, method={method!r}: there is no such pair; there are {there[:20]!r}.")
 
 
-def _check_name(argument: str, name: str, known: Sequence[str]) -> None:
+def check_name(argument: str, name: str, known: Sequence[str]) -> None:
+    """Raise for a name that is none of those known, with the nearest one."""
     if name not in known:
         raise InputError(f"is none of {list_names(known)}.{suggest(name, known)}", argument=argument, value=name)
 
@@ -537,7 +538,18 @@ def _rank_at_size(task: TaskRuns, n: float, level: float) -> list[MethodRank]:
             worse[low] += 1
     # Mean of the best and the worst place among equals.
     places = 0.5 * (1 + (values[:, None] > values).sum(1) + (values[:, None] >= values).sum(1))
-    chance = _chances(task, names, n)
+    # Probability of each method to have the lowest mean risk; the controls move all alike.
+    cells = [task.cells[name, n] for name in names]
+    errors = [task.runs.error(task.runs.of_mean(c)) for c in cells]
+    chance = [math.nan] * len(names)
+    if not any(math.isnan(e.std) for e in errors):
+        # Quantiles at 200 points of each t distribution stand for it: enough for a probability in two digits.
+        points = (np.arange(200) + 0.5) / 200
+        drawn = [
+            task.runs.mean[c] + e.std * stdtrit(min(e.degrees, MANY), points)
+            for c, e in zip(cells, errors, strict=True)
+        ]
+        chance = probability_lowest(np.array(drawn), points).tolist()
     return [
         MethodRank(
             task=task.name,
@@ -551,16 +563,3 @@ def _rank_at_size(task: TaskRuns, n: float, level: float) -> list[MethodRank]:
         )
         for i, name in enumerate(names)
     ]
-
-
-def _chances(task: TaskRuns, names: Sequence[str], n: float) -> list[float]:
-    """Return the probability of each method to have the lowest mean risk; the controls move all alike."""
-    cells = [task.cells[name, n] for name in names]
-    means = task.runs.mean[cells]
-    errors = [task.runs.error(task.runs.of_mean(c)) for c in cells]
-    if any(math.isnan(e.std) for e in errors):
-        return [math.nan] * len(names)
-    # Quantiles at 200 points of each t distribution stand for it: enough for a probability in two digits.
-    points = (np.arange(200) + 0.5) / 200
-    drawn = [m + e.std * stdtrit(min(e.degrees, MANY), points) for m, e in zip(means, errors, strict=True)]
-    return [float(p) for p in probability_lowest(np.array(drawn), points)]

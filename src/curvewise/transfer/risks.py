@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,6 @@ from curvewise.errors import InputError
 from curvewise.text import arg, format_count, format_number
 from curvewise.types.results import RowTable, distinct
 from curvewise.types.units import FloatArray, as_column, as_floats
-
-if TYPE_CHECKING:
-    pass
-
 
 ONE_TASK = "task"
 _SHARES = frozenset(["error", "errors", "err", "errs"])
@@ -211,19 +207,22 @@ class TransferRisks(RowTable):
         put = object.__setattr__
         put(self, "risk", as_floats(self.risk, "risk"))
         if self.risk.ndim != 1 or not len(self.risk):
-            raise InputError("risk is empty: give at least one measured risk.")
+            raise InputError("is empty: give at least one measured risk.", argument="risk")
         put(self, "n", as_column(as_floats(self.n, "n"), "n", len(self), "risks"))
         for name in ("tasks", "methods", "seeds", "folds"):
             given = getattr(self, name)
             if given is not None:
                 put(self, name, as_column(np.asarray(given, dtype=np.str_), name, len(self), "risks"))
         for name in ("blind", "maximal"):
-            put(self, name, _controls(getattr(self, name), name))
+            given = getattr(self, name)
+            if not isinstance(given, Mapping):
+                raise InputError("must be a dictionary of controls by task.", argument=name, value=given)
+            put(self, name, {str(t): c if isinstance(c, Control) else Control(c) for t, c in given.items()})
         if not (np.isfinite(self.n) & (self.n > 0)).all():
             bad = self.n[~(np.isfinite(self.n) & (self.n > 0))][0]
-            raise InputError(f"n holds {bad:g}: training sizes must be positive numbers.")
+            raise InputError(f"holds {bad:g}: training sizes must be positive numbers.", argument="n")
         if np.isinf(self.risk).any():
-            raise InputError("risk holds an infinite value: use NaN where a run failed.")
+            raise InputError("holds an infinite value: use NaN where a run failed.", argument="risk")
 
     def __len__(self) -> int:
         return len(self.risk)
@@ -266,9 +265,3 @@ class TransferRisks(RowTable):
             if column is not None:
                 found[name] = column
         return {**found, "risk": self.risk}
-
-
-def _controls(given: Any, argument: str) -> dict[str, Control]:
-    if not isinstance(given, Mapping):
-        raise InputError(f"{arg(argument, given)} must be a dictionary of controls by task.")
-    return {str(t): c if isinstance(c, Control) else Control(c) for t, c in given.items()}

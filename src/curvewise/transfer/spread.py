@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, groupby
+from itertools import combinations, groupby, product
 from typing import Any
 
 import numpy as np
@@ -51,22 +50,46 @@ def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.9
     (True, 0.0037)
     """
     check_level(level)
+    cells: dict[tuple[str, str, float], tuple[float, float, int]] = {}  # mean, standard deviation and runs
     if isinstance(source, TransferResult):
-        rows, calibrated, unit = list(_from_curves(source, level)), True, "calibrated risk"
+        calibrated = True
+        for curve in source.curves:
+            for n, *cell in zip(*(c.tolist() for c in (curve.n, curve.calibrated, curve.std, curve.runs)), strict=True):
+                cells[curve.task, curve.method, n] = (cell[0], cell[1], cell[2])
     elif isinstance(source, TransferRisks):
         calibrated = all(t in source.blind and t in source.maximal for t in source.task_names)
-        rows = list(_from_risks(source, calibrated, level))
-        unit = "calibrated risk" if calibrated else source.unit
+        if np.isnan(source.risk).all():
+            raise InputError("holds nothing but failed runs.", argument="risk")
+        good = source.select(~np.isnan(source.risk))
+        for task, method in product(good.task_names, good.method_names):
+            here = (good.tasks == task) & (good.methods == method)
+            for n in np.unique(good.n[here]).tolist():
+                risks = good.risk[here & (good.n == n)]
+                if calibrated:
+                    risks = calibrated_risk(risks, blind=source.blind[task].risk, maximal=source.maximal[task].risk)
+                std = float(risks.std(ddof=1)) if len(risks) > 1 else math.nan
+                cells[task, method, n] = (float(risks.mean()), std, len(risks))
     else:
-        raise InputError(f"source is a {type(source).__name__}: pass what load_risks or measure_transfer gives.")
+        raise InputError(
+            f"is a {type(source).__name__}: pass what load_risks or measure_transfer gives.", argument="source"
+        )
+    unit = "calibrated risk" if calibrated else source.unit
+    rows = [MethodSpread(*k, mean, _std_interval(std, runs, level), runs) for k, (mean, std, runs) in cells.items()]
     single = sum(r.runs < 2 for r in rows)
     notes = (f"{single} of {len(rows)} cells have one run, and no spread.",) if single else ()
     # Pairs of methods within a task and size, tasks in the order of the source and sizes from small to large.
     order = {task: i for i, task in enumerate(dict.fromkeys(r.task for r in rows))}
     known = sorted((r for r in rows if r.runs > 1), key=lambda r: (order[r.task], r.n))
     groups = groupby(known, key=lambda r: (r.task, r.n))
-    pairs = adjust_pvalues([_compare(a, b) for _, cell in groups for a, b in combinations(cell, 2)])
-    return RunSpread(tuple(rows), pairs, calibrated, unit, level, source.scratch, notes)
+    pairs = []
+    for a, b in (pair for _, group in groups for pair in combinations(group, 2)):
+        # Welch's test: variances of means add up, with Satterthwaite's degrees of freedom.
+        variances = np.array([r.std.estimate**2 / r.runs for r in (a, b)])
+        error = combine_variances(variances, np.array([a.runs - 1.0, b.runs - 1.0]))
+        difference = a.mean - b.mean
+        outside = abs(difference) > max(a.std.estimate, b.std.estimate)
+        pairs.append(SpreadPair(a.task, a.n, a.method, b.method, difference, outside, error.pvalue(difference)))
+    return RunSpread(tuple(rows), adjust_pvalues(pairs), calibrated, unit, level, source.scratch, notes)
 
 
 @dataclass(frozen=True)
@@ -191,29 +214,6 @@ class RunSpread(Result):
         return text + f"{told} apart at {share:.0%}, and {sure} if all pairs count together (Holm)."
 
 
-def _from_curves(source: TransferResult, level: float) -> Iterator[MethodSpread]:
-    for curve in source.curves:
-        columns = (curve.n, curve.calibrated, curve.std, curve.runs)
-        for n, mean, std, runs in zip(*(c.tolist() for c in columns), strict=True):
-            yield MethodSpread(curve.task, curve.method, n, mean, _std_interval(std, runs, level), runs)
-
-
-def _from_risks(source: TransferRisks, calibrated: bool, level: float) -> Iterator[MethodSpread]:
-    if np.isnan(source.risk).all():
-        raise InputError("holds nothing but failed runs.", argument="risk")
-    good = source.select(~np.isnan(source.risk))
-    cells: dict[tuple[str, str, float], list[float]] = {}
-    for *key, risk in zip(*(c.tolist() for c in (good.tasks, good.methods, good.n, good.risk)), strict=True):
-        cells.setdefault((key[0], key[1], key[2]), []).append(risk)
-    tasks, methods = good.task_names, good.method_names
-    for task, method, n in sorted(cells, key=lambda k: (tasks.index(k[0]), methods.index(k[1]), k[2])):
-        risks = np.array(cells[task, method, n])
-        if calibrated:
-            risks = calibrated_risk(risks, blind=source.blind[task].risk, maximal=source.maximal[task].risk)
-        std = float(risks.std(ddof=1)) if len(risks) > 1 else math.nan
-        yield MethodSpread(task, method, n, float(risks.mean()), _std_interval(std, len(risks), level), len(risks))
-
-
 def _std_interval(std: float, runs: int, level: float) -> Interval:
     """Return the chi-square interval of a standard deviation."""
     if runs < 2:
@@ -221,12 +221,3 @@ def _std_interval(std: float, runs: int, level: float) -> Interval:
     free, tail = runs - 1, 0.5 * (1.0 - level)
     low, high = (std * math.sqrt(free / chdtri(free, p)) for p in (tail, 1.0 - tail))
     return Interval(std, low, high, level)
-
-
-def _compare(a: MethodSpread, b: MethodSpread) -> SpreadPair:
-    """Compare two methods by Welch's test: variances of means add up, with Satterthwaite's degrees of freedom."""
-    difference = a.mean - b.mean
-    variances = np.array([r.std.estimate**2 / r.runs for r in (a, b)])
-    error = combine_variances(variances, np.array([a.runs - 1.0, b.runs - 1.0]))
-    outside = abs(difference) > max(a.std.estimate, b.std.estimate)
-    return SpreadPair(a.task, a.n, a.method, b.method, difference, outside, error.pvalue(difference))

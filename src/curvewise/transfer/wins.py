@@ -163,7 +163,16 @@ def _measured(
     called = ("losses", "scratch_losses") if names == NAMES else names
     own, other = _as_losses(losses, called[0]), _as_losses(scratch_losses, called[1])
     _check_pair(own, other, called)
-    units = _as_units(groups, own, other)
+    # The groups given, or those of the predictions, or every example by itself.
+    for source in (own, other):
+        if groups is None and isinstance(source, Predictions):
+            groups = source.groups
+    units = SampledUnits(np.ones(own.shape[1]))
+    if groups is not None:
+        codes = group_codes(groups, own.shape[1])
+        if codes.max() == 0:
+            raise InputError("has one group of all examples: nothing can be said about others.", argument="groups")
+        units = SampledUnits(np.bincount(codes).astype(np.float64), codes)
     if paired and own.shape[0] != other.shape[0]:
         raise InputError(
             f"{called[0]} has {own.shape[0]} runs and {called[1]} has {other.shape[0]}: pairs need as many of each.",
@@ -457,19 +466,6 @@ def _check_pair(losses: Losses, scratch: Losses, names: tuple[str, str]) -> None
         a, b = getattr(losses, field), getattr(scratch, field)
         if a is not None and b is not None and not np.array_equal(a, b):
             raise InputError(f"{names[0]} and {names[1]} have different {word}: are they one test?")
-
-
-def _as_units(groups: ArrayLike | None, losses: Losses, scratch: Losses) -> SampledUnits:
-    """Return the groups given, or those of the predictions, or every example by itself."""
-    for source in (losses, scratch):
-        if groups is None and isinstance(source, Predictions):
-            groups = source.groups
-    if groups is None:
-        return SampledUnits(np.ones(losses.shape[1]))
-    codes = group_codes(groups, losses.shape[1])
-    if codes.max() == 0:
-        raise InputError("has one group of all examples: nothing can be said about others.", argument="groups")
-    return SampledUnits(np.bincount(codes).astype(np.float64), codes)
 
 
 def group_codes(groups: ArrayLike, examples: int) -> NDArray[np.intp]:

@@ -217,16 +217,6 @@ def name_tasks(axes: Sequence[Axes], tasks: Sequence[str], pad: float = 6.0) -> 
             ax.set_title(text, loc="left", fontsize=10.5, pad=pad)
 
 
-def outer_labels(axes: Sequence[Axes], x: str, y: str) -> None:
-    """Write labels at the left of each line of panels and under all."""
-    lefts = {ax.get_subplotspec().colspan.start for ax in axes if ax.get_subplotspec()}  # type: ignore[union-attr]
-    for ax in axes:
-        spec = ax.get_subplotspec()
-        ax.set_xlabel(x)
-        if spec is None or spec.colspan.start == min(lefts):
-            ax.set_ylabel(y)
-
-
 def finish_panels(
     axes: Sequence[Axes],
     own: bool,
@@ -238,10 +228,24 @@ def finish_panels(
 ) -> Axes:
     """Write tasks over panels, labels of axes, the caption and the names of curves; return the first panel."""
     name_tasks(axes, tasks)
-    outer_labels(axes, *labels)
+    lefts = [spec.colspan.start for ax in axes if (spec := ax.get_subplotspec())]
+    for ax in axes:
+        spec = ax.get_subplotspec()
+        ax.set_xlabel(labels[0])
+        if spec is None or spec.colspan.start == min(lefts):  # at the left of each line of panels
+            ax.set_ylabel(labels[1])
     write_words(axes, own, lines, caption)
-    if ends is not None:
-        write_names(axes, ends)
+    if ends is not None:  # names beside the panels, or a legend where there is no room
+        settle(axes[0])
+        for ax, named in zip(axes, ends, strict=True):
+            if has_room(ax, axes[0].get_gid() == OWN):
+                name_ends(ax, named)
+            elif kept := [end for end in named[::-1] if not end.back][:MOST_IN_LEGEND]:
+                handles = [Line2D([], [], color=e.shade, lw=2.2 if e.bold else 1.6) for e in kept]
+                box = make_legend(ax, handles, [e.text for e in kept], outside=False)
+                for text in box.get_texts():
+                    text.set_fontsize(7.0 if is_narrow(ax) else 8.0)
+                box.get_frame().set(alpha=0.85, linewidth=0.0)
     return axes[0]
 
 
@@ -428,21 +432,6 @@ def end_at(n: FloatArray, y: FloatArray, look: MethodLook, bold: bool = False) -
     known = np.flatnonzero(~np.isnan(y))
     at = (float(n[known[-1]]), float(y[known[-1]])) if len(known) else (1.0, math.nan)
     return CurveEnd(*at, look.name, look.ink, look.back, bold)
-
-
-def write_names(axes: Sequence[Axes], ends: Sequence[Sequence[CurveEnd]]) -> None:
-    """Write names beside the panels, or a legend where there is no room."""
-    own = axes[0].get_gid() == OWN
-    settle(axes[0])
-    for ax, named in zip(axes, ends, strict=True):
-        if has_room(ax, own):
-            name_ends(ax, named)
-        elif kept := [end for end in named[::-1] if not end.back][:MOST_IN_LEGEND]:
-            handles = [Line2D([], [], color=e.shade, lw=2.2 if e.bold else 1.6) for e in kept]
-            box = make_legend(ax, handles, [e.text for e in kept], outside=False)
-            for text in box.get_texts():
-                text.set_fontsize(7.0 if is_narrow(ax) else 8.0)
-            box.get_frame().set(alpha=0.85, linewidth=0.0)
 
 
 def settle(ax: Axes) -> None:

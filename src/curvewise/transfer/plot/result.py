@@ -209,7 +209,11 @@ def draw_area(
         looks |= {m: MethodLook(colour(free + i), looks[m].name) for i, m in enumerate(back)}
     dots: list[tuple[FloatArray, FloatArray]] = []
     for panel, rows in zip(axes, groups, strict=True):
-        paths = [(x, x - row.gain) for row in rows for x in [_scratch_at(result, row)]]
+        paths = []
+        for row in rows:
+            start = result.curve(row.task, result.scratch)
+            x = start.calibrated[np.searchsorted(start.n, row.n)]
+            paths.append((x, x - row.gain))
         if paths:  # the whole area that could be gained
             whole = np.sort(paths[-1][0])
             panel.fill_between(whole, 0.0, whole, color=NEUTRAL, alpha=0.13, linewidth=0.0, zorder=0.3, gid=WHOLE)
@@ -256,14 +260,6 @@ def _shaded(result: TransferResult, task: str, chosen: DrawnMethods) -> list[Imp
         best = by_improvement(result, there, [task])[:1]
         there = front if chosen.picked and front else best
     return [found[m] for m in by_improvement(result, there, [task])[::-1]]
-
-
-def _scratch_at(result: TransferResult, row: Improvement) -> FloatArray:
-    """Return the calibrated risk of scratch at the sizes of an improvement."""
-    curve = next(c for c in result.curves if c.task == row.task and c.method == result.scratch)
-    where = np.searchsorted(curve.n, row.n)
-    risk: FloatArray = curve.calibrated[where]
-    return risk
 
 
 def _area_path(ax: Axes, x: FloatArray, y: FloatArray, look: MethodLook, z: float | None) -> None:
