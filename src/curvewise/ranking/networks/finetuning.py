@@ -22,21 +22,12 @@ from curvewise.nn.evaluation import chosen_device
 from curvewise.nn.schedules import rate_factors
 from curvewise.nn.training import Training
 from curvewise.progress import Advance, progress_bar
-from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets
+from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets, as_test_targets
 from curvewise.ranking.networks.checkpoints import Checkpoint, as_checkpoints, channels_at_end, main_tensor, pooled
 from curvewise.ranking.networks.formats import open_reader, stored_features
 from curvewise.ranking.networks.inputs import Inputs, given_preprocessing, input_shape, preparation
 from curvewise.ranking.networks.modules import LinearLayer, ScriptReader, TorchReader, call_plain, find_classifier
-from curvewise.ranking.networks.probes import (
-    SHARE,
-    TARGETS,
-    Labelled,
-    batch_size,
-    hits_of,
-    own_terms,
-    read_test_labels,
-    warn,
-)
+from curvewise.ranking.networks.probes import SHARE, TARGETS, Labelled, batch_size, hits_of, own_terms, warn
 from curvewise.text import arg
 from curvewise.types.units import FloatArray
 
@@ -210,8 +201,9 @@ def finetuning_hits(
     batch = recipe.get("batch")
     if not isinstance(network, nn.Module):
         raise InputError(
-            f"network is {type(network).__name__}: give a torch.nn.Module. Other formats cannot be "
-            "trained; take linear_score of their features."
+            f"is {type(network).__name__}: give a torch.nn.Module. Other formats cannot be "
+            "trained; take linear_score of their features.",
+            argument="network",
         )
     if not rates or not all(0 < r < math.inf for r in rates):
         raise InputError("give a number above 0, or several.", argument="rate", value=rates)
@@ -261,7 +253,7 @@ def _read(
     test = train
     if test_data is not None or test_labels is not None:
         shown, truth = _one(test_data, test_labels, "test_data", "test_labels")
-        read = read_test_labels(truth, len(shown), train, "fine-tuning")
+        read = as_test_targets(truth, len(shown), targets, "fine-tuning", seen=False)
         test = Labelled(inputs_of(shown, "test_data", prepare, place), read)
     return train, test, prepare or (lambda x: x)
 
@@ -345,12 +337,13 @@ def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) ->
     """
     x = data.detach() if isinstance(data, Tensor) else torch.from_numpy(np.array(data))
     if not len(x):
-        raise InputError(f"{argument} is empty: give examples.")
+        raise InputError("is empty: give examples.", argument=argument)
     if prepare is None:
         if x.dtype == torch.uint8:
             raise InputError(
-                f"{argument} holds bytes: give {arg('prepare')} to make the network's inputs of them, such as "
-                "lambda x: (x / 255 - mean) / std."
+                f"holds bytes: give {arg('prepare')} to make the network's inputs of them, such as "
+                "lambda x: (x / 255 - mean) / std.",
+                argument=argument,
             )
         x = x.to(torch.float32 if x.is_floating_point() else torch.int64)
     if place.type == "cuda" and x.nbytes > torch.cuda.mem_get_info(place)[0] // 4:

@@ -94,12 +94,12 @@ def plot_checkpoint_scores(
     panels = [(name, where) for name in names for where in tasks]
     if ax is not None and len(panels) > 1:
         raise InputError(
-            f"ax is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose "
-            "with measures= and task=, or leave ax out."
+            f"is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose "
+            "with measures= and task=, or leave ax out.",
+            argument="ax",
         )
     told = find_kinds(table, kinds)
     # A checkpoint that several groups share is drawn once.
-    assert table.tasks is not None
     keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
     once = np.isin(np.arange(len(table)), list({key: i for i, key in reversed(list(enumerate(keys)))}.values()))
     left_out: list[int] = []
@@ -132,7 +132,7 @@ def plot_checkpoint_scores(
 def _chosen(table: CheckpointScores, measures: str | Sequence[str] | None) -> list[str]:
     known = list(table.measures)
     if not known:
-        raise InputError("table has no scores: plot_fine_tuning draws accuracies alone.")
+        raise InputError("has no scores: plot_fine_tuning draws accuracies alone.", argument="table")
     if measures is None:
         return known[:MOST_MEASURES]
     wanted = [measures] if isinstance(measures, str) else list(measures)
@@ -279,8 +279,9 @@ def plot_fine_tuning(
     cells = [(g, t) for g in table.group_names for t in table.task_names]
     if ax is not None and len(cells) > 1:
         raise InputError(
-            f"ax is one Axes, there are {len(table.group_names)} group(s) and "
-            f"{len(table.task_names)} task(s): choose with group= and task=, or leave ax out."
+            f"is one Axes, there are {len(table.group_names)} group(s) and "
+            f"{len(table.task_names)} task(s): choose with group= and task=, or leave ax out.",
+            argument="ax",
         )
     names = {g: _names(part, order) for g, part in table.by_group().items()}
     with style():
@@ -442,7 +443,6 @@ def handle(shade: str, marker: str) -> Line2D:
 
 def find_kinds(table: CheckpointScores, kinds: Mapping[str, str] | None) -> Kinds:
     """Return kinds by checkpoint, where they are given; else the groups."""
-    assert table.groups is not None
     ranked = table.ranked
     if kinds is None:
         rows = table.groups.tolist()
@@ -461,7 +461,8 @@ def choose_rows(table: CheckpointScores, tasks: str | Sequence[str] | None, grou
     """Select the rows of some tasks, and of a group."""
     if not isinstance(table, CheckpointScores):
         raise InputError(
-            f"table is a {type(table).__name__}: give CheckpointScores, as made by cw.load_checkpoint_scores."
+            f"is a {type(table).__name__}: give CheckpointScores, as made by cw.load_checkpoint_scores.",
+            argument="table",
         )
     wanted = [tasks] if isinstance(tasks, str) else tasks
     for name, known, given in (
@@ -472,7 +473,6 @@ def choose_rows(table: CheckpointScores, tasks: str | Sequence[str] | None, grou
             if value not in known:
                 there = ", ".join(map(repr, known))
                 raise InputError(f"not in the table: use {there}.", argument=name, value=value)
-    assert table.tasks is not None
     keep = np.ones(len(table), dtype=bool)
     if wanted is not None:
         keep &= np.isin(table.tasks, list(wanted))
