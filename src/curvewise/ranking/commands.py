@@ -8,7 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -691,7 +691,7 @@ def rank_found(
     from curvewise.ranking.networks.checkpoints import Checkpoint
     from curvewise.ranking.networks.rank import rank_checkpoints
 
-    more = {**asdict(how), **extracting.running, "examples": reading.examples}
+    more = {**vars(how), **extracting.running, "examples": reading.examples}
     _check_keys("--preprocess", more["preprocessing"])
     for one in found:
         _check_keys(f"preprocessing of {one.name}", one.about.get("preprocessing"))
@@ -901,7 +901,8 @@ def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bo
     if page.markup is None:
         if pairs is not None:
             _show_pairs(page, result, pairs.rows, value)
-        _show_references(page, result)
+        if result.references:
+            page.table("References, which are never ranked (× 100)", result.reference_columns(), None)
     elif result.references and not page.as_json:
         sys.stdout.write("\n" + result.reference_table(page.markup) + "\n")
     warn_each(result.all_warnings)
@@ -963,23 +964,6 @@ def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonR
     what = "Differences" if len(order) == len(rows) else f"The {len(order)} clearest differences"
     title = f"{what} of {_head(value)}, {result.groups[-1]} (× 100, p by Holm adjusted)"
     page.table(title, columns, None)
-
-
-def _show_references(page: Page, result: RankingJudgement) -> None:
-    """Print references beside the best checkpoint."""
-    if not result.references:
-        return
-    rows = result.references
-    columns: dict[str, list[Any]] = {"reference": [r.reference for r in rows]}
-    if len(result.groups) > 1:
-        columns["group"] = [r.group for r in rows]
-    columns |= {
-        "task": [r.task for r in rows],
-        "accuracy": _hundredfold((r.accuracy for r in rows), 2),
-        "best checkpoint": _hundredfold((r.best for r in rows), 2),
-        "below it": [f"{r.below} of {r.n}" for r in rows],
-    }
-    page.table("References, which are never ranked (× 100)", columns, None)
 
 
 def _hundredfold(values: Iterable[float], digits: int = 1) -> list[str]:

@@ -407,13 +407,16 @@ class RankingJudgement(Result):
 
     def reference_table(self, format: str = "markdown", digits: int = 2) -> str:
         """Write references beside the best checkpoint of each group and task, in per cent."""
+        return format_table(self.reference_columns(digits), format, digits, names=3)
+
+    def reference_columns(self, digits: int = 2) -> dict[str, list[str]]:
+        """Return the same table as columns of texts."""
         rows = self.references
         columns = {name.capitalize(): [getattr(r, name) for r in rows] for name in ("group", "task", "reference")}
         for head, name in (("Accuracy", "accuracy"), ("Best checkpoint", "best")):
             values = [getattr(r, name) for r in rows]
             columns[head] = ["–" if math.isnan(v) else f"{100 * v:.{digits}f}" for v in values]
-        columns["Below"] = [f"{r.below} of {r.n}" for r in rows]
-        return format_table(columns, format, digits, names=3)
+        return {**columns, "Below": [f"{r.below} of {r.n}" for r in rows]}
 
     def comparisons(
         self, measures: Sequence[str] | None = None, *, group: str | None = None, value: str = "kendall"

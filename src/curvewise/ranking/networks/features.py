@@ -368,9 +368,10 @@ def _computed(
         batches = inputs.batches(size)
         start = prepare(next(batches))
         reader.start(start)
+        countless: tuple[type[Exception], ...] = (InputError, NotImplementedError, *_memory_errors())
         try:
             each = reader.gflops(start.part(0, reader.most or 1))
-        except (InputError, NotImplementedError, *_memory_errors()):
+        except countless:
             each = None
         for batch in chain([start], map(prepare, batches)):
             collected.add(batch)

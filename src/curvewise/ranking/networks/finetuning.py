@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict, Unpack
 
@@ -355,8 +354,9 @@ def tuned_logits(
     network: nn.Module, train: Labelled, test: Labelled, how: Tuning, rate: float, seed: int, advance: Advance
 ) -> Tensor | None:
     """Fine-tune a copy of a network and return its logits for test examples; None if it diverged."""
-    place = how.place
-    with _reproducible(place, seed):
+    place, threads = how.place, torch.get_num_threads()
+    with reproducible(), own_generator(seed, place), own_terms(place):
+        torch.set_num_threads(threads)  # as deterministic with all of them
         model = _copied(network).to(place)
         tuned = _Tuned(model, how, train.x[:2].to(place), len(train.targets.classes))
         if not _train(tuned, train, how, rate, seed, advance):
@@ -494,15 +494,6 @@ def _train(tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, 
     return True
 
 
-@contextlib.contextmanager
-def _reproducible(place: torch.device, seed: int) -> Iterator[None]:
-    """Make the block deterministic with all threads, and restore torch's random state."""
-    threads = torch.get_num_threads()
-    with reproducible(), own_generator(seed, place), own_terms(place):
-        torch.set_num_threads(threads)
-        yield
-
-
 def find_networks(
     checkpoints: Any, inputs: Inputs, device: str | None = None, precision: str = "float32"
 ) -> dict[str, Tunable]:
@@ -526,20 +517,10 @@ def find_networks(
         first: Any = stored[: min(2, len(stored))]
         ready = preparation(checkpoint, reader, inputs, first)
         if ready(first).mask is None:
-            prepare = _Prepare(ready)
+            # From stored examples to the network's inputs, on their device.
+            prepare = functools.partial(lambda ready, batch: ready(batch).x.to(batch.device), ready)
             found[checkpoint.name] = Tunable(reader.model, stored, {**options, "prepare": prepare})
     return found
-
-
-class _Prepare:
-    """Make a network's inputs from stored examples, on their device."""
-
-    def __init__(self, ready: Any) -> None:
-        self.ready = ready
-
-    def __call__(self, batch: Tensor) -> Tensor:
-        found: Tensor = self.ready(batch).x
-        return found.to(batch.device)
 
 
 def _reader(checkpoint: Checkpoint, inputs: Inputs, device: str | None) -> TorchReader | None:

@@ -25,6 +25,7 @@ from curvewise.ranking.measure import (
     check_width,
     has_test,
 )
+from curvewise.text import either
 from curvewise.types.units import FloatArray
 
 TARGETS = ("classes", "multilabel")
@@ -162,8 +163,8 @@ def linear_hits(
     train, test = read_labelled(features, labels, test_features, test_labels, "a linear probe")
     if test is train and len(train) <= train.x.shape[1]:
         warn(
-            f"{len(train)} examples in {train.x.shape[1]} dimensions can be separated whatever their labels "
-            "are, and they are scored in-sample: give test_features and test_labels."
+            f"{len(train)} examples in {train.x.shape[1]} dimensions can be separated whatever their labels are, and "
+            f"they are scored in-sample: give {either('test_features and test_labels', '--test')}."
         )
     place = find_device(device or "cpu")
     with own_terms(place):

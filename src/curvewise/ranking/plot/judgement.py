@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from curvewise.drawing.axes import is_narrow, log_sizes, rows_of, rows_that_fit, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, choose, ends_of, finish, note, plain, warned, zero_line
-from curvewise.drawing.panels import signed, write_below
+from curvewise.drawing.panels import signed
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.errors import InputError
 from curvewise.ranking.agreement import NleepGrid, RankingAgreement, metric_title
 from curvewise.ranking.judgement import AVERAGE, RankingComparisons, RankingJudgement
-from curvewise.ranking.plot.scores import legend_above, place_names
+from curvewise.ranking.plot.scores import finish_panels, place_names
 from curvewise.text import format_count
 from curvewise.types.units import FloatArray
 
@@ -122,9 +122,7 @@ def plot_ranking_judgement(
             for panel, table, name in zip(axes, tables, chosen, strict=True):
                 key = draw(panel, table, safe_names(table.measures, 30), score)
                 panel.set_title(safe_text(name, 60), loc="left", fontsize=10.0)
-            legend_above(axes[0], key if legend else [])
-            if caption is not False:
-                write_below(axes[0], _caption(result, tables, kind))
+            finish_panels(axes, True, key if legend else [], _caption(result, tables, kind), caption)
             return axes[0]
         own = ax is None
         ax = ax or new_axes(*_size(tables[0], kind))

@@ -125,7 +125,7 @@ def plot_checkpoint_scores(
         key = told.key() if legend else []
         if key and any(line.get_gid() == SCRATCH for panel in axes for line in panel.lines):
             key.append((Line2D([], [], color=REFERENCE, ls="--", lw=1.0), "reference, not ranked"))
-        _finish(axes, own, key, lines, caption, (3 if own else 1) if len(axes) == 1 else None)
+        finish_panels(axes, own, key, lines, caption, (3 if own else 1) if len(axes) == 1 else None)
     return axes[0]
 
 
@@ -196,7 +196,7 @@ def _mark(
     place_names(ax, x, y, list(zip(shown, names, strict=True)))
 
 
-def _finish(
+def finish_panels(
     axes: Sequence[Axes],
     own: bool,
     key: list[tuple[Any, str]],
@@ -300,7 +300,7 @@ def plot_fine_tuning(
         lines = [f"Accuracy after fine-tuning, less the mean of the ranked checkpoints{several}."]
         if failed := int(np.isnan(table.accuracy).sum()):
             lines.append(f"⚠ {failed} accuracies are not numbers.")
-        _finish(axes, own, key if legend else [], lines, caption, None if own else 1)
+        finish_panels(axes, own, key if legend else [], lines, caption, None if own else 1)
     return axes[0]
 
 
