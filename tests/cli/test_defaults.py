@@ -49,7 +49,7 @@ BEHIND: dict[str, tuple[str, ...]] = {
     "transfer tasks": ("transfer:load_risks", "study:transfer_risks", "transfer:rank_tasks"),
     "transfer blind": ("transfer:blind_guess",),
     "transfer wins": ("transfer:win_rate",),
-    "ranking rank": ("ranking:rank_checkpoints", "ranking:rank_features", "ranking.rank:RankSettings"),
+    "ranking rank": ("ranking:rank_checkpoints", "ranking.rank:RankSettings"),
     "ranking judge": ("ranking:load_checkpoint_scores", "ranking:judge_rankings"),
     "ranking measures": (),
     "study new": ("study.commands:starter_text",),

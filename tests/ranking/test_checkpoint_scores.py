@@ -81,8 +81,8 @@ def test_frame() -> None:
         ({"checkpoints": ["a", "a", "scratch", "c", "scratch"]}, "'a' 2 times for task 't'"),
         ({"scores": {"m": [1.0]}}, "has shape"),
         ({"scores": {"m": [1.0] * 5, "task": [1.0] * 5}}, "name of another column"),
-        ({"baselines": ("z",)}, "baselines='z' is none of the scores"),
-        ({"gflops": {"z": [1.0] * 5}}, "gflops names 'z'"),
+        ({"baselines": ("z",)}, "baselines='z': none of the scores"),
+        ({"gflops": {"z": [1.0] * 5}}, "gflops='z': none of the scores"),
         ({"accuracy": ["x"] * 5}, "must hold numbers"),
     ],
 )

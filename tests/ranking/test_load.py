@@ -13,6 +13,7 @@ import pytest
 from curvewise.errors import InputError
 from curvewise.ranking.load import load_checkpoint_scores
 from curvewise.ranking.scores import CheckpointScores
+from curvewise.store import write_run
 
 NAMES, TASKS = ("a", "b", "c"), ("pets", "cars")
 
@@ -155,6 +156,21 @@ def test_scores_without_tasks_hold_for_all() -> None:
     assert found.scores["parameters"].tolist() == [25, 11, 60] * 2
 
 
+def test_a_store_of_accuracies_alone(tmp_path: Path) -> None:
+    for number, value in enumerate((0.7, 0.8, 0.9)):
+        for learner, less in (("cnn", 0.0), ("mlp", 0.1)):
+            coordinates = {"learner": learner, "n": 100, "seed": number}
+            write_run(tmp_path / "runs", coordinates, np.zeros(4, dtype=int), {"accuracy": value - less})
+    with pytest.raises(InputError, match=r"holds '(cnn|mlp)' 3 times"):
+        load_checkpoint_scores(tmp_path / "runs")
+    found = load_checkpoint_scores(tmp_path / "runs", repeats="mean")
+    assert dict(zip(found.checkpoints.tolist(), found.accuracy.round(9).tolist(), strict=True)) == {
+        "cnn": 0.8,
+        "mlp": 0.7,
+    }
+    assert found.measures == ()
+
+
 def test_a_matrix_of_accuracies(tmp_path: Path) -> None:
     path = tmp_path / "matrix.csv"
     path.write_text("Dataset,From-Scratch,A,B\npets,50.5,80,90\ncars,40,70,\n")
@@ -164,7 +180,7 @@ def test_a_matrix_of_accuracies(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.accuracy, [0.505, 0.8, 0.9, 0.4, 0.7, np.nan])
     assert found.ranked.tolist() == [False, True, True] * 2
     assert "1 of 4 rows have no 'accuracy'" in found.notes
-    with pytest.raises(InputError, match="does not go with wide"):
+    with pytest.raises(InputError, match=r"wide='checkpoints': .* does not go with it"):
         load_checkpoint_scores(path, wide="checkpoints", columns={"checkpoint": "A"})
     with pytest.raises(InputError, match="wide='models'"):
         load_checkpoint_scores(path, wide="models")
@@ -225,11 +241,11 @@ def test_what_cannot_be_read(change: dict[str, Any], said: str) -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(InputError, match="reference='z' is no checkpoint"):
+    with pytest.raises(InputError, match="reference='z': no checkpoint"):
         load_checkpoint_scores(rows(), reference="z")
-    with pytest.raises(InputError, match="is one text"):
+    with pytest.raises(InputError, match="give a list of columns"):
         load_checkpoint_scores(rows(), measures="nleep")
-    with pytest.raises(InputError, match="baselines='z' is none of the scores"):
+    with pytest.raises(InputError, match="baselines='z': none of the scores"):
         load_checkpoint_scores(rows(), baselines=["z"])
     frame = long_rows()
     frame.loc[0, "accuracy"] += 0.05

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -19,7 +20,7 @@ from curvewise.ranking.mixture import project
 from curvewise.ranking.prediction import NleepSettings, nleep_reduced
 from curvewise.ranking.scoring import split_rows
 from curvewise.stats.correlation import kendall, pearson, weighted_kendall
-from curvewise.text import format_number
+from curvewise.text import format_count, format_number
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, as_floats
 
@@ -224,35 +225,31 @@ def _metric(scores: FloatArray, accuracy: FloatArray, name: str) -> float:
 
 def accuracy_alarms(accuracy: FloatArray, tasks: Sequence[str], failed: NDArray[np.bool_]) -> list[str]:
     """Return warnings about accuracies."""
-    found: dict[str, list[str]] = {}
+    found = defaultdict[str, list[str]](list)
     for values, task, without in zip(accuracy, tasks, failed, strict=True):
         known = values[~np.isnan(values)]
         if lost := int(without.sum()):
-            text = f"{lost} of {len(values)} checkpoints have no accuracy and are left out."
-            found.setdefault(text, []).append(task)
+            found[f"{lost} of {len(values)} checkpoints have no accuracy and are left out."].append(task)
         if len(known) < 2:
-            text = f"{len(known)} checkpoint(s) with an accuracy are too few to rank."
-            found.setdefault(text, []).append(task)
+            found[f"{len(known)} checkpoint(s) with an accuracy are too few to rank."].append(task)
         elif known.min() == known.max():
-            text = "all accuracies are equal: left out."
-            found.setdefault(text, []).append(task)
+            found["all accuracies are equal: left out."].append(task)
     return _by_task(found, tasks)
 
 
 def score_alarms(scores: FloatArray, accuracy: FloatArray, tasks: Sequence[str]) -> list[str]:
     """Return warnings about scores of checkpoints that have accuracies."""
-    found: dict[str, list[str]] = {}
+    found = defaultdict[str, list[str]](list)
     for s, a, task in zip(scores, accuracy, tasks, strict=True):
         there = ~np.isnan(a)
         given = s[there & ~np.isnan(s)]
         if there.any() and not len(given):
-            found.setdefault("no checkpoint has a score: it is in no average.", []).append(task)
+            found["no checkpoint has a score: it is in no average."].append(task)
         elif lost := int(there.sum()) - len(given):
-            text = f"{lost} of {len(a)} checkpoints have no score: never chosen, and left out of "
-            found.setdefault(text + "correlations.", []).append(task)
+            text = f"{lost} of {len(a)} checkpoints have no score: never chosen, and left out of correlations."
+            found[text].append(task)
         if len(given) > 1 and given.min() == given.max():
-            text = "all scores are equal: the ranking is random."
-            found.setdefault(text, []).append(task)
+            found["all scores are equal: the ranking is random."].append(task)
     return _by_task(found, tasks)
 
 
@@ -268,7 +265,7 @@ def as_counts(k: int | Sequence[int]) -> tuple[int, ...]:
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
             raise InputError("give whole numbers from 1 on, such as (1, 3).", argument="k", value=k)
     if not given:
-        raise InputError("k is empty: give at least one number, such as (1, 3).")
+        raise InputError("is empty: give at least one number, such as (1, 3).", argument="k")
     return tuple(dict.fromkeys(int(count) for count in given))
 
 
@@ -288,8 +285,9 @@ def _matrices(scores: ArrayLike, accuracy: ArrayLike) -> tuple[FloatArray, Float
         s = np.broadcast_to(s, (len(a), s.shape[1]))
     if s.shape != a.shape:
         raise InputError(
-            f"scores has shape {given['scores'].shape} and accuracy {given['accuracy'].shape}: "
-            "give one of each for every task and checkpoint."
+            f"has shape {given['scores'].shape} and accuracy {given['accuracy'].shape}: "
+            "give one of each for every task and checkpoint.",
+            argument="scores",
         )
     return s, a
 
@@ -678,7 +676,7 @@ class NleepGrid(Result):
         """Return the range of agreement over the grid in a sentence."""
         best = np.unravel_index(np.nanargmax(self.mean), self.mean.shape)
         worst = np.unravel_index(np.nanargmin(self.mean), self.mean.shape)
-        tasks = f"{len(self.tasks)} task{'' if len(self.tasks) == 1 else 's'}"
+        tasks = format_count(len(self.tasks), "task")
         return f"Kendall of NLEEP with accuracies over {tasks}: from {self._at(worst)} to {self._at(best)}."
 
     def _at(self, place: Sequence[np.intp]) -> str:
@@ -743,7 +741,7 @@ def measure_nleep_grid(
     if not counts or min(counts) < 1:
         raise InputError("give whole numbers of at least 1.", argument="components", value=list(components))
     if not tasks:
-        raise InputError("tasks is empty: give at least one.")
+        raise InputError("is empty: give at least one.", argument="tasks")
     found: dict[str, FloatArray] = {}
     agreement, said = [], []
     total = sum(len(task[0]) for task in tasks.values()) * len(shares) * len(counts)
@@ -785,7 +783,7 @@ def _scores(
     features = given.features if isinstance(given, CheckpointFeatures) else given
     x = as_matrix(features, "features")
     if len(x) != len(targets):
-        raise InputError(f"features have {len(x)} rows and labels {len(targets)}: give the same.")
+        raise InputError(f"have {len(x)} rows and labels {len(targets)}: give the same.", argument="features")
     train, test = rows
     reduced, projection = project(x[train], max(shares))
     shown = None if test is None else projection.apply(x[test])

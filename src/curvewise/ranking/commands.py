@@ -8,7 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.text import prefix
+from curvewise.text import format_count, format_number, prefix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +66,8 @@ OPTIONS = {
     "accuracies": "accuracy",
     "architecture": "factory",
     "baselines": "baseline",
+    "groups": "group",
+    "tasks": "task",
     **{f"columns.{role}": role for role in ("checkpoint", "task", "group", "measure", "score")},
     "columns.accuracy": "accuracy-column",
     **dict.fromkeys(("data.name", "data.path", "data.hf", "data.function"), "data"),
@@ -302,15 +304,16 @@ def rank(
         check_folder("--save", save)
     found = find_checkpoints(checkpoints, target.labels)
     target.check(found)
-    from curvewise.ranking.networks.rank import find_known
-    from curvewise.ranking.rank import RankSettings, as_reliability
+    from curvewise.ranking.networks.rank import MEASURES, NEED_TORCH
+    from curvewise.ranking.rank import DEFAULT_MEASURES, RankSettings, as_reliability
+    from curvewise.ranking.scoring import find_measures
 
     try:  # a correlation, or the name of the measure whose reference is meant
         told: float | str | None = reliability and float(reliability)
     except ValueError:
         told = reliability
     try:
-        wanted = find_known(measures)
+        wanted = find_measures(measures or DEFAULT_MEASURES, MEASURES, NEED_TORCH)
         trusted = None if told is None else as_reliability(told)
     except InputError as error:
         raise UsageError(error.message) from error
@@ -318,7 +321,7 @@ def rank(
     if by is not None and by not in names:
         raise UsageError(f"--by {by} is none of the measures {', '.join(names)}: add it.")
     if dry_run:
-        show_plan(page, plan_rows(found), {"measures": ", ".join(names), **target.plan()})
+        show_plan(page, found, {"measures": ", ".join(names), **target.plan()})
         return page.close()
     if not trust:
         refuse_own_code(found)
@@ -392,14 +395,8 @@ class PoolReading:
         """Read the table, and report on stderr how its columns were interpreted."""
         from curvewise.ranking.load import load_checkpoint_scores
 
-        columns = {
-            "checkpoint": self.checkpoint,
-            "task": self.task,
-            "group": self.group,
-            "accuracy": self.accuracy_column,
-            "measure": self.measure,
-            "score": self.score,
-        }
+        columns = {role: getattr(self, role) for role in ("checkpoint", "task", "group", "measure", "score")}
+        columns["accuracy"] = self.accuracy_column
         found = load_checkpoint_scores(
             source,
             accuracies=self.accuracy,
@@ -525,19 +522,10 @@ def judge(
 
 def _draw_pool(pool: CheckpointScores, measures: list[str], scatter: Path | None, bars: Path | None) -> None:
     """Draw scores against accuracies, and accuracies alone."""
+    from curvewise import ranking as lens  # which loads its pictures when they are drawn
 
-    def dots() -> Any:
-        from curvewise.ranking.plot.scores import plot_checkpoint_scores
-
-        return plot_checkpoint_scores(pool, measures)
-
-    def accuracies() -> Any:
-        from curvewise.ranking.plot.scores import plot_fine_tuning
-
-        return plot_fine_tuning(pool)
-
-    save_plot(scatter, dots)
-    save_plot(bars, accuracies)
+    save_plot(scatter, lambda: lens.plot_checkpoint_scores(pool, measures))
+    save_plot(bars, lambda: lens.plot_fine_tuning(pool))
 
 
 @ranking.command
@@ -689,20 +677,6 @@ def read_labels(path: Path) -> NDArray[Any]:
         return np.array(lines)
 
 
-def plan_rows(found: Sequence[CheckpointFile]) -> list[dict[str, Any]]:
-    """Return what is known of checkpoints before they are read."""
-    return [
-        {
-            "checkpoint": one.name,
-            "file": str(one.path),
-            "size": f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB",
-            "as": "features" if one.is_array else "network",
-        }
-        for one in found
-        for size in [sum(p.stat().st_size for p in [one.path, *one.path.rglob("*")] if p.is_file())]
-    ]
-
-
 def rank_found(
     found: Sequence[CheckpointFile],
     reading: TargetReading,
@@ -717,7 +691,7 @@ def rank_found(
     from curvewise.ranking.networks.checkpoints import Checkpoint
     from curvewise.ranking.networks.rank import rank_checkpoints
 
-    more = {**asdict(how), **extracting.running, "examples": reading.examples}
+    more = {**vars(how), **extracting.running, "examples": reading.examples}
     _check_keys("--preprocess", more["preprocessing"])
     for one in found:
         _check_keys(f"preprocessing of {one.name}", one.about.get("preprocessing"))
@@ -836,11 +810,9 @@ def _ranked(result: CheckpointRanking) -> dict[str, list[Any]]:
 def _show_lost(page: Page, result: CheckpointRanking) -> None:
     """Print the checkpoints without features or without a score, those of one reason together."""
     lost: dict[tuple[str, str], list[str]] = {}
-    for name, why in result.failures.items():
-        lost.setdefault(("features", why), []).append(name)
-    for measure, found in result.missing.items():
-        for name, why in found.items():
-            lost.setdefault((measure, why), []).append(name)
+    for what, reasons in {"features": result.failures, **result.missing}.items():
+        for name, why in reasons.items():
+            lost.setdefault((what, why), []).append(name)
     if not lost:
         return
     columns = {
@@ -859,18 +831,10 @@ def show_measures(page: Page, found: Sequence[RankingMeasure]) -> None:
             {**m.columns(), "targets": list(m.targets), "splits": m.splits, "seeded": m.seeded} for m in found
         ],
     }
-    columns: dict[str, list[Any]] = {
-        "measure": [m.name for m in found],
-        "takes": [m.takes for m in found],
-        "targets": [", ".join(m.targets) for m in found],
-        "what it is": [m.about for m in found],
-        "cost": [m.cost for m in found],
-        "fails": [m.fails for m in found],
-    }
-    if page.markup is None:  # --table and --json have all of it
-        for name in ("targets", "what it is"):
-            del columns[name]
-    page.table("Measures of a checkpoint, more is better", columns, None)
+    rows = [{"what it is" if k == "about" else k: text for k, text in m.columns().items()} for m in found]
+    # --table and --json have all of it.
+    shown = [head for head in rows[0] if page.markup is not None or head not in ("targets", "what it is")]
+    page.table("Measures of a checkpoint, more is better", {head: [row[head] for row in rows] for head in shown}, None)
 
 
 def save_scores(path: Path, result: CheckpointRanking) -> None:
@@ -887,9 +851,19 @@ def save_scores(path: Path, result: CheckpointRanking) -> None:
     note(f"scores written to {path}")
 
 
-def show_plan(page: Page, rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> None:
-    """Print what would be done."""
-    page.document = {"type": "RankingPlan", **about, "checkpoints": list(rows)}
+def show_plan(page: Page, found: Sequence[CheckpointFile], about: Mapping[str, Any]) -> None:
+    """Print what would be done, and what is known of checkpoints before they are read."""
+    rows = [
+        {
+            "checkpoint": one.name,
+            "file": str(one.path),
+            "size": f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size / 1e3:,.1f} kB",
+            "as": "features" if one.is_array else "network",
+        }
+        for one in found
+        for size in [sum(p.stat().st_size for p in [one.path, *one.path.rglob("*")] if p.is_file())]
+    ]
+    page.document = {"type": "RankingPlan", **about, "checkpoints": rows}
     columns = {key: [row[key] for row in rows] for key in rows[0]}
     page.table("Checkpoints", columns, None)
     page.say("; ".join(f"{key}: {value}" for key, value in about.items()))
@@ -901,8 +875,6 @@ def _place(value: float) -> str:
 
 
 def _numbers(values: Iterable[float], digits: int = 4) -> list[str]:
-    from curvewise.text import format_number
-
     return ["–" if v != v else format_number(float(v), digits) for v in values]
 
 
@@ -929,7 +901,8 @@ def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bo
     if page.markup is None:
         if pairs is not None:
             _show_pairs(page, result, pairs.rows, value)
-        _show_references(page, result)
+        if result.references:
+            page.table("References, which are never ranked (× 100)", result.reference_columns(), None)
     elif result.references and not page.as_json:
         sys.stdout.write("\n" + result.reference_table(page.markup) + "\n")
     warn_each(result.all_warnings)
@@ -950,8 +923,7 @@ def _show_group(page: Page, result: RankingJudgement, group: str) -> None:
         return
     rows = [result.row(name, group=group) for name in best_first(result, group)]
     tasks = len({r.task for r in result.rows if r.group == group}) - 1
-    where = f"{group}, {tasks} task{'' if tasks == 1 else 's'}"
-    title = f"{where} (× 100, {result.level:.0%} interval of Kendall)"
+    title = f"{group}, {format_count(tasks, 'task')} (× 100, {result.level:.0%} interval of Kendall)"
     table_in_parts(page, title, _details(result, rows))
 
 
@@ -992,23 +964,6 @@ def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonR
     what = "Differences" if len(order) == len(rows) else f"The {len(order)} clearest differences"
     title = f"{what} of {_head(value)}, {result.groups[-1]} (× 100, p by Holm adjusted)"
     page.table(title, columns, None)
-
-
-def _show_references(page: Page, result: RankingJudgement) -> None:
-    """Print references beside the best checkpoint."""
-    if not result.references:
-        return
-    rows = result.references
-    columns: dict[str, list[Any]] = {"reference": [r.reference for r in rows]}
-    if len(result.groups) > 1:
-        columns["group"] = [r.group for r in rows]
-    columns |= {
-        "task": [r.task for r in rows],
-        "accuracy": _hundredfold((r.accuracy for r in rows), 2),
-        "best checkpoint": _hundredfold((r.best for r in rows), 2),
-        "below it": [f"{r.below} of {r.n}" for r in rows],
-    }
-    page.table("References, which are never ranked (× 100)", columns, None)
 
 
 def _hundredfold(values: Iterable[float], digits: int = 1) -> list[str]:

@@ -32,7 +32,7 @@ from curvewise.ranking.agreement import (
 from curvewise.ranking.scores import UNION, CheckpointScores
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.tables import format_table, mark_best
-from curvewise.text import arg, format_number
+from curvewise.text import arg, format_count, format_number
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -106,8 +106,9 @@ def judge_rankings(
     """
     if not isinstance(table, CheckpointScores):
         raise InputError(
-            f"table is a {type(table).__name__}: pass CheckpointScores, which "
-            "load_checkpoint_scores reads from a file or a DataFrame."
+            f"is a {type(table).__name__}: pass CheckpointScores, which "
+            "load_checkpoint_scores reads from a file or a DataFrame.",
+            argument="table",
         )
     if isinstance(measures, str):
         raise InputError("give a list of names.", argument="measures", value=measures)
@@ -118,11 +119,11 @@ def judge_rankings(
             hint = f" Did you mean {near}?" if near else ""
             raise InputError(f"not among {list(table.measures)[:20]!r}.{hint}", argument="measures", value=name)
     if not chosen:
-        raise InputError("table has no scores: add some with table.with_scores({…}).")
+        raise InputError("has no scores: add some with table.with_scores({…}).", argument="table")
     counts = as_counts(k)
     check_level(level)
     if AVERAGE in table.task_names:
-        raise InputError(f"tasks holds {AVERAGE!r}, which the mean over tasks is called: rename it.")
+        raise InputError(f"holds {AVERAGE!r}, which the mean over tasks is called: rename it.", argument="tasks")
     pools = pools_of(table, union)
     generator = np.random.default_rng(rng)
     rows = [r for p in pools.values() for r in _rows(p, table, chosen, counts, level, generator)]
@@ -160,7 +161,7 @@ def _rows(
     rng: np.random.Generator,
 ) -> list[JudgementRow]:
     """Return a row for every measure on every task, then on average."""
-    rows = []
+    same, rows = ("recall", "rel", "pearson", "weighted_kendall", "intervals"), []
     for t, task in [*enumerate(pool.tasks), (None, AVERAGE)]:
         some = slice(None) if t is None else slice(t, t + 1)
         for name in measures:
@@ -171,14 +172,10 @@ def _rows(
                     group=pool.group,
                     task=task,
                     n=sum(found.n),
-                    recall=found.recall,
-                    rel=found.rel,
-                    pearson=found.pearson,
                     kendall=found.intervals["kendall"],
-                    weighted_kendall=found.weighted_kendall,
                     gflops=pool.cost(name, t),
                     baseline=name in table.baselines,
-                    intervals=found.intervals,
+                    **{part: getattr(found, part) for part in same},
                 )
             )
     return rows
@@ -204,7 +201,6 @@ def _references(table: CheckpointScores, pools: dict[str, Pool]) -> list[Referen
     for group, pool in pools.items():
         part = parts[group]
         for row in np.flatnonzero(~part.ranked):
-            assert part.tasks is not None
             name, task = str(part.checkpoints[row]), str(part.tasks[row])
             if task not in pool.tasks:
                 continue
@@ -411,13 +407,16 @@ class RankingJudgement(Result):
 
     def reference_table(self, format: str = "markdown", digits: int = 2) -> str:
         """Write references beside the best checkpoint of each group and task, in per cent."""
+        return format_table(self.reference_columns(digits), format, digits, names=3)
+
+    def reference_columns(self, digits: int = 2) -> dict[str, list[str]]:
+        """Return the same table as columns of texts."""
         rows = self.references
         columns = {name.capitalize(): [getattr(r, name) for r in rows] for name in ("group", "task", "reference")}
         for head, name in (("Accuracy", "accuracy"), ("Best checkpoint", "best")):
             values = [getattr(r, name) for r in rows]
             columns[head] = ["–" if math.isnan(v) else f"{100 * v:.{digits}f}" for v in values]
-        columns["Below"] = [f"{r.below} of {r.n}" for r in rows]
-        return format_table(columns, format, digits, names=3)
+        return {**columns, "Below": [f"{r.below} of {r.n}" for r in rows]}
 
     def comparisons(
         self, measures: Sequence[str] | None = None, *, group: str | None = None, value: str = "kendall"
@@ -455,9 +454,7 @@ class RankingJudgement(Result):
 
     def sentences(self) -> str:
         """Return a few sentences on the best measure of each group."""
-        many = f"{len(self.measures)} measure{'' if len(self.measures) == 1 else 's'}"
-        tasks = f"{len(self.tasks)} task{'' if len(self.tasks) == 1 else 's'}"
-        text = f"{many} judged on {tasks}"
+        text = f"{format_count(len(self.measures), 'measure')} judged on {format_count(len(self.tasks), 'task')}"
         own = [group for group in self.groups if group != UNION]
         if len(own) > 1:
             text += f" and {len(own)} groups of checkpoints"
@@ -473,26 +470,15 @@ class RankingJudgement(Result):
         best = max(known, key=lambda r: r.kendall.estimate)
         text = f"{where} Best is {best.measure}{' (a baseline)' if best.baseline else ''}: Kendall "
         text += f"{best.kendall}" + "".join(f", Rel@{k} {format_number(v)}" for k, v in best.rel.items())
-        return text + "." + self._said_of_baselines(group) + self._said_of_references(group)
-
-    def _said_of_baselines(self, group: str) -> str:
-        if self.against_baseline is None:
-            return ""
-        rows = [r for r in self.against_baseline.rows if r.group == group]
-        if not rows:
-            return ""
-        share = 1 - self.level
-        better = [r.one for r in rows if r.adjusted <= share and r.difference.estimate > 0]
-        said = ", ".join(better) or "none"
-        return f" Better than the best baseline ({rows[0].two}) at {share:.0%}, all comparisons together: {said}."
-
-    def _said_of_references(self, group: str) -> str:
-        parts = [
-            f" {r.below} of {r.n} checkpoints lie below {r.reference} for {r.task}."
-            for r in self.references
-            if r.group == group and r.below
-        ]
-        return "".join(parts)
+        share, against = 1 - self.level, self.against_baseline
+        if compared := [] if against is None else [r for r in against.rows if r.group == group]:
+            better = [r.one for r in compared if r.adjusted <= share and r.difference.estimate > 0]
+            text += f". Better than the best baseline ({compared[0].two}) at {share:.0%}, all comparisons together: "
+            text += ", ".join(better) or "none"
+        for r in self.references:
+            if r.group == group and r.below:
+                text += f". {r.below} of {r.n} checkpoints lie below {r.reference} for {r.task}"
+        return f"{text}."
 
 
 # Tasks below which no arrangement of signs is rarer than 5%.
@@ -616,36 +602,19 @@ def _pair(
         interval, pvalue = _bootstrap_test(
             difference, [s[told] for s in scores], pool.accuracy[told], value, level, rng
         )
-    return ComparisonRow(
-        one=one,
-        two=two,
-        group=pool.group,
-        value=value,
-        difference=interval,
-        pvalue=pvalue,
-        adjusted=math.nan,
-        task_pvalue=flipped,
-        tasks=len(difference),
-        checkpoints=count,
-        test=test,
-    )
+    # Adjusted once all pairs are known.
+    return ComparisonRow(one, two, pool.group, value, interval, pvalue, math.nan, flipped, len(difference), count, test)
 
 
 def _jackknife_test(difference: FloatArray, without: FloatArray, most: int, level: float) -> tuple[Interval, float]:
     """Return the interval and p-value of a mean difference of correlations, over at most so many checkpoints."""
     if not len(difference):
         return Interval(math.nan, math.nan, math.nan, level), math.nan
-    mean = float(difference.mean())
-    spread = two_way(difference, without)
     if most < FEWEST:
-        return Interval(mean, -2.0, 2.0, level), math.nan
-    if not spread.error:
-        # Every pair of checkpoints says the same; half as many pairs as checkpoints are independent of each other.
-        pvalue = 2.0 ** (1 - most // 2) if mean else 1.0
-        return Interval(mean, -2.0 if mean else 0.0, 2.0 if mean else 0.0, level), pvalue
-    half = spread.half(level)
-    pvalue = 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
-    return Interval(mean, max(-2.0, mean - half), min(2.0, mean + half), level), pvalue
+        return Interval(float(difference.mean()), -2.0, 2.0, level), math.nan
+    # Where every pair of checkpoints says the same, half as many pairs as checkpoints are independent of each other.
+    found, pvalue = _difference_test(difference, two_way(difference, without), 2.0, most // 2, level)
+    return Interval(found.estimate, max(-2.0, found.low), min(2.0, found.high), level), pvalue
 
 
 def _bootstrap_test(
@@ -659,20 +628,27 @@ def _bootstrap_test(
     """Return the interval and p-value of a mean difference of Recall@k or Rel@k; unknown for one task."""
     tasks = len(difference)
     most = int((~np.isnan(scores[0]) & ~np.isnan(accuracy)).sum(axis=1).max(initial=0))
-    mean = float(difference.mean()) if tasks else math.nan
     if tasks < 2 or most < FEWEST:
-        return Interval(mean, math.nan, math.nan, level), math.nan
+        return Interval(float(difference.mean()) if tasks else math.nan, math.nan, math.nan, level), math.nan
     # The same draws of tasks and checkpoints for both measures.
     seed, k = int(rng.integers(2**32)), (int(value.partition("_at_")[2]),)
     one, two = (resampled(s, accuracy, k, np.random.default_rng(seed))[value] for s in scores)
     drawn = one - two
     spread = MeanError(float(drawn[~np.isnan(drawn)].std(ddof=1)), min(tasks, most) - 1.0)
-    if not spread.error:  # the same in every task and draw: only the signs of the tasks are left
-        far = 1.0 if mean else 0.0
-        return Interval(mean, -far, far, level), 2.0 ** (1 - tasks) if mean else 1.0
+    # The same in every task and draw: only the signs of the tasks are left.
+    return _difference_test(difference, spread, 1.0, tasks, level)
+
+
+def _difference_test(
+    difference: FloatArray, spread: MeanError, far: float, signs: int, level: float
+) -> tuple[Interval, float]:
+    """Test a mean difference by Student's t; without any spread, by the chance that so many signs are all equal."""
+    mean = float(difference.mean())
+    if not spread.error:
+        far = far if mean else 0.0
+        return Interval(mean, -far, far, level), 2.0 ** (1 - signs) if mean else 1.0
     half = spread.half(level)
-    pvalue = 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
-    return Interval(mean, mean - half, mean + half, level), pvalue
+    return Interval(mean, mean - half, mean + half, level), 2 * float(stdtr(spread.degrees, -abs(mean) / spread.error))
 
 
 @dataclass(frozen=True, eq=False)
@@ -716,7 +692,8 @@ def pools_of(table: CheckpointScores, union: bool) -> dict[str, Pool]:
     if union and len(parts) > 1:
         if UNION in parts:
             raise InputError(
-                f"groups holds {UNION!r}, the name of all groups together: rename it, or pass {arg('union', False)}."
+                f"holds {UNION!r}, the name of all groups together: rename it, or pass {arg('union', False)}.",
+                argument="groups",
             )
         _check_union(table)
         parts[UNION] = table.union()
@@ -730,7 +707,6 @@ def _pool(group: str, table: CheckpointScores) -> Pool:
     table = table.select(table.ranked)
     tasks = table.task_names
     names = tuple(dict.fromkeys(table.checkpoints.tolist()))
-    assert table.tasks is not None
     row = {task: i for i, task in enumerate(tasks)}
     column = {name: i for i, name in enumerate(names)}
     rows = np.array([row[t] for t in table.tasks.tolist()])
@@ -754,7 +730,6 @@ def _pool(group: str, table: CheckpointScores) -> Pool:
 
 def _check_union(table: CheckpointScores) -> None:
     """Raise unless a name in two groups is one checkpoint, with one accuracy and one score of a measure."""
-    assert table.tasks is not None
     keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
     first = {key: i for i, key in reversed(list(enumerate(keys)))}
     before = np.array([first[key] for key in keys])

@@ -40,6 +40,7 @@ ROLES = (
             synonyms("""
             checkpoint checkpoint_name ckpt model model_name network backbone architecture source_architecture
             source_model source_network source_dataset pretrained name"""),
+            synonyms("learner"),  # of stored runs
         ),
         percent=True,
         needed=True,
@@ -158,18 +159,19 @@ def load_checkpoint_scores(
     (CheckpointScores(2 checkpoints, 2 tasks, 1 group, 2 measures), ('parameters',))
     """
     if unit is not None and unit not in TOPS:
-        raise InputError(f"{arg('unit', unit)}: use one of {', '.join(map(repr, TOPS))}.")
+        raise InputError(f"use one of {', '.join(map(repr, TOPS))}.", argument="unit", value=unit)
     if wide not in (None, "checkpoints"):
-        raise InputError(f"{arg('wide', wide)}: use 'checkpoints', or leave it out.")
+        raise InputError("use 'checkpoints', or leave it out.", argument="wide", value=wide)
     if repeats not in (None, "best", "mean"):
-        raise InputError(f"{arg('repeats', repeats)}: use 'best', 'mean', or leave it out.")
+        raise InputError("use 'best', 'mean', or leave it out.", argument="repeats", value=repeats)
     with large_files(allow_large):
         table = select_rows(_read(source), where)
         if wide is not None:
             found = _from_matrix(table, columns or {}, unit)
         else:
             roles = _find_columns(table, columns, measures, list(where or ()))
-            table = unfold(table, [*(k for held in roles.of.held.values() for k in held), *roles.score_columns])
+            held = [k for own in roles.of.held.values() for k in own]
+            table = unfold(table, held if roles.is_long else [*held, *roles.measures])
             found = _from_rows(table, roles, unit, repeats, separate=accuracies is not None)
         if accuracies is not None:
             truth = accuracies
@@ -191,7 +193,12 @@ def load_checkpoint_scores(
 
 def _read(source: Any) -> Table:
     folder = store_folder(source)
-    return store_table(folder) if folder else read_table(source)
+    if folder is None:
+        return read_table(source)
+    try:
+        return store_table(folder, "accuracy")
+    except InputError:  # no run has one: what there is will be named where accuracies are asked for
+        return store_table(folder)
 
 
 @dataclass(frozen=True)
@@ -212,11 +219,6 @@ class ScoreColumns:
         """True where a row is one score of one checkpoint."""
         return "measure" in self.of
 
-    @property
-    def score_columns(self) -> tuple[str, ...]:
-        """Columns that hold scores of one measure each."""
-        return () if self.is_long else self.measures
-
 
 def _find_columns(
     table: Table, told: ColumnMap | None, measures: Sequence[str] | None, used: Sequence[str]
@@ -226,7 +228,7 @@ def _find_columns(
     Columns in ``used`` select rows, and hold no scores.
     """
     if isinstance(measures, str):
-        raise InputError(f"{arg('measures', measures)} is one text: give a list of columns.")
+        raise InputError("give a list of columns.", argument="measures", value=measures)
     named = {role: name for role, name in (told or {}).items() if name is not None}
     wide = measures is not None and not _is_long(table, named, measures)
     columns = list(measures or ()) if wide else []
@@ -265,8 +267,10 @@ def _check_measure(table: Table, named: Mapping[str, Any], name: str) -> None:
     if name not in table.columns and inside:
         numeric = [k for k in free if _is_score(k, table) and not _BY_NAME["accuracy"].is_called(k)]
         raise InputError(
-            f"{arg('measures', [name])}: {brief(name)} is no column of {table.source} but stands in "
-            f"{brief(inside[0])}: pass {_ask_long([inside[0]], numeric)}."
+            f"{brief(name)} is no column of {table.source} but stands in "
+            f"{brief(inside[0])}: pass {_ask_long([inside[0]], numeric)}.",
+            argument="measures",
+            value=[name],
         )
     check_column(table.columns, table.source, arg("measures", [name]), name)
 
@@ -358,7 +362,7 @@ def _from_matrix(table: Table, told: ColumnMap, unit: str | None) -> CheckpointS
     """Read accuracies with a row for each task and a column for each checkpoint."""
     for role in ("checkpoint", "accuracy"):
         if told.get(role) is not None:
-            raise InputError(f"{ask(role, told[role])} does not go with {arg('wide', 'checkpoints')}.")
+            raise InputError(f"{ask(role, told[role])} does not go with it.", argument="wide", value="checkpoints")
     roles = [replace(r, first=True) if r.name in ("task", "group") else Role(r.name) for r in ROLES]
     keys = find_roles(table.columns, table.source, roles, told)
     ask_percent(unit, keys.rest, "checkpoints", table.source)
@@ -396,8 +400,9 @@ def _gather(table: Table, roles: ScoreColumns, accuracy: FloatArray, repeats: st
         for name in roles.measures:
             if name not in there:
                 raise InputError(
-                    f"{arg('measures', [name])}: no row of {table.source} is of that measure.{suggest(name, there)} It "
-                    f"has {list_names(there)}."
+                    f"no row of {table.source} is of that measure.{suggest(name, there)} It has {list_names(there)}.",
+                    argument="measures",
+                    value=[name],
                 )
         picks = {name: np.array(words) == name for name in roles.measures or there}
         score, cost = numbers(table, roles.of["score"]), roles.gflops.get("")
@@ -505,8 +510,6 @@ def _joined(scores: CheckpointScores, truth: CheckpointScores, source: str) -> C
     any_group = len(scores.group_names) == 1
 
     def keys(of: CheckpointScores) -> list[tuple[str, ...]]:
-        assert of.tasks is not None
-        assert of.groups is not None
         tasks = [""] * len(of) if any_task else of.tasks.tolist()
         groups = [""] * len(of) if any_group else of.groups.tolist()
         return list(zip(groups, tasks, of.checkpoints.tolist(), strict=True))
@@ -546,7 +549,7 @@ def _finished(
     names = tuple(dict.fromkeys((*table.reference, *names)))
     for name in names:
         if name not in table.checkpoints:
-            raise InputError(f"{arg('reference', name)} is no checkpoint of the table.")
+            raise InputError("no checkpoint of the table has this name.", argument="reference", value=name)
     plain = baselines
     if plain is None:
         plain = [name for name in table.scores if normal(name) in BASELINES]

@@ -77,14 +77,8 @@ class RankingMeasure:
 
     def columns(self) -> dict[str, Any]:
         """Return the descriptive fields as one row of a table."""
-        return {
-            "measure": self.name,
-            "takes": self.takes,
-            "targets": ", ".join(self.targets),
-            "about": self.about,
-            "cost": self.cost,
-            "fails": self.fails,
-        }
+        told = {name: getattr(self, name) for name in ("takes", "targets", "about", "cost", "fails")}
+        return {"measure": self.name, **told, "targets": ", ".join(self.targets)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,16 +148,21 @@ class CheckpointFeatures:
 
 def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
     """Return a finite matrix with a row for each example, in float32 or float64; raise otherwise."""
+
+    def refusal(problem: str) -> InputError:
+        # Features of a checkpoint are called by its name, which is no argument.
+        named = argument.isidentifier()
+        return InputError(problem, argument=argument) if named else InputError(f"{argument} {problem}")
+
     found = np.asanyarray(values)
     if found.ndim != 2:
-        raise InputError(
-            f"{argument} has shape {found.shape}: give a matrix with a row for each example. Pool or flatten further "
-            "axes first."
+        raise refusal(
+            f"has shape {found.shape}: give a matrix with a row for each example. Pool or flatten further axes first."
         )
     if not found.size:
-        raise InputError(f"{argument} has shape {found.shape}: it is empty.")
+        raise refusal(f"has shape {found.shape}: it is empty.")
     if found.dtype.kind not in "fiub":
-        raise InputError(f"{argument} holds {found.dtype}: give numbers.")
+        raise refusal(f"holds {found.dtype}: give numbers.")
     # float16 overflows in sums of squares; BLAS has no routines for whole numbers.
     if found.dtype not in (np.float32, np.float64):
         found = found.astype(np.float32 if found.dtype.itemsize < 4 else np.float64)
@@ -171,15 +170,15 @@ def as_matrix(values: ArrayLike, argument: str) -> NDArray[np.floating[Any]]:
         odd = not np.isfinite(np.sum(found, dtype=np.float64))
     if odd and not np.isfinite(found).all():
         bad = int((~np.isfinite(found).all(axis=1)).sum())
-        raise InputError(
-            f"{argument} has NaN or infinite values in {bad} of {len(found)} rows: the network diverged or overflows "
+        raise refusal(
+            f"has NaN or infinite values in {bad} of {len(found)} rows: the network diverged or overflows "
             "in half precision. Extract them in float32, or leave it out."
         )
     if found.dtype == np.float64:  # fourth powers of these overflow or are 0
         largest = max(float(found.max()), -float(found.min()))
         if largest > 1e75 or 0 < largest < 1e-75:
-            raise InputError(
-                f"{argument} has values up to {largest:g} in size: multiply them by one number, so that they are of "
+            raise refusal(
+                f"has values up to {largest:g} in size: multiply them by one number, so that they are of "
                 "the order of 1."
             )
     return found
@@ -257,20 +256,22 @@ def as_targets(
         found = np.asarray(labels)
     except ValueError:
         raise InputError(
-            f"{argument} holds lists of several lengths: where examples have several classes, give "
-            "a matrix of 0 and 1 with a column for each class."
+            "holds lists of several lengths: where examples have several classes, give "
+            "a matrix of 0 and 1 with a column for each class.",
+            argument=argument,
         ) from None
     if found.ndim == 0 or len(found) != count:
-        raise InputError(f"{argument} has shape {found.shape} for {count} examples: give one for each.")
+        raise InputError(f"has shape {found.shape} for {count} examples: give one for each.", argument=argument)
     if found.dtype.kind in "fO" and any(map(_is_missing, found.ravel().tolist())):
-        raise InputError(f"{argument} has missing values: leave those examples out.")
+        raise InputError("has missing values: leave those examples out.", argument=argument)
     if found.dtype.kind == "O":  # a column of a DataFrame: numbers or texts held as objects
         values = [v if isinstance(v, int | float | np.number) else str(v) for v in found.ravel()]
         found = np.array(values).reshape(found.shape)
     kind = _kind(found, argument, allowed, classes)
     if kind not in allowed:
         raise InputError(
-            f"{argument} are {_IN_WORDS[kind]}, and {measure} takes {' or '.join(_IN_WORDS[k] for k in allowed)}."
+            f"are {_IN_WORDS[kind]}, and {measure} takes {' or '.join(_IN_WORDS[k] for k in allowed)}.",
+            argument=argument,
         )
     if kind == "numbers":
         none = np.zeros(0, dtype=np.int64)
@@ -289,11 +290,11 @@ def _is_missing(value: Any) -> bool:
 
 def _kind(found: NDArray[Any], argument: str, allowed: tuple[str, ...], classes: tuple[Any, ...] | None) -> str:
     if found.ndim > 2:
-        raise InputError(f"{argument} has shape {found.shape}: give a vector or a matrix.")
+        raise InputError(f"has shape {found.shape}: give a vector or a matrix.", argument=argument)
     if found.ndim == 2 and found.shape[1] > 1:
         binary = found.dtype.kind in "biuf" and bool(np.isin(found, (0, 1)).all())
         if not binary and found.dtype.kind not in "fiu":
-            raise InputError(f"{argument} has shape {found.shape}: give a matrix of 0 and 1.")
+            raise InputError(f"has shape {found.shape}: give a matrix of 0 and 1.", argument=argument)
         return "multilabel" if binary else "numbers"
     if found.dtype.kind != "f" or (classes is not None and np.isin(found, classes).all()):
         return "classes"
@@ -302,8 +303,9 @@ def _kind(found: NDArray[Any], argument: str, allowed: tuple[str, ...], classes:
     # Whole numbers in floating point, such as a column of a CSV with gaps: never guess between the two.
     if "numbers" in allowed:
         raise InputError(
-            f"{argument} holds whole numbers in floating point, which could be classes or numbers: "
-            f"give {argument}.astype(int) for classes, or {argument}[:, None] for regression."
+            f"holds whole numbers in floating point, which could be classes or numbers: "
+            f"give {argument}.astype(int) for classes, or {argument}[:, None] for regression.",
+            argument=argument,
         )
     return "classes"
 
@@ -318,13 +320,13 @@ def _single(found: NDArray[Any], count: int, argument: str, classes: tuple[Any, 
         place = {name: i for i, name in enumerate(classes)}
         if lost := [name for name in known if name not in place]:
             raise InputError(
-                f"{argument} holds class {lost[0]!r}, which no training example has: add examples "
-                "of it, or leave it out."
+                f"holds class {lost[0]!r}, which no training example has: add examples of it, or leave it out.",
+                argument=argument,
             )
         codes = np.array([place[name] for name in known])[codes]
         known = classes
     elif len(known) < 2:
-        raise InputError(f"{argument} holds one class only ({known[0]!r}): it takes two to tell.")
+        raise InputError(f"holds one class only ({known[0]!r}): it takes two to tell.", argument=argument)
     rows = np.arange(count, dtype=np.int64)
     return Targets("classes", count, rows, codes.reshape(-1).astype(np.int64), known)
 
@@ -333,7 +335,7 @@ def _several(found: NDArray[Any], count: int, argument: str, classes: tuple[Any,
     width = found.shape[1]
     if classes is not None and len(classes) != width:
         raise InputError(
-            f"{argument} has {width} columns and the training labels {len(classes)}: give the same classes."
+            f"has {width} columns and the training labels {len(classes)}: give the same classes.", argument=argument
         )
     if found.sum(axis=0).astype(bool).sum() < 2 and classes is None:
         raise InputError(f"{argument} marks one class only: it takes two to tell.")
@@ -383,8 +385,8 @@ def read_rows(features: ArrayLike, labels: ArrayLike, measure: str) -> LabelledR
     return LabelledRows(x, codes.reshape(-1).astype(np.int64), counts.astype(np.int64))
 
 
-def as_test_targets(labels: Any, count: int, targets: Targets, measure: str) -> Targets:
-    """Read the labels of test examples; each must be of a class that a training example has."""
+def as_test_targets(labels: Any, count: int, targets: Targets, measure: str, *, seen: bool = True) -> Targets:
+    """Read the labels of test examples; with ``seen``, each must be of a class that a training example has."""
     found = as_targets(
         labels,
         count,
@@ -393,13 +395,16 @@ def as_test_targets(labels: Any, count: int, targets: Targets, measure: str) -> 
         argument="test_labels",
         classes=targets.classes,
     )
+    if not seen:
+        return found
     known = np.bincount(targets.codes, minlength=len(targets.classes)) > 0
     if not len(found.codes):
-        raise InputError("test_labels has no label: give examples that have one.")
+        raise InputError("has no label: give examples that have one.", argument="test_labels")
     if lost := found.codes[~known[found.codes]].tolist():
         raise InputError(
-            f"test_labels holds class {targets.classes[lost[0]]!r}, which no training example "
-            "has: add examples of it, or leave it out."
+            f"holds class {targets.classes[lost[0]]!r}, which no training example "
+            "has: add examples of it, or leave it out.",
+            argument="test_labels",
         )
     return found
 
@@ -416,8 +421,9 @@ def check_width(train: Any, test: Any, argument: str) -> None:
     """Raise where test examples have another number of columns."""
     if train.shape[1] != test.shape[1]:
         raise InputError(
-            f"{argument} has {test.shape[1]} columns and the training examples {train.shape[1]}: "
-            "give the output of the same layer."
+            f"has {test.shape[1]} columns and the training examples {train.shape[1]}: "
+            "give the output of the same layer.",
+            argument=argument,
         )
 
 

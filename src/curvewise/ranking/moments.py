@@ -119,16 +119,16 @@ def _columns(targets: Targets) -> tuple[Any, int]:
     if targets.values is not None:
         values = targets.values.T
         if not np.isfinite(values).all():
-            raise InputError("labels has infinite values: leave those examples out.")
+            raise InputError("has infinite values: leave those examples out.", argument="labels")
         varied = values.max(axis=1) > values.min(axis=1)
         if not varied.any():
-            raise InputError("labels holds one value only: it takes two to tell.")
+            raise InputError("holds one value only: it takes two to tell.", argument="labels")
         return values[varied], int((~varied).sum())
     member = membership(targets.rows, targets.codes, (len(targets.classes), targets.count))
     counts = np.bincount(targets.codes, minlength=len(targets.classes))
     varied = (counts > 0) & (counts < targets.count)
     if not varied.any():
-        raise InputError("labels gives every example the same classes: it takes two to tell.")
+        raise InputError("gives every example the same classes: it takes two to tell.", argument="labels")
     return member[np.flatnonzero(varied)], int((~varied).sum())
 
 
@@ -605,8 +605,7 @@ def principal_coordinates(features: Matrix, dims: int) -> FloatArray:
     n, d = features.shape
     centre = mean_of(features)
     size = min(n, d)
-    build = outer_products if n < d else inner_products
-    values, vectors = eigh(build(features, centre), subset_by_index=(max(0, size - dims), size - 1))
+    values, vectors = eigh(smaller_products(features, centre), subset_by_index=(max(0, size - dims), size - 1))
     kept = values > values[-1] * TINY * max(n, d)
     kept[-1] = True
     if n < d:

@@ -174,8 +174,9 @@ def as_probabilities(values: ArrayLike | None, argument: str) -> NDArray[np.floa
     if least < 0 or abs(worst - 1) > 0.01:
         seen = f"{least:.4g}" if least < 0 else f"a row that adds up to {worst:.4g}"
         raise InputError(
-            f"{argument} holds {seen}: give probabilities, which add up to 1 in each row. For "
-            "logits take their softmax; for features without a head there is nleep."
+            f"holds {seen}: give probabilities, which add up to 1 in each row. For "
+            "logits take their softmax; for features without a head there is nleep.",
+            argument=argument,
         )
     scaled: NDArray[np.floating[Any]] = found / sums.astype(found.dtype)[:, None]
     return scaled
@@ -188,7 +189,7 @@ def _source_classes(values: ArrayLike | None, argument: str) -> NDArray[Any]:
         likely: NDArray[Any] = as_probabilities(found, argument).argmax(axis=1)
         return likely
     if found.dtype.kind == "f" and not np.isfinite(found).all():
-        raise InputError(f"{argument} has missing values: leave those examples out.")
+        raise InputError("has missing values: leave those examples out.", argument=argument)
     return found.astype(np.str_) if found.dtype.kind == "O" else found
 
 
@@ -620,7 +621,7 @@ def parc(
     examples = as_count(examples, "examples", least=2)
     x = as_matrix(features, "features")
     if x.shape[1] < 2:
-        raise InputError("features has one dimension, and PARC correlates over at least two.")
+        raise InputError("has one dimension, and PARC correlates over at least two.", argument="features")
     targets = as_targets(labels, len(x), allowed=TAKES, measure="PARC")
     marks = membership(targets.rows, targets.codes, (len(targets.classes), len(x)))
     if len(x) > examples:
@@ -629,8 +630,9 @@ def parc(
     apart, _ = _distances(marks.toarray().T)
     if apart.min() == apart.max():
         raise InputError(
-            "labels has no two examples alike, or all alike, so that PARC has nothing to "
-            "correlate: give more examples of each class."
+            "has no two examples alike, or all alike, so that PARC has nothing to "
+            "correlate: give more examples of each class.",
+            argument="labels",
         )
     if (like := int((apart < 1).sum())) < ENOUGH:
         warn(

@@ -34,7 +34,7 @@ from curvewise.ranking.scoring import (
     split_rows,
 )
 from curvewise.stats.correlation import average_ranks, kendall
-from curvewise.text import Message, arg, format_number, prefix
+from curvewise.text import Message, arg, format_count, format_number, prefix
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -160,11 +160,11 @@ def rank_features(
         for item in found:
             if not isinstance(item, CheckpointFeatures):
                 raise InputError(
-                    f"checkpoints holds a {type(item).__name__}: give a dict of features by name, "
-                    "or CheckpointFeatures."
+                    f"holds a {type(item).__name__}: give a dict of features by name, or CheckpointFeatures.",
+                    argument="checkpoints",
                 )
     if not found:
-        raise InputError("checkpoints is empty: give at least one.")
+        raise InputError("is empty: give at least one.", argument="checkpoints")
     how = RankSettings(test, by, resamples, level, k, reliability, rng, progress)
     return rank_candidates([Candidate.of(one) for one in found], labels, find_measures(measures, MEASURES), how)
 
@@ -376,9 +376,8 @@ class CheckpointRanking(Result):
     def sentences(self) -> str:
         """Return a few sentences on the ranking."""
         count = self.ranked
-        text = f"{count} checkpoint{'' if count == 1 else 's'} ranked by {self.by} "
-        text += f"on {self.examples:,} examples: {self._named(0)}"
-        text += "".join(f", {self._named(i)}" for i in range(1, min(count, NAMED)))
+        text = f"{format_count(count, 'checkpoint')} ranked by {self.by} on {self.examples:,} examples: "
+        text += ", ".join(map(self._named, range(max(1, min(count, NAMED)))))
         text += "." if count <= NAMED else " …"
         tried = len(self.top)
         if tried < count:
@@ -697,7 +696,7 @@ def best_certainty(
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
-        raise InputError(f"scores has shape {values.shape}: give a finite score per checkpoint.")
+        raise InputError(f"has shape {values.shape}: give a finite score per checkpoint.", argument="scores")
     generator = np.random.default_rng(rng)
     drawn = np.tile(values, (DRAWS, 1)) if likely is None else likely
     z = drawn - drawn.mean(axis=1, keepdims=True)
@@ -995,13 +994,13 @@ def add_rankings(
     if isinstance(rankings, CheckpointRanking):
         if len(tasks) > 1:
             raise InputError(
-                f"rankings is a single one, and the table has {len(tasks)} tasks: give a dict by "
-                f"task, {{{tasks[0]!r}: …}}."
+                f"is a single one, and the table has {len(tasks)} tasks: give a dict by task, {{{tasks[0]!r}: …}}.",
+                argument="rankings",
             )
         rankings = {tasks[0]: rankings}
     for task, ranking in rankings.items():
         if task not in tasks:
-            raise InputError(f"rankings has task {task!r}, which is none of {list(tasks)!r}.")
+            raise InputError(f"has task {task!r}, which is none of {list(tasks)!r}.", argument="rankings")
         if lost := [c for c in ranking.checkpoints if c not in table.checkpoints]:
             raise InputError(
                 f"rankings[{task!r}] holds checkpoint {lost[0]!r}, which the table does not: name "
@@ -1009,7 +1008,7 @@ def add_rankings(
             )
     measures = list(dict.fromkeys(m for r in rankings.values() for m in r.measures))
     if not measures:
-        raise InputError("rankings is empty: give at least one.")
+        raise InputError("is empty: give at least one.", argument="rankings")
     return table.with_scores(
         {name: _in_rows(table, rankings, name, "scores") for name in measures},
         {name: _in_rows(table, rankings, name, "gflops") for name in measures},
@@ -1018,7 +1017,6 @@ def add_rankings(
 
 def _in_rows(table: CheckpointScores, rankings: Mapping[str, CheckpointRanking], measure: str, part: str) -> FloatArray:
     """Return scores or costs of a measure in the rows of the table."""
-    assert table.tasks is not None
     known = {
         (task, name): value
         for task, ranking in rankings.items()

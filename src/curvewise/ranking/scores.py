@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.text import arg, format_count
+from curvewise.text import format_count
 from curvewise.types.results import RowTable, distinct
 from curvewise.types.units import FloatArray, as_column, as_floats
-
-if TYPE_CHECKING:
-    pass
-
 
 ONE_GROUP = "all checkpoints"
 ONE_TASK = "one task"
@@ -60,8 +56,9 @@ class CheckpointScores(RowTable):
     checkpoints: NDArray[np.str_]
     accuracy: FloatArray
     scores: Mapping[str, FloatArray] = field(default_factory=dict)
-    tasks: NDArray[np.str_] | None = None
-    groups: NDArray[np.str_] | None = None
+    # Any, since what may be left out is always an array of names afterwards.
+    tasks: Any = None
+    groups: Any = None
     reference: tuple[str, ...] = ()
     gflops: Mapping[str, FloatArray] = field(default_factory=dict)
     baselines: tuple[str, ...] = ()
@@ -71,7 +68,7 @@ class CheckpointScores(RowTable):
         put = object.__setattr__
         names = np.asarray(self.checkpoints, dtype=np.str_)
         if names.ndim != 1 or not len(names):
-            raise InputError("checkpoints is empty: give at least one name.")
+            raise InputError("is empty: give at least one name.", argument="checkpoints")
         put(self, "checkpoints", names)
         put(self, "tasks", self._names(self.tasks, "tasks", ONE_TASK))
         put(self, "groups", self._names(self.groups, "groups", ONE_GROUP))
@@ -95,21 +92,19 @@ class CheckpointScores(RowTable):
         return found
 
     def _check(self) -> None:
-        assert self.tasks is not None
-        assert self.groups is not None
         rows = Counter(zip(self.groups, self.tasks, self.checkpoints, strict=True))
         (group, task, name), count = rows.most_common(1)[0]
         if count > 1:
             raise InputError(
-                f"checkpoints holds {str(name)!r} {count} times for task {str(task)!r} in group {str(group)!r}: "
-                "average repeated fine-tunings, or name them apart."
+                f"holds {str(name)!r} {count} times for task {str(task)!r} in group {str(group)!r}: "
+                "average repeated fine-tunings, or name them apart.",
+                argument="checkpoints",
             )
         if clash := set(self.scores) & set(RESERVED):
             raise InputError(f"scores: {min(clash)!r} is the name of another column.")
-        if lost := set(self.baselines) - set(self.scores):
-            raise InputError(f"{arg('baselines', min(lost))} is none of the scores.")
-        if lost := set(self.gflops) - set(self.scores):
-            raise InputError(f"gflops names {min(lost)!r}, which is none of the scores.")
+        for argument in ("baselines", "gflops"):
+            if lost := set(getattr(self, argument)) - set(self.scores):
+                raise InputError("none of the scores.", argument=argument, value=min(lost))
 
     def __len__(self) -> int:
         return len(self.checkpoints)
@@ -131,13 +126,11 @@ class CheckpointScores(RowTable):
     @property
     def task_names(self) -> tuple[str, ...]:
         """The tasks in order of first appearance."""
-        assert self.tasks is not None
         return distinct(self.tasks)
 
     @property
     def group_names(self) -> tuple[str, ...]:
         """The groups in order of first appearance."""
-        assert self.groups is not None
         return distinct(self.groups)
 
     @property
@@ -155,7 +148,6 @@ class CheckpointScores(RowTable):
 
     def union(self) -> CheckpointScores:
         """Join all groups; a row that several groups share (a reference, say) is kept once."""
-        assert self.tasks is not None
         keys = list(zip(self.tasks.tolist(), self.checkpoints.tolist(), strict=True))
         first = sorted({key: i for i, key in reversed(list(enumerate(keys)))}.values())
         found = self.select(np.array(first))

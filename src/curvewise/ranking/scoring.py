@@ -91,13 +91,15 @@ class Score:
     hits: NDArray[Any] | None = field(default=None, repr=False)
 
 
-def find_measures(measures: Sequence[Named] | Named, known: Mapping[str, RankingMeasure]) -> tuple[RankingMeasure, ...]:
-    """Return measures by name, as they are given, or made from a function."""
-    given = [measures] if isinstance(measures, str) or callable(measures) else measures
-    listed: list[Named] = [given] if isinstance(given, RankingMeasure) else list(given)
-    if not listed:
+def find_measures(
+    measures: Sequence[Named] | Named, known: Mapping[str, RankingMeasure], more: str = ""
+) -> tuple[RankingMeasure, ...]:
+    """Return measures by name, as they are given, or made from a function; ``more`` is said of an unknown one."""
+    if isinstance(measures, str | RankingMeasure) or callable(measures):
+        measures = [measures]
+    found = [_measure(item, known, more) for item in measures]
+    if not found:
         raise InputError("give at least one.", argument="measures", value=[])
-    found = [_measure(item, known) for item in listed]
     names = [measure.name for measure in found]
     for name in names:
         if names.count(name) > 1:
@@ -107,7 +109,7 @@ def find_measures(measures: Sequence[Named] | Named, known: Mapping[str, Ranking
     return tuple(found)
 
 
-def _measure(item: Named, known: Mapping[str, RankingMeasure]) -> RankingMeasure:
+def _measure(item: Named, known: Mapping[str, RankingMeasure], more: str) -> RankingMeasure:
     if isinstance(item, RankingMeasure):
         return item
     if callable(item):
@@ -115,7 +117,7 @@ def _measure(item: Named, known: Mapping[str, RankingMeasure]) -> RankingMeasure
     if item in known:
         return known[item]
     near = " or ".join(map(repr, get_close_matches(str(item), known)))
-    hint = f" Did you mean {near}?" if near else ""
+    hint = (f" Did you mean {near}?" if near else "") + (f" ({more})" if more else "")
     function = either(" A function of features and labels will do, too.", "")
     raise InputError(f"not among {', '.join(known)}.{hint}{function}", argument="measures", value=item)
 
@@ -166,7 +168,8 @@ class Scorer:
             try:
                 self._compute(found, measure, candidate, train, test, seed)
             except Exception as error:  # one that fails must not stop the others
-                found.reason = error.message if isinstance(error, InputError) else repr(error)
+                # In Python's terms: options of the command line are not those of a measure.
+                found.reason = str(error) if isinstance(error, InputError) else repr(error)
         found.seconds = time.perf_counter() - start
         own = []
         for one in heard:
@@ -226,8 +229,9 @@ def split_rows(targets: Targets, test: float | ArrayLike | None, rng: np.random.
         held = np.asarray(test)
         if held.dtype != np.bool_ or held.shape != (len(targets),):
             raise InputError(
-                f"test has shape {held.shape} of {held.dtype}: give a mask with True for each "
-                f"test example among {len(targets)}, a share, or None."
+                f"has shape {held.shape} of {held.dtype}: give a mask with True for each "
+                f"test example among {len(targets)}, a share, or None.",
+                argument="test",
             )
     if not held.any() or held.all():
         raise InputError(

@@ -264,7 +264,7 @@ def test_a_batch_that_cannot_show_the_entropy_is_said() -> None:
         ({"energy": 0.0}, "energy=0.0"),
         ({"batch": 1}, "batch=1"),
         ({"steps": 0}, "steps=0"),
-        ({"test_labels": [0, 1]}, "belong together"),
+        ({"test_labels": [0, 1]}, "test_labels is given without test_features"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -127,7 +127,8 @@ def as_checkpoint(given: Any, name: str | None = None) -> Checkpoint:
         kind = getattr(given, "__name__", type(given).__name__)
         return Checkpoint(name or kind, given)
     raise InputError(
-        f"checkpoint is a {type(given).__name__}: give a Checkpoint, a torch module, a path, features, or a function."
+        f"is a {type(given).__name__}: give a Checkpoint, a torch module, a path, features, or a function.",
+        argument="checkpoint",
     )
 
 
@@ -145,14 +146,16 @@ def as_checkpoints(given: Any) -> list[Checkpoint]:
     if single or is_network(given) or is_torch(given, "Tensor"):
         given = [given]
     if not isinstance(given, Iterable):
-        raise InputError(f"checkpoints is a {type(given).__name__}: give a dict from names to checkpoints, or a list.")
+        raise InputError(
+            f"is a {type(given).__name__}: give a dict from names to checkpoints, or a list.", argument="checkpoints"
+        )
     found: dict[str, Checkpoint] = {}
     for one in map(as_checkpoint, given):
         numbered = (f"{one.name} ({again})" for again in count(2))
         name = next(n for n in chain([one.name], numbered) if n not in found)
         found[name] = replace(one, name=name)
     if not found:
-        raise InputError("checkpoints is empty: give at least one.")
+        raise InputError("is empty: give at least one.", argument="checkpoints")
     return list(found.values())
 
 

@@ -100,25 +100,18 @@ class Extraction(TypedDict, total=False):
     limit: int
 
 
+class _Options(Extraction, total=False):
+    rng: int | np.random.Generator
+    progress: Progress
+
+
 @overload
 def extract_features(
-    checkpoint: Any,
-    data: Any,
-    *,
-    layer: Literal["all"],
-    rng: int | np.random.Generator = 0,
-    progress: Progress = None,
-    **extraction: Unpack[Extraction],
+    checkpoint: Any, data: Any, *, layer: Literal["all"], **options: Unpack[_Options]
 ) -> dict[str, CheckpointFeatures]: ...
 @overload
 def extract_features(
-    checkpoint: Any,
-    data: Any,
-    *,
-    layer: str | None = None,
-    rng: int | np.random.Generator = 0,
-    progress: Progress = None,
-    **extraction: Unpack[Extraction],
+    checkpoint: Any, data: Any, *, layer: str | None = None, **options: Unpack[_Options]
 ) -> CheckpointFeatures: ...
 def extract_features(
     checkpoint: Any,
@@ -286,7 +279,12 @@ def _features(
         kept, wrong = cache.read(key)
         if kept is not None:
             advance(len(inputs))
-            return _from_cache(checkpoint, kept, cache)
+            # As they were kept, with the name and accuracy that the checkpoint has now.
+            for fields in kept:
+                fields["notes"] += (f"read from the cache {cache.folder}",)
+                fields |= {"source_accuracy": checkpoint.source_accuracy, "name": _name_at(checkpoint, fields["layer"])}
+            kinds = (TokenFeatures if "examples" in fields else CheckpointFeatures for fields in kept)
+            return {fields["name"]: kind(**fields) for kind, fields in zip(kinds, kept, strict=True)}
         notes += [wrong] if wrong else []
     elif cache is not None:
         notes.append("not cached: its content does not determine what it does to its inputs")
@@ -354,20 +352,6 @@ def _key(checkpoint: Checkpoint, reader: Reader, inputs: Inputs, prepare: Prepar
     )
 
 
-def _from_cache(
-    checkpoint: Checkpoint, kept: list[dict[str, Any]], cache: FeatureCache
-) -> dict[str, CheckpointFeatures]:
-    """Return features as they were kept, with the name and accuracy that the checkpoint has now."""
-    found = {}
-    for fields in kept:
-        fields["notes"] += (f"read from the cache {cache.folder}",)
-        fields["source_accuracy"] = checkpoint.source_accuracy
-        fields["name"] = _name_at(checkpoint, fields["layer"])
-        kind = TokenFeatures if "examples" in fields else CheckpointFeatures
-        found[fields["name"]] = kind(**fields)
-    return found
-
-
 def _name_at(checkpoint: Checkpoint, layer: str) -> str:
     """Return the name of a layer's features: with the layer where all are extracted."""
     return f"{checkpoint.name} @ {layer}" if checkpoint.layer == "all" else checkpoint.name
@@ -384,11 +368,10 @@ def _computed(
         batches = inputs.batches(size)
         start = prepare(next(batches))
         reader.start(start)
+        countless: tuple[type[Exception], ...] = (InputError, NotImplementedError, *_memory_errors())
         try:
             each = reader.gflops(start.part(0, reader.most or 1))
-        except (InputError, NotImplementedError):
-            each = None
-        except _memory_errors():
+        except countless:
             each = None
         for batch in chain([start], map(prepare, batches)):
             collected.add(batch)

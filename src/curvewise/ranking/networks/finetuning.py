@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict, Unpack
 
@@ -22,21 +21,12 @@ from curvewise.nn.evaluation import chosen_device
 from curvewise.nn.schedules import rate_factors
 from curvewise.nn.training import Training
 from curvewise.progress import Advance, progress_bar
-from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets
+from curvewise.ranking.measure import CheckpointFeatures, RankingMeasure, as_targets, as_test_targets
 from curvewise.ranking.networks.checkpoints import Checkpoint, as_checkpoints, channels_at_end, main_tensor, pooled
 from curvewise.ranking.networks.formats import open_reader, stored_features
 from curvewise.ranking.networks.inputs import Inputs, given_preprocessing, input_shape, preparation
 from curvewise.ranking.networks.modules import LinearLayer, ScriptReader, TorchReader, call_plain, find_classifier
-from curvewise.ranking.networks.probes import (
-    SHARE,
-    TARGETS,
-    Labelled,
-    batch_size,
-    hits_of,
-    own_terms,
-    read_test_labels,
-    warn,
-)
+from curvewise.ranking.networks.probes import SHARE, TARGETS, Labelled, batch_size, hits_of, own_terms, warn
 from curvewise.text import arg
 from curvewise.types.units import FloatArray
 
@@ -210,8 +200,9 @@ def finetuning_hits(
     batch = recipe.get("batch")
     if not isinstance(network, nn.Module):
         raise InputError(
-            f"network is {type(network).__name__}: give a torch.nn.Module. Other formats cannot be "
-            "trained; take linear_score of their features."
+            f"is {type(network).__name__}: give a torch.nn.Module. Other formats cannot be "
+            "trained; take linear_score of their features.",
+            argument="network",
         )
     if not rates or not all(0 < r < math.inf for r in rates):
         raise InputError("give a number above 0, or several.", argument="rate", value=rates)
@@ -261,7 +252,7 @@ def _read(
     test = train
     if test_data is not None or test_labels is not None:
         shown, truth = _one(test_data, test_labels, "test_data", "test_labels")
-        read = read_test_labels(truth, len(shown), train, "fine-tuning")
+        read = as_test_targets(truth, len(shown), targets, "fine-tuning", seen=False)
         test = Labelled(inputs_of(shown, "test_data", prepare, place), read)
     return train, test, prepare or (lambda x: x)
 
@@ -345,12 +336,13 @@ def inputs_of(data: Any, argument: str, prepare: object, place: torch.device) ->
     """
     x = data.detach() if isinstance(data, Tensor) else torch.from_numpy(np.array(data))
     if not len(x):
-        raise InputError(f"{argument} is empty: give examples.")
+        raise InputError("is empty: give examples.", argument=argument)
     if prepare is None:
         if x.dtype == torch.uint8:
             raise InputError(
-                f"{argument} holds bytes: give {arg('prepare')} to make the network's inputs of them, such as "
-                "lambda x: (x / 255 - mean) / std."
+                f"holds bytes: give {arg('prepare')} to make the network's inputs of them, such as "
+                "lambda x: (x / 255 - mean) / std.",
+                argument=argument,
             )
         x = x.to(torch.float32 if x.is_floating_point() else torch.int64)
     if place.type == "cuda" and x.nbytes > torch.cuda.mem_get_info(place)[0] // 4:
@@ -362,8 +354,9 @@ def tuned_logits(
     network: nn.Module, train: Labelled, test: Labelled, how: Tuning, rate: float, seed: int, advance: Advance
 ) -> Tensor | None:
     """Fine-tune a copy of a network and return its logits for test examples; None if it diverged."""
-    place = how.place
-    with _reproducible(place, seed):
+    place, threads = how.place, torch.get_num_threads()
+    with reproducible(), own_generator(seed, place), own_terms(place):
+        torch.set_num_threads(threads)  # as deterministic with all of them
         model = _copied(network).to(place)
         tuned = _Tuned(model, how, train.x[:2].to(place), len(train.targets.classes))
         if not _train(tuned, train, how, rate, seed, advance):
@@ -501,15 +494,6 @@ def _train(tuned: _Tuned, train: Labelled, how: Tuning, rate: float, seed: int, 
     return True
 
 
-@contextlib.contextmanager
-def _reproducible(place: torch.device, seed: int) -> Iterator[None]:
-    """Make the block deterministic with all threads, and restore torch's random state."""
-    threads = torch.get_num_threads()
-    with reproducible(), own_generator(seed, place), own_terms(place):
-        torch.set_num_threads(threads)
-        yield
-
-
 def find_networks(
     checkpoints: Any, inputs: Inputs, device: str | None = None, precision: str = "float32"
 ) -> dict[str, Tunable]:
@@ -533,20 +517,10 @@ def find_networks(
         first: Any = stored[: min(2, len(stored))]
         ready = preparation(checkpoint, reader, inputs, first)
         if ready(first).mask is None:
-            prepare = _Prepare(ready)
+            # From stored examples to the network's inputs, on their device.
+            prepare = functools.partial(lambda ready, batch: ready(batch).x.to(batch.device), ready)
             found[checkpoint.name] = Tunable(reader.model, stored, {**options, "prepare": prepare})
     return found
-
-
-class _Prepare:
-    """Make a network's inputs from stored examples, on their device."""
-
-    def __init__(self, ready: Any) -> None:
-        self.ready = ready
-
-    def __call__(self, batch: Tensor) -> Tensor:
-        found: Tensor = self.ready(batch).x
-        return found.to(batch.device)
 
 
 def _reader(checkpoint: Checkpoint, inputs: Inputs, device: str | None) -> TorchReader | None:

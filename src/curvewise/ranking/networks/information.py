@@ -18,6 +18,7 @@ from curvewise.nn.devices import find_device
 from curvewise.ranking.measure import RankingMeasure
 from curvewise.ranking.mixture import project
 from curvewise.ranking.networks.probes import TARGETS, Labelled, fifth, own_terms, read_labelled, scale_of, warn
+from curvewise.text import either
 
 # Random orders in which test examples are put into batches.
 SHUFFLES = 4
@@ -114,9 +115,8 @@ def information_score(
     place = find_device(device or "cpu")
     kept, out = fifth(random.permutation(len(train)), train.targets)
     mean, spread = scale_of(train.x)
-    if (
-        energy is not None
-    ):  # one spread for all keeps the weights of principal components: each its own would raise noise
+    if energy is not None:
+        # One spread for all keeps the weights of principal components: each its own would raise noise.
         spread = np.full_like(spread, np.sqrt(np.mean(spread**2)))
     make = functools.partial(_pairs, scale=(mean, spread), place=place)
     with own_terms(place):
@@ -125,7 +125,8 @@ def information_score(
         if len(train) < FEW * dimensions:
             warn(
                 f"{len(train)} examples in {dimensions} dimensions: the critic overfits them, and the bound I_α lies "
-                "far below the mutual information. Use more examples, or fewer dimensions (energy=0.8)."
+                "far below the mutual information. Use more examples, or fewer dimensions "
+                f"({either('energy=0.8', 'the measure mi-pca-0.01')})."
             )
         shares = pairs.shares[pairs.shares > 0]
         entropy, most = float(-(shares * shares.log()).sum()), math.log(how.batch / how.alpha)
@@ -138,8 +139,8 @@ def information_score(
         found = float(np.mean([critic.bound(pairs, how, random) for _ in range(SHUFFLES)]))
     if found <= 0:
         warn(
-            f"The bound I_α is {found:.2g}: the critic found nothing that generalises to other "
-            "examples. Use more examples, or energy=0.8."
+            f"The bound I_α is {found:.2g}: the critic found nothing that generalises to other examples. Use more "
+            f"examples, or {either('energy=0.8', 'the measure mi-pca-0.01')}."
         )
     return found
 

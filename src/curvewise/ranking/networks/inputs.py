@@ -169,8 +169,9 @@ class Inputs:
         if all(x.dtype == np.uint8 and x.ndim == 3 for x in found):
             return found
         raise InputError(
-            "data gives inputs of several shapes that are not images of bytes: bring all to one "
-            "shape, such as with a transform."
+            "gives inputs of several shapes that are not images of bytes: bring all to one "
+            "shape, such as with a transform.",
+            argument="data",
         )
 
 
@@ -230,13 +231,14 @@ def read_inputs(
 
         if is_torch(data.dataset, "IterableDataset", "torch.utils.data"):
             raise InputError(
-                "data is a stream (IterableDataset), which every checkpoint would have to read again: "
-                "give a dataset with a length, or arrays."
+                "is a stream (IterableDataset), which every checkpoint would have to read again: "
+                "give a dataset with a length, or arrays.",
+                argument="data",
             )
         data, known = data.dataset, sampled_rows(data, len(data.dataset), 0)
     source = _checked(data)
     if labels is not None and len(labels) != len(source):
-        raise InputError(f"data has {len(source):,} examples and labels {len(labels):,}.")
+        raise InputError(f"has {len(source):,} examples and labels {len(labels):,}.", argument="data")
     there = np.arange(len(source)) if known is None else known
     rows = there[np.sort(choose_rows(len(there), examples, np.random.default_rng(rng)))]
     if is_torch(labels, "Tensor"):
@@ -258,17 +260,20 @@ def _checked(data: Any) -> Any:
             data = np.asarray(data)
         except ValueError as error:
             raise InputError(
-                f"data is a {type(data).__name__} of things that differ in shape: give one array, "
-                "pictures of Pillow, or a Dataset."
+                f"is a {type(data).__name__} of things that differ in shape: give one array, "
+                "pictures of Pillow, or a Dataset.",
+                argument="data",
             ) from error
     if isinstance(data, np.ndarray) and data.dtype.kind not in "fiubU":
-        raise InputError(f"data holds {data.dtype}: give numbers or texts.")
+        raise InputError(f"holds {data.dtype}: give numbers or texts.", argument="data")
     if is_torch(data, "IterableDataset", "torch.utils.data") or not (
         hasattr(data, "__len__") and hasattr(data, "__getitem__")
     ):
-        raise InputError(f"data is a {type(data).__name__}: give arrays, texts, or a dataset with a length.")
+        raise InputError(
+            f"is a {type(data).__name__}: give arrays, texts, or a dataset with a length.", argument="data"
+        )
     if not len(data):
-        raise InputError("data is empty: give at least one example.")
+        raise InputError("is empty: give at least one example.", argument="data")
     return data
 
 

@@ -125,8 +125,9 @@ def _matrix(values: Any, argument: str, place: torch.device) -> Tensor:
         return torch.asarray(as_matrix(values, argument), device=place, copy=True)
     if values.ndim != 2 or not values.numel() or not values.is_floating_point():
         raise InputError(
-            f"{argument} has shape {tuple(values.shape)} and holds {values.dtype}: give a matrix "
-            "of floats with a row for each example."
+            f"has shape {tuple(values.shape)} and holds {values.dtype}: give a matrix "
+            "of floats with a row for each example.",
+            argument=argument,
         )
     found = values.to(place, values.dtype if values.dtype == torch.float64 else torch.float32)
     if not bool(torch.isfinite(found.sum())):

@@ -96,8 +96,9 @@ class Preprocessing:
             shapes = sorted({tuple(part.shape[1:]) for part in parts})
             if len(shapes) > 1:
                 raise InputError(
-                    f"data has images of several sizes, and preprocessing leaves them so ({shapes[0]} and "
-                    f"{shapes[-1]}): give a size of (height, width), or a crop as well."
+                    f"has images of several sizes, and preprocessing leaves them so ({shapes[0]} and "
+                    f"{shapes[-1]}): give a size of (height, width), or a crop as well.",
+                    argument="data",
                 )
             return put_together(parts)
         most = max(1, _PIXELS // math.prod(images.shape[1:])) if len(images) else 1
@@ -142,7 +143,7 @@ class Preprocessing:
         """Return as many channels as the network takes, in its order."""
         wanted = _CHANNELS[self.channels]
         if x.shape[1] not in (1, 3):
-            raise InputError(f"data has images of {x.shape[1]} channels: give 1 (grey) or 3 (RGB).")
+            raise InputError(f"has images of {x.shape[1]} channels: give 1 (grey) or 3 (RGB).", argument="data")
         if x.shape[1] == 3 and wanted == 1:
             return (x * _like(x, _LUMA)).sum(1)[:, None]
         if x.shape[1] == 1 and wanted == 3:
@@ -293,9 +294,9 @@ def as_preprocessing(given: Any) -> Prepare:
         own: Callable[[Any], Any] = given
         return own
     raise InputError(
-        f"preprocessing is a {type(given).__name__} that is not understood: give a Preprocessing, "
-        "weights of torchvision or their transforms, a configuration of timm, an image processor "
-        "of Hugging Face, or a function of a batch of pixels."
+        f"is a {type(given).__name__} that is not understood: give a Preprocessing, weights of torchvision or their "
+        "transforms, a configuration of timm, an image processor of Hugging Face, or a function of a batch of pixels.",
+        argument="preprocessing",
     )
 
 
@@ -336,7 +337,7 @@ def _from_timm(given: Any) -> Preprocessing:
         (high, wide),
         tuple(_get(given, "mean")),
         tuple(_get(given, "std")),
-        _interpolation(_get(given, "interpolation", "bicubic")),
+        _get(given, "interpolation", "bicubic"),
         "grey" if channels == 1 else "rgb",
     )
 
@@ -344,11 +345,11 @@ def _from_timm(given: Any) -> Preprocessing:
 def _from_torchvision(given: Any) -> Preprocessing:
     way = _get(given, "interpolation", "bilinear")
     return Preprocessing(
-        _one_or_two(_get(given, "resize_size")),
-        _one_or_two(_get(given, "crop_size")),
+        _get(given, "resize_size"),
+        _get(given, "crop_size"),
         tuple(_get(given, "mean")),
         tuple(_get(given, "std")),
-        _interpolation(getattr(way, "value", way)),
+        getattr(way, "value", way),
         antialias=_get(given, "antialias", True) is not False,
     )
 
@@ -367,7 +368,7 @@ def _from_hugging_face(given: Any) -> Preprocessing:
         crop,
         tuple(_get(given, "image_mean")) if normal else 0.0,
         tuple(_get(given, "image_std")) if normal else 1.0,
-        _interpolation(_RESAMPLE.get(int(way), str(way))),
+        _RESAMPLE.get(int(way), str(way)),
         scale=255 * (factor if _get(given, "do_rescale", True) else 1.0),
     )
 
@@ -381,22 +382,6 @@ def _sides(size: Any) -> int | tuple[int, int] | None:
     if _get(size, "shortest_edge") is not None:
         return int(_get(size, "shortest_edge"))
     raise InputError("not understood: give a Preprocessing.", argument="preprocessing", value={"size": size})
-
-
-def _one_or_two(value: Any) -> int | tuple[int, int]:
-    """Read a size of torchvision, which writes [256] for the shorter side."""
-    sides = (value,) if isinstance(value, int) else tuple(int(v) for v in value)
-    return sides[0] if len(sides) == 1 else (sides[0], sides[1])
-
-
-def _interpolation(name: Any) -> str:
-    if name not in INTERPOLATIONS:
-        raise InputError(
-            f"give a Preprocessing with one of {', '.join(INTERPOLATIONS)}.",
-            argument="preprocessing",
-            value={"interpolation": name},
-        )
-    return str(name)
 
 
 def is_torch(value: Any, kind: str, module: str = "torch") -> bool:
@@ -429,8 +414,9 @@ def pair_of(item: Any) -> tuple[Any, Any]:
     """Return input and label of one example of a dataset."""
     if isinstance(item, Mapping):
         raise InputError(
-            f"data gives a dict with {', '.join(map(str, item))} for each example: give (input, "
-            "label), such as with a Dataset that picks them."
+            f"gives a dict with {', '.join(map(str, item))} for each example: give (input, "
+            "label), such as with a Dataset that picks them.",
+            argument="data",
         )
     if isinstance(item, tuple | list) and len(item) >= 2:
         return item[0], item[1]
@@ -446,8 +432,9 @@ def pixels_of(item: Any) -> NDArray[np.uint8]:
     """Return a picture of Pillow as bytes, channels first."""
     if item.mode in ("I", "F") or item.mode.startswith("I;"):
         raise InputError(
-            f"data has a picture of mode {item.mode!r}, more than 8 bits: bring its values to "
-            "0…255 and convert it to mode 'L' first."
+            f"has a picture of mode {item.mode!r}, more than 8 bits: bring its values to "
+            "0…255 and convert it to mode 'L' first.",
+            argument="data",
         )
     grey = item.mode in ("1", "L", "LA", "La")
     found: NDArray[np.uint8] = np.array(item.convert("L" if grey else "RGB"))
@@ -459,7 +446,8 @@ def layout_of(shape: tuple[int, ...]) -> str:
     first, last = shape[1] in (1, 3), shape[-1] in (1, 3)
     if first == last:
         raise InputError(
-            f"data has images of shape {shape[1:]}, and it cannot be told where their channels are: pass "
-            f"{arg('layout', 'first')} or {arg('layout', 'last')}, with 1 or 3 channels."
+            f"has images of shape {shape[1:]}, and it cannot be told where their channels are: pass "
+            f"{arg('layout', 'first')} or {arg('layout', 'last')}, with 1 or 3 channels.",
+            argument="data",
         )
     return "first" if first else "last"

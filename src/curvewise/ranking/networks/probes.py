@@ -16,7 +16,16 @@ from torch import Tensor
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.devices import find_device
-from curvewise.ranking.measure import RankingMeasure, Targets, as_matrix, as_targets
+from curvewise.ranking.measure import (
+    RankingMeasure,
+    Targets,
+    as_matrix,
+    as_targets,
+    as_test_targets,
+    check_width,
+    has_test,
+)
+from curvewise.text import either
 from curvewise.types.units import FloatArray
 
 TARGETS = ("classes", "multilabel")
@@ -154,8 +163,8 @@ def linear_hits(
     train, test = read_labelled(features, labels, test_features, test_labels, "a linear probe")
     if test is train and len(train) <= train.x.shape[1]:
         warn(
-            f"{len(train)} examples in {train.x.shape[1]} dimensions can be separated whatever their labels "
-            "are, and they are scored in-sample: give test_features and test_labels."
+            f"{len(train)} examples in {train.x.shape[1]} dimensions can be separated whatever their labels are, and "
+            f"they are scored in-sample: give {either('test_features and test_labels', '--test')}."
         )
     place = find_device(device or "cpu")
     with own_terms(place):
@@ -387,29 +396,11 @@ def read_labelled(
     """Check features with their labels; without test examples, the training ones twice."""
     x = as_matrix(features, "features")
     train = Labelled(x, as_targets(labels, len(x), allowed=TARGETS, measure=measure))
-    if (test_features is None) != (test_labels is None):
-        raise InputError("test_features and test_labels belong together: give both or neither.")
-    if test_features is None or test_labels is None:
+    if not has_test(test_features, test_labels, "test_features"):
         return train, train
-    shown = as_matrix(test_features, "test_features")
-    if shown.shape[1] != x.shape[1]:
-        raise InputError(
-            f"test_features has {shown.shape[1]} dimensions and features {x.shape[1]}: give those "
-            "of the same checkpoint and layer."
-        )
-    return train, Labelled(shown, read_test_labels(test_labels, len(shown), train, measure))
-
-
-def read_test_labels(labels: ArrayLike, count: int, train: Labelled, measure: str) -> Targets:
-    """Read labels of test examples, of the kind and among the classes of the training examples."""
-    return as_targets(
-        labels,
-        count,
-        allowed=(train.targets.kind,),
-        measure=f"{measure} with such training labels",
-        argument="test_labels",
-        classes=train.targets.classes,
-    )
+    shown = as_matrix(np.asarray(test_features), "test_features")
+    check_width(x, shown, "test_features")
+    return train, Labelled(shown, as_test_targets(test_labels, len(shown), train.targets, measure, seen=False))
 
 
 def scale_of(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

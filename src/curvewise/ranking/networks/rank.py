@@ -158,7 +158,7 @@ def rank_checkpoints(
     ('sees', 'blind')
     """
     generator = np.random.default_rng(rng)
-    chosen = find_known(measures)
+    chosen = find_measures(measures or DEFAULT_MEASURES, MEASURES, NEED_TORCH)
     extraction: dict[str, Any] = {**options}
     scoring = {name: extraction.pop(name) for name in _SCORING if name in extraction}
     how = RankSettings(by=by, k=k, rng=generator, progress=progress, **scoring)
@@ -186,13 +186,3 @@ def rank_checkpoints(
         networks = find_networks(checkpoints, inputs, extraction.get("device"), extraction.get("precision", "float32"))
     candidates = [Candidate.of(one, network=networks.get(one.name)) for one in whole]
     return rank_candidates(candidates, given, chosen, how, failures)
-
-
-def find_known(measures: Sequence[Named] | Named | None) -> tuple[RankingMeasure, ...]:
-    """Return measures by name or as they are given, the defaults for none; say if torch is missing for one."""
-    try:
-        return find_measures(measures or DEFAULT_MEASURES, MEASURES)
-    except InputError as error:
-        if not NEED_TORCH:
-            raise
-        raise InputError(f"{error.message.marked} ({NEED_TORCH})") from error

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from curvewise.drawing.axes import is_narrow, log_sizes, rows_of, rows_that_fit, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, choose, ends_of, finish, note, plain, warned, zero_line
-from curvewise.drawing.panels import signed, write_below
+from curvewise.drawing.panels import signed
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
 from curvewise.errors import InputError
 from curvewise.ranking.agreement import NleepGrid, RankingAgreement, metric_title
 from curvewise.ranking.judgement import AVERAGE, RankingComparisons, RankingJudgement
-from curvewise.ranking.plot.scores import legend_above, place_names
+from curvewise.ranking.plot.scores import finish_panels, place_names
+from curvewise.text import format_count
 from curvewise.types.units import FloatArray
 
 TASK = "curvewise-task"
@@ -121,9 +122,7 @@ def plot_ranking_judgement(
             for panel, table, name in zip(axes, tables, chosen, strict=True):
                 key = draw(panel, table, safe_names(table.measures, 30), score)
                 panel.set_title(safe_text(name, 60), loc="left", fontsize=10.0)
-            legend_above(axes[0], key if legend else [])
-            if caption is not False:
-                write_below(axes[0], _caption(result, tables, kind))
+            finish_panels(axes, True, key if legend else [], _caption(result, tables, kind), caption)
             return axes[0]
         own = ax is None
         ax = ax or new_axes(*_size(tables[0], kind))
@@ -144,9 +143,9 @@ def _groups(result: RankingJudgement, group: str | Sequence[str] | None, ax: Axe
         return [result.groups[-1]]
     chosen = [group] if isinstance(group, str) else list(group)
     if not chosen:
-        raise InputError(f"group is empty: use some of {', '.join(map(repr, result.groups))}.")
+        raise InputError(f"is empty: use some of {', '.join(map(repr, result.groups))}.", argument="group")
     if ax is not None and len(chosen) > 1:
-        raise InputError(f"ax is one Axes, and group names {len(chosen)}: leave ax out.")
+        raise InputError(f"is one Axes, and group names {len(chosen)}: leave ax out.", argument="ax")
     return chosen
 
 
@@ -183,7 +182,7 @@ def _dots(
     place: FloatArray = np.arange(float(len(names)))
     several = len(table.tasks) > 1
     for column in table.each.T if several else ():
-        points(ax, column, place, NEUTRAL, 3.2, TASK, 0.75)
+        points(ax, column, place, NEUTRAL, 3.2, TASK, alpha=0.75)
     for i, shade in enumerate(table.shades):
         at = place[i : i + 1]
         bars(ax, at, table.low[[i]], table.high[[i]], shade, limits=limits, horizontal=True)
@@ -217,7 +216,7 @@ def _heat(ax: Axes, table: ScoreTable, names: list[str], score: str) -> list[tup
 def _caption(result: RankingJudgement, tables: Sequence[ScoreTable], kind: str, group: str | None = None) -> list[str]:
     """Return the lines under the picture, with the group where panels do not name it."""
     count = max(len(table.tasks) for table in tables)
-    said = f"{count} task{'' if count == 1 else 's'}"
+    said = format_count(count, "task")
     if group is not None and len(result.groups) > 1:
         said += f", checkpoints: {shorten(clean(group), 40)}"
     if kind == "heat":
@@ -329,9 +328,11 @@ def score_table(result: RankingJudgement, score: str, group: str | None, most: i
     )
 
 
-def points(ax: Axes, x: FloatArray, y: FloatArray, shade: str, size: float, gid: str, alpha: float = 1.0) -> None:
-    """Draw dots without a line."""
-    look: dict[str, Any] = {"linestyle": "none", "mew": 0.0, "label": "_score", "alpha": alpha}
+def points(
+    ax: Axes, x: FloatArray, y: FloatArray, shade: str, size: float, gid: str, *, alpha: float = 1.0, rim: float = 0.0
+) -> None:
+    """Draw dots without a line, with a white rim of so many points."""
+    look: dict[str, Any] = {"linestyle": "none", "mec": "white", "mew": rim, "label": "_score", "alpha": alpha}
     ax.plot(x, y, marker="o", color=shade, ms=size, gid=gid, **look)
 
 
@@ -407,12 +408,11 @@ def plot_ranking_comparisons(
 def _rows(ax: Axes, ends: FloatArray, found: NDArray[np.bool_]) -> None:
     """Draw estimates with their intervals, significant ones in blue."""
     estimate, low, high = ends
-    limits, row = view(estimate, low, high, 0.0), np.arange(len(estimate))
+    limits, row = view(estimate, low, high, 0.0), np.arange(float(len(estimate)))
     zero_line(ax)
     for part, shade in ((found, colour(0)), (~found, NEUTRAL)):
         bars(ax, row[part], low[part], high[part], shade, limits=limits, horizontal=True)
-        look: dict[str, Any] = {"color": shade, "label": "_difference", "mew": 0.0}
-        ax.plot(estimate[part], row[part], "o", ms=5.5, gid=DIFFERENCE, **look)
+        points(ax, estimate[part], row[part], shade, 5.5, DIFFERENCE)
     ax.set_xlim(*limits)
 
 
@@ -482,18 +482,16 @@ def plot_ranking_agreement(
         limits = view(estimate, low, high, *known)
         place: FloatArray = np.arange(float(len(names)))
         for at, values in zip(place, each, strict=False):
-            look: dict[str, Any] = {"color": NEUTRAL, "alpha": 0.75, "mew": 0.0, "label": "_task"}
-            ax.plot(values, np.full(len(values), at), "o", ms=3.2, gid=TASK, **look)
+            points(ax, values, np.full(len(values), at), NEUTRAL, 3.2, TASK, alpha=0.75)
         bars(ax, place, low, high, colour(0), limits=limits, horizontal=True)
-        ax.plot(estimate, place, "o", color=colour(0), ms=6.0, gid=NUMBER, label="_number")
+        points(ax, estimate, place, colour(0), 6.0, NUMBER)
         rows_of(ax, [plain(name) for name in names])
         ax.set_xlim(*limits)
         ax.set_xlabel("agreement × 100")
         key = [(_handle(colour(0), 5.0, "-"), "mean over tasks"), (_handle(NEUTRAL, 3.2), "a task")] if several else []
         sizes = "–".join(dict.fromkeys((str(min(result.n)), str(max(result.n)))))
-        tasks = f"{len(result.n)} task{'' if len(result.n) == 1 else 's'}"
-        bars_are = f"Bars: {100 * result.level:.4g}% intervals over {result.over}."
-        lines = [f"{sizes} checkpoints, {tasks}. {bars_are}", *warned(result)]
+        said = f"{sizes} checkpoints, {format_count(len(result.n), 'task')}."
+        lines = [f"{said} Bars: {100 * result.level:.4g}% intervals over {result.over}.", *warned(result)]
         finish(ax, own, key, lines, legend=legend, caption=caption, columns=2, indent=1.2)
     return ax
 

@@ -12,7 +12,7 @@ from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, choose, finish, plain, warned
 from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
-from curvewise.ranking.plot.judgement import draw_cells
+from curvewise.ranking.plot.judgement import draw_cells, points
 from curvewise.ranking.rank import CheckpointRanking
 from curvewise.text import format_number
 from curvewise.types.units import FloatArray
@@ -111,9 +111,9 @@ def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, s
     top = float(np.nanmax([1.0, *np.concatenate(seen)]))
     limits = (0.4, top + 0.6)
     bars(ax, place, low, high, colour(0), limits=limits, horizontal=True, width=1.8)
-    _dots(ax, result.ranks[:shown], place, colour(0), LARGE, RANK)
+    points(ax, result.ranks[:shown], place, colour(0), LARGE, RANK)
     for name in others:  # on top, where equal ranks would hide them
-        _dots(ax, ranks[name], place, NEUTRAL, SMALL, OTHER, rim=0.7)
+        points(ax, ranks[name], place, NEUTRAL, SMALL, OTHER, rim=0.7)
     ax.set_xlim(*limits)
     step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 1000) if top / s <= (6 if is_narrow(ax) else 10))
     ax.set_xticks(sorted({1, *range(step, int(top) + 1, step)}))
@@ -133,16 +133,10 @@ def _scores(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, 
     low, high = result.score_low[:shown], result.score_high[:shown]
     limits = view(score, low, high)
     bars(ax, place, low, high, colour(0), limits=limits, horizontal=True, width=1.8)
-    _dots(ax, score, place, colour(0), 6.0, SCORE)
+    points(ax, score, place, colour(0), 6.0, SCORE)
     ax.set_xlim(*limits)
     ax.set_xlabel(safe_text(result.by, 40))
     return []
-
-
-def _dots(ax: Axes, x: FloatArray, y: FloatArray, shade: str, size: float, gid: str, rim: float = 0.0) -> None:
-    """Draw dots without a line."""
-    look: dict[str, Any] = {"linestyle": "none", "mec": "white", "mew": rim, "label": "_rank"}
-    ax.plot(x, y, marker="o", color=shade, ms=size, gid=gid, **look)
 
 
 def _values(ax: Axes, result: CheckpointRanking, shown: int, kind: str) -> None:

@@ -94,12 +94,12 @@ def plot_checkpoint_scores(
     panels = [(name, where) for name in names for where in tasks]
     if ax is not None and len(panels) > 1:
         raise InputError(
-            f"ax is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose "
-            "with measures= and task=, or leave ax out."
+            f"is one Axes, there are {len(names)} measure(s) and {len(tasks)} task(s): choose "
+            "with measures= and task=, or leave ax out.",
+            argument="ax",
         )
     told = find_kinds(table, kinds)
     # A checkpoint that several groups share is drawn once.
-    assert table.tasks is not None
     keys = list(zip(table.tasks.tolist(), table.checkpoints.tolist(), strict=True))
     once = np.isin(np.arange(len(table)), list({key: i for i, key in reversed(list(enumerate(keys)))}.values()))
     left_out: list[int] = []
@@ -125,14 +125,14 @@ def plot_checkpoint_scores(
         key = told.key() if legend else []
         if key and any(line.get_gid() == SCRATCH for panel in axes for line in panel.lines):
             key.append((Line2D([], [], color=REFERENCE, ls="--", lw=1.0), "reference, not ranked"))
-        _finish(axes, own, key, lines, caption, (3 if own else 1) if len(axes) == 1 else None)
+        finish_panels(axes, own, key, lines, caption, (3 if own else 1) if len(axes) == 1 else None)
     return axes[0]
 
 
 def _chosen(table: CheckpointScores, measures: str | Sequence[str] | None) -> list[str]:
     known = list(table.measures)
     if not known:
-        raise InputError("table has no scores: plot_fine_tuning draws accuracies alone.")
+        raise InputError("has no scores: plot_fine_tuning draws accuracies alone.", argument="table")
     if measures is None:
         return known[:MOST_MEASURES]
     wanted = [measures] if isinstance(measures, str) else list(measures)
@@ -196,7 +196,7 @@ def _mark(
     place_names(ax, x, y, list(zip(shown, names, strict=True)))
 
 
-def _finish(
+def finish_panels(
     axes: Sequence[Axes],
     own: bool,
     key: list[tuple[Any, str]],
@@ -279,8 +279,9 @@ def plot_fine_tuning(
     cells = [(g, t) for g in table.group_names for t in table.task_names]
     if ax is not None and len(cells) > 1:
         raise InputError(
-            f"ax is one Axes, there are {len(table.group_names)} group(s) and "
-            f"{len(table.task_names)} task(s): choose with group= and task=, or leave ax out."
+            f"is one Axes, there are {len(table.group_names)} group(s) and "
+            f"{len(table.task_names)} task(s): choose with group= and task=, or leave ax out.",
+            argument="ax",
         )
     names = {g: _names(part, order) for g, part in table.by_group().items()}
     with style():
@@ -299,7 +300,7 @@ def plot_fine_tuning(
         lines = [f"Accuracy after fine-tuning, less the mean of the ranked checkpoints{several}."]
         if failed := int(np.isnan(table.accuracy).sum()):
             lines.append(f"⚠ {failed} accuracies are not numbers.")
-        _finish(axes, own, key if legend else [], lines, caption, None if own else 1)
+        finish_panels(axes, own, key if legend else [], lines, caption, None if own else 1)
     return axes[0]
 
 
@@ -442,7 +443,6 @@ def handle(shade: str, marker: str) -> Line2D:
 
 def find_kinds(table: CheckpointScores, kinds: Mapping[str, str] | None) -> Kinds:
     """Return kinds by checkpoint, where they are given; else the groups."""
-    assert table.groups is not None
     ranked = table.ranked
     if kinds is None:
         rows = table.groups.tolist()
@@ -461,7 +461,8 @@ def choose_rows(table: CheckpointScores, tasks: str | Sequence[str] | None, grou
     """Select the rows of some tasks, and of a group."""
     if not isinstance(table, CheckpointScores):
         raise InputError(
-            f"table is a {type(table).__name__}: give CheckpointScores, as made by cw.load_checkpoint_scores."
+            f"is a {type(table).__name__}: give CheckpointScores, as made by cw.load_checkpoint_scores.",
+            argument="table",
         )
     wanted = [tasks] if isinstance(tasks, str) else tasks
     for name, known, given in (
@@ -472,7 +473,6 @@ def choose_rows(table: CheckpointScores, tasks: str | Sequence[str] | None, grou
             if value not in known:
                 there = ", ".join(map(repr, known))
                 raise InputError(f"not in the table: use {there}.", argument=name, value=value)
-    assert table.tasks is not None
     keep = np.ones(len(table), dtype=bool)
     if wanted is not None:
         keep &= np.isin(table.tasks, list(wanted))
