@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from curvewise.cli.console import Page, in_options, use_options
+from curvewise.cli.console import Page, UsageError, in_options, read_options, read_where, use_options
 from curvewise.text import Message, arg, either
 
 
@@ -63,3 +63,10 @@ def test_what_a_user_named_is_not_worded_anew(tmp_path, call):
     assert "--unit percent" not in done.err
     missing = call("learning", "fit", tmp_path / "compare_runs.npz")
     assert "compare_runs.npz" in missing.err
+
+
+def test_pairs_are_split_at_the_first_equals_sign_without_blanks_around_the_name():
+    assert read_options([" width =64", "name=a=b"]) == {"width": 64, "name": "a=b"}
+    assert read_where([" split =test", "split=a=b"]) == {"split": ["test", "a=b"]}
+    with pytest.raises(UsageError, match="'=3' must read KEY=VALUE"):
+        read_options(["=3"])

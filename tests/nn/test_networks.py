@@ -366,3 +366,12 @@ def test_one_thread_and_back() -> None:
     seen.append(torch.get_num_threads())
     torch.set_num_threads(before)
     assert seen == [1, 2]
+
+
+def test_images_are_halved_in_the_3x3_convolution_of_a_block():
+    # As in torchvision; He et al. 2016 halve in the first 1x1 convolution of a bottleneck.
+    strides = {}
+    for name in ("resnet18", "resnet50"):
+        block = ARCHITECTURES[name]((3, 8, 8), 2, width=4).layer2[0]
+        strides[name] = [m.stride[0] for m in block.modules() if isinstance(m, torch.nn.Conv2d)]
+    assert strides == {"resnet18": [2, 1, 2], "resnet50": [1, 2, 1, 2]}  # the last is the shortcut's

@@ -265,3 +265,9 @@ def test_a_study_all_of_whose_runs_failed(tmp_path):
     assert found.answer[0] == "Every run failed: there is nothing to compare."
     assert found.runs.failures[0].count == 3
     assert found.sections[0].tables[0].columns["failed"] == [1, 1, 1]
+
+
+def test_a_form_that_is_not_known_leaves_the_curves_out_and_says_why(ran):
+    found = study_report(load_study(ran), form="cubic")
+    (text,) = [text for s in found.sections for text in s.text if text.startswith("No curves of form cubic")]
+    assert "power2" in text  # the forms that there are

@@ -262,13 +262,13 @@ def show_learning(tour: Tour, study: cw.Study) -> None:
     with quietly():
         curves: Any = cw.fit_learning_curves(measurements)  # a power law of each, which has a γ
         extrapolated = cw.fit_learning_curves(measurements, form="auto")
-    at_end = [curve.interval_at() for curve in curves]
+    numbers = [{"learner": c.learner, "values": c.interval_at(), "gamma": c.gamma_interval()} for c in curves]
     columns: dict[str, list[Any]] = {
-        "learner": [curve.learner for curve in curves],
-        "N": [int(found.n) for found in at_end],
-        "e_N": [found.error for found in at_end],
-        "β_N": [found.data_reliance for found in at_end],
-        "γ": [curve.gamma_interval() for curve in curves],
+        "learner": [row["learner"] for row in numbers],
+        "N": [int(row["values"].n) for row in numbers],
+        "e_N": [row["values"].error for row in numbers],
+        "β_N": [row["values"].data_reliance for row in numbers],
+        "γ": [row["gamma"] for row in numbers],
     }
     tour.page.table("Error and data-reliance at N (95% confidence intervals)", columns, 4)
     tour.page.say(LEGEND, style="dim")
@@ -281,7 +281,8 @@ def show_learning(tour: Tour, study: cw.Study) -> None:
     few, many = (cw.compare_learning_curves(curves[A], curves[B], at=n) for n in (smallest, largest))
     reach = [curve.samples_to_reach(TARGET) for curve in curves]
     ranking = cw.rank_learners(extrapolated, at=4 * largest)
-    tour.page.document |= {"curves": curves, "comparison": many, "samples_to_reach": reach, "ranking": ranking}
+    tour.page.document |= {"curves": curves, "table": numbers, "comparison": many}
+    tour.page.document |= {"samples_to_reach": reach, "ranking": ranking}
     sizes, targets = (" ".join(first_sentences(r.sentences(), 1)[0] for r in both) for both in ((few, many), reach))
     question = f"Which is better with {largest:,.0f} digits to learn from?"
     tour.ask(question, many, figures={"comparison": many.plot}, short=sizes)

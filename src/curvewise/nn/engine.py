@@ -13,7 +13,6 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -197,13 +196,18 @@ def _train_batch(
     left = set(numbers)
     try:
         for groups, lanes in _crews(setup, assignments, numbers, in_flight):
-            with _taken(lanes):
+            for lane in lanes:  # kept from other calls, in this thread or another, that train at the same time
+                lane.is_taken = True
+            try:
                 for number, trained in _run_lanes(lanes, goal, assignments, groups):
                     left.discard(number)
                     # Kernels are remembered with the lanes: a graph that was captured earlier does not warn again.
                     for lane in lanes:
                         lane.kernels |= kernels
                     yield number, replace(trained, doubts=doubts_of(lanes[0].kernels))
+            finally:
+                for lane in lanes:
+                    lane.is_taken = False
     except CurvewiseError:
         raise
     except Exception as error:
@@ -382,18 +386,6 @@ class LanePool:
 
 
 POOL = LanePool()
-
-
-@contextmanager
-def _taken(lanes: Sequence[Lane]) -> Iterator[None]:
-    """Keep lanes from other calls, in this thread or another, that train at the same time."""
-    for lane in lanes:
-        lane.is_taken = True
-    try:
-        yield
-    finally:
-        for lane in lanes:
-            lane.is_taken = False
 
 
 def find_lanes(setup: Setup, runs: int, in_flight: int | None, *, stacked: bool | None = None) -> list[Lane]:

@@ -320,8 +320,9 @@ def make_single(setup: Setup) -> Callable[[], Single]:
 
     def forward(model: nn.Module, index: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
         x = batch(index, seed, epoch)
+        x = channels_last(x) if images else x
         with setup.arithmetic():
-            logits = model(channels_last(x) if images else x)
+            logits = model(x)
         return loss(logits.float(), data.y[index])
 
     step = _compiled(setup, forward)

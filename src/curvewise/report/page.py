@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
-from curvewise.report.content import Figure, Report, ReportTable, Runs, Section
+from curvewise.report.content import Figure, Report, ReportTable, Section
 from curvewise.report.results import results_report, section_of
 from curvewise.text import format_number
 from curvewise.types.results import Result, plain
@@ -151,11 +151,17 @@ def page_of(report: Report) -> str:
         }
         for i, s in enumerate(report.sections, start=1)
     ]
+    runs: dict[str, Any] | None = None
+    if report.runs is not None:
+        columns = {k: _packed(list(v)) for k, v in report.runs.columns.items()}
+        rows = len(next(iter(report.runs.columns.values()), ()))
+        data = embedded({"names": list(columns), "count": rows, "columns": columns})
+        runs = {"text": report.runs.text, "failures": report.runs.failure_table(), "data": data}
     body = {
         "report": report,
         "sections": keyed,
         "first": report.figure,
-        "runs": _runs(report.runs),
+        "runs": runs,
         "charts": charts,
         "css": _raw(read_asset("report.css")),
         "script": _raw(script),
@@ -263,15 +269,6 @@ def _tabled(environment: Any, table: ReportTable, kind: str = "table", most: int
 
 def _rendered(environment: Any, template: str, **values: Any) -> Markup:
     return _raw(environment.get_template(f"{template}.html").render(**values))
-
-
-def _runs(runs: Runs | None) -> dict[str, Any] | None:
-    if runs is None:
-        return None
-    rows = len(next(iter(runs.columns.values()), ()))
-    columns = {k: _packed(list(v)) for k, v in runs.columns.items()}
-    data = embedded({"names": list(runs.columns), "count": rows, "columns": columns})
-    return {"text": runs.text, "failures": runs.failure_table(), "data": data}
 
 
 def _packed(values: list[Any]) -> dict[str, Any]:

@@ -41,7 +41,17 @@ def results_report(
     title, question : str, optional
         Of the report; by default what the first result's lens asks.
     """
-    named = _named(results)
+    if isinstance(results, Mapping):
+        named: list[tuple[str | None, Any]] = [(str(k), v) for k, v in results.items()]
+    else:
+        several = isinstance(results, Sequence) and not isinstance(results, str | Result)
+        every: Any = results if several else [results]
+        named = [(None, v) for v in every]
+    if not named:
+        raise InputError("is empty: give at least one.", argument="results")
+    for _, one in named:
+        if not isinstance(one, Result):
+            raise InputError(f"holds {one!r:.60}: give what an analysis returned.", argument="results")
     sections = tuple(section_of(result, name) for name, result in named)
     first = named[0][1]
     lens = lens_of(first)
@@ -53,20 +63,6 @@ def results_report(
         warnings=tuple(dict.fromkeys(w for s in sections for w in s.warnings)),
         sections=sections,
     )
-
-
-def _named(results: Any) -> list[tuple[str | None, Result]]:
-    if isinstance(results, Mapping):
-        found: list[tuple[str | None, Result]] = [(str(k), v) for k, v in results.items()]
-    else:
-        several = isinstance(results, Sequence) and not isinstance(results, str | Result)
-        found = [(None, v) for v in (results if several else [results])]
-    if not found:
-        raise InputError("is empty: give at least one.", argument="results")
-    for _, one in found:
-        if not isinstance(one, Result):
-            raise InputError(f"holds {one!r:.60}: give what an analysis returned.", argument="results")
-    return found
 
 
 def section_of(

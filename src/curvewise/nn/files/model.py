@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.export import ExportedProgram
 
 from curvewise.errors import InputError
 from curvewise.nn.devices import own_generator
@@ -274,10 +273,14 @@ def load_exported(path: Path, shape: tuple[int, ...], *, layers: bool, device: t
     inputs = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
     if len(inputs) != 1 or not isinstance(given := inputs[0], Tensor):
         raise InputError(f"{path} takes {len(inputs)} inputs: export a network that takes one tensor, the inputs.")
+    batch: Any
     batch, *rest = given.shape
     if not fits_axes(rest, shape):
         raise other_shape(path, rest, shape)
-    fixed, most = (batch, None) if isinstance(batch, int) else (None, _most(program, batch))
+    fixed = batch if isinstance(batch, int) else None
+    # The largest size that a symbolic axis was exported for; without one, or with a huge one, it is unlimited.
+    limits = None if fixed else program.range_constraints.get(batch.node.expr)
+    most = int(limits.upper) if limits is not None and limits.upper.is_Integer and int(limits.upper) <= 2**31 else None
     if layers and (fixed or most):
         raise InputError(
             f"{path} was exported for batches of {'' if fixed else 'at most '}{fixed or most}, and "
@@ -287,7 +290,14 @@ def load_exported(path: Path, shape: tuple[int, ...], *, layers: bool, device: t
     dtype = given.dtype if given.dtype.is_floating_point else None
     with _quietly():
         if layers:
-            return _with_activations(torch.export.unflatten(program))
+            unflattened = torch.export.unflatten(program)
+            # Restore the classes of activations, by which a perturbation finds its layers: unflattening loses them.
+            for module in unflattened.modules():
+                tell = getattr(module, "type_name", None)
+                home, _, name = str(tell() if callable(tell) else "").rpartition(".")
+                if home == nn.modules.activation.__name__:
+                    module.__class__ = type(name, (type(module),), {"__module__": home})
+            return unflattened
         # Shapes were checked above; older versions of torch have no guards to leave out.
         free = "check_guards" in inspect.signature(program.module).parameters
         network = program.module(**({"check_guards": False} if free else {}))
@@ -314,24 +324,6 @@ def refuse_pickles(path: Path) -> None:
                     torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
                 except pickle.UnpicklingError as error:
                     raise InputError(f"{path} " + PICKLED.format(what=f"pickles in {name}")) from error
-
-
-def _with_activations(network: nn.Module) -> nn.Module:
-    """Restore the classes of activations, by which a perturbation finds its layers: unflattening loses them."""
-    for module in network.modules():
-        tell = getattr(module, "type_name", None)
-        home, _, name = str(tell() if callable(tell) else "").rpartition(".")
-        if home == nn.modules.activation.__name__:
-            module.__class__ = type(name, (type(module),), {"__module__": home})
-    return network
-
-
-def _most(program: ExportedProgram, size: Any) -> int | None:
-    """Return the largest size that a symbolic axis was exported for."""
-    limits = program.range_constraints.get(size.node.expr)
-    if limits is None or not limits.upper.is_Integer or int(limits.upper) > 2**31:
-        return None  # unlimited, in one of the ways to write that
-    return int(limits.upper)
 
 
 @contextlib.contextmanager
