@@ -15,7 +15,8 @@ from curvewise.study.spec.recipes import recipe_document
 
 ROOT = Path(__file__).resolve().parents[2]
 _spec = importlib.util.spec_from_file_location("papers", ROOT / "tools" / "papers.py")
-assert _spec is not None and _spec.loader is not None
+assert _spec is not None
+assert _spec.loader is not None
 papers = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(papers)
 TABLES = papers.tables()
@@ -47,9 +48,7 @@ def test_item_has_a_call_that_is_checked_or_a_reason(row: dict[str, Any]):
                 assert hasattr(getattr(cw, node.value.attr), node.attr), node.attr
     elif row["call"].startswith("curvewise "):
         group, command = row["call"].split()[1:3]
-        with pytest.raises(SystemExit) as ended:
-            main([group, command, "--help"])
-        assert ended.value.code in (None, 0)
+        assert main([group, command, "--help"]) == 0
     else:
         pytest.fail(f"no call of Python (cw.…, study.…) or of the command line: {row['call']}")
     file, _, name = row["check"].partition("::")
