@@ -25,7 +25,7 @@ from curvewise.nn.chance import split_rows, visits
 from curvewise.nn.devices import reproducible
 from curvewise.nn.engine import measure_seconds, resident, train
 from curvewise.nn.lane import DENSE_BATCH, EVALUATION_BATCH, Lane, Setup, make_single, make_stack
-from curvewise.nn.networks import make_network, notes_of
+from curvewise.nn.networks import Unet6, make_network, notes_of
 from curvewise.nn.optimisers import make_loss, number_losses
 from curvewise.nn.schedules import Goal, drive, rate_factors
 from curvewise.nn.task import settle_training
@@ -418,16 +418,44 @@ def test_settings_that_came_later_leave_the_others_as_they_were() -> None:
 # The encoder and decoder
 
 
+@pytest.mark.parametrize("architecture", ["unet", "unet6"])
 @pytest.mark.parametrize("encoder", ["resnet18", "resnet50"])
 @pytest.mark.parametrize("stem", ["small", "imagenet"])
-def test_images_of_any_size_become_images_of_any_size(encoder: str, stem: str) -> None:
+def test_images_of_any_size_become_images_of_any_size(architecture: str, encoder: str, stem: str) -> None:
     options = {"width": 2, "encoder": encoder, "stem": stem}
     for shape, outputs in (((1, 9, 13), (2, 9, 13)), ((3, 32, 32), (1, 16, 20))):
-        model = make_network(Training("unet", options=options), shape, outputs)
+        model = make_network(Training(architecture, options=options), shape, outputs)
         found = model(torch.randn(2, *shape))
         assert found.shape == (2, *outputs)
         found.sum().backward()
         assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
+
+
+def test_six_blocks_double_the_image_with_the_stages_of_the_encoder_beside() -> None:
+    """Figure 2 of Atanov et al.: five links, from the last stage to the first convolution; the sixth block has none."""
+    torch.manual_seed(0)
+    model = make_network(Training("unet6", options={"width": 16}), (3, 64, 64), (2, 64, 64)).eval()
+    seen: dict[str, list[tuple[int, ...]]] = {"blocks": [], "links": []}
+    for name, sizes in seen.items():
+        for module in getattr(model, name):
+            module.register_forward_hook(lambda _, given, out, sizes=sizes: sizes.append(tuple(out.shape[1:])))
+    x = torch.randn(1, 3, 64, 64)
+    before = model(x)
+    sides = [2, 4, 8, 16, 32, 64]
+    assert seen["blocks"] == [(w, s, s) for w, s in zip([128, 64, 32, 16, 8, 4], sides, strict=True)]
+    assert seen["links"] == seen["blocks"][:5]
+    for link in model.links:  # each is used
+        with torch.no_grad():
+            link.weight.zero_()
+        assert not torch.allclose(before, before := model(x))
+
+
+def test_the_encoder_of_the_paper_is_a_resnet50_without_its_last_layer() -> None:
+    """25,557,032 weights are published for ResNet-50, of which 2,049,000 are its last layer's."""
+    with torch.device("meta"):
+        model = Unet6((3, 256, 256), (1, 256, 256))
+    assert sum(p.numel() for p in model.encoder.parameters()) == 25_557_032 - 2_049_000
+    assert model(torch.empty(1, 3, 256, 256, device="meta")).shape == (1, 1, 256, 256)
 
 
 def test_a_step_is_compiled_whole() -> None:

@@ -616,13 +616,8 @@ class Unet(nn.Module):
         stem: str = "small",
     ) -> None:
         super().__init__()
-        _image_shape(shape, "unet")
-        encoders = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
-        if encoder not in encoders:
-            raise InputError(f"encoder={encoder!r} is not known: use {' or '.join(encoders)}.", argument="options")
-        self.encoder = encoders[encoder](shape, 1, width=width, stem=stem)
-        inside = last = self.encoder.fc.in_features
-        self.encoder.fc = nn.Identity()  # type: ignore[assignment]
+        self.encoder, last = _encoder(encoder, shape, width, stem)
+        inside = last
         steps = []
         for beside in (last // 2, last // 4, last // 8, width):  # channels of the stages backwards, and of the stem
             steps.append(_normed(inside + beside, beside))
@@ -635,11 +630,7 @@ class Unet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return predicted images."""
-        body = self.encoder
-        found = [body.relu(body.bn1(body.conv1(x)))]
-        found.append(body.layer1(body.maxpool(found[0])))
-        for stage in (body.layer2, body.layer3, body.layer4):
-            found.append(stage(found[-1]))
+        found = _stages(self.encoder, x)
         x = found.pop()
         for step, beside in zip(self.decoder, reversed(found), strict=True):
             x = step(torch.cat([_enlarged(x, beside.shape[-2:]), beside], dim=1))
@@ -648,6 +639,86 @@ class Unet(nn.Module):
 
 
 unet = Unet
+
+
+class Unet6(nn.Module):
+    """The network of the transfer paper for images as targets: a residual encoder and six blocks that enlarge.
+
+    The last stage of the encoder is halved once more; each block doubles the image, so that six of them come from
+    a sixty-fourth of the side back to all of it. The first five put beside their own channels what a 1×1 convolution
+    makes of the encoder's last, …, first stage and of its first convolution (Atanov et al. 2022, supplement 3.2 and
+    figure 2). The paper gives neither the channels of the blocks nor what is in one: here 8, 4, 2, 1, 1/2 and 1/4
+    times the width, and two 3×3 convolutions with batch norm.
+
+    Parameters
+    ----------
+    shape, outputs
+        As of :class:`Unet`.
+    encoder, width, stem
+        As of :class:`Unet`; by default those of the paper, a ResNet-50 as published for ImageNet.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        outputs: tuple[int, ...],
+        *,
+        encoder: str = "resnet50",
+        width: int = 64,
+        stem: str = "imagenet",
+    ) -> None:
+        super().__init__()
+        self.encoder, last = _encoder(encoder, shape, width, stem)
+        self.pool = nn.MaxPool2d(2, ceil_mode=True)  # a side of one pixel stays
+        stages = (last, last // 2, last // 4, last // 8, width)  # channels backwards, those of the stem at the end
+        own = [max(1, 8 * width // 2**block) for block in range(6)]
+        self.links = nn.ModuleList(
+            nn.Conv2d(there, here, 1, bias=False) for there, here in zip(stages, own, strict=False)
+        )
+        blocks, inside = [], last
+        for block, here in enumerate(own):
+            beside = here if block < len(stages) else 0
+            blocks.append(nn.Sequential(_normed(inside + beside, here), _normed(here, here)))
+            inside = here
+        self.blocks = nn.ModuleList(blocks)
+        self.size = outputs[1:]
+        self.last = nn.Conv2d(inside, outputs[0], 3, padding=1)
+        draw(self, convolutions="fan_out")
+        draw(self.last, convolutions="uniform")  # small, as of a last linear layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return predicted images."""
+        size, found = x.shape[-2:], _stages(self.encoder, x)
+        x = self.pool(found[-1])
+        for block, link, there in zip(self.blocks, self.links, reversed(found), strict=False):
+            beside = link(there)
+            x = block(torch.cat([_enlarged(x, beside.shape[-2:]), beside], dim=1))
+        images: Tensor = self.last(_enlarged(self.blocks[-1](_enlarged(x, size)), self.size))
+        return images
+
+
+unet6 = Unet6
+
+
+def _encoder(name: str, shape: tuple[int, ...], width: int, stem: str) -> tuple[ResNet, int]:
+    """Make a residual network without its last layer; and the channels of its last stage."""
+    _image_shape(shape, "unet")
+    encoders = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
+    if name not in encoders:
+        raise InputError(f"encoder={name!r} is not known: use {' or '.join(encoders)}.", argument="options")
+    made = encoders[name](shape, 1, width=width, stem=stem)
+    last = made.fc.in_features
+    made.fc = nn.Identity()  # type: ignore[assignment]
+    return made, last
+
+
+def _stages(body: ResNet, x: Tensor) -> list[Tensor]:
+    """Return what the first convolution and each of the four stages of an encoder give."""
+    found = [body.relu(body.bn1(body.conv1(x)))]
+    found.append(body.layer1(body.maxpool(found[0])))
+    for stage in (body.layer2, body.layer3, body.layer4):
+        found.append(stage(found[-1]))
+    return found
 
 
 def _normed(inside: int, outside: int, *, kernel: int = 3, stride: int = 1, padding: int = 1) -> nn.Sequential:

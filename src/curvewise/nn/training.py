@@ -14,7 +14,7 @@ ROW_ARCHITECTURES = (
     *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
     *("resnet9", "resnet18", "resnet34", "resnet50"),
 )
-IMAGE_ARCHITECTURES = ("unet",)
+IMAGE_ARCHITECTURES = ("unet", "unet6")
 """Architectures of ours, by what they give for an input: a row of numbers, or an image.
 
 ``curvewise.nn.networks`` has a factory of each name. Those of timm and of Hugging Face give a row.
@@ -47,7 +47,7 @@ class Training:
         factory of one's own, called with ``shape, classes, **options``; ``"timm:NAME"``;
         ``"hf:PATH"`` for a Hugging Face model in a folder. For targets that are numbers, a factory
         of one's own is given the shape of a target instead of the classes, ``(3,)`` or
-        ``(1, 32, 32)``; ``"unet"`` gives images.
+        ``(1, 32, 32)``; ``"unet"`` and ``"unet6"`` give images.
     options : dict
         Arguments of the factory beside shape and classes: width, depth, …
     weights : str, optional
