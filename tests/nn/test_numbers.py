@@ -422,7 +422,8 @@ def test_settings_that_came_later_leave_the_others_as_they_were() -> None:
 @pytest.mark.parametrize("encoder", ["resnet18", "resnet50"])
 @pytest.mark.parametrize("stem", ["small", "imagenet"])
 def test_images_of_any_size_become_images_of_any_size(architecture: str, encoder: str, stem: str) -> None:
-    options = {"width": 2, "encoder": encoder, "stem": stem}
+    torch.manual_seed(0)
+    options = {"width": 2 if architecture == "unet" else 8, "encoder": encoder, "stem": stem}
     for shape, outputs in (((1, 9, 13), (2, 9, 13)), ((3, 32, 32), (1, 16, 20))):
         model = make_network(Training(architecture, options=options), shape, outputs)
         found = model(torch.randn(2, *shape))
