@@ -456,7 +456,6 @@ def test_the_encoder_of_the_paper_is_a_resnet50_without_its_last_layer() -> None
     with torch.device("meta"):
         model = Unet6((3, 256, 256), (1, 256, 256))
     assert sum(p.numel() for p in model.encoder.parameters()) == 25_557_032 - 2_049_000
-    assert model(torch.empty(1, 3, 256, 256, device="meta")).shape == (1, 1, 256, 256)
 
 
 def test_a_step_is_compiled_whole() -> None:
