@@ -12,12 +12,14 @@ from curvewise.text import arg
 
 ROW_ARCHITECTURES = (
     *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
-    *("resnet9", "resnet18", "resnet34", "resnet50"),
+    *("resnet9", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152"),
+    *("resnext50_32x4d", "resnext101_32x8d", "wide_resnet50_2", "wide_resnet101_2"),
+    *("alexnet", "mobilenet_v2", "googlenet"),
 )
 IMAGE_ARCHITECTURES = ("unet", "unet6")
 """Architectures of ours, by what they give for an input: a row of numbers, or an image.
 
-``curvewise.nn.networks`` has a factory of each name. Those of timm and of Hugging Face give a row.
+``curvewise.nn.architectures`` has a factory of each name. Those of timm, torchvision and Hugging Face give a row.
 """
 
 OPTIMISERS = ("sgd", "adam", "adamw", "ranger")
