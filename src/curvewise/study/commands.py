@@ -53,8 +53,8 @@ def new(file: File, /, *, recipe: str | None = None) -> int:
         The file to write.
     recipe
         Protocol of a paper: learning, variance, variance-sources, variance-linear, variance-text,
-        response, transfer, ranking, ranking-checkpoints. By default two small learners on the
-        digits data.
+        response, transfer, transfer-eurosat, transfer-imagenet, transfer-dense, ranking,
+        ranking-checkpoints. By default two small learners on the digits data.
     """
     text = starter_text(recipe)
     try:
