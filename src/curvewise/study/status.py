@@ -46,6 +46,7 @@ STORED, MEASURED, UNKNOWN = "stored runs", "a short measurement", "unknown"
 
 # Settings that decide how long a training lasts, and not how long a step takes.
 _PLAIN: dict[str, Any] = {"schedule": "constant", "warmup": 0.0, "drops": (), "validation": 0.0, "patience": None}
+_PLAIN |= dict.fromkeys(("patience_n", "patience_steps", "look_every"))
 
 
 @dataclass(frozen=True)
