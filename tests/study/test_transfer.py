@@ -292,7 +292,7 @@ def test_images_that_were_not_kept_are_asked_for(study, dense):
             predicted_images(dense, examples=examples)
 
 
-def test_images_on_the_command_line_and_in_the_report(dense, call, tmp_path):
+def test_images_on_the_command_line(dense, call, tmp_path):
     file = dense.folder / "dense.toml"
     done = call("transfer", "images", file, "--n", "24", "--examples", "2", "--json", "--plot", tmp_path / "grid.png")
     assert done.code == 0

@@ -370,6 +370,7 @@ def transfer_imagenet(architecture: str = "resnet50", weights: str | Mapping[str
         "schedule": "drops",
         "drops": [0.3, 0.6, 0.9],
         "warmup": 0.05,
+        "validation": 0.0,
         "augmentation": ["resized-crop:0.08", "flip"],
     }
     learners = _starts(usual, weights, {})
