@@ -21,6 +21,7 @@ def learning(
     weights: str | None = None,
     members: int = 6,
     augmentation: Sequence[str] = ("translate:4",),
+    small: bool = False,
 ) -> dict[str, Any]:
     """Learning curves of a network: everything trained, only the last layer, and an ensemble.
 
@@ -46,6 +47,9 @@ def learning(
         Networks in the ensemble.
     augmentation : sequence of str
         Of the images; four pixels of padding and a random crop, as for CIFAR.
+    small : bool
+        For the paper's smaller data sets: the patience is 15 epochs at the largest size, and goes as
+        n^-1/2 from there.
     """
     usual = {
         "architecture": architecture,
@@ -57,6 +61,7 @@ def learning(
         "schedule": "searched",
         "augmentation": list(augmentation),
     }
+    usual |= {"patience": 15, "patience_n": "largest"} if small else {}
     linear = {k: v for k, v in usual.items() if k != "augmentation"} | {"trained": "head"}
     starts: dict[str, dict[str, Any]] = {"scratch": {}}
     starts |= {"pretrained": {"weights": weights}} if weights else {}
@@ -443,7 +448,7 @@ def ranking(
 
     Li et al. 2021, Ranking Neural Checkpoints, appendix A.2: 8 rates and 6 numbers of steps,
     batches of 512, SGD with momentum 0.9, no augmentation, no weight decay; for training from
-    scratch a decay of 0.01 times the rate, decoupled, which is a weight decay of 0.01.
+    scratch a decay of 0.01 times the rate, decoupled (``sgdw``): momentum does not carry it on.
 
     The longest training is printed as 400,000 steps, twenty times the one before; 40,000 is taken
     for it. The schedule is not said: the rate falls along a cosine.
@@ -467,7 +472,7 @@ def ranking(
     }
     learners: dict[str, Any] = {k: usual | {"weights": v} for k, v in (checkpoints or {}).items()}
     if scratch or not learners:
-        learners["scratch"] = usual | {"weight_decay": 0.01}
+        learners["scratch"] = usual | {"optimiser": "sgdw", "weight_decay": 0.01}
     return {
         "training": usual,
         "learners": learners,
@@ -529,7 +534,7 @@ def with_recipe(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
             gone |= {"poke"} if "vary" in mine and "poke" not in str(mine["vary"]) else set()
             merged[table] = {**{k: v for k, v in given.get(table, {}).items() if k not in gone}, **mine}
     if not own.get("learners"):
-        return {**merged, "learners": learners}, {}
+        return {**merged, "learners": learners}, learners
     return merged, {name: learners.get(name, usual) for name in own["learners"]}
 
 
