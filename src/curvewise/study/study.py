@@ -479,12 +479,14 @@ def read_predictions(
     labels = None
     if not numbers:
         labels = shared_labels(records, evaluation, study.runs_folder)
-        labels = study.evaluation_sets[evaluation].y if labels is None else labels.astype(np.int64)
+        labels = (
+            labels.astype(np.int64) if labels is not None else study.grouped(done[0].job).evaluation_sets[evaluation].y
+        )
     return Predictions(
         run_files(records, name),
         "labels" if kind == "predictions" else kind,
         labels=labels,
-        classes=None if numbers else study.dataset.classes,
+        classes=None if numbers else study.class_names(done[0].job),
         run_ids=np.array([r.job.id for r in done]),
         notes=(*notes, *study.assumptions),
     )
@@ -672,7 +674,7 @@ def load_model(study: StudySpec, identity: str) -> StudyNetwork:
             f"run={identity!r} is of {job.name!r}, which is made by {place}: its code is not "
             "imported unless the study is loaded with trust=True."
         )
-    rows, whole = study.rows_of(job.n, job.fold), study.examples
+    rows, whole = study.rows_of(job.n, job.fold), study.grouped(job).examples
     weights = read_run(study.runs_folder / identity).checkpoint("end")
     shape, classes, seed = whole.shape, whole.outputs, job.seeds["init"]
     first = training.trained == "all"
