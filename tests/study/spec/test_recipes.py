@@ -171,9 +171,9 @@ def test_dense_transfer_warms_up_what_is_pretrained():
     ("recipe", "given", "match"),
     [
         ("transfer-dense", data(images=True), "gives images, and the targets are classes"),
-        ("transfer", Dataset(np.zeros((40, 1, 8, 8), np.uint8), np.ones((40, 1, 8, 8)), targets="numbers"), "class"),
-        ("transfer-eurosat", data(images=True), "19,440|19440"),
-        ("transfer-imagenet", data(images=True), "31,250|31250|1,000,000|1000000"),
+        ("transfer", Dataset(np.zeros((40, 1, 8, 8), np.uint8), np.ones((40, 1, 8, 8)), targets="numbers"), "numbers"),
+        ("transfer-eurosat", data(images=True), "1215"),
+        ("transfer-imagenet", data(images=True), "31250"),
     ],
 )
 def test_transfer_on_data_that_it_does_not_fit_is_refused_at_plan(recipe, given, match, tmp_path):
@@ -326,13 +326,13 @@ def test_few_shots_and_shares_are_trained_in_one_study(tmp_path):
     pytest.importorskip("torch")
     image_folder(tmp_path / "EuroSAT", 20)
     learners = {"scratch": {**BRIEF, "architecture": "cnn", "width": 2}, "blind": {}}
-    design = {"sizes": ["3/class + 1/class", "10 + 1/class", 0.5], "seeds": [2, 2, 1]}
+    design = {"sizes": ["10 + 1/class", "3/class + 1/class", 0.5], "seeds": [2, 3, 1]}
     study = study_recipe("transfer-eurosat", {"path": "EuroSAT"}, learners=learners, **design, folder=tmp_path, seed=1)
     status = study.run(workers=0, progress=False, device="cpu")
     assert status.failures == ()
     frame = study.frame()
     assert len(study.test_examples().y) == 8  # a tenth of 80
-    assert frame[frame.learner == "scratch"].n.tolist() == [14, 14, 16, 16, 36]
+    assert frame[frame.learner == "scratch"].n.tolist() == [14, 14, 16, 16, 16, 36]
 
 
 def test_recipes_of_folders_are_trained_on_folders(tmp_path):
@@ -392,7 +392,8 @@ def test_dense_transfer_starts_from_a_classifier(tmp_path):
     assert risks.blind["transfer-dense"].risk == pytest.approx(expected, rel=1e-5)
     assert Counter(risks.methods.tolist()) == {"scratch": 3, "pretrained": 3}
     report = study_report(study)
-    assert any(section.title == "What do the methods predict?" for section in report.sections)
+    (shown,) = [section for section in report.sections if section.title == "What do the methods predict?"]
+    assert shown.figures[0].name == "images"
 
 
 def test_an_encoder_of_one_channel_takes_grey_images(tmp_path):
