@@ -367,25 +367,27 @@ def test_dense_transfer_starts_from_a_classifier(tmp_path):
     y = np.abs(np.diff(x.mean(axis=1, keepdims=True) / 255, axis=2, prepend=0))  # edges
     before = Study(
         Dataset(x, np.arange(50) % 2),
-        {"net": Learner(Training("resnet18", options={"width": 4, "stem": "imagenet"}, epochs=0))},
+        {"net": Learner(Training("resnet18", options={"width": 4}, epochs=0))},
         keep=Keep(checkpoints="end"),
         folder=tmp_path,
         name="before",
     )
     before.run(workers=0, progress=False, device="cpu")
     file = str(before.runs_folder / before.jobs[0].id / "end.safetensors")
-    short = {**BRIEF, "width": 4, "encoder": "resnet18", "batch": 8}
+    learners = dict.fromkeys(("scratch", "pretrained"), {**BRIEF, "width": 4, "encoder": "resnet18", "batch": 8})
     study = study_recipe(
         "transfer-dense",
         Dataset(x, y, targets="numbers"),
         weights=file,
-        learners={"scratch": short, "pretrained": short},
+        learners=learners,
         sizes=[12, 24],
         folds=[2, 1],
         test=10,
         folder=tmp_path,
     )
     assert study.run(workers=0, progress=False, device="cpu").failures == ()
+    # The weights are of a network for small images, and the control from scratch is the same network.
+    assert {job.name: job.learner.training.options["stem"] for job in study.jobs} == dict.fromkeys(learners, "small")
     risks = transfer_risks(study)
     median = np.median(study.examples.y[study.train_rows], axis=0)
     expected = np.abs(study.test_examples().y - median).mean()
