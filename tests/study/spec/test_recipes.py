@@ -146,6 +146,18 @@ def test_transfer_follows_atanov():
     assert scratch.steps_for(400) == scratch.steps_for(50_000) == 40_000
 
 
+def test_sizes_of_eurosat_and_of_dense_tasks_are_the_paper_s():
+    y = np.repeat(np.arange(10), [3000, 3000, 3000, 2500, 2500, 2000, 2500, 3000, 2500, 3000])  # EuroSAT's classes
+    study = study_recipe("transfer-eurosat", Dataset(np.zeros((27_000, 1, 2, 2), np.uint8), y))
+    assert study.partition.sizes == (28, 47, 85, 303, 1215, 4860, 19_440)
+    assert np.bincount(study.test_examples().y).tolist() == (np.bincount(y) // 10).tolist()
+    assert [len(study.partition.at(n)) for n in study.partition.sizes] == [1] * 7
+    images = np.zeros((170_000, 1, 1, 1), np.uint8)
+    study = study_recipe("transfer-dense", Dataset(images, images / 1.0, targets="numbers"))
+    assert Counter(job.n for job in study.jobs) == {100: 4, 1_000: 4, 10_000: 3, 100_000: 1}
+    assert len(study.test_examples().y) == 60_000
+
+
 def test_transfer_takes_several_weights():
     names = {"swav": "swav.pt", "moco": "moco.pt"}
     study = study_recipe("transfer", data(), weights=names)
@@ -374,7 +386,8 @@ def test_dense_transfer_starts_from_a_classifier(tmp_path):
     )
     before.run(workers=0, progress=False, device="cpu")
     file = str(before.runs_folder / before.jobs[0].id / "end.safetensors")
-    learners = dict.fromkeys(("scratch", "pretrained"), {**BRIEF, "width": 4, "encoder": "resnet18", "batch": 8})
+    short = {**BRIEF, "width": 4, "encoder": "resnet18", "batch": 8}
+    learners = {"scratch": short, "pretrained": short}
     study = study_recipe(
         "transfer-dense",
         Dataset(x, y, targets="numbers"),
