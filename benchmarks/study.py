@@ -248,7 +248,9 @@ def streamed() -> dict[str, object]:
         test = Examples(images.x[:500], images.y[:500], 10, images.mean, images.std)
         short = replace(training, epochs=0.2)
         both = [
-            next(iter(train(short, [Assignment(np.arange(n), 1, 2, 3)], images, {"test": test}, device="cuda", stream=s)))
+            next(
+                iter(train(short, [Assignment(np.arange(n), 1, 2, 3)], images, {"test": test}, device="cuda", stream=s))
+            )
             for s in (False, True)
         ]
         same = np.array_equal(*(trained.probabilities["test"] for _, trained in both))
