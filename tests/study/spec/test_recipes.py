@@ -215,9 +215,10 @@ def test_what_a_change_makes_idle_in_a_recipe_is_no_mistake(tmp_path):
     study = study_recipe("response", images, learners={"mine": plain}, grid={"batch": [8]}, folder=tmp_path)
     assert study.learners["mine"].training.patience == 10  # as before, so that ids hold
     assert study.plan(measure=False).total_runs == 1
-    with pytest.raises(InputError, match="patience=3.0: changes nothing"):
-        mine = {"mine": plain | {"patience": 3}}
-        study_recipe("response", images, learners=mine, grid={"batch": [8]}, folder=tmp_path).plan(measure=False)
+    mine = {"mine": plain | {"patience": 3}}
+    given = study_recipe("response", images, learners=mine, grid={"batch": [8]}, folder=tmp_path)
+    with pytest.raises(InputError, match=r"patience=3\.0: changes nothing"):
+        given.plan(measure=False)
     # A length or a patience in another unit takes the place of the recipe's.
     short = study_recipe("transfer", data(), learners={"scratch": {"epochs": 2, "patience": 4}})
     training = short.learners["scratch"].training
