@@ -67,8 +67,9 @@ class Chance:
 
     def each(self, number: int, count: int) -> Tensor:
         """Uniform in [0, 1), shape (examples, count)."""
-        place = torch.arange(count, device=self.example.device)
         epoch, example = self.epoch.unsqueeze(-1), self.example.unsqueeze(-1)
+        # Added to zeros, as a compiler would take the counters themselves for 32-bit indices, which hashing overflows.
+        place = (example & 0) + torch.arange(count, device=example.device)
         seed = self.seed.unsqueeze(-1) if self.seed.ndim else self.seed
         return uniform(seed, epoch, example, number, place)
 
