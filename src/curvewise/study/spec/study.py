@@ -246,9 +246,9 @@ class StudySpec:
         there = np.pad(there, (0, len(names) - len(there)))
         few = np.flatnonzero(there < (count if each else 1) + held)
         if len(few):
-            lacking = list_names([f"{names[i]} ({there[i]})" for i in few], 5)
-            problem = f"holds {size!r}, and there are fewer training examples of the class {lacking}:"
-            raise InputError(f"{problem} ask for fewer, or leave these classes out.", argument="sizes")
+            lacking = ", ".join(f"{names[i]!r} ({there[i]})" for i in few[:5])
+            problem = f"holds {size!r}, and there are fewer training examples of {len(few)} class(es): {lacking}."
+            raise InputError(problem, argument="sizes", remedy="Ask for fewer, or leave these classes out of the data.")
 
     @cached_property
     def _subsets(self) -> dict[tuple[int, int], tuple[NDArray[np.int64], str]]:
