@@ -348,9 +348,11 @@ class StudySpec:
         if data.padding is not None:  # tokens
             return None, None
         if data.is_image:
-            # Counting the 256 levels channel by channel needs no copy of all images, let alone in double precision.
-            channels = range(data.x.shape[1])
-            counts = np.stack([np.bincount(data.x[self.train_rows, c].ravel(), minlength=256) for c in channels])
+            # Counting the 256 levels channel by channel, a few images at a time, needs no copy of all of them.
+            counts = np.zeros((data.x.shape[1], 256), dtype=np.int64)
+            for start in range(0, len(self.train_rows), 4096):
+                some = np.asarray(data.x[self.train_rows[start : start + 4096]])
+                counts += np.stack([np.bincount(some[:, c].ravel(), minlength=256) for c in range(len(counts))])
             levels = np.arange(256) / 255
             share = counts / counts.sum(axis=1, keepdims=True)
             mean = share @ levels
