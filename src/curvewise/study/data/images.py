@@ -128,9 +128,9 @@ def _from_cache(files: Sequence[Path], reading: ImageReading, folder: Path) -> N
         )
     place = folder / f"{about.hexdigest()[:32]}.npy"
     try:
+        if not _is_plain(folder, stat.S_ISDIR):
+            folder.mkdir(parents=True)
         if not _is_plain(place):
-            if not _is_plain(folder, stat.S_ISDIR):
-                folder.mkdir(parents=True)
             _write_aside(place, lambda file: _write_images(file, files, reading))
         array = np.load(place, mmap_mode="r", allow_pickle=False)
         if array.dtype != np.uint8 or array.ndim != 4 or len(array) != len(files):
