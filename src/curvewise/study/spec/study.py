@@ -9,7 +9,7 @@ import hashlib
 import re
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import count
@@ -24,6 +24,7 @@ from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyErro
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
 from curvewise.nn.own_code import names_own_code
 from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
+from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES
 from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
@@ -408,6 +409,42 @@ class StudySpec:
                 searches += [] if search is None else [search]
                 runs += _runs(self, name, about, settings, shared, None if search is None else search.id)
         return searches + runs
+
+
+def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
+    """Refuse networks that the inputs of the data do not fit, before any of their runs is made.
+
+    Raises
+    ------
+    InputError
+        Names learner, setting and a remedy.
+    """
+    text, channels = data.padding is not None, data.x.shape[1]
+    kind = "tokens of texts" if text else "rows of features"
+    kind = f"images with {channels} channel{'s' if channels > 1 else ''}" if data.is_image else kind
+    for job in {(job.name, repr(job.settings)): job for job in jobs}.values():
+        training = job.learner.training
+        if training is None:
+            continue
+        name, problem, remedy = training.architecture, "", ""
+        route, _, rest = name.partition(":")
+        known = route in ("hf", "timm", "torchvision") if rest else name in (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
+        plain = name in ("linear", "mlp")
+        if not known:  # a factory of one's own may take anything; a name that is none is told elsewhere
+            continue
+        if not (data.is_image or (text and route == "hf") or (plain and not text)):
+            takes = "images or features" if plain else "images or texts" if route == "hf" else "images"
+            problem = f"takes {takes}, and the data has {kind}."
+            remedy = "Use 'hf:FOLDER', an encoder of texts." if text else "Use 'linear' or 'mlp'."
+        elif rest and data.y.ndim > 2:
+            problem = f"gives a row of numbers, and the targets are images of shape {data.y.shape[1:]}."
+            remedy = "Use 'unet', or 'module:function' for a factory of your own."
+        if problem:
+            raise InputError(problem, argument=f"learners.{job.name}.architecture", value=name, remedy=remedy)
+        coloured = [spec for spec in training.augmentation if spec.partition(":")[0] == "colour"]
+        if coloured and data.is_image and channels != 3:
+            problem, remedy = f"is for three channels, and the data has {kind}.", "Leave it out, or use 'noise'."
+            raise InputError(problem, argument=f"learners.{job.name}.augmentation", value=coloured[0], remedy=remedy)
 
 
 def examples_digest(examples: Examples) -> str:
