@@ -17,7 +17,7 @@ from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.store.write import write_run
-from curvewise.study import Dataset, Design, Evaluation, Learner, Study
+from curvewise.study import Dataset, Design, Evaluation, Learner, Study, study_recipe
 
 DATA = Dataset(np.arange(400.0).reshape(200, 2), np.arange(200) % 4)
 IMAGES = Dataset(np.zeros((200, 1, 6, 8), dtype=np.uint8), np.arange(200) % 4)
@@ -418,3 +418,50 @@ def test_the_start_of_the_workers_is_told(tmp_path):
     store(study, study.jobs[:2])
     known = study.plan(measure=False, device="cpu").summary()
     assert "Starting the workers takes some seconds more." in known
+
+
+# --- Data that a recipe does not fit ---------------------------------------------------------------
+
+
+def _data(kind: str) -> Dataset:
+    rng, y = np.random.default_rng(0), np.arange(400) % 4
+    colour, grey = (rng.integers(0, 256, (400, c, 8, 8), dtype=np.uint8) for c in (3, 1))
+    return {
+        "dense": lambda: Dataset(colour, rng.random((400, 1, 8, 8)), targets="numbers"),
+        "text": lambda: Dataset(rng.integers(1, 50, (400, 12)), y, padding=0),
+        "features": lambda: Dataset(rng.random((400, 12)), y),
+        "grey": lambda: Dataset(grey, y),
+    }[kind]()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "kind", "told"),
+    [
+        ("learning", {}, "dense", r"architecture='resnet18': gives a row of numbers.*Use 'unet'"),
+        ("ranking", {}, "dense", r"architecture='resnet50': gives a row of numbers.*Use 'unet'"),
+        ("transfer", {}, "dense", "keep has probabilities"),
+        ("variance-text", {"model": "bert"}, "dense", r"architecture='hf:bert': gives a row of numbers.*Use 'unet'"),
+        ("variance", {}, "text", r"learners.resnet9.architecture='resnet9': takes images.*tokens.*Use 'hf:FOLDER'"),
+        ("variance-linear", {}, "text", r"learners.linear.architecture='linear': takes images or features"),
+        ("transfer", {}, "text", r"learners.scratch.architecture='resnet50': takes images, and the data has tokens"),
+        ("learning", {}, "features", r"architecture='resnet18': takes images.*features. Use 'linear' or 'mlp'"),
+        ("variance-text", {"model": "bert"}, "features", r"takes images or texts, and the data has rows of features"),
+        ("response", {"perturbation": "colour"}, "grey", r"learners.vgg.augmentation='colour:0.125': is for three"),
+        ("response", {}, "text", "perturbation='rotation' is for images"),
+    ],
+)
+def test_a_recipe_on_data_that_it_does_not_fit_is_refused_at_plan(tmp_path, recipe, options, kind, told):
+    study = study_recipe(recipe, _data(kind), folder=str(tmp_path), **options)
+    for go in (lambda: study.plan(measure=False), lambda: study.run(workers=0, progress=False)):
+        with pytest.raises(InputError, match=told):
+            go()
+
+
+def test_recipes_on_data_that_they_fit_are_planned(tmp_path):
+    for recipe, options, kind in (
+        ("variance-text", {"model": "bert"}, "text"),
+        ("variance-linear", {}, "features"),
+        ("response", {"perturbation": "shift-x"}, "grey"),
+        ("learning", {}, "grey"),
+    ):
+        assert study_recipe(recipe, _data(kind), folder=str(tmp_path), **options).plan(measure=False).total_runs
