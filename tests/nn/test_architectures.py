@@ -208,7 +208,10 @@ def test_a_mobilenet_of_half_the_width_has_channels_in_eights() -> None:
     # Sandler et al. round to multiples of 8; torchvision's mobilenet_v2(width_mult=0.5) has so many weights.
     with torch.device("meta"):
         half = ARCHITECTURES["mobilenet_v2"]((3, 224, 224), 1000, width=16)
+        part = ARCHITECTURES["mobilenet_v2"]((3, 224, 224), 1000, width=24)
     assert sum(p.numel() for p in half.parameters()) == 1_968_680
+    # Three quarters of 24 are 18, and 16 would be more than a tenth below it.
+    assert [part.features[i].conv[-2].out_channels for i in (1, 2, 4, 7, 11, 14, 17)] == [16, 24, 24, 48, 72, 120, 240]
 
 
 @pytest.mark.parametrize(("side", "steps"), [(32, 8), (96, 32)])

@@ -704,7 +704,7 @@ def _settle_weights(study: StudySpec, learner: Learner, name: str, opened: dict[
             opened[key] = settle_weights(training, tuple(study.dataset.x.shape[1:]), study.outputs, study.folder)
         except InputError as error:
             raise InputError(f"learners.{name}: {error}") from error
-    return replace(learner, training=replace(training, options=opened[key].options, like=None))
+    return replace(learner, training=replace(training, options=opened[key].options, like=opened[key].like))
 
 
 def _weights_digest(learner: Learner, folder: Path, known: dict[str, str]) -> str | None:
