@@ -464,6 +464,8 @@ WITH_WEIGHTS = {
 }
 """Recipes that start from files of weights, and how they are told the file."""
 
+ONE_SIZE = {"sizes": [30], "folds": 1, "seeds": 1}
+
 IMAGES = Dataset((np.arange(60 * 64) % 251).astype(np.uint8).reshape(60, 1, 8, 8), np.arange(60) % 3)
 
 
@@ -486,7 +488,7 @@ def networks(study: Study) -> dict[str, Training]:
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
 def test_weights_choose_the_stem_of_all_that_are_compared(tmp_path, name):
     # The files of torchvision begin with 7×7 where our usual networks for small images have 3×3.
-    given = {"architecture": "resnet18", "options": {"width": 2}, "sizes": [30], "folder": tmp_path}
+    given = {"architecture": "resnet18", "options": {"width": 2}, **ONE_SIZE, "folder": tmp_path}
     save_weights(tmp_path, "resnet18", width=2, stem="imagenet")
     large = study_recipe(name, IMAGES, **given, **WITH_WEIGHTS[name])
     assert {t.options["stem"] for t in networks(large).values()} == {"imagenet"}
@@ -515,7 +517,7 @@ def test_weights_choose_the_stem_of_all_that_are_compared(tmp_path, name):
 )
 def test_weights_of_another_network_are_refused_when_planned(tmp_path, name, architecture, asked, message):
     save_weights(tmp_path, architecture, width=2)
-    given = {"architecture": "resnet18", "options": {"width": 2, **asked}, "sizes": [30], "folder": tmp_path}
+    given = {"architecture": "resnet18", "options": {"width": 2, **asked}, **ONE_SIZE, "folder": tmp_path}
     study = study_recipe(name, IMAGES, **given, **WITH_WEIGHTS[name])
     with pytest.raises(InputError, match=r"learners\.(pretrained|a): weights='.*w\.npz': they.*" + message):
         study.plan(measure=False)
@@ -533,6 +535,7 @@ def test_a_recipe_runs_from_weights_with_the_stem_of_imagenet(tmp_path):
         augmentation=[],
         learners={"scratch": short, "pretrained": short, "pretrained-linear": short},
         sizes=[20],
+        folds=1,
         keep={"checkpoints": "end"},
         folder=tmp_path,
     )
@@ -560,7 +563,9 @@ def test_options_of_the_architecture_pass_through(name):
 
 def test_options_that_the_architecture_does_not_take_stand_in_the_plan():
     pytest.importorskip("torch")
-    plan = study_recipe("variance", IMAGES, architecture="resnet18", options={"stam": "small"}).plan(measure=False)
+    plain = {"learners": {"resnet18": {"augmentation": []}}}  # these images are too small for that of the recipe
+    study = study_recipe("variance", IMAGES, architecture="resnet18", options={"stam": "small"}, **plain)
+    plan = study.plan(measure=False)
     assert any(w.startswith("resnet18: ") and "Its options are width, stem" in w for w in plan.warnings)
 
 
