@@ -14,6 +14,7 @@ from torch import nn
 from curvewise.errors import InputError
 from curvewise.nn.architectures import ARCHITECTURES, GridMean
 from curvewise.nn.engine import train
+from curvewise.nn.files.model import load_model
 from curvewise.nn.networks import features_of, head_of, make_network, notes_of, settle_weights
 from curvewise.nn.task import Assignment, Examples, Keep
 from curvewise.nn.training import Training
@@ -105,6 +106,17 @@ def test_outputs_are_those_of_torchvision(name: str, tmp_path: Path) -> None:
     again = make_network(route, (3, 224, 224), 1000, tmp_path).eval()
     with torch.no_grad():
         torch.testing.assert_close(again(x), expected)
+
+
+def test_auxiliary_classifiers_of_a_file_are_left_out(tmp_path: Path) -> None:
+    source = ARCHITECTURES["googlenet"]((3, 32, 32), 3, width=4).state_dict()
+    torch.save({**source, "aux1.conv.bn.bias": torch.zeros(2), "aux2.fc2.weight": torch.zeros(2, 2)}, tmp_path / "w.pt")
+    training = Training("googlenet", options={"width": 4}, weights="w.pt")
+    assert notes_of(make_network(training, (3, 32, 32), 3, tmp_path)) == (
+        "Auxiliary classifiers in w.pt were left out.",
+    )
+    file = load_model(tmp_path / "w.pt", shape=(3, 32, 32), classes=3, factory="googlenet", options={"width": 4})
+    assert torch.equal(file.model.fc.weight, source["fc.weight"])
 
 
 def test_models_of_torchvision(tmp_path: Path) -> None:

@@ -247,6 +247,26 @@ def test_timm_is_asked_for_by_name_and_never_downloads(monkeypatch: pytest.Monke
         make_network(Training("timm:resnet10t"), (64,), 3)
 
 
+def test_torchvision_is_asked_for_by_name_and_never_downloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    with pytest.raises(MissingDependencyError, match="pip install torchvision"):
+        make_network(Training("torchvision:resnet18"), (3, 8, 8), 4)
+
+    def get_model(name: str, **options: Any) -> nn.Module:
+        inner = {"aux_logits": False, "init_weights": True} if name == "googlenet" else {"norm_layer": None}
+        assert options == {"weights": None, "num_classes": 4, **inner}
+        return nn.Sequential(nn.Flatten(), nn.Linear(192, 4))
+
+    models = SimpleNamespace(list_models=lambda module: ["resnet18", "googlenet"], get_model=get_model)
+    monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace(models=models))
+    make_network(Training("torchvision:resnet18", options={"norm_layer": None}), (3, 8, 8), 4)
+    make_network(Training("torchvision:googlenet"), (3, 8, 8), 4)
+    with pytest.raises(InputError, match=r"list_models"):
+        make_network(Training("torchvision:resnet9000"), (3, 8, 8), 4)
+    with pytest.raises(InputError, match=r"3 channels, and these have 1.*channels=3"):
+        make_network(Training("torchvision:resnet18"), (1, 8, 8), 4)
+
+
 SHAPE, CLASSES = (1, 8, 8), 3
 
 

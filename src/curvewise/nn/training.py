@@ -116,6 +116,7 @@ class Training:
     like : str, optional
         File with weights of the same architecture, of which only the form is taken: the network has
         the stem of theirs and starts from random weights, as the control of a pretrained one should.
+        Unused beside ``weights``.
 
     Examples
     --------

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from curvewise.errors import InputError
-from curvewise.nn.networks import make_network, notes_of
+from curvewise.nn.architectures import ARCHITECTURES
+from curvewise.nn.files.model import load_model
+from curvewise.nn.networks import initial_network, make_network, notes_of, restore_network, settle_weights
 from curvewise.nn.training import Training
 
 
@@ -101,6 +105,69 @@ def test_mismatches_are_named(tmp_path: Path) -> None:
     other = {**source, "bn1.weight": torch.zeros(5)}
     with pytest.raises(InputError, match=r"1 of another shape.*bn1\.weight \(5,\) in the file and \(4,\)"):
         _made(tmp_path, _saved(tmp_path, other, "c.pt"))
+
+
+def _imagenet(architecture: str) -> dict[str, Tensor]:
+    torch.manual_seed(1)
+    return ARCHITECTURES[architecture]((1, 32, 32), 3, width=4, stem="imagenet").state_dict()
+
+
+@pytest.mark.parametrize("name", ["w.safetensors", "w.pt", "old.th", "w.npz"])
+def test_weights_choose_the_stem_before_they_are_read_whole(tmp_path: Path, name: str) -> None:
+    source = _imagenet("resnet18")
+    if name == "w.npz":
+        np.savez(tmp_path / name, **{k: v.numpy() for k, v in source.items()})
+    elif name == "old.th":
+        torch.save(source, tmp_path / name, _use_new_zipfile_serialization=False)
+    else:
+        _saved(tmp_path, source, name)
+    open_ = Training("resnet18", options={"width": 4}, weights=name)
+    said = replace(open_, options={"width": 4, "stem": "imagenet"})
+    for training in (open_, said):
+        assert settle_weights(training, (1, 32, 32), 3, tmp_path) == said
+        model = make_network(training, (1, 32, 32), 3, tmp_path)
+        assert all(torch.equal(v, source[k]) for k, v in model.state_dict().items())
+    with pytest.raises(InputError, match=r"stem='imagenet' \(a first layer of 7×7\), not stem='small'"):
+        settle_weights(replace(open_, options={"width": 4, "stem": "small"}), (1, 32, 32), 3, tmp_path)
+    with pytest.raises(
+        InputError, match=rf"{name}.*do not fit architecture='resnet18'.*conv1\.weight \(4, 1, 7, 7\) in the file"
+    ):
+        settle_weights(replace(open_, options={"width": 8}), (1, 32, 32), 3, tmp_path)
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=rf"{name}.*(damaged|cannot be read)"):
+        settle_weights(open_, (1, 32, 32), 3, tmp_path)
+
+
+@pytest.mark.parametrize("architecture", ["resnet18", "alexnet", "googlenet"])
+def test_a_control_has_the_stem_of_weights_and_none_of_them(tmp_path: Path, architecture: str) -> None:
+    source = _imagenet(architecture)
+    file = _saved(tmp_path, source, "w.safetensors")
+    usual = Training(architecture, options={"width": 4})
+    said = replace(usual, options={"width": 4, "stem": "imagenet"})
+    assert settle_weights(replace(usual, like=file), (1, 32, 32), 3, tmp_path) == said
+    like, same = (initial_network(t, (1, 32, 32), 3, 5, tmp_path) for t in (replace(usual, like=file), said))
+    assert all(torch.equal(a, b) for a, b in zip(like.parameters(), same.parameters(), strict=True))
+    first = next(iter(source))
+    assert like.state_dict()[first].shape == source[first].shape
+    assert not torch.equal(like.state_dict()[first], source[first])
+    small = replace(usual, like=file, options={"width": 4, "stem": "small"})  # what is said counts
+    assert settle_weights(small, (1, 32, 32), 3, tmp_path) == replace(small, like=None)
+    # Weights in hand tell the stem as well: those of a run, and of a file with a factory.
+    arrays = {k: v.numpy() for k, v in source.items()}
+    restored = restore_network(replace(usual, weights=file), (1, 32, 32), 3, arrays)
+    loaded = load_model(tmp_path / file, shape=(1, 32, 32), classes=3, factory=architecture, options={"width": 4})
+    for model in (restored, loaded.model):
+        assert torch.equal(model.state_dict()[first], source[first])
+
+
+def test_an_encoder_follows_the_weights_of_a_classifier(tmp_path: Path) -> None:
+    file = _saved(tmp_path, _imagenet("resnet18"), "w.pt")
+    training = Training("unet", options={"width": 4}, weights=file, weights_into="encoder")
+    settled = settle_weights(training, (1, 32, 32), (1, 32, 32), tmp_path)
+    assert settled.options == {"width": 4, "stem": "imagenet"}
+    with pytest.raises(InputError, match="encoder, decoder, last"):
+        settle_weights(replace(training, weights_into="body"), (1, 32, 32), (1, 32, 32), tmp_path)
 
 
 class _Code:

@@ -156,12 +156,14 @@ def test_networks_of_others_are_not_made_before_they_are_trusted(folder: Path) -
     assert trusted.network().network.in_features == 4
 
 
-@pytest.mark.parametrize("name", ["timm:resnet18", "hf:folder"])
+@pytest.mark.parametrize("name", ["timm:resnet18", "torchvision:resnet18", "hf:folder"])
 def test_names_of_known_packages_need_no_trust(name: str) -> None:
     study = cw.Study("digits", {"a": cw.Learner(cw.Training(name))}, trust=False)
     assert study.unimported(study.learners["a"]) is None
     fetched = cw.Training("timm:resnet18", options={"pretrained": True})
     assert study.unimported(cw.Learner(fetched)) == "timm:resnet18"
+    fetched = cw.Training("torchvision:resnet18", options={"weights": "DEFAULT"})
+    assert study.unimported(cw.Learner(fetched)) == "torchvision:resnet18"
 
 
 BROKEN = {

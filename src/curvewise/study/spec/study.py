@@ -717,10 +717,7 @@ def _weights_digest(learner: Learner, folder: Path, known: dict[str, str]) -> st
         place = folder / training.architecture.removeprefix("hf:")
         files += sorted(p for p in place.glob("*") if p.is_file())
     if training.weights is not None:
-        path = folder / training.weights
-        if not path.is_file():
-            raise InputError(f"there is no file {path}.", argument="weights", value=training.weights)
-        files.append(path)
+        files.append(folder / training.weights)
     for path in files:
         if str(path) not in known:
             with path.open("rb") as stream:
