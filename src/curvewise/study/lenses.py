@@ -266,8 +266,8 @@ def predicted_images(
         If the study predicts no images, or no run kept them.
     """
     if study.dataset.y.ndim != 4:
-        problem = "predicts classes or rows of numbers, and no images."
-        raise InputError(problem, argument="study", remedy="Give one whose targets are images.")
+        problem = "The study predicts classes or rows of numbers, and no images."
+        raise InputError(problem, remedy="Give one whose targets are images.")
     check_evaluation(study, evaluation)
     test = study.evaluation_sets[evaluation]
     count = len(test.y)
@@ -287,8 +287,8 @@ def predicted_images(
         if asked is None or size in asked or _is_called(label, MAXIMAL):
             found.setdefault(label, {})[size] = array_of(study.runs_folder / run.job.id, run.record, name)[rows]
     if not found or any(all(size not in by for by in found.values()) for size in asked or ()):
-        problem = "no finished run of these learners and sizes has kept the images that it predicted."
-        raise InputError(problem, argument="study", remedy="Say [keep] predictions = true, and run the study.")
+        problem = "No finished run of these learners and sizes has kept the images that it predicted."
+        raise InputError(problem, remedy="Say [keep] predictions = true, and run the study.")
     guess = _blind_guess(study, "loss", evaluation)
     order = [
         *(k for k in found if _is_called(k, SCRATCH)),
