@@ -102,9 +102,13 @@ def test_the_learning_lens_takes_them_as_they_are(tmp_path):
 def test_when_every_run_failed_the_first_reason_is_told(tmp_path):
     study = make(tmp_path)
     fail(study, study.jobs, "Traceback (most recent call last):\n  …\nMemoryError: 8 GB")
-    told = r"All 24 runs failed\. The first: MemoryError: 8 GB\. study\.status\(\) lists the reasons"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CurvewiseWarning)
+        assert np.isnan(study.measurements().error).all()
+    assert "12 of 24 runs failed (net): MemoryError: 8 GB" in [str(w.message) for w in caught]
+    told = r"All 3 runs failed\. The first: MemoryError: 8 GB\. study\.status\(\) lists the reasons"
     with pytest.raises(InputError, match=told):
-        study.measurements()
+        study.predictions("net", n=24)
     with pytest.raises(InputError, match="All 3 runs failed"):
         study.predictions("wide", n=24)
     stored = r"All 24 runs failed\. The first: MemoryError: 8 GB\. The whole error of each run is in its record\.json"

@@ -197,8 +197,7 @@ class Study(StudySpec):
                 f"{arg('metric', name)} was measured in none of the {len(runs)} runs.{suggest(name, there)} "
                 f"There are {list_names(there)}."
             )
-        # A learner of which all runs failed has NaN; a study of which all failed has nothing to show.
-        if not kept or (all(r.state == "failed" for r in kept) and learner is None and not settings):
+        if not kept:
             raise _nothing(runs, f"a measured {name}", _RUN)
         notes = [*_notes(runs, kept, name), *_mixed(kept, metric)]
         for note in notes:
