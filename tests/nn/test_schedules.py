@@ -299,8 +299,17 @@ def test_a_small_subset_trains_for_as_many_steps_as_a_large_one(digits: Examples
     assert many["epochs"] == 20
 
 
+def test_a_lower_loss_is_better_and_does_not_prolong_the_wait(
+    digits: Examples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Course, "validate", lambda course, held: (0.5, 1 / course.taken))
+    lengths = {"steps": 100, "look_every": 5, "patience_steps": 20}
+    found = run(replace(PLAIN, schedule="early-stop", validation=0.3, **lengths), assigned(2, 40), digits)
+    assert found.metrics["steps"] == found.metrics["best_step"] == 25
+
+
 def test_a_plateau_counts_steps(digits: Examples) -> None:
-    training = replace(PLAIN, schedule="plateau", rate=0.5, steps=90, look_every=5, patience_steps=12)
+    training = replace(PLAIN, schedule="plateau", rate=0.5, steps=90, look_every=5, patience_steps=10)
     one = assigned(1, 50)
     found = run(training, one, digits)
     loop = Loop(training, digits, one, one.rows)
@@ -309,7 +318,7 @@ def test_a_plateau_counts_steps(digits: Examples) -> None:
         loss = float(np.mean(loop.to(loop.steps + 5, rate)))
         if loss < best * (1 - 1e-4):
             best, since = loss, loop.steps
-        elif loop.steps - since > 12:
+        elif loop.steps - since > 10:
             rate, since, drops = rate / 10, loop.steps, drops + 1
     assert found.metrics["drops"] == drops > 0
     assert_weights(found.checkpoints["end"], loop.model.state_dict())

@@ -58,6 +58,7 @@ class Engine:
         self.trouble = trouble
         self.calls: list[tuple[Training, list[Assignment], int | None]] = []
         self.compiled: list[bool] = []
+        self.streamed: list[bool | None] = []
 
     def __call__(
         self,
@@ -71,9 +72,11 @@ class Engine:
         compile: bool = True,
         keep: Keep | None = None,
         folder: Path | None = None,
+        stream: bool | None = None,
     ) -> Iterator[tuple[int, Trained]]:
         self.calls.append((training, list(assignments), in_flight))
         self.compiled.append(compile)
+        self.streamed.append(stream)
         for i in reversed(range(len(assignments))):  # the last is the first to finish
             given = None
             if self.trouble is not None:
@@ -237,11 +240,14 @@ def test_one_failure_is_recorded_and_the_rest_go_on(tmp_path: Path, make: Any, g
 
 
 @pytest.mark.parametrize("wish", [True, False])
-def test_whether_to_compile_reaches_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wish: bool) -> None:
+def test_whether_to_compile_and_to_stream_reaches_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wish: bool
+) -> None:
     engine = Engine()
     monkeypatch.setattr("curvewise.nn.engine.train", engine)
-    made_study(tmp_path).run(workers=0, progress=False, device="cpu", compile=wish)
+    made_study(tmp_path).run(workers=0, progress=False, device="cpu", compile=wish, stream=wish)
     assert engine.compiled == [wish]
+    assert engine.streamed == [wish]
 
 
 @pytest.mark.parametrize(
