@@ -287,7 +287,7 @@ def networks(study: Study) -> dict[str, Training]:
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
 def test_weights_choose_the_stem_of_all_that_are_compared(tmp_path, name):
     # The files of torchvision begin with 7×7 where our usual networks for small images have 3×3.
-    given = {"architecture": "resnet18", "options": {"width": 2}, "sizes": [30], "folder": tmp_path}
+    given = {"architecture": "resnet18", "options": {"width": 2}, "sizes": [30], "folds": 1, "folder": tmp_path}
     save_weights(tmp_path, "resnet18", width=2, stem="imagenet")
     large = study_recipe(name, IMAGES, **given, **WITH_WEIGHTS[name])
     assert {t.options["stem"] for t in networks(large).values()} == {"imagenet"}
@@ -300,23 +300,29 @@ def test_weights_choose_the_stem_of_all_that_are_compared(tmp_path, name):
     assert not any("like" in job.coordinates["training"] for job in small.jobs)
 
 
-@pytest.mark.parametrize("name", WITH_WEIGHTS)
+DEEPER = r"do not fit architecture='resnet18'.*96 not in the network, such as layer1\.2.*Use the architecture"
+OTHER = r"do not fit architecture='resnet18'.*missing in the file, such as conv1\.weight"
+STEM = r"stem='small' \(a first layer of 3×3\), not stem='imagenet'.*Leave stem out"
+
+
 @pytest.mark.parametrize(
-    ("architecture", "asked", "message"),
+    ("name", "architecture", "asked", "message"),
     [
-        ("resnet34", {}, r"do not fit architecture='resnet18'.*96 not in the network, such as layer1\.2.*Use the arch"),
-        ("vgg11", {}, r"do not fit architecture='resnet18'.*missing in the file, such as conv1\.weight"),
-        (
-            "resnet18",
-            {"stem": "imagenet"},
-            r"stem='small' \(a first layer of 3×3\), not stem='imagenet'.*Leave stem out",
-        ),
+        *((name, "resnet34", {}, DEEPER) for name in WITH_WEIGHTS),
+        ("learning", "vgg11", {}, OTHER),
+        ("transfer", "resnet18", {"stem": "imagenet"}, STEM),
     ],
-    ids=["deeper", "other", "stem"],
+    ids=["learning", "transfer", "ranking", "other", "stem"],
 )
 def test_weights_of_another_network_are_refused_when_planned(tmp_path, name, architecture, asked, message):
     save_weights(tmp_path, architecture, width=2)
-    given = {"architecture": "resnet18", "options": {"width": 2, **asked}, "sizes": [30], "folder": tmp_path}
+    given = {
+        "architecture": "resnet18",
+        "options": {"width": 2, **asked},
+        "sizes": [30],
+        "folds": 1,
+        "folder": tmp_path,
+    }
     study = study_recipe(name, IMAGES, **given, **WITH_WEIGHTS[name])
     with pytest.raises(InputError, match=r"learners\.(pretrained|a): weights='.*w\.npz': they.*" + message):
         study.plan(measure=False)
@@ -334,6 +340,7 @@ def test_a_recipe_runs_from_weights_with_the_stem_of_imagenet(tmp_path):
         augmentation=[],
         learners={"scratch": short, "pretrained": short, "pretrained-linear": short},
         sizes=[20],
+        folds=1,
         keep={"checkpoints": "end"},
         folder=tmp_path,
     )
