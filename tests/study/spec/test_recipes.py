@@ -265,6 +265,8 @@ WITH_WEIGHTS = {
 }
 """Recipes that start from files of weights, and how they are told the file."""
 
+ONE_SIZE = {"sizes": [30], "folds": 1, "seeds": 1}
+
 IMAGES = Dataset((np.arange(60 * 64) % 251).astype(np.uint8).reshape(60, 1, 8, 8), np.arange(60) % 3)
 
 
@@ -287,7 +289,7 @@ def networks(study: Study) -> dict[str, Training]:
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
 def test_weights_choose_the_stem_of_all_that_are_compared(tmp_path, name):
     # The files of torchvision begin with 7×7 where our usual networks for small images have 3×3.
-    given = {"architecture": "resnet18", "options": {"width": 2}, "sizes": [30], "folds": 1, "folder": tmp_path}
+    given = {"architecture": "resnet18", "options": {"width": 2}, **ONE_SIZE, "folder": tmp_path}
     save_weights(tmp_path, "resnet18", width=2, stem="imagenet")
     large = study_recipe(name, IMAGES, **given, **WITH_WEIGHTS[name])
     assert {t.options["stem"] for t in networks(large).values()} == {"imagenet"}
@@ -316,13 +318,7 @@ STEM = r"stem='small' \(a first layer of 3×3\), not stem='imagenet'.*Leave stem
 )
 def test_weights_of_another_network_are_refused_when_planned(tmp_path, name, architecture, asked, message):
     save_weights(tmp_path, architecture, width=2)
-    given = {
-        "architecture": "resnet18",
-        "options": {"width": 2, **asked},
-        "sizes": [30],
-        "folds": 1,
-        "folder": tmp_path,
-    }
+    given = {"architecture": "resnet18", "options": {"width": 2, **asked}, **ONE_SIZE, "folder": tmp_path}
     study = study_recipe(name, IMAGES, **given, **WITH_WEIGHTS[name])
     with pytest.raises(InputError, match=r"learners\.(pretrained|a): weights='.*w\.npz': they.*" + message):
         study.plan(measure=False)
