@@ -501,19 +501,19 @@ def test_weights_choose_the_stem_of_all_that_are_compared(tmp_path, name):
     assert not any("like" in job.coordinates["training"] for job in small.jobs)
 
 
-@pytest.mark.parametrize("name", WITH_WEIGHTS)
+DEEPER = r"do not fit architecture='resnet18'.*96 not in the network, such as layer1\.2.*Use the architecture"
+OTHER = r"do not fit architecture='resnet18'.*missing in the file, such as conv1\.weight"
+STEM = r"stem='small' \(a first layer of 3×3\), not stem='imagenet'.*Leave stem out"
+
+
 @pytest.mark.parametrize(
-    ("architecture", "asked", "message"),
+    ("name", "architecture", "asked", "message"),
     [
-        ("resnet34", {}, r"do not fit architecture='resnet18'.*96 not in the network, such as layer1\.2.*Use the arch"),
-        ("vgg11", {}, r"do not fit architecture='resnet18'.*missing in the file, such as conv1\.weight"),
-        (
-            "resnet18",
-            {"stem": "imagenet"},
-            r"stem='small' \(a first layer of 3×3\), not stem='imagenet'.*Leave stem out",
-        ),
+        *((name, "resnet34", {}, DEEPER) for name in WITH_WEIGHTS),
+        ("learning", "vgg11", {}, OTHER),
+        ("transfer", "resnet18", {"stem": "imagenet"}, STEM),
     ],
-    ids=["deeper", "other", "stem"],
+    ids=["learning", "transfer", "ranking", "other", "stem"],
 )
 def test_weights_of_another_network_are_refused_when_planned(tmp_path, name, architecture, asked, message):
     save_weights(tmp_path, architecture, width=2)
