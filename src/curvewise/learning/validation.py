@@ -353,6 +353,8 @@ class VarianceCheck(Result):
 
     def sentences(self) -> str:
         """State whether σ0² + σ̂²/n describes the spread of the runs."""
+        if np.isnan(self.pvalue):
+            return "One size has several runs: that is no test of how their spread changes with size."
         verdict = "does not describe" if self.pvalue < 0.01 else "is consistent with"
         return (
             f"The variance model σ0² + σ̂²/n {verdict} the spread of the runs of {self.curves}"
