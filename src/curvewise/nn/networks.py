@@ -1,18 +1,11 @@
-"""Networks: architectures by name, one's own factories, timm and Hugging Face folders; made and restored.
-
-A factory takes the shape of one input, the number of classes, and options. Weights are drawn from torch's global
-generator while a network is made, so that ``torch.manual_seed`` before it fixes them; the order in which layers are
-made is therefore part of what a seed stands for.
-"""
+"""Networks made and restored: architectures by name, one's own factories, those of timm, torchvision, Hugging Face."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +13,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn.architectures import ARCHITECTURES, FIRST_LAYERS, image_shape
 from curvewise.nn.devices import own_generator
 from curvewise.nn.files.hugging_face import hugging_face_model
-from curvewise.nn.files.tensors import load_part, load_weights
+from curvewise.nn.files.tensors import load_part, load_weights, read_weights
 from curvewise.nn.own_code import find_function, importable, installed, names_own_code
 from curvewise.nn.task import Outputs, check_outputs_of
-from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training, misfit
+from curvewise.nn.training import IMAGE_ARCHITECTURES, Training, misfit
 from curvewise.text import Message, arg
 
 
@@ -67,17 +60,99 @@ def make_network(training: Training, shape: tuple[int, ...], classes: Outputs, f
     1482
     """
     with torch.device("cpu"):
+        given = _weights_of(training, folder, shapes=training.weights is None)
+        training = following_weights(training, given)
         model = _made(training, tuple(shape), classes, folder)
         if training.weights is not None:
-            path = (folder or Path()) / training.weights
-            if training.weights_into is not None:
-                notes = load_part(model, training.weights_into, path)
-            else:
-                # Networks that give images need not have a linear layer.
-                dense = isinstance(classes, tuple) and len(classes) > 1
-                notes = load_weights(model, path, None if dense else head_of(model)[0])
+            notes = _loaded(model, training, classes, given, folder)
             object.__setattr__(model, "_notes", notes)  # plain data, neither weight nor layer
     return model.train()
+
+
+def settle_weights(
+    training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None = None
+) -> Training:
+    """Settle what a file of weights decides, and refuse one that does not fit; nothing large is read or made.
+
+    Parameters
+    ----------
+    training, shape, classes, folder
+        As of :func:`make_network`.
+
+    Returns
+    -------
+    Training
+        With the stem of the network that the weights are of, where another is usual; without ``like``, which has
+        no other use.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, holds weights of another network, or contradicts an option.
+    """
+    given = _weights_of(training, folder, shapes=True)
+    training = replace(following_weights(training, given), like=None)
+    name = training.architecture
+    if training.weights is None or name.startswith("hf:") or names_own_code(name, training.options):
+        return training
+    try:
+        with own_generator(), torch.device("meta"):
+            model = _made(training, tuple(shape), classes, folder)
+    except MissingDependencyError:
+        return training
+    except Exception as error:
+        # A model of another library may need memory to be made: then the run itself tells.
+        if isinstance(error, InputError) or ":" not in name:
+            raise
+        return training
+    _loaded(model, training, classes, given, folder)
+    return training
+
+
+def _weights_of(training: Training, folder: Path | None, *, shapes: bool) -> dict[str, Tensor]:
+    """Read the file that a training starts from, or is like."""
+    file = training.weights or training.like
+    return {} if file is None else read_weights((folder or Path()) / file, shapes=shapes)
+
+
+def following_weights(training: Training, given: Mapping[str, Any]) -> Training:
+    """Give a network the stem of the weights it will hold; refuse to start from weights with another than asked for.
+
+    Parameters
+    ----------
+    training : Training
+        Whose option ``stem`` may be left open.
+    given : dict of str to Tensor or ndarray
+        Weights by name.
+    """
+    factory = ARCHITECTURES.get(training.architecture)
+    usual = None if factory is None else inspect.signature(factory).parameters.get("stem")
+    side = next((given[n].shape[-1] for n in FIRST_LAYERS if n in given and len(given[n].shape) == 4), None)
+    if usual is None or usual.default is None or side is None:
+        return training
+    stem = "small" if side <= 3 else "imagenet"
+    asked = training.options.get("stem", usual.default)
+    if stem == asked:
+        return training
+    if "stem" not in training.options:
+        return replace(training, options={**training.options, "stem": stem})
+    if training.weights is None:
+        return training
+    problem = f"they are of a network with stem={stem!r} (a first layer of {side}×{side}), not stem={asked!r}."
+    raise misfit("weights", training.weights, problem, "Leave stem out: the weights choose it.")
+
+
+def _loaded(
+    model: nn.Module, training: Training, classes: Outputs, given: Mapping[str, Tensor], folder: Path | None
+) -> tuple[str, ...]:
+    """Fill a network with weights; return remarks."""
+    path = (folder or Path()) / str(training.weights)
+    if training.weights_into is not None:
+        return load_part(model, training.weights_into, given, path)
+    # Networks that give images need not have a linear layer.
+    dense = isinstance(classes, tuple) and len(classes) > 1
+    what = arg("architecture", training.architecture)
+    return load_weights(model, given, path, None if dense else head_of(model)[0], what)
 
 
 def notes_of(model: nn.Module) -> tuple[str, ...]:
@@ -125,14 +200,14 @@ def features_of(model: nn.Module, x: Tensor) -> Tensor:
 def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None) -> nn.Module:
     name, options = training.architecture, dict(training.options)
     kind, _, rest = name.partition(":")
-    own = bool(rest) and kind not in ("timm", "hf")
+    own = bool(rest) and kind not in ("timm", "torchvision", "hf")
     if not own:
         check_outputs_of(name, classes)
     if isinstance(classes, tuple) and not own and name not in IMAGE_ARCHITECTURES:
         classes = classes[0]
-    if kind == "timm" and isinstance(classes, int):
+    if kind in ("timm", "torchvision") and isinstance(classes, int):
         with installed(folder):
-            return _timm_model(rest, shape, classes, options)
+            return (_timm_model if kind == "timm" else _torchvision_model)(rest, shape, classes, options)
     if kind == "hf" and isinstance(classes, int):
         with installed(folder):
             return hugging_face_model((folder or Path()) / rest, shape, classes, options)
@@ -141,7 +216,7 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
     elif name in ARCHITECTURES:
         factory = ARCHITECTURES[name]
     else:
-        own_ones = "'module:function' for a factory of your own, 'timm:NAME', or 'hf:FOLDER'"
+        own_ones = "'module:function' for a factory of your own, 'timm:NAME', 'torchvision:NAME', or 'hf:FOLDER'"
         raise misfit("architecture", name, "not known.", f"Use one of {', '.join(ARCHITECTURES)}; {own_ones}.")
     try:
         inspect.signature(factory).bind((1,), 1, **options)
@@ -161,18 +236,39 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
 
 def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]) -> nn.Module:
     """Make a model of timm with random weights: nothing is downloaded."""
-    try:
-        timm = importlib.import_module("timm")
-    except ImportError as error:
-        needs = Message(f"{arg('architecture', f'timm:{name}')} needs timm: pip install timm.")
-        raise MissingDependencyError(needs) from error
-    _image_shape(shape, f"timm:{name}")
+    timm = _library("timm", name)
+    image_shape(shape, f"timm:{name}")
     if name not in timm.list_models():
         known = "See timm.list_models()."
         raise misfit("architecture", f"timm:{name}", "not a model of the installed timm.", known)
     settings = {"pretrained": False, "num_classes": classes, "in_chans": shape[0], **options}
     model: nn.Module = timm.create_model(name, **settings)
     return model
+
+
+def _torchvision_model(name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]) -> nn.Module:
+    """Make a classifier of torchvision with random weights: nothing is downloaded."""
+    models = _library("torchvision", name).models
+    asked = f"torchvision:{name}"
+    if image_shape(shape, asked)[0] != 3:
+        problem = f"takes images of 3 channels, and these have {shape[0]}."
+        raise misfit("architecture", asked, problem, "Load them with channels=3, or use an architecture of ours.")
+    if name not in models.list_models(module=models):
+        known = "See torchvision.models.list_models()."
+        raise misfit("architecture", asked, "not a classifier of the installed torchvision.", known)
+    # Auxiliary classifiers would make an Inception return several outputs.
+    inception = {"aux_logits": False, "init_weights": True} if name in ("googlenet", "inception_v3") else {}
+    model: nn.Module = models.get_model(name, **{"weights": None, "num_classes": classes, **inception, **options})
+    return model
+
+
+def _library(package: str, name: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except (ImportError, RuntimeError) as error:  # the latter where it was built for another torch
+        asked = arg("architecture", f"{package}:{name}")
+        needs = Message(f"{asked} needs {package}, which cannot be imported ({error}): pip install {package}.")
+        raise MissingDependencyError(needs) from error
 
 
 def restore_network(
@@ -214,7 +310,10 @@ def restore_network(
     True
     """
     head = training.trained == "head"
-    start = training if head else replace(training, weights=None, weights_into=None)
+    # Of other networks the weights themselves tell the stem.
+    start = (
+        training if head else following_weights(replace(training, weights=None, weights_into=None, like=None), weights)
+    )
     model = draw_network(start, shape, classes, 0 if training.weights else seed, folder)
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
     wanted = {f"{head_of(model)[0]}.weight"} if head else set(model.state_dict())
@@ -261,450 +360,3 @@ def draw_network(
     """Make a network from a seed, in evaluation mode; torch's own generator stays as it is."""
     with own_generator(seed):
         return make_network(training, shape, classes, folder).eval()
-
-
-# The architectures of our own, from the simplest to the largest.
-
-
-def linear(shape: tuple[int, ...], classes: int, *, bias: bool = True) -> nn.Module:
-    """Make one linear layer on the flattened input: a convex problem."""
-    return draw(nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), classes, bias=bias)))
-
-
-def mlp(
-    shape: tuple[int, ...], classes: int, *, width: int = 128, depth: int = 2, batch_norm: bool = False
-) -> nn.Module:
-    """Make hidden layers of one width with ReLU, then a linear layer.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of one input; flattened.
-    classes : int
-        Outputs.
-    width, depth : int
-        Units of a hidden layer, and hidden layers.
-    batch_norm : bool
-        Batch norm before each ReLU.
-    """
-    _check_positive(width=width, depth=depth)
-    layers: list[nn.Module] = [nn.Flatten()]
-    inside = math.prod(shape)
-    for _ in range(depth):
-        layers.append(nn.Linear(inside, width))
-        if batch_norm:
-            layers.append(nn.BatchNorm1d(width))
-        layers.append(nn.ReLU(inplace=True))
-        inside = width
-    return draw(nn.Sequential(*layers, nn.Linear(inside, classes)))
-
-
-def cnn(shape: tuple[int, ...], classes: int, *, width: int = 32) -> nn.Module:
-    """Make three 3×3 convolutions, each with ReLU and pooling, then a linear layer.
-
-    The convolutions have width, 2 · width and 2 · width channels. Pooling is left out where an image is one
-    pixel wide or high already.
-    """
-    channels, height, side = _image_shape(shape, "cnn")
-    _check_positive(width=width)
-    layers: list[nn.Module] = []
-    for outside in (width, 2 * width, 2 * width):
-        layers += _convolution(channels, outside, 3, batch_norm=False)
-        pool, height, side = _pooling(height, side)
-        layers.append(pool)
-        channels = outside
-    head = nn.Linear(channels * height * side, classes)
-    return draw(nn.Sequential(*layers, nn.Flatten(), head))
-
-
-class Vgg(nn.Module):
-    """Simonyan and Zisserman's network with one linear layer, as is usual for small images.
-
-    Layers are named as in torchvision; pooling is left out once a side is one pixel.
-
-    Parameters
-    ----------
-    layers : {11, 13, 16, 19}
-        Layers with weights in the original.
-    shape, classes
-        Shape of one input, and the number of outputs.
-    batch_norm : bool
-        Batch norm after each convolution.
-    width : int
-        Channels of the first stage; the others have 2, 4, 8 and 8 times as many.
-    """
-
-    def __init__(
-        self, layers: int, shape: tuple[int, ...], classes: int, *, batch_norm: bool = False, width: int = 64
-    ) -> None:
-        super().__init__()
-        # Convolutions in each of the five stages (Simonyan and Zisserman 2015, table 1: A, B, D and E).
-        table = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-        channels, height, side = _image_shape(shape, f"vgg{layers}")
-        _check_positive(width=width)
-        stages: list[nn.Module] = []
-        met: list[float] = []
-        for repeats, outside in zip(table[layers], (1, 2, 4, 8, 8), strict=True):
-            for _ in range(repeats):
-                stages += _convolution(channels, outside * width, 3, batch_norm=batch_norm)
-                # Of the three places of a kernel along an axis of s pixels, 3 − 2/s meet the image on average.
-                met.append((3 - 2 / height) * (3 - 2 / side))
-                channels = outside * width
-            pool, height, side = _pooling(height, side)
-            stages.append(pool)
-        self.features = nn.Sequential(*stages)
-        self.pool = nn.AdaptiveAvgPool2d(1)
-        self.classifier = nn.Linear(channels, classes)
-        draw(self)
-        convolutions = [m for m in stages if isinstance(m, nn.Conv2d)]
-        # He et al. scale by all nine places of a kernel. Where only its middle meets the image, the signal of an
-        # 8×8 image would vanish before the last layer: scale by the inputs that a convolution really adds up.
-        with torch.no_grad():
-            for convolution, places in zip(convolutions, met, strict=True):
-                convolution.weight.mul_(math.sqrt(9 / places))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return logits."""
-        logits: Tensor = self.classifier(self.pool(self.features(x)).flatten(1))
-        return logits
-
-
-vgg11, vgg13, vgg16, vgg19 = (partial(Vgg, layers) for layers in (11, 13, 16, 19))
-
-
-def nin(
-    shape: tuple[int, ...], classes: int, *, depth: int = 3, width: int = 192, batch_norm: bool = False
-) -> nn.Module:
-    """Make network in network: blocks of a convolution and two layers across channels at each pixel.
-
-    The first block's convolution is 5×5, the others' 3×3; images are halved between blocks. A global mean over
-    pixels precedes the linear layer, which is the same as averaging class maps.
-
-    Parameters
-    ----------
-    shape, classes
-        Shape of one input, and the number of outputs.
-    depth, width : int
-        Blocks, and channels of each layer.
-    batch_norm : bool
-        Batch norm after each convolution.
-    """
-    channels, height, side = _image_shape(shape, "nin")
-    _check_positive(depth=depth, width=width)
-    layers: list[nn.Module] = []
-    for block in range(depth):
-        if block:
-            pool, height, side = _pooling(height, side)
-            layers.append(pool)
-        layers += _convolution(channels, width, 3 if block else 5, batch_norm=batch_norm)
-        layers += _convolution(width, width, 1, batch_norm=batch_norm)
-        layers += _convolution(width, width, 1, batch_norm=batch_norm)
-        channels = width
-    head = nn.Linear(width, classes)
-    return draw(nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head))
-
-
-def _convolution(inside: int, outside: int, side: int, *, batch_norm: bool) -> list[nn.Module]:
-    """Make a convolution that keeps the image's size, batch norm if asked for, and ReLU."""
-    layers: list[nn.Module] = [nn.Conv2d(inside, outside, side, padding=side // 2)]
-    if batch_norm:
-        layers.append(nn.BatchNorm2d(outside))
-    return [*layers, nn.ReLU(inplace=True)]
-
-
-def _pooling(height: int, width: int) -> tuple[nn.Module, int, int]:
-    """Return pooling, or nothing where a side is one pixel; and the size after it."""
-    if min(height, width) < 2:
-        return nn.Identity(), height, width
-    return nn.MaxPool2d(2), height // 2, width // 2
-
-
-def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: float = 0.2) -> nn.Module:
-    """Make the nine-layer network of the variance paper (Page 2019, as in Ilyas et al. 2022).
-
-    Convolutions with batch norm and ReLU: 64 channels; 128, 5×5 with stride 2; two of 128 with a shortcut; 256,
-    pooled; two of 256 with a shortcut; 128 without padding. The largest value of each channel goes into a linear
-    layer without bias, whose output is scaled.
-
-    Parameters
-    ----------
-    shape, classes
-        Shape of one input, and the number of outputs.
-    width : int
-        Channels of the first convolution; the others have 2, 2, 4, 4 and 2 times as many.
-    scale : float
-        Factor of the logits.
-    """
-    channels, height, side = _image_shape(shape, "resnet9")
-    _check_positive(width=width)
-    two, four = 2 * width, 4 * width
-    smallest = (min(height, side) + 1) // 2 // 2
-    if smallest < 1:
-        problem = f"needs images of 3×3 pixels or more, and these have {height}×{side}."
-        raise misfit("architecture", "resnet9", problem, "Use 'cnn' or 'mlp'.")
-    layers = nn.Sequential(
-        _normed(channels, width),
-        _normed(width, two, kernel=5, stride=2, padding=2),
-        Residual(_normed(two, two), _normed(two, two)),
-        _normed(two, four),
-        nn.MaxPool2d(2),
-        Residual(_normed(four, four), _normed(four, four)),
-        # Images below 11×11 are smaller than this kernel by now: pad them, or it would not fit.
-        _normed(four, two, padding=0 if smallest >= 3 else 1),
-        GlobalMax(),
-        nn.Linear(two, classes, bias=False),
-        Scale(scale),
-    )
-    return draw(layers, convolutions="uniform")
-
-
-class Scale(nn.Module):
-    """Multiply by a constant."""
-
-    def __init__(self, factor: float) -> None:
-        super().__init__()
-        self.factor = factor
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Multiply."""
-        return x * self.factor
-
-
-class GlobalMax(nn.Module):
-    """Take the largest value of each channel: AdaptiveMaxPool2d(1) in fewer kernels.
-
-    By position, not by value (``amax``): a compiled backward pass computes the values again in another precision,
-    finds none equal to the largest, and divides by zero.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (batch, channels, height, width) to (batch, channels)."""
-        return x.flatten(2).max(dim=2).values
-
-
-class Residual(nn.Module):
-    """Add the output of layers to their input."""
-
-    def __init__(self, *layers: nn.Module) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(*layers)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Add."""
-        summed: Tensor = x + self.layers(x)
-        return summed
-
-
-class ResNet(nn.Module):
-    """He et al.'s network, its layers named as in torchvision so that files of weights fit.
-
-    Parameters
-    ----------
-    layers : {18, 34, 50}
-        Layers with weights.
-    shape, classes
-        Shape of one input, and the number of outputs.
-    width : int
-        Channels of the first stage.
-    stem : {"small", "imagenet"}
-        A 3×3 convolution that keeps the size, or a 7×7 one with stride 2 and pooling.
-    """
-
-    STEMS = ("small", "imagenet")
-
-    def __init__(
-        self, layers: int, shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small"
-    ) -> None:
-        super().__init__()
-        # He et al. 2016, table 1: the block, and how often it is repeated in each stage. All stages but the first
-        # halve the image.
-        table = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
-        bottleneck = layers == 50
-        channels, _, _ = _image_shape(shape, "resnet")
-        _check_positive(width=width)
-        if stem not in self.STEMS:
-            raise InputError(f"stem={stem!r} is not known: use {' or '.join(self.STEMS)}.", argument="options")
-        large = stem == "imagenet"
-        kernel, stride = (7, 2) if large else (3, 1)
-        self.conv1 = nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.relu = nn.ReLU(inplace=True)
-        self.maxpool: nn.Module = nn.MaxPool2d(3, 2, 1) if large else nn.Identity()
-        inside, stages = width, []
-        for stage, count in enumerate(table[layers]):
-            blocks = []
-            for number in range(count):
-                stride = 2 if stage and not number else 1
-                blocks.append(_Block(inside, width * 2**stage, stride, bottleneck=bottleneck))
-                inside = width * 2**stage * (4 if bottleneck else 1)
-            stages.append(nn.Sequential(*blocks))
-        self.layer1, self.layer2, self.layer3, self.layer4 = stages
-        self.avgpool = nn.AdaptiveAvgPool2d(1)
-        self.fc = nn.Linear(inside, classes)
-        draw(self, convolutions="fan_out")
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return logits."""
-        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        logits: Tensor = self.fc(self.avgpool(x).flatten(1))
-        return logits
-
-
-resnet18, resnet34, resnet50 = (partial(ResNet, layers) for layers in (18, 34, 50))
-
-
-class _Block(nn.Module):
-    """Two 3×3 convolutions beside a shortcut; or a 3×3 one between two 1×1 ones, the last four times as wide."""
-
-    def __init__(self, inside: int, width: int, stride: int, *, bottleneck: bool) -> None:
-        super().__init__()
-        # The stride is in the 3×3 convolution, as in torchvision, not in the first 1×1 as in the paper.
-        first, second = ((1, 1), (3, stride)) if bottleneck else ((3, stride), (3, 1))
-        self.conv1 = nn.Conv2d(inside, width, *first, first[0] // 2, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, *second, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        outside = width
-        if bottleneck:
-            outside = 4 * width
-            self.conv3 = nn.Conv2d(width, outside, 1, bias=False)
-            self.bn3 = nn.BatchNorm2d(outside)
-        self.relu = nn.ReLU(inplace=True)
-        self.bottleneck, self.downsample = bottleneck, None
-        if stride != 1 or inside != outside:  # a 1×1 convolution where the block changes the shape
-            short = nn.Conv2d(inside, outside, 1, stride, bias=False)
-            self.downsample = nn.Sequential(short, nn.BatchNorm2d(outside))
-
-    def forward(self, x: Tensor) -> Tensor:
-        beside = x if self.downsample is None else self.downsample(x)
-        x = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
-        if self.bottleneck:
-            x = self.bn3(self.conv3(self.relu(x)))
-        summed: Tensor = self.relu(x + beside)
-        return summed
-
-
-class Unet(nn.Module):
-    """A residual network without its last layer, and a decoder with links across: images to images.
-
-    The encoder is the network of that name, its layers named alike, so that a file of weights of one that was
-    trained to classify fits it. From its last stage on, four steps enlarge the image to the size of the stage
-    before, put that stage's channels beside, and convolve.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of one input: (channels, height, width).
-    outputs : tuple of int
-        Shape of one target: (channels, height, width), of any height and width.
-    encoder : {"resnet18", "resnet34", "resnet50"}
-        Network that encodes.
-    width : int
-        Channels of its first stage.
-    stem : {"small", "imagenet"}
-        Its first layers, as of :class:`ResNet`.
-    """
-
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        outputs: tuple[int, ...],
-        *,
-        encoder: str = "resnet18",
-        width: int = 64,
-        stem: str = "small",
-    ) -> None:
-        super().__init__()
-        _image_shape(shape, "unet")
-        encoders = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
-        if encoder not in encoders:
-            raise InputError(f"encoder={encoder!r} is not known: use {' or '.join(encoders)}.", argument="options")
-        self.encoder = encoders[encoder](shape, 1, width=width, stem=stem)
-        inside = last = self.encoder.fc.in_features
-        self.encoder.fc = nn.Identity()  # type: ignore[assignment]
-        steps = []
-        for beside in (last // 2, last // 4, last // 8, width):  # channels of the stages backwards, and of the stem
-            steps.append(_normed(inside + beside, beside))
-            inside = beside
-        self.decoder = nn.ModuleList(steps)
-        self.size = outputs[1:]
-        self.last = nn.Conv2d(inside, outputs[0], 3, padding=1)
-        draw(self, convolutions="fan_out")
-        draw(self.last, convolutions="uniform")  # small, as of a last linear layer
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return predicted images."""
-        body = self.encoder
-        found = [body.relu(body.bn1(body.conv1(x)))]
-        found.append(body.layer1(body.maxpool(found[0])))
-        for stage in (body.layer2, body.layer3, body.layer4):
-            found.append(stage(found[-1]))
-        x = found.pop()
-        for step, beside in zip(self.decoder, reversed(found), strict=True):
-            x = step(torch.cat([_enlarged(x, beside.shape[-2:]), beside], dim=1))
-        images: Tensor = self.last(_enlarged(x, self.size))
-        return images
-
-
-unet = Unet
-
-
-def _normed(inside: int, outside: int, *, kernel: int = 3, stride: int = 1, padding: int = 1) -> nn.Sequential:
-    """Make a convolution without bias, batch norm and ReLU."""
-    return nn.Sequential(
-        nn.Conv2d(inside, outside, kernel, stride, padding, bias=False), nn.BatchNorm2d(outside), nn.ReLU(inplace=True)
-    )
-
-
-def _enlarged(x: Tensor, size: tuple[int, ...]) -> Tensor:
-    """Enlarge images by repeating pixels: the gradient of interpolation differs between runs on a GPU."""
-    if tuple(x.shape[-2:]) == tuple(size):
-        return x
-    return functional.interpolate(x, size=list(size), mode="nearest")
-
-
-def draw(model: nn.Module, *, convolutions: str = "fan_in") -> nn.Module:
-    """Draw every weight anew from torch's global generator, and return the model.
-
-    Convolutions by the rule of He et al.: normal, with variance 2 over the fan-in or fan-out; or, with
-    ``"uniform"``, as linear layers are: weights and biases uniform within ±1/√fan-in.
-    """
-    for module in model.modules():
-        if isinstance(module, nn.Conv2d) and convolutions != "uniform":
-            fan: Any = convolutions
-            nn.init.kaiming_normal_(module.weight, mode=fan, nonlinearity="relu")
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-        elif isinstance(module, nn.Conv2d | nn.Linear):
-            bound = 1 / math.sqrt(module.weight[0].numel())
-            nn.init.uniform_(module.weight, -bound, bound)
-            if module.bias is not None:
-                nn.init.uniform_(module.bias, -bound, bound)
-        elif isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
-            nn.init.ones_(module.weight)
-            nn.init.zeros_(module.bias)
-    return model
-
-
-def _image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, int]:
-    """Return (channels, height, width), or raise for inputs that are not images."""
-    if len(shape) != 3 or min(shape) < 1:
-        problem = f"takes images, (channels, height, width); one input has shape {tuple(shape)}."
-        raise misfit("architecture", architecture, problem, "Use 'linear' or 'mlp' for plain features.")
-    return shape[0], shape[1], shape[2]
-
-
-def _check_positive(**numbers: Any) -> None:
-    """Refuse options that are not whole numbers from 1 on."""
-    for name, value in numbers.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InputError(f"{name}={value!r}.", argument="options", remedy="Give a whole number of at least 1.")
-
-
-ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {
-    # The names are listed once, in a module that a study can import to plan where torch is not installed.
-    name: globals()[name]
-    for name in (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
-}
-"""Factories by name, called with the shape of one input, the classes (or the shape of a target), and options."""

@@ -12,12 +12,14 @@ from curvewise.text import arg, suggest
 
 ROW_ARCHITECTURES = (
     *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
-    *("resnet9", "resnet18", "resnet34", "resnet50"),
+    *("resnet9", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152"),
+    *("resnext50_32x4d", "resnext101_32x8d", "wide_resnet50_2", "wide_resnet101_2"),
+    *("alexnet", "mobilenet_v2", "googlenet"),
 )
 IMAGE_ARCHITECTURES = ("unet",)
 """Architectures of ours, by what they give for an input: a row of numbers, or an image.
 
-``curvewise.nn.networks`` has a factory of each name. Those of timm and of Hugging Face give a row.
+``curvewise.nn.architectures`` has a factory of each name. Those of timm, torchvision and Hugging Face give a row.
 """
 
 OPTIMISERS = ("sgd", "sgdw", "adam", "adamw", "ranger")
@@ -35,7 +37,7 @@ _CHOICES = {
     "trained": ("all", "head"),
     "loss": ("cross-entropy", *NUMBER_LOSSES),
 }
-LATER = ("loss", "weights_into", "patience_n", "patience_steps", "look_every")
+LATER = ("loss", "weights_into", "patience_n", "patience_steps", "look_every", "like")
 """Settings that came later: left out of :meth:`Training.as_dict` where unused, so that ids of older runs hold."""
 
 
@@ -46,15 +48,16 @@ class Training:
     Attributes
     ----------
     architecture : str
-        A name of :data:`curvewise.nn.networks.ARCHITECTURES`; ``"module:function"`` for a
+        A name of :data:`curvewise.nn.architectures.ARCHITECTURES`; ``"module:function"`` for a
         factory of one's own, called with ``shape, classes, **options``; ``"timm:NAME"``;
-        ``"hf:PATH"`` for a Hugging Face model in a folder. For targets that are numbers, a factory
-        of one's own is given the shape of a target instead of the classes, ``(3,)`` or
-        ``(1, 32, 32)``; ``"unet"`` gives images.
+        ``"torchvision:NAME"``; ``"hf:PATH"`` for a Hugging Face model in a folder. For targets
+        that are numbers, a factory of one's own is given the shape of a target instead of the
+        classes, ``(3,)`` or ``(1, 32, 32)``; ``"unet"`` gives images.
     options : dict
         Arguments of the factory beside shape and classes: width, depth, …
     weights : str, optional
-        File with initial weights (``.safetensors``, ``.pt``, ``.th``); None for random ones.
+        File with initial weights (``.safetensors``, ``.pt``, ``.th``); None for random ones. Where
+        the option ``stem`` of an architecture is not given, the network has the stem of the weights.
     trained : {"all", "head"}
         Everything, or only a linear layer on the features that the rest gives.
     optimiser : {"sgd", "sgdw", "adam", "adamw", "ranger"}
@@ -108,6 +111,9 @@ class Training:
     weights_into : str, optional
         Part of the network that the file of weights fills, such as ``"encoder"`` of a ``unet``;
         the rest is drawn, and a note of the run says what was left out. None for all of it.
+    like : str, optional
+        File with weights of the same architecture, of which only the form is taken: the network has
+        the stem of theirs and starts from random weights, as the control of a pretrained one should.
 
     Examples
     --------
@@ -139,6 +145,7 @@ class Training:
     patience_n: int | str | None = None
     patience_steps: int | None = None
     look_every: int | None = None
+    like: str | None = None
 
     def __post_init__(self) -> None:
         # Lists become tuples, so that settings compare alike wherever they came from.
@@ -189,6 +196,7 @@ class Training:
             ),
             ("weights", isinstance(self.weights, str | None), "Give the path of a file."),
             ("weights_into", isinstance(self.weights_into, str | None), "Give the name of a part."),
+            ("like", isinstance(self.like, str | None), "Give the path of a file."),
             ("options", isinstance(self.options, Mapping), "Give a dict of names and values."),
         ):
             if not right:
