@@ -102,6 +102,11 @@ def test_parameters_are_those_trained(ran):
     """As the paper counts: all weights, those of the last layer for a linear classifier, all members together."""
     one = 64 * 32 + 32 + 32 * 10 + 10
     assert ran.parameters() == {"scratch": one, "scratch-linear": 330, "plain": one, "ensemble": 2 * one}
+    # Published: 11,689,512 with 1,000 classes and a stem of 7 × 7; here 100 and 3 × 3. Table 3 has 51K for the layer.
+    images = Dataset(np.zeros((500, 3, 32, 32), np.uint8), np.arange(500) % 100)
+    found = plan(images, sizes=[1.0], folds=1).parameters()
+    network = 11_689_512 - 900 * 513 - 64 * 3 * (7 * 7 - 3 * 3)
+    assert found == {"scratch": network, "scratch-linear": 51_300, "ensemble": 6 * network}
 
 
 def test_a_protocol_that_is_not_known_is_refused():
@@ -144,10 +149,13 @@ def test_figure_2_is_a_table_of_forms_and_weights(golden):
 
 
 def test_figure_3_architectures(printed):
-    networks = ("alexnet", "vgg16", "resnet50", "resnext50_32x4d", "resnet101")
-    study = plan(learners={name: {"architecture": name} for name in networks})
-    assert [k.training.architecture for k in study.learners.values()] == list(networks)
-    assert {k.training.optimiser for k in study.learners.values()} == {"ranger"}
+    networks = ("alexnet", "resnet50", "resnext50_32x4d", "resnet101")
+    vgg = {"architecture": "vgg16", "batch_norm": True, "classifier": "full", "weights": "vgg16_bn.pt"}
+    others = {name: {"architecture": name, "weights": f"{name}.pt"} for name in networks}
+    found = {k: v.training for k, v in plan(learners={"vgg16": vgg} | others).learners.items()}
+    assert [k.architecture for k in found.values()] == ["vgg16", *networks]
+    assert found["vgg16"].options == {"batch_norm": True, "classifier": "full"}
+    assert {(k.optimiser, k.batch, k.schedule) for k in found.values()} == {("ranger", 64, "searched")}
     ranking = cw.rank_learners(fit_printed(printed["ARCHITECTURES_IN2CIFAR"]), at=400)
     assert ranking.learners == ("ResNet-101", "ResNeXt-50(32x4d)", "ResNet-50", "VGG-16(bn)", "AlexNet")
 
