@@ -112,6 +112,10 @@ def test_parameters_are_those_trained(ran):
 def test_a_protocol_that_is_not_known_is_refused():
     with pytest.raises(cw.InputError, match="protocol='imagenet': use one of cifar, places, small"):
         plan(protocol="imagenet")
+    with pytest.raises(cw.InputError, match="weights names ensemble, which the recipe trains anyway"):
+        plan(weights={"ensemble": "e.pt"})
+    with pytest.raises(cw.InputError, match="weights"):
+        plan(weights=3)
 
 
 # ---- Figures

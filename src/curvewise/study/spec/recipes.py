@@ -85,7 +85,12 @@ def learning(
         "augmentation": list(chosen["augmentation"] if augmentation is None else augmentation),
         **chosen.get("patience", {}),
     }
-    files = {"pretrained": weights} if isinstance(weights, str) else dict(weights or {})
+    files: dict[str, Any] = (
+        dict(weights) if isinstance(weights, Mapping) else {"pretrained": weights} if weights else {}
+    )
+    if taken := {"scratch", "ensemble"} & set(files):
+        problem = f"names {', '.join(sorted(taken))}, which the recipe trains anyway: call these weights otherwise."
+        raise InputError(problem, argument="weights")
     starts: dict[str, dict[str, Any]] = {"scratch": {}} | {name: {"weights": file} for name, file in files.items()}
     learners: dict[str, Any] = {}
     for name, start in starts.items():

@@ -364,7 +364,6 @@ class StudySpec:
                 runs += _runs(self, name, about, settings, shared, None if search is None else search.id)
         return searches + runs
 
-
     def check_trainings(self, names: Collection[str]) -> None:
         """Refuse settings of learners that do not fit the data, or that none of their runs would use.
 
