@@ -114,7 +114,7 @@ def test_a_protocol_that_is_not_known_is_refused():
         plan(protocol="imagenet")
     with pytest.raises(cw.InputError, match="weights names ensemble, which the recipe trains anyway"):
         plan(weights={"ensemble": "e.pt"})
-    with pytest.raises(cw.InputError, match="weights"):
+    with pytest.raises(cw.InputError, match="weights=3: give the path of a file, or a table"):
         plan(weights=3)
 
 

@@ -85,9 +85,9 @@ def learning(
         "augmentation": list(chosen["augmentation"] if augmentation is None else augmentation),
         **chosen.get("patience", {}),
     }
-    files: dict[str, Any] = (
-        dict(weights) if isinstance(weights, Mapping) else {"pretrained": weights} if weights else {}
-    )
+    if not isinstance(weights, str | Mapping | None):
+        raise InputError("give the path of a file, or a table of names and paths.", argument="weights", value=weights)
+    files = {"pretrained": weights} if isinstance(weights, str) else dict(weights or {})
     if taken := {"scratch", "ensemble"} & set(files):
         problem = f"names {', '.join(sorted(taken))}, which the recipe trains anyway: call these weights otherwise."
         raise InputError(problem, argument="weights")
