@@ -28,6 +28,7 @@ def test_learning_follows_hoiem():
         assert training.schedule == "searched"
         assert len(training.rates) > 1
         assert training.trained == ("head" if "linear" in name else "all")
+        assert training.augmentation == ("translate:4",)
         assert training.weights == (None if "scratch" in name else "w.pt")
     assert study.learners["ensemble"].members == 6
     assert study.design.test == 0.2

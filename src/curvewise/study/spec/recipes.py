@@ -87,15 +87,16 @@ def learning(
     }
     if not isinstance(weights, str | Mapping | None):
         raise InputError("give the path of a file, or a table of names and paths.", argument="weights", value=weights)
-    files = {"pretrained": weights} if isinstance(weights, str) else dict(weights or {})
+    start = weights or {}
+    files = {"pretrained": start} if isinstance(start, str) else dict(start)
     if taken := {"scratch", "ensemble"} & set(files):
         problem = f"names {', '.join(sorted(taken))}, which the recipe trains anyway: call these weights otherwise."
         raise InputError(problem, argument="weights")
     starts: dict[str, dict[str, Any]] = {"scratch": {}} | {name: {"weights": file} for name, file in files.items()}
     learners: dict[str, Any] = {}
-    for name, start in starts.items():
-        learners[name] = usual | start
-        learners[f"{name}-linear"] = usual | start | {"trained": "head"}
+    for name, begins in starts.items():
+        learners[name] = usual | begins
+        learners[f"{name}-linear"] = usual | begins | {"trained": "head"}
     first = next(iter(files), "scratch")
     learners["ensemble"] = usual | starts[first] | {"members": members}
     return {
