@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.drawing.picture import draw
-from curvewise.study import Dataset, Study
 
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")
@@ -21,12 +19,12 @@ TINY = {"architecture": "mlp", "width": 32, "depth": 1, "epochs": 6, "rate": 0.0
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def ran(tmp_path_factory: pytest.TempPathFactory) -> cw.Study:
     """The recipe on 800 digits, with a network of 32 units: fine-tuning, a linear classifier, an ensemble."""
     digits = cw.load_dataset("digits")
     study = cw.study_recipe(
         "learning",
-        Dataset(digits.x[:800], digits.y[:800]),
+        cw.study.Dataset(digits.x[:800], digits.y[:800]),
         protocol="small",
         augmentation=["translate:1"],
         learners={
@@ -42,7 +40,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Study:
 
 
 @pytest.fixture(scope="module")
-def curves(ran: Study) -> cw.learning.LearningCurves:
+def curves(ran: cw.Study) -> cw.learning.LearningCurves:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cw.CurvewiseWarning)  # six epochs on 640 digits are no good curve
         return cw.fit_learning_curves(ran.measurements())
@@ -72,7 +70,7 @@ def fit_printed(rows: dict[str, dict[str, Any]], **options: Any) -> cw.learning.
         return cw.fit_learning_curves(columns, unit="percent", at=400, **options)
 
 
-def plan(data: Any = "cifar100", **changes: Any) -> Study:
+def plan(data: Any = "cifar100", **changes: Any) -> cw.Study:
     return cw.study_recipe("learning", data, **changes)
 
 
@@ -103,7 +101,7 @@ def test_parameters_are_those_trained(ran):
     one = 64 * 32 + 32 + 32 * 10 + 10
     assert ran.parameters() == {"scratch": one, "scratch-linear": 330, "plain": one, "ensemble": 2 * one}
     # Published: 11,689,512 with 1,000 classes and a stem of 7 × 7; here 100 and 3 × 3. Table 3 has 51K for the layer.
-    images = Dataset(np.zeros((500, 3, 32, 32), np.uint8), np.arange(500) % 100)
+    images = cw.study.Dataset(np.zeros((500, 3, 32, 32), np.uint8), np.arange(500) % 100)
     found = plan(images, sizes=[1.0], folds=1).parameters()
     network = 11_689_512 - 900 * 513 - 64 * 3 * (7 * 7 - 3 * 3)
     assert found == {"scratch": network, "scratch-linear": 51_300, "ensemble": 6 * network}
@@ -242,7 +240,7 @@ def test_figure_9_sampled_curves(golden):
     np.testing.assert_allclose(sampled[:, :, 1].std(axis=1), result.error_std)
     np.testing.assert_allclose(sampled[:, :, 2].std(axis=1), result.alpha_std)
     assert result.alpha_std[0] > 3 * result.error_std[0], "the asymptote varies widely"
-    ax = draw(result, kind="curves")
+    ax = result.plot(kind="curves")
     (lines,) = [c for c in ax.collections if c.get_gid() == "curvewise-sampled"]
     assert len(lines.get_segments()) == 400
     assert len(ax.get_legend().get_texts()) == 5
