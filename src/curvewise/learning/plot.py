@@ -523,8 +523,7 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
         square = {"percent": "(%²)", "fraction": "(fraction²)"}.get(result.unit.name, "")
         ax.set_ylabel(safe_text(f"variance of one run {square}"))
         key = [(dots, "measured, with 95% χ² interval"), (line, "model σ0² + σ̂²/n")]
-        said = f"{result.curves} curve(s); χ² test of the model: p = {result.pvalue:.2g}."
-        finish(ax, own, key, [said, *warned(result, 2)], caption=True)
+        finish(ax, own, key, [result.sentences(), *warned(result, 2)], caption=True)
     return ax
 
 

@@ -176,7 +176,7 @@ def show_checks(findings: StudyFindings) -> None:
 
     rows = [{k: v[0] for k, v in drawn(c).items() if not k.startswith("rmse_")} for c in curves]
     few = {key: [row[key] for row in rows] for key in rows[0] if key != "form"}
-    title = "Standard deviation of estimates from one run at each of the four largest sizes"
+    title = "Standard deviation of estimates from one run at each of the largest sizes, four at most"
     findings.found |= {"variance_check": check, "stability": few}
     section = name_parts(section_of(check, "Can the curves be trusted?"), "variance-check", "Variance of one run")
     findings.sections.append(replace(section, tables=(*section.tables, ReportTable("stability", title, few))))
