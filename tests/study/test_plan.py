@@ -20,6 +20,7 @@ from curvewise.store.write import write_run
 from curvewise.study import Dataset, Design, Evaluation, Learner, Study
 
 DATA = Dataset(np.arange(400.0).reshape(200, 2), np.arange(200) % 4)
+IMAGES = Dataset(np.zeros((200, 1, 6, 8), dtype=np.uint8), np.arange(200) % 4)
 NET = Learner(Training("mlp", options={"width": 4}, epochs=2, batch=10))
 
 
@@ -172,7 +173,7 @@ def test_variations_that_mean_nothing_to_a_learner_are_told(tmp_path):
         "mine": Learner(command="train {out}"),
     }
     vary = [["init", "order"], ["order"], ["augmentation"], ["poke"]]
-    found = make(tmp_path, learners, vary=vary, poke={}).plan(measure=False).warnings
+    found = make(tmp_path, learners, IMAGES, vary=vary, poke={}).plan(measure=False).warnings
     told = [re.match(r"(\w+): runs that vary in (\w+) will be the same", w) for w in found]
     assert [m.groups() for m in told if m] == [
         ("net", "augmentation"),
@@ -181,7 +182,7 @@ def test_variations_that_mean_nothing_to_a_learner_are_told(tmp_path):
         ("svm", "poke"),
         ("mine", "poke"),
     ]
-    once = make(tmp_path, learners, vary=vary, poke={}, seeds=1).plan(measure=False).warnings
+    once = make(tmp_path, learners, IMAGES, vary=vary, poke={}, seeds=1).plan(measure=False).warnings
     assert not any("will be the same" in w for w in once)
 
 
@@ -333,6 +334,61 @@ def test_learners_that_cannot_be_trained_are_told(tmp_path, learner, told):
     assert len(bad) == 1
     assert told in bad[0]
     assert not any(w.startswith("net: ") for w in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"augmentation": ("flop",)}, "augmentation='flop': not known. Did you mean 'flip'?"),
+        ({"augmentation": ("cutout:7",)}, "from 0 to 6 after the colon for images of 6×8"),
+        ({"augmentation": ("resized-crop:0",)}, "above 0 to 1"),
+        ({"augmentation": ("resized-crop",)}, "resized-crop:0.08"),
+        ({"optimiser": "adam", "momentum": 0.5}, "momentum=0.5: changes nothing here: it is for optimiser='sgd'"),
+        ({"drops": (0.5,)}, "drops=(0.5,): changes nothing here: it is for schedule='drops'"),
+        ({"patience": 3}, "patience=3.0: changes nothing here"),
+        ({"patience": 3, "patience_n": 20}, "patience"),
+        ({"validation": 0.2, "schedule": "searched"}, "validation=0.2: changes nothing"),
+        ({"look_every": 5, "schedule": "searched"}, "look_every=5: changes nothing"),
+        ({"patience_steps": 5, "schedule": "cosine"}, "patience_steps=5: changes nothing"),
+        ({"steps": 4}, "epochs=2.0: changes nothing here: it is for a training without steps"),
+    ],
+)
+def test_settings_that_cannot_be_or_change_nothing_are_refused_at_plan(tmp_path, settings, told):
+    learner = Learner(replace(NET.training, **settings))
+    study = make(tmp_path, {"net": learner, "other": NET}, IMAGES)
+    for go in (lambda: study.plan(measure=False), lambda: study.run(workers=0, progress=False)):
+        with pytest.raises(InputError, match=r"learners\.net: ") as error:
+            go()
+        assert told in str(error.value)
+    assert study.status().missing == len(study.jobs)  # what is stored can be read
+
+
+def test_augmentation_of_features_is_refused_at_plan(tmp_path):
+    with pytest.raises(InputError, match=r"learners.net: augmentation=\['flip'\]: for images"):
+        make(tmp_path, {"net": Learner(replace(NET.training, augmentation="flip"))}).plan(measure=False)
+
+
+def test_a_setting_that_some_runs_use_is_no_mistake(tmp_path):
+    some = {"net": Learner(replace(NET.training, drops=(0.5,), momentum=0.5))}
+    grid = {"schedule": ["linear", "drops"], "optimiser": ["adam", "sgd"]}
+    assert make(tmp_path, some, grid=grid).plan(measure=False).total_runs == 9 * 4
+    with pytest.raises(InputError, match=r"momentum=0\.5: changes nothing"):
+        make(tmp_path, some, grid={"schedule": ["linear", "drops"], "optimiser": ["adam"]}).plan(measure=False)
+    adam = Learner(replace(NET.training, optimiser="adam"))
+    with pytest.raises(InputError, match=r"momentum=0\.5: changes nothing"):  # 0.9 is the default
+        make(tmp_path, {"net": adam}, grid={"momentum": [0.5, 0.9]}).plan(measure=False)
+
+
+def test_the_size_of_the_patience_is_the_largest_of_the_design(tmp_path):
+    training = replace(NET.training, schedule="searched", patience=15, patience_n="largest")
+    study = make(tmp_path, {"net": Learner(training)})
+    study.plan(measure=False)
+    assert {job.coordinates["training"]["patience_n"] for job in study.jobs} == {40}
+    assert {job.learner.training.patience_for(job.n, 10) for job in study.jobs} == {15.0, 15 * 2**0.5}
+    smaller = make(tmp_path, {"net": Learner(training)}, sizes=[20], folds=1)
+    assert not {job.id for job in smaller.jobs} & {job.id for job in study.jobs}
+    named = make(tmp_path, {"net": Learner(replace(training, patience_n=40))})
+    assert [job.id for job in named.jobs] == [job.id for job in study.jobs]
 
 
 def test_learners_that_can_be_trained_are_not_told(tmp_path):

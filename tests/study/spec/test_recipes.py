@@ -30,8 +30,14 @@ def test_learning_follows_hoiem():
         assert training.trained == ("head" if "linear" in name else "all")
         assert training.augmentation == ("translate:4",)
         assert training.weights == (None if "scratch" in name else "w.pt")
+        assert (training.patience, training.patience_n) == (None, None)  # 5 at 400 examples of each class
     assert study.learners["ensemble"].members == 6
     assert study.design.test == 0.2
+    small = study_recipe("learning", data(500, 5), protocol="small")
+    for job in small.jobs:
+        training = job.learner.training
+        assert training.patience_for(400, 10) == 15  # at the largest size, and 4 times as long at 1/16 of it
+        assert training.patience_for(25, 10) == 60
 
 
 def test_learning_has_disjoint_partitions_of_the_paper_s_sizes():
@@ -123,6 +129,8 @@ def test_transfer_follows_atanov():
     for training in (scratch, pretrained, frozen):
         assert (training.optimiser, training.weight_decay, training.batch) == ("adamw", 1e-4, 64)
         assert (training.schedule, training.validation) == ("early-stop", 0.2)
+        assert (training.steps, training.patience_steps, training.look_every) == (40_000, 10_000, 500)
+        assert {training.steps_for(n) for n in (300, 50_000)} == {40_000}
     assert (scratch.rate, pretrained.rate) == (1e-3, 1e-4)
     assert (scratch.weights, pretrained.weights, frozen.weights) == (None, "w.pt", "w.pt")
     assert frozen.trained == "head"
@@ -159,7 +167,8 @@ def test_ranking_follows_li():
         assert (t.batch, t.optimiser, t.momentum, t.weight_decay) == (512, "sgd", 0.9, 0)
         assert t.augmentation == ()
         assert t.weights == f"{name}.pt"
-    assert study.learners["scratch"].training.weight_decay == 0.01
+    scratch = study.learners["scratch"].training
+    assert (scratch.optimiser, scratch.weight_decay) == ("sgdw", 0.01)
     pretraining = study_recipe("ranking-checkpoints", "imagenet")
     assert pretraining.keep.checkpoints == "drops"
     t = pretraining.learners["resnet50"].training
@@ -193,6 +202,28 @@ def test_changes_are_the_words_of_a_study_file():
 def test_own_sizes_and_variations_replace_what_belongs_to_the_recipe_s():
     assert study_recipe("learning", "digits", sizes=[10, 20]).design.folds is None
     assert study_recipe("variance-sources", "digits", vary=["init"]).design.poke is None
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "variance-text"])
+def test_no_recipe_has_a_setting_that_changes_nothing(name):
+    for learner in study_recipe(name, data()).learners.values():
+        assert learner.training is None or not learner.training.idle()
+
+
+def test_what_a_change_makes_idle_in_a_recipe_is_no_mistake(tmp_path):
+    images = Dataset(np.zeros((40, 1, 8, 8), dtype=np.uint8), np.arange(40) % 2)
+    plain = {"schedule": "linear", "architecture": "mlp"}
+    study = study_recipe("response", images, learners={"mine": plain}, grid={"batch": [8]}, folder=tmp_path)
+    assert study.learners["mine"].training.patience == 10  # as before, so that ids hold
+    assert study.plan(measure=False).total_runs == 1
+    mine = {"mine": plain | {"patience": 3}}
+    given = study_recipe("response", images, learners=mine, grid={"batch": [8]}, folder=tmp_path)
+    with pytest.raises(InputError, match=r"patience=3\.0: changes nothing"):
+        given.plan(measure=False)
+    # A length or a patience in another unit takes the place of the recipe's.
+    short = study_recipe("transfer", data(), learners={"scratch": {"epochs": 2, "patience": 4}})
+    training = short.learners["scratch"].training
+    assert (training.steps, training.epochs, training.patience, training.patience_steps) == (None, 2, 4, None)
 
 
 def test_unknown_words_are_refused_with_a_suggestion():

@@ -299,8 +299,9 @@ def transfer(
     least loss at the last size, which is all the data.
 
     At most 40,000 steps at every size, given up after 10,000 without a lower validation error. How
-    often the paper looks is not said: here every 500 steps. Frozen networks see no augmentation. Their rate is not said in
-    the supplement: that of training from scratch is taken, as their last layer is new.
+    often the paper looks is not said: here every 500 steps. Frozen networks see no augmentation.
+    Their rate is not said in the supplement: that of training from scratch is taken, as their last
+    layer is new.
 
     Parameters
     ----------
