@@ -504,7 +504,7 @@ def test_weights_that_do_not_fit_a_part_are_refused(
     folder, arrays = classifier
     into = {"weights": "net.npz", "weights_into": "encoder"}
     for training, match in (
-        (Training(**UNET, weights="net.npz"), "do not fit the network"),
+        (Training(**UNET, weights="net.npz"), "do not fit architecture='unet'"),
         (Training("unet", options={"width": 4}, **into), "of another shape"),
         (Training("unet", options={"width": 2, "encoder": "resnet34"}, **into), "missing"),
         (Training(**UNET, weights="net.npz", weights_into="body"), "encoder, decoder, last"),

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from curvewise.study import RECIPES, load_study
@@ -98,6 +99,20 @@ def test_plan_prints_the_runs_and_trains_nothing(call, file):
     assert not (file.parent / "tiny-runs").exists()
     document = call("study", "plan", file, "--no-measure", "--json").document
     assert (document["type"], document["total_runs"], document["total_to_do"]) == ("Plan", 30, 30)
+
+
+@pytest.mark.parametrize("command", [("plan",), ("run", "--dry-run")])
+def test_weights_of_another_architecture_are_refused_before_anything_is_trained(call, tmp_path, command):
+    pytest.importorskip("torch")
+    np.savez(tmp_path / "w.npz", **{"1.weight": np.zeros((8, 64)), "3.weight": np.zeros((10, 8))})
+    path = tmp_path / "study.toml"
+    path.write_text("data = 'digits'\n[learners.net]\narchitecture = 'resnet18'\nweights = 'w.npz'\nwidth = 4\n")
+    outcome = call("study", *command, path)
+    assert (outcome.code, outcome.out) == (1, "")
+    said = " ".join(outcome.err.split())
+    assert re.search(r"learners\.net.*w\.npz.*missing in the file, such as conv1\.weight", said)
+    assert "Use the architecture and options they were trained with" in said
+    assert not list(tmp_path.glob("*-runs"))
 
 
 def test_dry_run_does_nothing(call, file):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -218,6 +218,17 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
     else:
         own_ones = "'module:function' for a factory of your own, 'timm:NAME', 'torchvision:NAME', or 'hf:FOLDER'"
         raise misfit("architecture", name, "not known.", f"Use one of {', '.join(ARCHITECTURES)}; {own_ones}.")
+    check_factory_options(name, factory, options)
+    with importable(folder if names_own_code(name) else None):  # files beside it, imported only now
+        model = factory(shape, classes, **options)
+    if not isinstance(model, nn.Module):
+        remedy = "A factory takes shape, classes and options, and returns a torch.nn.Module."
+        raise misfit("architecture", name, f"it returned {type(model).__name__}.", remedy)
+    return model
+
+
+def check_factory_options(name: str, factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> None:
+    """Refuse options that the factory of an architecture does not take."""
     try:
         inspect.signature(factory).bind((1,), 1, **options)
     except ValueError:  # some callables do not tell
@@ -226,12 +237,6 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
         known = list(inspect.signature(factory).parameters)[2:]
         problem = f"cannot be called with shape, classes and options {sorted(options)} ({error})."
         raise misfit("architecture", name, problem, f"Its options are {', '.join(known) or 'none'}.") from error
-    with importable(folder if names_own_code(name) else None):  # files beside it, imported only now
-        model = factory(shape, classes, **options)
-    if not isinstance(model, nn.Module):
-        remedy = "A factory takes shape, classes and options, and returns a torch.nn.Module."
-        raise misfit("architecture", name, f"it returned {type(model).__name__}.", remedy)
-    return model
 
 
 def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]) -> nn.Module:

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -771,11 +771,18 @@ def _bad_learners(study: StudySpec, jobs: Sequence[Job]) -> dict[str, list[str]]
             continue
         try:
             if job.learner.training is not None:
-                name, known = job.learner.training.architecture, (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
+                training = job.learner.training
+                name, known = training.architecture, (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
                 if ":" not in name and name not in known:
                     ways = f"{', '.join(known)}, 'module:function', 'timm:NAME', 'torchvision:NAME' and 'hf:FOLDER'"
                     problem = f"is not known.{suggest(name, known)} There are {ways}."
                     raise InputError(problem, argument="architecture", value=name)
+                if name in known:
+                    with suppress(ModuleNotFoundError):  # of torch: options are known where networks can be made
+                        from curvewise.nn.architectures import ARCHITECTURES
+                        from curvewise.nn.networks import check_factory_options
+
+                        check_factory_options(name, ARCHITECTURES[name], training.options)
             elif job.learner.estimator is not None:
                 make_estimator(job.learner, study.folder)
             else:

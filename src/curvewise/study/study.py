@@ -384,7 +384,8 @@ def study_recipe(recipe: str, data: Dataset | Mapping[str, Any] | str, /, **chan
     data : Dataset, dict or str
         What to learn.
     **changes
-        Options of the recipe (``architecture="resnet18"``); fields of :class:`Design`
+        Options of the recipe (``architecture="resnet18"``) and, as ``options={"width": 32}``, of the
+        architecture of all its networks; fields of :class:`Design`
         (``seeds=20``); or tables as in a study file: ``learners={"mine": {"rate": 0.1}}``,
         ``design``, ``evaluate``, ``keep``, ``seed``, ``name``, ``store``, ``folder``. Learners
         named here are trained instead of the recipe's, each from the recipe's settings.

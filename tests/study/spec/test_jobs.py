@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,6 +35,21 @@ def test_ids_stay_what_they_were():
     assert len(found) == 13
     digest = hashlib.sha256("".join(found).encode()).hexdigest()
     assert digest[:16] == "d094025ce2ca58eb"
+
+
+def test_ids_of_runs_that_start_from_weights_stay_what_they_were(tmp_path):
+    """Those from before weights chose the stem, where that is the usual one; a control like them keeps its own."""
+    torch = pytest.importorskip("torch")
+    from curvewise.nn.architectures import ARCHITECTURES
+
+    with torch.device("meta"):
+        arrays = ARCHITECTURES["resnet18"]((1, 8, 8), 2, width=2).state_dict()
+    np.savez(tmp_path / "w.npz", **{k: np.zeros(v.shape, np.float32) for k, v in arrays.items()})
+    usual = Training("resnet18", options={"width": 2})
+    trainings = {"a": replace(usual, weights="w.npz"), "b": usual, "c": replace(usual, like="w.npz")}
+    images = Dataset((np.arange(40 * 64) % 251).astype(np.uint8).reshape(40, 1, 8, 8), np.arange(40) % 2)
+    found = {k: ids(Study(images, {"net": Learner(t)}, folder=tmp_path)) for k, t in trainings.items()}
+    assert found == {"a": ["b5dd254d50d5576f2f99"], "b": ["a64772c208d9dd4c236a"], "c": ["a64772c208d9dd4c236a"]}
 
 
 def test_an_id_is_the_hash_of_the_coordinates():
@@ -94,14 +110,20 @@ def test_a_poked_run_is_the_twin_of_one_that_is_not():
     assert len({j.id for j in jobs}) == 6
 
 
+def save_weights(path: Path, value: float) -> None:
+    """Write weights of a linear network that fit DATA."""
+    pytest.importorskip("torch")
+    np.savez(path, **{"1.weight": np.full((2, 2), value, np.float32), "1.bias": np.zeros(2, np.float32)})
+
+
 def test_other_weights_are_another_run(tmp_path):
-    def first(content: bytes) -> str:
-        (tmp_path / "w.pt").write_bytes(content)
-        learner = Learner(Training("mlp", weights="w.pt"))
+    def first(value: float) -> str:
+        save_weights(tmp_path / "w.npz", value)
+        learner = Learner(Training("linear", weights="w.npz"))
         return ids(Study(DATA, {"net": learner}, folder=tmp_path))[0]
 
-    assert first(b"one") == first(b"one")
-    assert first(b"one") != first(b"two")
+    assert first(1.0) == first(1.0)
+    assert first(1.0) != first(2.0)
 
 
 def test_a_grid_reaches_those_whom_it_means_something():
@@ -126,17 +148,18 @@ def test_a_grid_reaches_those_whom_it_means_something():
 
 
 def test_a_grid_over_weights_reads_each_file(tmp_path):
-    (tmp_path / "a.pt").write_bytes(b"one")
-    (tmp_path / "b.pt").write_bytes(b"two")
-    design = Design(grid={"weights": ["a.pt", "b.pt"]})
-    jobs = Study(DATA, {"net": Learner(Training("mlp"))}, design, folder=tmp_path).jobs
+    files = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    for value, file in enumerate(files):
+        save_weights(file, value)
+    design = Design(grid={"weights": ["a.npz", "b.npz"]})
+    jobs = Study(DATA, {"net": Learner(Training("linear"))}, design, folder=tmp_path).jobs
     found = [j.coordinates["weights"] for j in jobs]
-    assert found == [hashlib.sha256(c).hexdigest()[:32] for c in (b"one", b"two")]
+    assert found == [hashlib.sha256(file.read_bytes()).hexdigest()[:32] for file in files]
 
 
 def test_missing_weights_are_named(tmp_path):
     learner = Learner(Training("mlp", weights="none.pt"))
-    with pytest.raises(InputError, match=r"weights='none\.pt': there is no file"):
+    with pytest.raises(InputError, match=r"learners\.net: weights='.*none\.pt': there is no such file"):
         _ = Study(DATA, {"net": learner}, folder=tmp_path).jobs
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError
+from curvewise.nn.training import Training
 from curvewise.store.read import list_runs
-from curvewise.study import RECIPES, Dataset, Evaluation, load_study, study_recipe
+from curvewise.study import RECIPES, Dataset, Evaluation, Study, load_study, study_recipe
 
 
 def data(n: int = 400, classes: int = 4, images: bool = False) -> Dataset:
@@ -287,3 +288,115 @@ def test_each_recipe_can_be_trained(tmp_path, name):
     if name == "ranking-checkpoints":
         (run,) = list_runs(study.runs_folder)
         assert set(run.files) == {"drop-1", "drop-2", "drop-3", "end"}
+
+
+WITH_WEIGHTS = {
+    "learning": {"weights": "w.npz"},
+    "transfer": {"weights": "w.npz"},
+    "ranking": {"checkpoints": {"a": "w.npz"}},
+}
+"""Recipes that start from files of weights, and how they are told the file."""
+
+IMAGES = Dataset((np.arange(60 * 64) % 251).astype(np.uint8).reshape(60, 1, 8, 8), np.arange(60) % 3)
+
+
+def save_weights(folder: Path, architecture: str, **options: object) -> None:
+    """Write zeros for every weight of a network for one-channel images and five classes."""
+    torch = pytest.importorskip("torch")
+    from curvewise.nn.architectures import ARCHITECTURES
+
+    with torch.device("meta"):
+        shapes = {
+            k: tuple(v.shape) for k, v in ARCHITECTURES[architecture]((1, 8, 8), 5, **options).state_dict().items()
+        }
+    np.savez(folder / "w.npz", **{k: np.zeros(v, np.float32) for k, v in shapes.items()})
+
+
+def networks(study: Study) -> dict[str, Training]:
+    return {j.name: j.learner.training for j in study.jobs if j.learner.training is not None}
+
+
+@pytest.mark.parametrize("name", WITH_WEIGHTS)
+def test_weights_choose_the_stem_of_all_that_are_compared(tmp_path, name):
+    # The files of torchvision begin with 7×7 where our usual networks for small images have 3×3.
+    given = {"architecture": "resnet18", "options": {"width": 2}, "sizes": [30], "folder": tmp_path}
+    save_weights(tmp_path, "resnet18", width=2, stem="imagenet")
+    large = study_recipe(name, IMAGES, **given, **WITH_WEIGHTS[name])
+    assert {t.options["stem"] for t in networks(large).values()} == {"imagenet"}
+    assert any(t.weights is None for t in networks(large).values())
+    assert large.plan(measure=False).total_to_do == len(large.jobs)
+    # What is usual stays unsaid, so that the ids of older runs hold.
+    save_weights(tmp_path, "resnet18", width=2)
+    small = study_recipe(name, IMAGES, **given, **WITH_WEIGHTS[name])
+    assert [t.options for t in networks(small).values()] == [{"width": 2}] * len(networks(small))
+    assert not any("like" in job.coordinates["training"] for job in small.jobs)
+
+
+@pytest.mark.parametrize("name", WITH_WEIGHTS)
+@pytest.mark.parametrize(
+    ("architecture", "asked", "message"),
+    [
+        ("resnet34", {}, r"do not fit architecture='resnet18'.*96 not in the network, such as layer1\.2.*Use the arch"),
+        ("vgg11", {}, r"do not fit architecture='resnet18'.*missing in the file, such as conv1\.weight"),
+        (
+            "resnet18",
+            {"stem": "imagenet"},
+            r"stem='small' \(a first layer of 3×3\), not stem='imagenet'.*Leave stem out",
+        ),
+    ],
+    ids=["deeper", "other", "stem"],
+)
+def test_weights_of_another_network_are_refused_when_planned(tmp_path, name, architecture, asked, message):
+    save_weights(tmp_path, architecture, width=2)
+    given = {"architecture": "resnet18", "options": {"width": 2, **asked}, "sizes": [30], "folder": tmp_path}
+    study = study_recipe(name, IMAGES, **given, **WITH_WEIGHTS[name])
+    with pytest.raises(InputError, match=r"learners\.(pretrained|a): weights='.*w\.npz': they.*" + message):
+        study.plan(measure=False)
+
+
+def test_a_recipe_runs_from_weights_with_the_stem_of_imagenet(tmp_path):
+    save_weights(tmp_path, "resnet18", width=2, stem="imagenet")
+    short = {"rate": 0.001, "epochs": 1}
+    study = study_recipe(
+        "learning",
+        IMAGES,
+        architecture="resnet18",
+        options={"width": 2},
+        weights="w.npz",
+        augmentation=[],
+        learners={"scratch": short, "pretrained": short, "pretrained-linear": short},
+        sizes=[20],
+        keep={"checkpoints": "end"},
+        folder=tmp_path,
+    )
+    assert study.run(workers=0, progress=False, device="cpu").failures == ()
+    network = study.network(learner="pretrained").network
+    assert network.conv1.weight.shape == (2, 1, 7, 7)
+
+
+RECIPES_OF_NETWORKS = (
+    *("learning", "variance", "variance-sources", "response", "transfer", "ranking", "ranking-checkpoints"),
+)
+
+
+@pytest.mark.parametrize("name", RECIPES_OF_NETWORKS)
+def test_options_of_the_architecture_pass_through(name):
+    study = study_recipe(name, IMAGES, options={"width": 4})
+    trainings = [learner.training for learner in study.learners.values() if learner.training is not None]
+    assert trainings
+    assert all(t.options["width"] == 4 for t in trainings)
+    mine = study_recipe(name, IMAGES, options={"width": 4, "depth": 1}, learners={"mine": {"depth": 3}})
+    assert mine.learners["mine"].training.options == {"width": 4, "depth": 3}
+    with pytest.raises(InputError, match=r"options has .rate., a setting of the training.*Give it for a learner"):
+        study_recipe(name, IMAGES, options={"rate": 0.1})
+
+
+def test_options_that_the_architecture_does_not_take_stand_in_the_plan():
+    pytest.importorskip("torch")
+    plan = study_recipe("variance", IMAGES, architecture="resnet18", options={"stam": "small"}).plan(measure=False)
+    assert any(w.startswith("resnet18: ") and "Its options are width, stem" in w for w in plan.warnings)
+
+
+def test_recipes_without_a_choice_of_network_take_no_options():
+    with pytest.raises(InputError, match="'options' is not known here"):
+        study_recipe("variance-linear", "digits", options={"width": 4})
