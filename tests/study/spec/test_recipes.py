@@ -393,8 +393,8 @@ def test_options_of_the_architecture_pass_through(name):
 
 def test_options_that_the_architecture_does_not_take_stand_in_the_plan():
     pytest.importorskip("torch")
-    plan = study_recipe("variance", IMAGES, architecture="resnet18", options={"stam": "small"}).plan(measure=False)
-    assert any(w.startswith("resnet18: ") and "Its options are width, stem" in w for w in plan.warnings)
+    plan = study_recipe("learning", IMAGES, architecture="resnet18", options={"stam": "small"}).plan(measure=False)
+    assert any(w.startswith("scratch: ") and "Its options are width, stem" in w for w in plan.warnings)
 
 
 def test_recipes_without_a_choice_of_network_take_no_options():
