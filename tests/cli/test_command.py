@@ -18,6 +18,8 @@ COMMANDS = [
     ("learning", "plan"),
     ("learning", "rank"),
     ("learning", "validate"),
+    ("learning", "stability"),
+    ("learning", "check"),
     ("demo",),
     ("--install-completion",),
 ]

@@ -27,6 +27,8 @@ BEHIND: dict[str, tuple[str, ...]] = {
     "learning plan": (READING, FITTING, "learning:plan_sizes"),
     "learning rank": (READING, FITTING, "learning:rank_learners"),
     "learning validate": (READING, "learning:leave_one_size_out"),
+    "learning stability": (READING, "learning:measure_stability", "learning.plot:plot_stability"),
+    "learning check": (READING, "learning:check_variance_model"),
     "variance decompose": (
         "variance:load_predictions",
         "variance:load_scores",
@@ -67,7 +69,10 @@ BEHIND: dict[str, tuple[str, ...]] = {
 
 CALLED: dict[str, dict[str, str]] = {
     "": {"rng": "seed", "value": "value_column", "forms": "form"},
-    **{k: {"unit": "", "higher_is_better": ""} for k in (FITTING, "learning:leave_one_size_out")},
+    **{
+        k: {"unit": "", "higher_is_better": ""}
+        for k in (FITTING, "learning:leave_one_size_out", "learning:measure_stability")
+    },
     "transfer:load_risks": {k: f"{k}_column" for k in ("task", "method", "n", "risk", "seed", "fold")},
     "ranking:load_checkpoint_scores": {"accuracies": "accuracy", "accuracy": "accuracy_column"},
     "response:load_corpus": {"hyperparameters": "hyperparameter", "measures": "measure"},

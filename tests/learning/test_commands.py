@@ -368,3 +368,60 @@ def test_long_names_never_cut_numbers(call, table):
     for row in document["table"]:
         interval = row["values"]["error"]
         assert f"{interval['low']:.4f} … {interval['high']:.4f}" in out
+
+
+def test_largest_holds_gamma_unless_a_form_is_named(call, errors):
+    m = cw.load_measurements(errors).of("naive Bayes")
+    light = call("learning", "fit", errors, "--largest", 3, "--json").document["curves"]["naive Bayes"]
+    known = cw.fit_learning_curves(m, largest=3)["naive Bayes"]
+    assert (light["form"], light["gamma"], light["alpha"]) == ("sqrt", -0.5, pytest.approx(known.alpha))
+    assert light["notes"] == ["Only the 3 largest sizes are used, and γ is held at −½."]
+    free = call("learning", "fit", errors, "--largest", 5, "--form", "power", "--json").document["curves"][
+        "naive Bayes"
+    ]
+    assert (free["form"], len(free["n"])) == ("power", 5)
+    assert "form sqrt" in call("learning", "rank", errors, "--largest", 3).out
+    refused = call("learning", "fit", errors, "--largest", 1)
+    assert refused.code == 2
+    assert "--largest" in refused.err
+
+
+def test_stability_says_what_the_library_measures(call, errors):
+    m = cw.load_measurements(errors).of("naive Bayes")
+    asked = ("--learner", "naive Bayes", "--sizes", "179,359,718", "--form", "power", "--draws", 50, "--seed", 4)
+    done = call("learning", "stability", errors, *asked, "--json")
+    known = cw.learning.measure_stability(m.n, m.error, sizes=[179, 359, 718], forms=["power"], draws=50, rng=4)
+    assert done.document == known.to_dict()
+    text = call("learning", "stability", errors, *asked).out
+    assert f"{known.error_std[0]:.4f}" in text
+    assert "RMSE at 1437" in " ".join(text.split())
+    assert "Which learner?" in call("learning", "stability", errors).err
+    wrong = call("learning", "stability", errors, "--learner", "naive Bayes", "--sizes", "5,6")
+    assert "--sizes must be at least two of the sizes that were measured: 44, 89," in wrong.err
+
+
+def test_stability_of_means_is_that_of_their_runs(call, errors, tmp_path):
+    m = cw.load_measurements(errors).of("naive Bayes")
+    lines = ["n,error,runs,variance"]
+    for n in np.unique(m.n):
+        e = m.error[m.n == n]
+        lines.append(f"{n:g},{e.mean():.17g},{len(e)},{e.var(ddof=1) if len(e) > 1 else ''}")
+    path = tmp_path / "means.csv"
+    path.write_text("\n".join(lines))
+    means = call("learning", "stability", path, "--json").document
+    runs = call("learning", "stability", errors, "--learner", "naive Bayes", "--json").document
+    assert means["error_std"] == pytest.approx(runs["error_std"])
+
+
+def test_check_tests_the_variance_of_all_learners(call, errors, tmp_path):
+    known = cw.learning.check_variance_model(
+        list(cw.fit_learning_curves(cw.load_measurements(errors))), draws=99, rng=2
+    )
+    done = call("learning", "check", errors, "--draws", 99, "--seed", 2, "--json")
+    assert done.document == known.to_dict()
+    assert f"{known.measured[0]:.3g}" in call("learning", "check", errors).out
+    single = tmp_path / "single.csv"
+    single.write_text("n,error\n10,0.5\n20,0.4\n40,0.3\n")
+    refused = call("learning", "check", single)
+    assert refused.code == 1
+    assert "no replicated size" in refused.err

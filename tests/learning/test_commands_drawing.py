@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-COMMANDS = {"fit": (), "compare": (), "plan": ("--learner", "naive Bayes"), "rank": ("--at", "5748"), "validate": ()}
+COMMANDS = {
+    "fit": ("--largest", "3"),
+    "compare": (),
+    "plan": ("--learner", "naive Bayes"),
+    "rank": ("--at", "5748"),
+    "validate": (),
+    "stability": ("--learner", "naive Bayes", "--kind", "curves", "--x", "log", "--draws", "20"),
+    "check": (),
+}
 
 
 @pytest.mark.parametrize(("command", "options"), COMMANDS.items())

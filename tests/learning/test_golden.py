@@ -15,7 +15,6 @@ TABLE_3 = {
     "pretr_linear": (24.40, 65.28, -0.35, 32.42, 5.61),
     "pretr_ft": (12.48, 194.19, -0.57, 18.86, 7.28),
 }
-LIGHT = cw.learning.Constants(largest=3)
 TABLE_3_FIXED = {
     "no_pretr_linear": (78.06, 26.12, 79.36, 1.31),
     "no_pretr_ft": (11.21, 336.13, 28.02, 16.81),
@@ -33,9 +32,26 @@ def test_extended_power_law_gives_every_printed_digit(golden, name):
 
 @pytest.mark.parametrize("name", TABLE_3_FIXED)
 def test_three_largest_sizes_with_gamma_half(golden, name):
-    curve = cw.fit_learning_curve(*golden[name], unit="percent", form="sqrt", constants=LIGHT)
+    n, error = golden[name]
+    curve = cw.fit_learning_curve(n, error, unit="percent", largest=3)
     got = (curve.alpha, curve.eta, curve.error_at(400), curve.data_reliance_at(400))
     assert tuple(round(v, 2) for v in got) == TABLE_3_FIXED[name]
+    assert (curve.form, curve.gamma, list(curve.n)) == ("sqrt", -0.5, [100, 200, 400])
+    assert "Only the 3 largest sizes are used, and γ is held at −½." in curve.notes
+    # The variance model sees no other size either, and many curves at once give the same.
+    again = cw.fit_learning_curve(n[n >= 100], error[n >= 100], unit="percent", form="sqrt")
+    many = cw.fit_learning_curves({"one": (n, error)}, unit="percent", largest=3)["one"]
+    assert curve.sigma_hat_squared == again.sigma_hat_squared == many.sigma_hat_squared
+    assert (many.alpha, many.eta) == (curve.alpha, curve.eta)
+
+
+def test_a_form_or_gamma_that_is_named_holds_for_the_largest_sizes(golden):
+    n, error = golden["pretr_ft"]
+    fitted = cw.fit_learning_curve(n, error, unit="percent", form="power", largest=4)
+    assert fitted.gamma == cw.fit_learning_curve(n[n > 25], error[n > 25], unit="percent").gamma != -0.5
+    assert fitted.notes == ("Only the 4 largest sizes are used.",)
+    held = cw.learning.Constants(gamma=-0.4)
+    assert cw.fit_learning_curve(n, error, unit="percent", largest=3, constants=held).gamma == -0.4
 
 
 @pytest.mark.parametrize("name", TABLE_3)

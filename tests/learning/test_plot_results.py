@@ -202,6 +202,29 @@ def test_stability_is_bars_of_standard_deviations():
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["e_N", "β_N", "α"]
 
 
+@pytest.mark.parametrize("x", ["sqrt", "log"])
+def test_sampled_curves_lie_over_the_runs_they_stand_for(x):
+    n = np.repeat([25.0, 50.0, 100.0, 200.0, 400.0], 3)
+    error = 10 + 200 * n**-0.5 + np.random.default_rng(0).normal(0, 0.3, len(n))
+    result = measure_stability(n, error, unit="percent", draws=20, forms=["power", "sqrt"])
+    ax = draw(result, kind="curves", x=x)
+    (lines,) = of(ax.collections, "curvewise-sampled")
+    segments = lines.get_segments()
+    assert len(segments) == 2 * 20
+    size = (lambda v: v**-2) if x == "sqrt" else (lambda v: v)
+    # The second line is the first draw of the second form.
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(segments[1][:, 1], result.sampled_at(size(segments[1][:, 0]))[1, 0], rtol=1e-6)
+    (dots,) = of(ax.collections, "curvewise-measured")
+    np.testing.assert_allclose(np.sort(dots.get_offsets()[:, 1]), np.sort(error))
+    (bars,) = of(ax.containers[0].lines[2], "curvewise-bars")
+    assert len(bars.get_segments()) == 4, "of the four sizes drawn from"
+    first = ax.get_legend().get_texts()[0].get_text()
+    assert first.startswith("power (e_N ±")
+    with pytest.raises(InputError, match="kind"):
+        draw(result, kind="lines")
+
+
 def test_the_variance_check_shows_measured_against_modelled(fit):
     result = check_variance_model([fit("a"), fit("b", seed=3)])
     ax = draw(result)

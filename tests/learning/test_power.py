@@ -165,6 +165,8 @@ def test_bootstrap_is_seeded_and_centred(simulated):
         ([1, 2], [0.1, 0.2], {"variance": [0.1, 0.1]}, "needs runs"),
         ([1, 2], [0.1, 0.2], {"runs": [0, 1]}, "at least 1"),
         ([1, 2], [0.1, 0.2], {"runs": [1, 1, 1]}, "one entry per row"),
+        ([1, 2], [0.1, 0.2], {"largest": 1}, "largest=1: must be a whole number from 2"),
+        ([1, 2], [0.1, 0.2], {"largest": 2.5}, "largest=2.5: must be a whole number from 2"),
         ([1, 2], [0.1, 0.2], {"chance": 90}, "chance=90: must be a fraction from 0 to 1"),
     ],
 )
@@ -173,7 +175,7 @@ def test_bad_input_names_argument_and_remedy(n, error, options, message):
         cw.fit_learning_curve(n, error, **options)
 
 
-@pytest.mark.parametrize("bad", [{"prior": -1}, {"sigma0_squared": np.nan}, {"gamma": 0.5}, {"largest": 0}])
+@pytest.mark.parametrize("bad", [{"prior": -1}, {"sigma0_squared": np.nan}, {"gamma": 0.5}])
 def test_constants_are_checked(bad):
     with pytest.raises(cw.InputError, match=next(iter(bad))):
         cw.learning.Constants(**bad)

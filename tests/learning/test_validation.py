@@ -112,6 +112,32 @@ def test_stability_is_seeded_and_matches_a_loop(simulated):
         cw.learning.measure_stability(n, error, unit="percent", forms=["auto"])
 
 
+@pytest.mark.parametrize(("unit", "factor"), [("fraction", 0.01), ("loss", 3.0)])
+def test_sampled_curves_are_in_the_unit_given(simulated, unit, factor):
+    n, error = simulated
+    error = error + 10
+    percent = cw.learning.measure_stability(n, error, unit="percent", draws=5, forms=["power"])
+    other = cw.learning.measure_stability(n, error * factor, unit=unit, draws=5, forms=["power"])
+    sampled = other.sampled_at([100, 400])
+    assert sampled.shape == (1, 5, 2)
+    np.testing.assert_allclose(sampled / factor, percent.sampled_at([100, 400]), rtol=0.02)
+    np.testing.assert_allclose(sampled[0, :, 1].std(), other.error_std[0])
+
+
+def test_means_without_a_variance_are_drawn_by_the_model():
+    n, mean = [50, 100, 200, 400], [30.0, 25.0, 22.0, 20.0]
+    given = {"unit": "percent", "draws": 20, "forms": ["sqrt"]}
+    unknown = cw.learning.measure_stability(n, mean, runs=[4, 4, 2, 1], **given)
+    single = cw.learning.measure_stability(n, mean, **given)
+    assert unknown.error_std[0] == single.error_std[0] > 0
+
+
+def test_one_replicated_size_is_no_test_of_the_variance_model():
+    with pytest.warns(cw.CurvewiseWarning):
+        curve = cw.fit_learning_curve([10, 10, 20, 40], [0.5, 0.48, 0.4, 0.3])
+    assert cw.learning.check_variance_model([curve]).sentences().startswith("One size has several runs")
+
+
 def test_variance_check_accepts_the_model_and_rejects_another():
     rng = np.random.default_rng(0)
     n = np.repeat(N5, 8)

@@ -41,6 +41,22 @@ def test_errors_are_the_means_over_the_runs(ran_report, ran):
     np.testing.assert_allclose(table["std"], expected["std"], atol=1e-12)
 
 
+def test_what_the_curves_rest_on_is_checked_as_the_lens_does(ran_report, tmp_path):
+    assert "variance_check" not in ran_report.found  # one subset of each size
+    report = study_report(small(tmp_path, ["bayes", "tree"], [50, 100, 200], folds=3))
+    curves = list(report.found["curves"])
+    known = cw.learning.check_variance_model(curves)
+    (section,) = [s for s in report.sections if s.title == "Can the curves be trusted?"]
+    assert section.text == (known.sentences(),)
+    assert [f.name for f in section.figures] == ["variance-check"]
+    variance, few = section.tables
+    assert variance.columns["measured"] == known.measured.tolist()
+    assert few.columns["learner"] == [c.learner for c in curves]
+    one = curves[0]
+    drawn = cw.learning.measure_stability(one.n, one.mean, runs=one.runs, variance=one.variance, forms=["power"])
+    assert few.columns["e_N_std"][0] == drawn.error_std[0]
+
+
 def test_every_warning_of_every_result_stands_on_the_first_screen(ran_report):
     found = ran_report.found
     for curve in found["curves"]:

@@ -1,4 +1,4 @@
-"""``curvewise learning``: fit, compare, plan, rank, validate."""
+"""``curvewise learning``: fit, compare, plan, rank, validate, stability, check."""
 
 from __future__ import annotations
 
@@ -158,10 +158,13 @@ class Fitting:
     Parameters
     ----------
     form
-        power (α + η n^γ) describes and compares; auto predicts best beyond the sizes measured;
-        sqrt fixes γ at −½.
+        power (α + η n^γ), the default, describes and compares; auto predicts best beyond the sizes
+        measured; sqrt fixes γ at −½, and is the default with --largest.
     weights
         Weigh sizes alike, runs alike by their variance, or not at all.
+    largest
+        Fit only this many of the largest sizes, with γ held at −½ unless --form is given. 3 is
+        the light design of the paper.
     chance
         Error of a blind guess, in the unit of the table: intervals of curves still near it allow
         them to fall.
@@ -172,8 +175,9 @@ class Fitting:
         Coverage of the intervals.
     """
 
-    form: Form = "power"
+    form: Form | None = None
     weights: Literal["size", "run", "none"] = "size"
+    largest: Annotated[int | None, Parameter(validator=Number(gte=2))] = None
     chance: float | None = None
     at: Size = None
     level: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.95
@@ -410,7 +414,7 @@ def rank(
     result = rank_learners(curves, at=fitting.at, level=fitting.level)
     columns = dict(result.columns())
     columns["chance best"] = [shown_as(p, ".0%") for p in columns.pop("probability_best")]
-    what = f"{result.level:.0%} {result.kind} intervals, form {fitting.form}"
+    what = f"{result.level:.0%} {result.kind} intervals, form {next(iter(curves)).form}"
     title = f"Predicted at n = {as_count(result.at):,} ({what})"
     _show_result(page, result, title, columns, digits_of(result.unit), drawing)
     return page.close()
@@ -447,16 +451,8 @@ def validate(
     from curvewise.learning.validation import leave_one_size_out
 
     unit = measurements.unit
-    result = leave_one_size_out(
-        measurements.n,
-        measurements.error,
-        learner=measurements.learner,
-        forms=list(form) or None,
-        unit=unit.name,
-        higher_is_better=unit.higher_is_better,
-        runs=measurements.runs,
-        variance=measurements.variance if measurements.runs is not None else None,
-    )
+    asked = {"learner": measurements.learner, "forms": list(form) or None, **_rows_of(measurements)}
+    result = leave_one_size_out(measurements.n, measurements.error, **asked)
     # The title says RMSE: the columns need only the sizes.
     columns = {k.removeprefix("rmse_"): v for k, v in result.columns().items()}
     columns["R²"] = [shown_as(v, ".3f") for v in columns.pop("r_squared")]
@@ -465,6 +461,136 @@ def validate(
         columns = {k: columns[k] for k in ("form", "weights", "average", "R²", "p")}
     _show_result(page, result, "RMSE at sizes left out", columns, digits_of(unit), drawing)
     return page.close()
+
+
+@Parameter(name="*", group=SHOWING)
+@dataclass
+class StabilityDrawing(CurveDrawing):
+    """Options for drawing what moves.
+
+    Parameters
+    ----------
+    plot
+        Draw the result into this .png, .svg or .pdf file.
+    x
+        Horizontal axis of --kind curves: n^−½, on which most curves are straight, or log n.
+    kind
+        Bars of standard deviations, or all sampled curves.
+    """
+
+    x: Literal["sqrt", "log"] | None = "sqrt"
+    kind: Literal["bars", "curves"] = "bars"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments for the function that draws."""
+        return {"kind": self.kind, **super().options}
+
+
+@learning.command
+def stability(
+    files: Files,
+    /,
+    *,
+    learner: str | None = None,
+    sizes: Sizes = [],  # noqa: B006
+    form: Annotated[list[Literal["power", "sqrt", "power2", "sqrt2"]], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    draws: Annotated[int, Parameter(validator=Number(gte=2))] = 100,
+    at: Size = None,
+    seed: int = 0,
+    reading: ReadingOptions | None = None,
+    drawing: StabilityDrawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Say how far estimates from one run at each of a few sizes can be trusted.
+
+    Draws one run per size from the measured means and spreads, fits each draw, and shows the
+    standard deviations of what comes out: would fewer runs have done?
+
+    Example: `curvewise learning stability errors.csv --learner resnet --plot draws.png --kind curves`
+
+    Parameters
+    ----------
+    files
+        Tables of measurements.
+    learner
+        Whose curve; not needed if there is only one.
+    sizes
+        Sizes of the small design, of those measured; by default the four largest.
+    form
+        Forms to compare; repeat for several. By default the four power laws.
+    draws
+        How many small designs to simulate.
+    at
+        Training size N at which to judge; by default the largest of the sizes.
+    seed
+        Of the draws.
+    """
+    reading, _, showing = given(reading, None, showing)
+    page = showing.page()
+    measurements = _finite(read_files(files, reading), files)
+    measurements = measurements.of(choose("--learner", learner, measurements.learners))
+
+    from curvewise.learning.validation import measure_stability
+
+    chosen: dict[str, Any] = {"sizes": sizes or None, "forms": list(form) or None, "draws": draws, "at": at}
+    result = measure_stability(measurements.n, measurements.error, rng=seed, **_rows_of(measurements), **chosen)
+    names = {"beta_N_std": "β_N", "gamma_std": "γ", "alpha_std": "α"}
+    columns = {
+        names.get(k, k.removesuffix("_std").replace("rmse_", "RMSE at ")): v for k, v in result.columns().items()
+    }
+    title = f"Standard deviations over {result.draws} draws of one run per size"
+    _show_result(page, result, title, columns, digits_of(result.unit), drawing or StabilityDrawing())
+    return page.close()
+
+
+@learning.command
+def check(
+    files: Files,
+    /,
+    *,
+    draws: Annotated[int, Parameter(validator=Number(gte=1))] = 999,
+    seed: int = 0,
+    reading: ReadingOptions | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Test whether the spread of the runs falls with size as the fit assumes.
+
+    Shows, size by size and over all learners, the variance that was measured and that of the
+    model (a constant plus a share that goes as 1/n), which weighs the fit.
+
+    Example: `curvewise learning check errors.csv --plot variance.png`
+
+    Parameters
+    ----------
+    files
+        Tables of measurements, with several runs at some sizes.
+    draws
+        Simulations of the test.
+    seed
+        Of the simulations.
+    """
+    reading, fitting, showing = given(reading, None, showing)
+    page = showing.page()
+    curves = fit_files(read_files(files, reading), fitting, files)
+    warn_each([prefix(f"{name} could not be fitted: ", why) for name, why in curves.failures.items()])
+
+    from curvewise.learning.validation import check_variance_model
+
+    result = check_variance_model(list(curves), draws=draws, rng=seed)
+    # Variances are squares, whose digits go by themselves.
+    columns = {k.replace("degrees_of_freedom", "degrees of freedom"): v for k, v in result.columns().items()}
+    columns |= {k: [f"{v:.3g}" for v in columns[k]] for k in ("measured", "modelled", "ratio")}
+    _show_result(page, result, f"Variance of one run{' in %²' if result.unit.suffix else ''}", columns, None, drawing)
+    return page.close()
+
+
+def _rows_of(measurements: Measurements) -> dict[str, Any]:
+    """Unit, direction, runs and variance of measurements, as the functions that take arrays want them."""
+    unit, means = measurements.unit, measurements.runs is not None
+    found = {"unit": unit.name, "higher_is_better": unit.higher_is_better, "runs": measurements.runs}
+    return {**found, "variance": measurements.variance if means else None}
 
 
 def _show_result(
@@ -686,9 +812,8 @@ def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str]
 
     try:
         with quietly():
-            curves = fit_learning_curves(
-                measurements, form=fitting.form, weights=fitting.weights, chance=fitting.chance, at=fitting.at
-            )
+            same = ("form", "weights", "largest", "chance", "at")
+            curves = fit_learning_curves(measurements, **{name: getattr(fitting, name) for name in same})
     except InputError as error:
         if not files or error.argument is not None:
             raise

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, check_curves, check_size
+from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, check_curves, check_size, check_sizes_to_predict
 from curvewise.stats.intervals import (
     crossing_interval,
     difference_interval,
@@ -19,8 +19,11 @@ from curvewise.stats.intervals import (
     probability_lowest,
 )
 from curvewise.text import Message, arg, format_number, format_size, prefix
-from curvewise.types.results import Interval, Result, check_level, interval_columns
+from curvewise.types.results import Interval, Result, check_level, data_frame, interval_columns
 from curvewise.types.units import FloatArray, Unit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SEARCH = 1e3
 """Crossings and equal errors are looked for up to this multiple of the largest size."""
@@ -73,6 +76,18 @@ class CurveComparison(Result):
             "data-equivalence factor": self.data_equivalence,
         }
         return interval_columns(rows)
+
+    def equivalence_at(self, n: ArrayLike) -> pd.DataFrame:
+        """Tabulate the data-equivalence factor at several sizes, to see whether it is the same everywhere.
+
+        Returns
+        -------
+        DataFrame
+            Columns n, factor, low, high: b needs factor · n samples to match a at n.
+        """
+        sizes = check_sizes_to_predict(n)
+        found = [tuple(_equivalence(*self._curves, float(size), self.level)) for size in sizes]
+        return data_frame({"n": sizes, **dict(zip(("factor", "low", "high"), np.array(found).T, strict=True))})
 
     def sentences(self) -> str:
         """The verdict in a few sentences."""

@@ -35,7 +35,7 @@ from curvewise.learning.power import (
     scale_for,
 )
 from curvewise.stats.intervals import excluded_level
-from curvewise.text import Message, arg, either, format_number, list_names, prefix, suggest
+from curvewise.text import Message, arg, format_number, list_names, prefix, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit, as_floats, same_names
@@ -50,8 +50,9 @@ def fit_learning_curve(
     *,
     unit: str = "fraction",
     higher_is_better: bool = False,
-    form: str = "power",
+    form: str | None = None,
     weights: str = "size",
+    largest: int | None = None,
     chance: float | None = None,
     runs: ArrayLike | None = None,
     variance: ArrayLike | None = None,
@@ -68,11 +69,15 @@ def fit_learning_curve(
         What the values are. Every number comes back in this unit.
     higher_is_better : bool
         The values are accuracies (turned into errors) or, with unit="score", scores.
-    form : str
-        "power" (the paper's), "sqrt" (γ = −½), "power2" and "sqrt2" (the same with δ n^2γ), or one
-        of the extrapolators "auto", "constrained" (α, η ≥ 0) and "last" (carry the last mean).
+    form : str, optional
+        "power" (the paper's, and the default without ``largest``), "sqrt" (γ = −½), "power2" and "sqrt2"
+        (the same with δ n^2γ), or one of the extrapolators "auto", "constrained" (α, η ≥ 0) and "last"
+        (carry the last mean).
     weights : {"size", "run", "none"}
         Weight of a run: 1/(F σ²), 1/σ², or 1.
+    largest : int, optional
+        Use only this many of the largest sizes, σ̂² included. The form is then "sqrt" unless one is named: γ is
+        held at −½ and not fitted, since few sizes do not determine it. ``largest=3`` is the paper's light design.
     chance : float, optional
         Value of a blind guess, in the unit given (an accuracy with higher_is_better); sizes near
         it are flagged, and it caps the extrapolators.
@@ -81,7 +86,7 @@ def fit_learning_curve(
     learner : str
         Name for legends and sentences.
     constants : Constants
-        The paper's λ and σ0², in percentage points; a γ to hold fixed; how many of the largest sizes to use.
+        The paper's λ and σ0², in percentage points; a γ to hold fixed.
 
     Returns
     -------
@@ -103,14 +108,28 @@ def fit_learning_curve(
     values = read_as.errors(error)
     if runs is None and variance is not None:
         raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
-    data = group_runs(n, values, runs, variance)
-    turned = f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy."
+    form, notes = _form_of(form, largest, constants)
+    data = group_runs(n, values, runs, variance).keep_largest(largest)
+    if read_as.bounded and higher_is_better:
+        notes.append(f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy.")
     settings: dict[str, Any] = {"form": form, "weights": weights, "learner": learner, "constants": constants}
-    settings |= {"notes": [turned] if read_as.bounded and higher_is_better else []}
-    curve = build_curve(data, read_as.once_read, chance=_error_of_guess(chance, read_as), **settings)
+    curve = build_curve(data, read_as.once_read, chance=_error_of_guess(chance, read_as), notes=notes, **settings)
     for message in curve.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
     return curve
+
+
+def _form_of(form: str | None, largest: int | None, constants: Constants) -> tuple[str, list[str]]:
+    """Return the form to fit, and what to note: with only the largest sizes γ is −½, unless a form or a γ is given."""
+    if largest is None:
+        return form or "power", []
+    if not isinstance(largest, int | np.integer) or isinstance(largest, bool) or largest < 2:
+        problem = "must be a whole number from 2: how many of the largest sizes to use."
+        raise InputError(problem, argument="largest", value=largest)
+    used = f"Only the {largest} largest sizes are used"
+    if form is None and constants.gamma is None:
+        return "sqrt", [f"{used}, and γ is held at −½."]
+    return form or "power", [f"{used}."]
 
 
 def fit_learning_curves(
@@ -119,8 +138,9 @@ def fit_learning_curves(
     by: str = "learner",
     unit: str | None = None,
     higher_is_better: bool = False,
-    form: str = "power",
+    form: str | None = None,
     weights: str = "size",
+    largest: int | None = None,
     chance: float | None = None,
     at: float | None = None,
     refits: int = 0,
@@ -139,7 +159,7 @@ def fit_learning_curves(
         Column that names the learner.
     unit, higher_is_better : str, bool
         As in :func:`fit_learning_curve`; Measurements bring their own.
-    form, weights, constants
+    form, weights, largest, constants
         As in :func:`fit_learning_curve`.
     chance : float, optional
         Value of a blind guess, the same for all learners, in the unit of the frame.
@@ -150,8 +170,9 @@ def fit_learning_curves(
     rng : int
         Seed of the refits; the refits of one curve do not depend on the other curves.
     """
-    check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
+    form, notes = _form_of(form, largest, constants)
     # Checked first: a wrong form would otherwise fail for each learner separately.
+    check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
     read_as, groups = _group_by_learner(frame, by, unit, higher_is_better)
     kind = read_as.once_read
     data: dict[str, GroupedRuns] = {}
@@ -168,7 +189,7 @@ def fit_learning_curves(
                 continue
         try:
             finished = columns if done.all() else {k: v[done] for k, v in columns.items()}
-            grouped = group_runs(**{**finished, "error": read_as.errors(finished["error"])}).keep_largest(constants)
+            grouped = group_runs(**{**finished, "error": read_as.errors(finished["error"])}).keep_largest(largest)
             _check_several_sizes(grouped, kind)
         except CurvewiseError as error:
             failures[name] = error.args[0]
@@ -178,7 +199,7 @@ def fit_learning_curves(
         detail = next(iter(failures.values()), "the table has no rows.")
         raise InputError(prefix("No curve can be fitted: ", detail))
     guess = _error_of_guess(chance, read_as)
-    curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess)
+    curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess, notes=notes)
     general = [left_out(lost, total)] if lost else []
     if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
         # Runs that differ in their seeds only carry less information than their number suggests.
@@ -423,7 +444,6 @@ def build_curve(
     notes: Sequence[str] = (),
 ) -> LearningCurve | EnsembleCurve:
     """Fit a curve to grouped runs given in ``unit``; warnings are kept on the result only."""
-    data = data.keep_largest(constants)
     _check_several_sizes(data, unit)
     options: dict[str, Any] = {"form": form, "weights": weights, "constants": constants}
     return build_curves({learner: data}, unit, **options, chance=chance, notes=notes)[learner]
@@ -772,7 +792,7 @@ def near_chance(data: GroupedRuns, chance: float, *, extrapolator: bool = False)
     else:
         yield (
             f"{up_to}: those sizes say little about the rest of the curve. Leave them out"
-            f" ({either(f'constants=Constants(largest={beyond})', 'remove their rows from the file')}) and compare."
+            f" ({arg('largest', beyond) if beyond > 1 else 'remove their rows'}) and compare."
         )
 
 

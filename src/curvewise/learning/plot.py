@@ -415,28 +415,89 @@ def plot_left_out(result: LeaveOneSizeOut, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_stability(result: Stability, ax: Axes | None = None) -> Axes:
-    """Draw the standard deviations of e_N, β_N and α by form; that of γ stands under its name."""
-    groups = {"e_N": result.error_std, "β_N": result.data_reliance_std, "α": result.alpha_std}
-    place = np.arange(len(result.forms))
+STABILITY = ("bars", "curves")
+
+
+def plot_stability(result: Stability, ax: Axes | None = None, *, kind: str = "bars", x: str = "sqrt") -> Axes:
+    """Draw how far estimates from one run at each of a few sizes move.
+
+    Parameters
+    ----------
+    result : Stability
+        What to draw.
+    ax : Axes, optional
+        Where; a new figure by default.
+    kind : {"bars", "curves"}
+        Standard deviations of e_N, β_N and α by form, that of γ under its name; or the paper's Fig. 9: all sampled
+        curves over the runs they stand for.
+    x : {"sqrt", "log", "linear"}
+        Scale of the training size, of the curves.
+    """
+    check_choice("kind", kind, STABILITY)
+    axis = SizeAxis(x)
     with style():
         own = ax is None
-        ax = ax or new_axes(height=4.4)
-        key: list[tuple[Any, str]] = []
-        for i, (name, std) in enumerate(groups.items()):
-            x = place + 0.27 * (i - 1)
-            height = np.where(np.isfinite(std), std, 0.0)
-            key.append((ax.bar(x, height, width=0.25, color=colour(i), label="_std"), name))
-            for left, value, top in zip(x, std, height, strict=True):
-                text = safe_text(format_number(float(value), 2))
-                ax.annotate(text, (left, top), (0, 2), textcoords="offset points", ha="center", fontsize=8)
-        gamma = [format_number(float(g), 2) for g in result.gamma_std]
-        ax.set_xticks(place, labels=[f"{safe_text(f)}\n(γ: {g})" for f, g in zip(result.forms, gamma, strict=True)])
-        ax.set_ylabel(f"standard deviation {unit_text(result.unit)}")
-        ax.set_xlabel("form (in brackets the standard deviation of γ)")
+        ax = ax or new_axes(height=4.4 if kind == "bars" else 5.4)
+        key = _stability_bars(result, ax) if kind == "bars" else _sampled_curves(result, ax, axis)
         said = f"Spread over {result.draws} draws of one run at each of a few sizes; N = {format_number(result.at)}."
-        finish(ax, own, key, [said, *warned(result, 2)], caption=True, columns=3)
+        columns = 3 if kind == "bars" else 1
+        finish(ax, own, key, [said, *warned(result, 2)], caption=True, columns=columns)
     return ax
+
+
+SAMPLED = "curvewise-sampled"
+
+
+def _sampled_curves(result: Stability, ax: Axes, axis: SizeAxis) -> list[tuple[Any, str]]:
+    """Draw every sampled curve thinly, means ± one standard deviation that were drawn from, and all runs."""
+    data, (sizes, values) = result._data, result._rows
+    low = float(data.n[0])
+    n = axis.grid(low, axis.reach([EXTRAPOLATION_LIMIT * data.n[-1]], sizes))
+    sampled = result.sampled_at(n)
+    # Draw by draw, the forms in turn: form by form the last one would hide the others.
+    lines = [np.column_stack([axis.place(n), curve]) for draw in np.swapaxes(sampled, 0, 1) for curve in draw]
+    faint: dict[str, Any] = {"linewidths": 0.6, "alpha": max(0.15, min(0.6, 15.0 / result.draws)), "zorder": 2.0}
+    shades = [colour(i) for i in range(len(result.forms))]
+    ax.add_collection(LineCollection(lines, colors=shades * result.draws, gid=SAMPLED, **faint))
+    key: list[tuple[Any, str]] = []
+    for i, form in enumerate(result.forms):
+        spread = [
+            f"{name} ±{format_number(float(std[i]), 2)}"
+            for name, std in (("e_N", result.error_std), ("β_N", result.data_reliance_std), ("γ", result.gamma_std))
+        ]
+        key.append((Line2D([], [], color=colour(i)), f"{form} ({', '.join(spread)})"))
+    used = ~np.isin(data.n, result.held_out)
+    dark, known = rcParams["text.color"], used & (data.freedom > 0)
+    mean, std = data.mean[known], np.sqrt(data.variance[known])
+    ax.errorbar(axis.place(data.n[known]), mean, std, fmt="none", ecolor=dark, capsize=5.0, zorder=4.4, gid=BARS)
+    face: dict[str, Any] = {"facecolors": "white", "edgecolors": dark, "linewidths": 0.8, "s": 18.0}
+    dots = ax.scatter(axis.place(sizes), values, zorder=4.2, gid=MEASURED, **face)
+    key.append((dots, "runs measured; bars: mean ± 1 standard deviation of the sizes drawn from"))
+    unit = result.unit
+    log = axis.name == "log" and unit.name != "score" and bool((values > 0).all())
+    floor = 0.0 if unit.name != "score" and bool((values >= 0).all()) else -math.inf
+    finish_values(ax, values, sampled.ravel(), unit.top, floor, log)
+    ax.set_ylabel(value_label(unit))
+    axis.finish(ax, data.n, low, float(n[-1]))
+    return key
+
+
+def _stability_bars(result: Stability, ax: Axes) -> list[tuple[Any, str]]:
+    groups = {"e_N": result.error_std, "β_N": result.data_reliance_std, "α": result.alpha_std}
+    place = np.arange(len(result.forms))
+    key: list[tuple[Any, str]] = []
+    for i, (name, std) in enumerate(groups.items()):
+        x = place + 0.27 * (i - 1)
+        height = np.where(np.isfinite(std), std, 0.0)
+        key.append((ax.bar(x, height, width=0.25, color=colour(i), label="_std"), name))
+        for left, value, top in zip(x, std, height, strict=True):
+            text = safe_text(format_number(float(value), 2))
+            ax.annotate(text, (left, top), (0, 2), textcoords="offset points", ha="center", fontsize=8)
+    gamma = [format_number(float(g), 2) for g in result.gamma_std]
+    ax.set_xticks(place, labels=[f"{safe_text(f)}\n(γ: {g})" for f, g in zip(result.forms, gamma, strict=True)])
+    ax.set_ylabel(f"standard deviation {unit_text(result.unit)}")
+    ax.set_xlabel("form (in brackets the standard deviation of γ)")
+    return key
 
 
 def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
@@ -462,8 +523,7 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
         square = {"percent": "(%²)", "fraction": "(fraction²)"}.get(result.unit.name, "")
         ax.set_ylabel(safe_text(f"variance of one run {square}"))
         key = [(dots, "measured, with 95% χ² interval"), (line, "model σ0² + σ̂²/n")]
-        said = f"{result.curves} curve(s); χ² test of the model: p = {result.pvalue:.2g}."
-        finish(ax, own, key, [said, *warned(result, 2)], caption=True)
+        finish(ax, own, key, [result.sentences(), *warned(result, 2)], caption=True)
     return ax
 
 

@@ -61,15 +61,12 @@ class Constants:
         :class:`Noise`), or σ0² + σ̂²/n as in the paper, which is too narrow where
         the spread of the runs falls more slowly than 1/n. The fit itself is weighted as in the
         paper either way.
-    largest : int, optional
-        Use only this many of the largest sizes; the paper's light design is form="sqrt" with 3.
     """
 
     prior: float = PRIOR
     sigma0_squared: float = SIGMA0_SQUARED
     gamma: float | None = None
     noise: str = "estimated"
-    largest: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("prior", "sigma0_squared"):
@@ -79,8 +76,6 @@ class Constants:
             problem = "must be negative, because error falls with n (−0.5 is usual)."
             raise InputError(problem, argument="gamma", value=self.gamma)
         check_choice("noise", self.noise, ("estimated", "paper"))
-        if self.largest is not None and self.largest < 1:
-            raise InputError("must be at least 1: how many sizes to use.", argument="largest", value=self.largest)
 
 
 def check_choice(argument: str, value: str, known: Sequence[str]) -> None:
@@ -327,9 +322,9 @@ class GroupedRuns:
         """Keep some of the sizes, by mask or index."""
         return GroupedRuns(self.n[keep], self.runs[keep], self.mean[keep], self.variance[keep])
 
-    def keep_largest(self, constants: Constants) -> GroupedRuns:
-        """Keep the largest sizes, as many as the constants say."""
-        return self if constants.largest is None else self.only(slice(-constants.largest, None))
+    def keep_largest(self, largest: int | None) -> GroupedRuns:
+        """Keep only so many of the largest sizes, or all."""
+        return self if largest is None else self.only(slice(-largest, None))
 
     def in_points(self, scale: PointScale) -> GroupedRuns:
         """Return the same runs in points, from the user's unit."""

@@ -17,6 +17,8 @@ from curvewise.learning.power import (
     WEIGHTS,
     Constants,
     GroupedRuns,
+    PointScale,
+    PowerFits,
     check_choice,
     fit_power,
     group_runs,
@@ -207,7 +209,15 @@ class Stability(Result):
     held_out: FloatArray
     held_out_rmse: FloatArray
     unit: Unit
+    _data: GroupedRuns  # in the unit given
+    _rows: tuple[FloatArray, FloatArray]  # size and value of each run that was measured
+    _fits: tuple[PowerFits, ...]
+    _scale: PointScale
     warnings: tuple[str, ...] = ()
+
+    def sampled_at(self, n: ArrayLike) -> FloatArray:
+        """Return the sampled curves at T sizes, shape (K, draws, T); ``inf`` gives their asymptotes."""
+        return self._scale.values(np.stack([f.errors_at(n) for f in self._fits]))
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per form."""
@@ -231,11 +241,13 @@ def measure_stability(
     error: ArrayLike,
     *,
     sizes: ArrayLike | None = None,
-    forms: Sequence[str] = tuple(FORMS),
+    forms: Sequence[str] | None = None,
     draws: int = 100,
     at: float | None = None,
     unit: str = "fraction",
     higher_is_better: bool = False,
+    runs: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
     rng: int | np.random.Generator = 0,
     constants: Constants = Constants(),  # noqa: B008 (frozen)
 ) -> Stability:
@@ -247,31 +259,34 @@ def measure_stability(
         The full measurements.
     sizes : array_like, optional
         The sizes of the small design; by default the four largest.
-    forms : sequence of {"power", "sqrt", "power2", "sqrt2"}
-        Parameterisations to compare.
+    forms : sequence of {"power", "sqrt", "power2", "sqrt2"}, optional
+        Parameterisations to compare; all four by default.
     draws : int
         How many small designs to simulate.
     at : float, optional
         N; the largest of ``sizes`` by default.
-    unit, higher_is_better, constants
+    unit, higher_is_better, runs, variance, constants
         As in :func:`fit_learning_curve`.
     rng : int or Generator
         Seed.
     """
     read_as = Unit(unit, higher_is_better)
     kind = read_as.once_read
-    data = group_runs(n, read_as.errors(error))
+    rows = as_floats(n, "n"), read_as.errors(error)
+    data = group_runs(*rows, runs, variance)
     scale = scale_for(kind, data.mean)
     used = data.n[-4:] if sizes is None else np.unique(np.asarray(sizes, dtype=np.float64))
     if not np.isin(used, data.n).all() or len(used) < 2:
-        raise InputError("must be at least two of the sizes that were measured.", argument="sizes")
+        measured = ", ".join(map(format_number, data.n.tolist()))
+        raise InputError(f"must be at least two of the sizes that were measured: {measured}.", argument="sizes")
+    forms = tuple(FORMS if forms is None else forms)
     for form in forms:
         check_choice("forms", form, tuple(FORMS))
     if draws < 2:
         raise InputError("must be at least 2.", argument="draws", value=draws)
     points = data.in_points(scale)
     # The variance of one run, modelled where there is only one.
-    spread = np.where(data.runs > 1, points.variance, points.run_variance(constants.sigma0_squared))
+    spread = np.where(points.freedom > 0, points.variance, points.run_variance(constants.sigma0_squared))
     keep = np.isin(data.n, used)
     noise = np.random.default_rng(rng).standard_normal((draws, keep.sum()))
     drawn = points.mean[keep] + np.sqrt(spread[keep]) * noise
@@ -284,7 +299,7 @@ def measure_stability(
     deviations = [[q.std() for q in (f.errors_at(size), f.reliance_at(size), f.gamma, f.alpha)] for f in fits]
     error_std, reliance_std, gamma_std, alpha_std = np.array(deviations).T
     return Stability(
-        forms=tuple(forms),
+        forms=forms,
         at=size,
         draws=draws,
         error_std=error_std / scale.factor,
@@ -294,6 +309,10 @@ def measure_stability(
         held_out=held,
         held_out_rmse=np.array(misses) / scale.factor,
         unit=kind,
+        _data=data,
+        _rows=rows,
+        _fits=tuple(fits),
+        _scale=scale,
     )
 
 
@@ -334,6 +353,8 @@ class VarianceCheck(Result):
 
     def sentences(self) -> str:
         """State whether σ0² + σ̂²/n describes the spread of the runs."""
+        if np.isnan(self.pvalue):
+            return "One size has several runs: that is no test of how their spread changes with size."
         verdict = "does not describe" if self.pvalue < 0.01 else "is consistent with"
         return (
             f"The variance model σ0² + σ̂²/n {verdict} the spread of the runs of {self.curves}"

@@ -174,6 +174,28 @@ def show_curves(findings: StudyFindings) -> None:
     _best(findings, every)
 
 
+def show_checks(findings: StudyFindings) -> None:
+    """Test what the curves rest on: the variance model, and how far one run at each of a few sizes would do."""
+    from curvewise.learning.validation import check_variance_model, measure_stability
+
+    curves = [c for c in findings.found.get("curves", ()) if c._data.replicated][:MOST_TOLD]
+    check, _ = attempt(lambda: check_variance_model(curves))
+    # With one replicated size there is nothing to test.
+    if check is None or len(check.n) < 2:
+        return
+
+    def drawn(c: Curve) -> dict[str, Any]:
+        given: dict[str, Any] = {"unit": c.unit.name, "runs": c.runs, "variance": c.variance, "forms": ["power"]}
+        return {"learner": [c.learner], **measure_stability(c.n, c.mean, **given).columns()}
+
+    rows = [{k: v[0] for k, v in drawn(c).items() if not k.startswith("rmse_")} for c in curves]
+    few = {key: [row[key] for row in rows] for key in rows[0] if key != "form"}
+    title = "Standard deviation of estimates from one run at each of the largest sizes, four at most"
+    findings.found |= {"variance_check": check, "stability": few}
+    section = name_parts(section_of(check, "Can the curves be trusted?"), "variance-check", "Variance of one run")
+    findings.sections.append(replace(section, tables=(*section.tables, ReportTable("stability", title, few))))
+
+
 def compare_best(findings: StudyFindings) -> None:
     """Compare the two best learners by their runs at one size, where there are no curves."""
     from curvewise.variance.compare import compare_runs
@@ -254,7 +276,10 @@ def show_sources(findings: StudyFindings) -> None:
         findings.sections.append(replace(section, title=title))
 
 
-LENSES = (show_errors, show_rates, show_curves, compare_best, show_spread, show_sources, show_transfer, show_images)
+LENSES = (
+    *(show_errors, show_rates, show_curves, show_checks, compare_best, show_spread, show_sources, show_transfer),
+    show_images,
+)
 """In the order of the report."""
 
 

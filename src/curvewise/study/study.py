@@ -286,6 +286,26 @@ class Study(StudySpec):
         """
         return read_frame(self)
 
+    def parameters(self) -> dict[str, int]:
+        """Count the weights that each network trains, of all members of an ensemble together.
+
+        Learners are named as in :meth:`measurements`; those that are no networks are left out.
+        """
+        from curvewise.nn.networks import head_of, make_network
+
+        found: dict[str, int] = {}
+        for job in self.jobs:
+            label, training = label_of(self, job), job.learner.training
+            if job.is_search or label in found or training is None:
+                continue
+            if (code := self.unimported(job.learner)) is not None:
+                raise UntrustedCodeError(f"{label} is made by {code}, which is imported with trust=True only.")
+            bare = replace(training, weights=None, weights_into=None)
+            network = make_network(bare, self.examples.shape, self.examples.outputs, self.folder)
+            trained = head_of(network)[1] if training.trained == "head" else network
+            found[label] = job.learner.members * sum(p.numel() for p in trained.parameters())
+        return found
+
     def save(self, path: str | PathLike[str]) -> Path:
         """Write a study file that :func:`load_study` reads as the same study.
 

@@ -31,11 +31,12 @@ def test_learning_follows_hoiem():
         assert training.schedule == "searched"
         assert len(training.rates) > 1
         assert training.trained == ("head" if "linear" in name else "all")
+        assert training.augmentation == ("translate:4",)
         assert training.weights == (None if "scratch" in name else "w.pt")
         assert (training.patience, training.patience_n) == (None, None)  # 5 at 400 examples of each class
     assert study.learners["ensemble"].members == 6
     assert study.design.test == 0.2
-    small = study_recipe("learning", data(500, 5), small=True)
+    small = study_recipe("learning", data(500, 5), protocol="small")
     for job in small.jobs:
         training = job.learner.training
         assert training.patience_for(400, 10) == 15  # at the largest size, and 4 times as long at 1/16 of it

@@ -15,16 +15,29 @@ from curvewise.text import arg
 # Learning curves as in Hoiem et al. 2021.
 
 RATES = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03)
-SHARES = (0.0625, 0.125, 0.25, 0.5, 1.0)
-FOLDS = (16, 8, 4, 2, 1)
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "cifar": {"augmentation": ["translate:4"], "sizes": [0.0625, 0.125, 0.25, 0.5, 1.0], "folds": [16, 8, 4, 2, 1]},
+    "places": {
+        "augmentation": ["resized-crop:0.08", "flip"],
+        "sizes": [0.015625, 0.03125, 0.0625, 0.125, 0.25, 1.0],
+        "folds": [16, 8, 4, 3, 3, 1],
+    },
+    "small": {
+        "augmentation": ["resized-crop:0.08", "flip"],
+        "sizes": [0.25, 0.5, 1.0],
+        "folds": [4, 2, 1],
+        "patience": {"patience": 15, "patience_n": "largest"},
+    },
+}
+"""What differs between the data sets: appendix A."""
 
 
 def learning(
     architecture: str = "resnet18",
-    weights: str | None = None,
+    weights: str | Mapping[str, str] | None = None,
     members: int = 6,
-    augmentation: Sequence[str] = ("translate:4",),
-    small: bool = False,
+    augmentation: Sequence[str] | None = None,
+    protocol: str = "cifar",
 ) -> dict[str, Any]:
     """Learning curves of a network: everything trained, only the last layer, and an ensemble.
 
@@ -34,26 +47,34 @@ def learning(
     one subset; the schedule of each subset is found on two thirds of it, watching the last third
     with a patience of 5 epochs at 400 examples per class that goes as n^-1/2, falls twice to a
     tenth from the best epoch, and is then followed on the whole subset. Batches of 64, weight
-    decay 1e-4, Ranger.
+    decay 1e-4, Ranger. Only the last layer, or all, are trained on augmented images.
 
     The paper does not say which rates were searched: those are taken that its table 3 names. It
-    limits the epochs by patience only; here 200 is the most. Its linear classifiers saw augmented
-    images; here their features are computed once, without.
+    limits the epochs by patience only; here 200 is the most. It enlarges all images to 224 × 224;
+    here they are trained as they are stored. Its networks start from ImageNet weights unless
+    it says otherwise: give their file as ``weights``.
 
     Parameters
     ----------
     architecture : str
         The network.
-    weights : str, optional
-        File of pretrained weights; with it, networks start from them and from random ones.
+    weights : str or dict of str to str, optional
+        File of pretrained weights, or names and files of several (figure 6); with it, networks
+        start from each of them and from random ones.
     members : int
-        Networks in the ensemble.
-    augmentation : sequence of str
-        Of the images; four pixels of padding and a random crop, as for CIFAR.
-    small : bool
-        For the paper's smaller data sets: the patience is 15 epochs at the largest size, and goes as
-        n^-1/2 from there.
+        Networks in the ensemble, which starts from the first of the weights.
+    augmentation : sequence of str, optional
+        Of the images; by default that of the protocol.
+    protocol : {"cifar", "places", "small"}
+        Which data set's protocol. CIFAR: four pixels of padding and a random crop. Places365: random
+        resized crops and flips, 16, 8, 4, 3, 3 and 1 subsets of 1/64 to 1/4 and of all (25 to 400 and
+        1,600 examples per class). The small data sets of figure 10: 4, 2 and 1 subsets of 20, 40 and 80%
+        of all the data, and a patience of 15 epochs at the largest; the paper augments them as another
+        one did, here as Places365.
     """
+    if protocol not in PROTOCOLS:
+        raise InputError(f"protocol={protocol!r}: use one of {', '.join(PROTOCOLS)}.")
+    chosen = PROTOCOLS[protocol]
     usual = {
         "architecture": architecture,
         "optimiser": "ranger",
@@ -62,21 +83,27 @@ def learning(
         "batch": 64,
         "epochs": 200,
         "schedule": "searched",
-        "augmentation": list(augmentation),
+        "augmentation": list(chosen["augmentation"] if augmentation is None else augmentation),
+        **chosen.get("patience", {}),
     }
-    usual |= {"patience": 15, "patience_n": "largest"} if small else {}
-    linear = {k: v for k, v in usual.items() if k != "augmentation"} | {"trained": "head"}
-    starts: dict[str, dict[str, Any]] = {"scratch": {}}
-    starts |= {"pretrained": {"weights": weights}} if weights else {}
+    if not isinstance(weights, str | Mapping | None):
+        raise InputError("give the path of a file, or a table of names and paths.", argument="weights", value=weights)
+    start = weights or {}
+    files = {"pretrained": start} if isinstance(start, str) else dict(start)
+    if taken := {"scratch", "ensemble"} & set(files):
+        problem = f"names {', '.join(sorted(taken))}, which the recipe trains anyway: call these weights otherwise."
+        raise InputError(problem, argument="weights")
+    starts: dict[str, dict[str, Any]] = {"scratch": {}} | {name: {"weights": file} for name, file in files.items()}
     learners: dict[str, Any] = {}
-    for name, start in starts.items():
-        learners[name] = usual | start
-        learners[f"{name}-linear"] = linear | start
-    learners["ensemble"] = usual | list(starts.values())[-1] | {"members": members}
+    for name, begins in starts.items():
+        learners[name] = usual | begins
+        learners[f"{name}-linear"] = usual | begins | {"trained": "head"}
+    first = next(iter(files), "scratch")
+    learners["ensemble"] = usual | starts[first] | {"members": members}
     return {
         "training": usual,
         "learners": learners,
-        "design": {"sizes": list(SHARES), "folds": list(FOLDS), "test": 0.2},
+        "design": {"sizes": chosen["sizes"], "folds": chosen["folds"], "test": 0.2},
     }
 
 
