@@ -328,9 +328,12 @@ class StudySpec:
         if data.padding is not None:  # tokens
             return None, None
         if data.is_image:
-            # Counting the 256 levels channel by channel needs no copy of all images, let alone in double precision.
-            channels = range(data.x.shape[1])
-            counts = np.stack([np.bincount(data.x[self.train_rows, c].ravel(), minlength=256) for c in channels])
+            # Counting the 256 levels of some images at a time needs no copy of all, let alone in double precision.
+            channels, some = range(data.x.shape[1]), 4096
+            counts = np.zeros((len(channels), 256), dtype=np.int64)
+            for rows in (self.train_rows[k : k + some] for k in range(0, len(self.train_rows), some)):
+                part = data.x[rows]
+                counts += np.stack([np.bincount(part[:, c].ravel(), minlength=256) for c in channels])
             levels = np.arange(256) / 255
             share = counts / counts.sum(axis=1, keepdims=True)
             mean = share @ levels
