@@ -301,7 +301,8 @@ class Study(StudySpec):
             if (code := self.unimported(job.learner)) is not None:
                 raise UntrustedCodeError(f"{label} is made by {code}, which is imported with trust=True only.")
             bare = replace(training, weights=None, weights_into=None)
-            network = make_network(bare, self.examples.shape, self.examples.outputs, self.folder)
+            examples = self.grouped(job).examples
+            network = make_network(bare, examples.shape, examples.outputs, self.folder)
             trained = head_of(network)[1] if training.trained == "head" else network
             found[label] = job.learner.members * sum(p.numel() for p in trained.parameters())
         return found
