@@ -11,9 +11,10 @@ import pytest
 
 import curvewise as cw
 from curvewise.cli import main
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, quietly
 from curvewise.nn.training import Training
-from curvewise.study import Dataset, Design, Learner, Study, load_study
+from curvewise.report.study import study_report
+from curvewise.study import Dataset, Design, Evaluation, Learner, Study, load_study
 from curvewise.variance.sources import measure_twins
 
 ALL = ["init", "order", "augmentation"]
@@ -30,7 +31,14 @@ def make(folder: Path, *, factor: float = 1.0, epoch: object = 0, **design: obje
     y = np.arange(600) % 4
     data = Dataset((centres[y] + rng.normal(size=(600, 6))).astype(np.float32), y)
     net = Learner(Training("mlp", options={"width": 8}, rate=0.1, epochs=2, batch=16))
-    given = {"sizes": [100], "test": 0.5, "folds": 1, "seeds": 6, "vary": SIX, "poke": {"epoch": epoch, "factor": factor}}
+    given = {
+        "sizes": [100],
+        "test": 0.5,
+        "folds": 1,
+        "seeds": 6,
+        "vary": SIX,
+        "poke": {"epoch": epoch, "factor": factor},
+    }
     return Study(data, {"net": net}, Design(**{**given, **design}), folder=folder)
 
 
@@ -121,12 +129,53 @@ def test_predictions_by_what_trainings_differ_in(tmp_path: Path):
     found = study.predictions_by("epochs")
     assert list(found) == [8, 16]
     assert found[8].run_ids.tolist() == study.predictions(epochs=8).run_ids.tolist()
-    sweep = cw.variance.measure_sweep(found, name="epochs")
+    with quietly():  # six runs are few
+        sweep = cw.variance.measure_sweep(found, name="epochs")
     assert sweep.values == (8, 16)
     assert sweep[8].error.estimate == pytest.approx(study.measurements(epochs=8).error.mean())
     assert list(study.predictions_by("learner", epochs=8)) == ["net"]
     with pytest.raises(InputError, match="no coordinate"):
         study.predictions_by("width")
+
+
+def test_sources_are_held_against_the_widest(made: Study):
+    found = made.sources()
+    assert found.sources == ("init", "order", "augmentation", "poke")
+    assert found.baseline_runs == 6
+    assert found.baseline_test_set_std.estimate == pytest.approx(
+        float(np.std(made.predictions(vary="+".join(ALL)).errors().mean(axis=1), ddof=1))
+    )
+    with pytest.raises(InputError, match="vary each source alone"):
+        make(made.folder, vary=["init"], poke=None).sources()
+
+
+def test_a_report_has_sources_and_twins(made: Study):
+    found = study_report(made).found
+    (sources,), (twins,) = found["sources"].values(), found["twins"].values()
+    assert sources.sources == ("init", "order", "augmentation", "poke")
+    assert twins.runs == 6
+    assert "1 poked run(s) have no twin" in twins.warnings[-1]
+
+
+def test_a_report_has_sweeps_and_test_sets(tmp_path: Path):
+    study = make(tmp_path, vary=["init", "order"], poke=None, grid={"rate": [0.1, 0.2]})
+    other = Dataset(study.data.x[::2] + 1, study.data.y[::2])
+    study = replace(study, evaluate={"moved": Evaluation(data=other)})
+    study.run(workers=0, progress=False)
+    report = study_report(study)
+    ((name, sweep),) = report.found["sweeps"].items()
+    assert name == "rate: net, n=100"
+    assert sweep.values == (0.1, 0.2)
+    assert set(report.found["test_sets"]) == {"net, rate=0.1, n=100", "net, rate=0.2, n=100"}
+    sets = study.predictions_by("evaluation", rate=0.1)
+    assert list(sets) == ["test", "moved"]
+    with quietly():
+        compared = cw.variance.compare_test_sets(sets)
+    shown = report.found["test_sets"]["net, rate=0.1, n=100"]
+    assert shown.pairs[0].correlation == compared.pairs[0].correlation
+    # The same from the store, on the command line.
+    for command in (["sweep", "--by", "rate"], ["test-sets", "--where", "rate=0.1"]):
+        assert main(["variance", command[0], str(study.runs_folder), *command[1:]]) == 0
 
 
 def test_the_store_is_joined_on_the_command_line(made: Study, capsys: pytest.CaptureFixture[str]):

@@ -288,9 +288,9 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
     _check_one_training({path: dict(records[path]) for path in reference}, reference[0].parent)
     lost = len({key for found in nudged.values() for key in found} - set(joined))
     notes = [f"{lost} poked run(s) have no twin with the same seeds at every epoch, and are left out"] if lost else []
-    about = [records[path]["coordinates"] for path in reference]
-    fixed = [k for k in about[0] if k.endswith("_seed") and len({a[k] for a in about}) == 1]
-    if fixed and len(about) > 1:
+    seeds = [{k: v for k, v in records[path]["coordinates"].items() if k.endswith("_seed")} for path in reference]
+    fixed = [k for k in seeds[0] if len({each[k] for each in seeds}) == 1]
+    if fixed and len(seeds) > 1:
         notes.append(f"the runs share their {list_names(fixed)}: different seeds differ in the others only")
     return TwinRecords(reference, {e: [nudged[e][key] for key in joined] for e in epochs}, notes)
 

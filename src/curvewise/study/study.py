@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from curvewise.study.run.drive import Outcome
-    from curvewise.variance.sources import TwinDisagreement
     from curvewise.study.spec.study import StudySpec
+    from curvewise.variance.sources import SourceShares, TwinDisagreement
 
 
 @dataclass(frozen=True)
@@ -273,14 +273,16 @@ class Study(StudySpec):
         """
         asked: dict[str, Any] = {"learner": learner, "n": n, **settings}
         if name == "evaluation":
-            return {each: self.predictions(evaluation=each, **asked) for each in (TEST, *self.evaluate)}
+            found = {each: self.predictions(evaluation=each, **asked) for each in (TEST, *self.evaluate)}
+            # Perturbed copies of the test set are the same examples, which a comparison of test sets has to know.
+            own = {k: k for k, e in self.evaluate.items() if e.data is not None}
+            ids = {k: np.array([f"{own.get(k, TEST)} {i}" for i in range(p.examples)]) for k, p in found.items()}
+            return {each: replace(p, example_ids=ids[each]) for each, p in found.items()}
         given = {k: v for k, v in asked.items() if k != name and v is not None}
         runs = choose_runs(self, **{name: asked.get(name)}, **given)
         values = {setting_text(v): v for v in (_coordinate(r.job, name) for r in runs) if v is not None}
         keys = {text: text if isinstance(v, list | tuple) else v for text, v in values.items()}
-        return {
-            keys[text]: self.predictions(evaluation=evaluation, **given, **{name: v}) for text, v in values.items()
-        }
+        return {keys[text]: self.predictions(evaluation=evaluation, **given, **{name: v}) for text, v in values.items()}
 
     def twins(
         self,
@@ -316,6 +318,39 @@ class Study(StudySpec):
         if wrong := {"vary", "poke"} & set(settings):
             raise InputError("twins are joined over all experiments: leave it out.", argument=min(wrong))
         return read_study_twins(self, learner, evaluation, {"n": n, **settings}, level)
+
+    def sources(
+        self,
+        learner: str | None = None,
+        *,
+        n: int | None = None,
+        evaluation: str = TEST,
+        level: float = 0.95,
+        **settings: Any,
+    ) -> SourceShares:
+        """Measure how much runs differ when only one source of randomness is varied.
+
+        Needs several lists in ``vary``; the longest is that of all sources. A nudge is one of them
+        where nothing else varies with it, at the first of its epochs.
+
+        Parameters
+        ----------
+        learner, n, evaluation, **settings
+            As of :meth:`predictions`.
+        level : float
+            Coverage of the intervals.
+        """
+        from curvewise.variance.sources import measure_sources
+
+        if len(self.design.sources) < 2:
+            problem = 'holds one experiment: vary each source alone, [["init", "order"], ["init"], ["order"]].'
+            raise InputError(problem, argument="vary")
+        found = {}
+        for name, variation in self.design.sources.items():
+            nudged = {"poke": self.design.poke_epochs[0]} if self.design.is_poked(variation) else {}
+            asked = {"n": n, "vary": "+".join(variation), **nudged, **settings}
+            found[name] = self.predictions(learner, evaluation=evaluation, **asked)
+        return measure_sources(found, level=level)
 
     def network(
         self, learner: str | None = None, *, run: str | None = None, n: int | None = None, **settings: Any

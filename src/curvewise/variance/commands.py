@@ -318,6 +318,7 @@ def examine(
     /,
     *,
     what: Annotated[list[Question], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    pair: Words = [],  # noqa: B006
     level: Level = 0.95,
     reading: PredictionReading | None = None,
     drawing: Drawing | None = None,
@@ -332,6 +333,8 @@ def examine(
 
     Example: `curvewise variance examine runs.npz --what luck --plot luck.png`
 
+    Example: `curvewise variance examine runs.npz --what pairs --pair 776,796`
+
     Parameters
     ----------
     file
@@ -339,6 +342,8 @@ def examine(
     what
         Which of these to look at; repeat for several. By default all that the predictions allow
         except bipartitions.
+    pair
+        Two examples, by index or id: pairs looks at these only.
     level
         Coverage of the intervals.
     """
@@ -353,10 +358,15 @@ def examine(
         asked = quick if given.binary else ["luck"]
     if drawing and drawing.plot and len(asked) > 1:
         raise UsageError(f"--plot draws one picture: choose with --what, of {', '.join(asked)}.")
+    if pair and "pairs" not in asked:
+        raise UsageError(f"--pair {','.join(pair)} goes with --what pairs.")
+    by_index = given.example_ids is None or given.example_ids.dtype.kind in "iu"
+    named = {"pairs": [[int(p) if by_index and p.isdigit() else p for p in pair]]} if pair else {}
     results = {}
     for name in asked:
         with quietly():
-            results[name] = getattr(curvewise.variance, EXAMINED[name])(given, level=level)
+            more = named if name == "pairs" else {}
+            results[name] = getattr(curvewise.variance, EXAMINED[name])(given, level=level, **more)
         page.say(in_options(results[name].sentences()))
         if page.markup:
             page.table(name, with_headings(results[name], worded_columns(results[name])), None)
@@ -634,8 +644,8 @@ def twins(
     return show_result(page, result, f"{result.runs:,} runs with their twins", drawing)
 
 
-@variance.command
-def test_sets(
+@variance.command(name="test-sets")
+def compare_sets(
     files: Files,
     /,
     *,
@@ -646,7 +656,7 @@ def test_sets(
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Compare the variance of the same runs on several test sets: does it grow where data have shifted?
+    """Compare the variance of the same runs on several test sets, as where data have shifted.
 
     Give a file for each test set, as NAME=FILE; or the store of a study with evaluation sets.
 

@@ -175,6 +175,18 @@ class Design:
         return self.poke is not None and (len(self.variations) == 1 or "poke" in variation)
 
     @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """Variations to be held against the widest one, which is called all; twins of that are no source of their own.
+
+        >>> every = ["init", "order"]
+        >>> list(Design(vary=[every, ["init"], [*every, "poke"]], poke={}).sources)
+        ['all', 'init']
+        """
+        widest = max((v for v in self.variations if "poke" not in v), key=len, default=self.variations[0])
+        others = [v for v in self.variations if v != widest and set(v) != {*widest, "poke"}]
+        return {"all": widest, **{"+".join(v): v for v in others}}
+
+    @property
     def poke_epochs(self) -> tuple[float, ...]:
         """Epochs at which a weight is nudged, each in a run of its own."""
         epoch = (self.poke or {}).get("epoch", 0.0)

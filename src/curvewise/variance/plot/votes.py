@@ -193,6 +193,9 @@ def plot_dependent_pairs(result: DependentPairs, ax: Axes | None = None, *, capt
         _label_pairs(ax, result, x, y)
         ax.set(xlabel="both right if independent (%)", ylabel="both right (%)")
         listed = len(result.first)
+        if result.named:
+            finish(ax, own, [], [result.sentences(), *warned(result)], caption=caption)
+            return ax
         text = (
             f"{result.dependent:,} of {result.pairs:,} pairs lie {DrawnUnit('fraction').said(result.min_effect)} or"
             f" more off the diagonal (outside the grey band) over {result.runs:,} runs, and not by chance"
