@@ -106,7 +106,7 @@ def _say_plan(page: Page, text: str, out: Path) -> int:
     design, names = study.design, list(study.learners)
     sizes = [int(n) for n in design.sizes or ()]
     folds = [int(k) for k in (design.folds if isinstance(design.folds, tuple) else ())]
-    runs = [len(names) * k * design.seeds for k in folds]
+    runs = [len(names) * k * design.most_seeds for k in folds]
     page.document = {"type": "DemoPlan", "learners": names, "sizes": sizes, "folds": folds, "seeds": design.seeds}
     page.document |= {"runs": sum(runs), "seed": study.seed, "out": str(out)}
     page.say(

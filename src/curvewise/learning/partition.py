@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings as python_warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,11 +39,14 @@ class Subset:
         Its number among the subsets of this size, from 0.
     indices : ndarray of int, shape (n,)
         Positions in the training set, in random order.
+    held : int
+        How many examples of each class are meant to validate on; ``n`` counts them.
     """
 
     n: int
     fold: int
     indices: IntArray
+    held: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +99,7 @@ class Partition:
 
 def partition_training_set(
     labels_or_count: ArrayLike | int,
-    sizes: Sequence[float] | NDArray[Any],
+    sizes: Sequence[float | str] | NDArray[Any],
     folds: Sequence[int] | int | None = None,
     *,
     nested: bool = False,
@@ -122,9 +126,11 @@ def partition_training_set(
     ----------
     labels_or_count : array-like, shape (examples,), or int
         Class labels; or the number of examples, with ``stratify=False``.
-    sizes : sequence of int or of float
+    sizes : sequence of int, of float, or of str
         Whole numbers are examples; numbers up to 1.0 are fractions of the training set, rounded
-        down. With ``per_class``, both are per class (fractions: of the smallest class).
+        down. With ``per_class``, both are per class (fractions: of the smallest class). Beside
+        either, ``"3/class"`` is exactly 3 examples of each class, and ``"3/class + 1/class"`` or
+        ``"18 + 1/class"`` adds one of each to validate on.
     folds : int or sequence of int, optional
         How many subsets of each size. By default as many as fit without overlap, at most 16.
     nested : bool
@@ -157,22 +163,22 @@ def partition_training_set(
     [25, 25, 25, 25, 25, 25, 25, 25]
     >>> partition_training_set(labels, sizes=[0.2, 0.4, 0.8], folds=[4, 2, 1], nested=True).sizes
     (80, 160, 320)
+    >>> partition_training_set(labels, sizes=["3/class", 0.25, 1.0], folds=1).sizes
+    (6, 100, 400)
     """
     codes, classes = class_codes(labels_or_count, stratify, per_class)
-    members = np.bincount(codes)
-    available, there_are = len(codes), "there are"
-    if per_class:
-        available = int(members.min())
-        there_are = f"the smallest class ({classes[members.argmin()]!r}) has"
-    counts = example_counts(sizes, available, there_are)
-    how_many = fold_counts(folds, counts, available)
+    amounts = _amounts(sizes, codes, classes, stratify, per_class)
+    counts = [amount.total for amount in amounts]
+    if len(set(counts)) < len(counts):
+        raise InputError(f"names a size twice: in examples it is {counts}.", argument="sizes", value=sizes)
+    how_many = fold_counts(folds, [amount.fits for amount in amounts])
     entropy = entropy_of(rng)
     indices: dict[int, list[IntArray]] = {}
     parents = [np.arange(len(codes), dtype=np.int64)]
-    for n, k in sorted(zip(counts, how_many, strict=True), reverse=True):
-        generator = np.random.default_rng([entropy, n])
-        indices[n] = draw_subsets(codes, parents, n, k, per_class, generator)
-        parents = indices[n] if nested else parents
+    for amount, k in sorted(zip(amounts, how_many, strict=True), key=lambda pair: -pair[0].total):
+        generator = np.random.default_rng([entropy, amount.count])
+        indices[amount.total] = draw_subsets(codes, parents, amount, k, generator)
+        parents = indices[amount.total] if nested else parents
     # Each nested subset begins with its own fold of the next smaller size.
     for small, large in pairwise(sorted(indices)) if nested else ():
         for fold, first in enumerate(indices[small][: len(indices[large])]):
@@ -181,7 +187,7 @@ def partition_training_set(
     notes = tuple(w for n in counts for w in _notes(indices[n], codes))
     for note in notes:
         python_warnings.warn(note, CurvewiseWarning, stacklevel=2)
-    subsets = [Subset(len(i), fold, i) for n in counts for fold, i in enumerate(indices[n])]
+    subsets = [Subset(len(i), fold, i, a.held) for a in amounts for fold, i in enumerate(indices[a.total])]
     return Partition(tuple(subsets), len(codes), nested, notes)
 
 
@@ -294,9 +300,67 @@ def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
     return codes.astype(np.int64), names.tolist()
 
 
-def example_counts(sizes: Sequence[float] | NDArray[Any], available: int, there_are: str) -> list[int]:
-    """Turn sizes into checked numbers of examples."""
+@dataclass(frozen=True)
+class Amount:
+    """A size as it was asked for: so many examples, or so many of each class, and some of each to validate on."""
+
+    count: int
+    per_class: bool
+    held: int
+    total: int
+    fits: int
+
+
+# "3/class", "3/class + 1/class" or "18 + 1/class"
+_PER_CLASS = re.compile(r"(\d+)(/class)?(?:\s*\+\s*(\d+)/class)?")
+
+
+def read_size(size: str) -> tuple[int, bool, int] | None:
+    """Read a size written with classes: its number, whether it is per class, and how many of each to validate on.
+
+    >>> read_size("3/class"), read_size("18 + 1/class"), read_size("18")
+    ((3, True, 0), (18, False, 1), None)
+    """
+    found = _PER_CLASS.fullmatch(size.strip())
+    if found is None or found[2] is None is found[3] or not int(found[1]) or found[3] == "0":
+        return None
+    return int(found[1]), found[2] is not None, int(found[3] or 0)
+
+
+def _amounts(
+    sizes: Sequence[float | str] | NDArray[Any], codes: IntArray, classes: list[Any], stratify: bool, per_class: bool
+) -> list[Amount]:
+    """Turn sizes into checked numbers of examples, in the order given."""
     values = list(np.atleast_1d(sizes)) if isinstance(sizes, np.ndarray) else list(sizes)
+    members = np.bincount(codes)
+    least, smallest = int(members.min()), f"the smallest class ({classes[members.argmin()]!r}) has"
+    plain = [v for v in values if not isinstance(v, str)]
+    available, there_are = (least, smallest) if per_class else (len(codes), "there are")
+    numbers = iter(_example_counts(plain, available, there_are, sizes) if plain or not values else [])
+    found = []
+    for value in values:
+        if not isinstance(value, str):
+            count, each, held = next(numbers), per_class, 0
+        elif (read := read_size(value)) is None:
+            ways = "pass whole numbers or fractions, or write '3/class', '3/class + 1/class' or '18 + 1/class'"
+            problem = f"holds {value!r}: {ways}."
+            raise InputError(problem, argument="sizes")
+        elif per_class or not stratify:
+            remedy = f"leave {arg('per_class', False)}" if per_class else f"leave {arg('stratify', True)}"
+            raise InputError(f"holds {value!r}, which counts examples of a class: {remedy}.", argument="sizes")
+        else:
+            count, each, held = read
+        need, total = (count if each else 0) + held, (count * len(classes) if each else count) + held * len(classes)
+        if isinstance(value, str) and (need > least or total > len(codes)):
+            seen = f"{smallest} {least}" if need > least else f"there are {len(codes)} example(s)"
+            raise InputError(f"holds {value!r}, and {seen}: ask for fewer.", argument="sizes")
+        fits = min(len(codes) // total, least // need if need else len(codes))
+        found.append(Amount(count, each, held, total, fits))
+    return found
+
+
+def _example_counts(values: list[Any], available: int, there_are: str, sizes: Any) -> list[int]:
+    """Turn numbers and fractions into checked numbers of examples."""
     numbers = [isinstance(v, Real) and not isinstance(v, bool | np.bool_) for v in values]
     if not values or not all(numbers) or not all(math.isfinite(v) for v in values):
         raise InputError("pass whole numbers or fractions, at least one.", argument="sizes", value=sizes)
@@ -313,19 +377,17 @@ def example_counts(sizes: Sequence[float] | NDArray[Any], available: int, there_
         if not 1 <= n <= available:
             problem = f"holds {value:g}, which is {n} example(s) while {there_are} {available}:"
             raise InputError(f"{problem} a size must lie between 1 and that.", argument="sizes")
-    if len(set(counts)) < len(counts):
-        raise InputError(f"names a size twice: in examples it is {counts}.", argument="sizes", value=sizes)
     return counts
 
 
-def fold_counts(folds: Sequence[int] | int | None, counts: list[int], available: int) -> list[int]:
+def fold_counts(folds: Sequence[int] | int | None, fits: list[int]) -> list[int]:
     """Return the number of subsets of each size: by default as many as fit."""
     if folds is None:
-        return [min(MOST_FOLDS, available // n) for n in counts]
+        return [min(MOST_FOLDS, most) for most in fits]
     given = list(np.atleast_1d(np.asarray(folds, dtype=object)))
-    given = given * len(counts) if np.ndim(folds) == 0 else given
-    if len(given) != len(counts):
-        problem = f"has {len(given)} value(s) and sizes has {len(counts)}:"
+    given = given * len(fits) if np.ndim(folds) == 0 else given
+    if len(given) != len(fits):
+        problem = f"has {len(given)} value(s) and sizes has {len(fits)}:"
         raise InputError(f"{problem} pass one number for each size, or a single number.", argument="folds")
     if any(isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1 for k in given):
         raise InputError("each must be a whole number of at least 1.", argument="folds", value=folds)
@@ -342,7 +404,7 @@ def entropy_of(rng: int | np.random.Generator) -> int:
 
 
 def draw_subsets(
-    codes: IntArray, parents: list[IntArray], n: int, folds: int, per_class: bool, rng: np.random.Generator
+    codes: IntArray, parents: list[IntArray], amount: Amount, folds: int, rng: np.random.Generator
 ) -> list[IntArray]:
     """Draw fold j out of parent ``j mod parents``."""
     subsets: dict[int, IntArray] = {}
@@ -354,11 +416,15 @@ def draw_subsets(
         of_class = codes[parent]
         ends = np.cumsum(np.bincount(of_class, minlength=len(weights)))[:-1]
         pools = np.split(parent[np.argsort(of_class, kind="stable")], ends)
-        if per_class:
-            counts = np.full((len(children), len(pools)), n, dtype=np.int64)
+        if amount.per_class:
+            counts = np.full((len(children), len(pools)), amount.count, dtype=np.int64)
         else:
-            members = np.array([len(p) for p in pools], dtype=np.int64)
-            counts = _allocate(weights, members, n, len(children), rng)
+            members, n = np.array([len(p) for p in pools], dtype=np.int64), amount.count
+            # What is to validate on is set aside; where subsets share examples anyway, only for one of them.
+            rest = np.maximum(members - amount.held * len(children), 0)
+            rest = rest if rest.sum() >= n * len(children) else members - amount.held
+            counts = _allocate(weights, rest, n, len(children), rng)
+        counts = counts + amount.held
         subsets.update(zip(children, _deal(pools, counts, rng), strict=True))
     return [subsets[fold] for fold in range(folds)]
 

@@ -95,9 +95,9 @@ def visits(seeds: Tensor, rows: Tensor, first: int, last: int) -> Tensor:
 
 
 def split_rows(
-    rows: NDArray[np.int64], y: NDArray[np.int64], share: float
+    rows: NDArray[np.int64], y: NDArray[np.int64], share: float | str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Hold out a share of each class.
+    """Hold out a share of each class, or with ``"1/class"`` so many examples of each.
 
     Every class with two or more examples keeps at least one on each side as far as the share
     allows; the order of the rows is kept.
@@ -107,13 +107,19 @@ def split_rows(
     >>> train, held = split_rows(np.arange(6), np.array([0, 0, 0, 1, 1, 1]), 1 / 3)
     >>> len(train), len(held)
     (4, 2)
+    >>> split_rows(np.arange(6), np.array([0, 0, 0, 0, 1, 1]), "1/class")[1].size
+    2
     """
     generator = np.random.default_rng(0)  # always 0: the same rows are held out whatever the seeds of the run
     held = np.zeros(len(rows), dtype=bool)
     labels = y[rows]
-    wanted = max(1, round(share * len(rows)))
     classes, counts = np.unique(labels, return_counts=True)
-    ideal = counts * share
+    if isinstance(share, str):
+        ideal = np.full(len(counts), float(share.partition("/")[0]))
+        wanted = 0
+    else:
+        ideal = counts * share
+        wanted = max(1, round(share * len(rows)))
     take = np.floor(ideal).astype(int)
     take = np.minimum(take, counts - 1)
     # Whole numbers fall short of the share: classes that lost most by rounding give one more, until it is met.

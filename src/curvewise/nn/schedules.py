@@ -372,14 +372,15 @@ class Best:
             self.course.lane.restore(self.kept)
 
 
-def _hold_out(course: Course, share: float) -> Tensor:
+def _hold_out(course: Course, share: float | str) -> Tensor:
     """Train on a part of the subset from here on; return the rows of the other part."""
     lane, assignment = course.lane, course.assignments[0]
     train, held = split_rows(assignment.rows, lane.setup.data.strata, share)
     if not len(held) or not len(train):
+        part = share if isinstance(share, str) else f"a share of {share:.2g}"
         course.notes.append(
-            f"The subset of {len(assignment.rows)} examples is too small to hold out a share of "
-            f"{share:.2g}: its schedule was judged on the examples trained on."
+            f"The subset of {len(assignment.rows)} examples is too small to hold out {part}: its schedule was judged "
+            "on the examples trained on."
         )
         train = held = assignment.rows
     with lane.at_work():

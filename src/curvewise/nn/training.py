@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -77,8 +78,9 @@ class Training:
         Share of the training over which the rate rises from 0.
     drops : tuple of float
         Shares of the training at which the rate falls to a tenth.
-    validation : float
-        Share of the subset held out for ``early-stop`` and ``plateau``.
+    validation : float or str
+        Share of the subset held out for ``early-stop`` and ``plateau``; or ``"1/class"``, so many
+        examples of each class.
     patience : float, optional
         Epochs without improvement before the schedule acts. By default ``5 sqrt(400 c / n)`` for
         ``searched`` with c classes, 10 for the others and for numbers.
@@ -116,7 +118,7 @@ class Training:
     schedule: str = "linear"
     warmup: float = 0.0
     drops: tuple[float, ...] = ()
-    validation: float = 0.0
+    validation: float | str = 0.0
     patience: float | None = None
     augmentation: tuple[str, ...] = ()
     precision: str = "float32"
@@ -142,7 +144,10 @@ class Training:
         _check_number("batch", self.batch, above=0, whole=True)
         for name in ("epochs", "weight_decay"):
             _check_number(name, getattr(self, name), least=0)
-        for name in ("momentum", "label_smoothing", "warmup", "validation"):
+        per_class = isinstance(self.validation, str)
+        if isinstance(self.validation, str) and not re.fullmatch(r"[1-9]\d*/class", self.validation):
+            raise misfit("validation", self.validation, "Give a share such as 0.2, or '1/class'.")
+        for name in ("momentum", "label_smoothing", "warmup", *(() if per_class else ("validation",))):
             _check_number(name, getattr(self, name), least=0, below=1)
         if self.steps is not None:
             _check_number("steps", self.steps, least=0, whole=True)
@@ -151,7 +156,7 @@ class Training:
         self._check_agreement()
         # 20 and 20.0, one rate and a list of it, are one training and must have one id.
         for name in ("momentum", "weight_decay", "label_smoothing", "epochs", "warmup", "validation", "patience"):
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None and not (name == "validation" and per_class):
                 object.__setattr__(self, name, float(getattr(self, name)))
         object.__setattr__(self, "drops", tuple(float(drop) for drop in self.drops))
         rates = sorted(float(rate) for rate in self.rates)

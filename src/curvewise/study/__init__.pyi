@@ -1,6 +1,7 @@
 from curvewise.nn.task import Keep as Keep
 from curvewise.study.curves import measure_learning_curve as measure_learning_curve
 from curvewise.study.data.dataset import Dataset as Dataset
+from curvewise.study.data.dataset import binary_groupings as binary_groupings
 from curvewise.study.data.load import load_dataset as load_dataset
 from curvewise.study.lenses import checkpoint_files as checkpoint_files
 from curvewise.study.lenses import ranking_table as ranking_table

@@ -17,6 +17,7 @@ from curvewise.ranking.scores import ONE_GROUP, CheckpointScores
 from curvewise.reading.roles import normal
 from curvewise.store.read import is_file
 from curvewise.store.record import REMEDY, TEST, part_file
+from curvewise.study.spec.design import CLASSES
 from curvewise.study.spec.study import Job
 from curvewise.study.study import choose_runs, label_of
 from curvewise.text import arg
@@ -164,6 +165,9 @@ def blind_control(study: Study, metric: str = "loss", evaluation: str = TEST) ->
     evaluation : str
         Where it is measured.
     """
+    if CLASSES in study.design.settings:
+        problem = "groups the classes of each run otherwise, so that there is no one blind guess."
+        raise InputError(problem, argument=f"grid.{CLASSES}", remedy=f"Pass {arg('blind')} with its risk.")
     targets = study.examples.y[study.train_rows]
     test = study.test_examples() if evaluation == TEST else study.evaluation_sets[evaluation]
     if not study.dataset.is_numbers:

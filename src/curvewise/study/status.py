@@ -748,7 +748,7 @@ def _idle(study: StudySpec) -> list[str]:
         augmented = "augmentation" in study.design.settings or (
             learner.training is not None and bool(learner.training.augmentation)
         )
-        for varied in study.design.variations if study.design.seeds > 1 else ():
+        for varied in study.design.variations if study.design.most_seeds > 1 else ():
             if learner.kind == "estimator" and "init" not in varied:
                 why = "an estimator has one seed, that of init"
             elif learner.kind == "command" and set(varied) == {"poke"}:

@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -577,7 +578,8 @@ def read_predictions(
         warnings.warn(notes[-1], CurvewiseWarning, stacklevel=3)
     if (folds := len({r.job.fold for r in done})) > 1:
         notes.append(f"runs on {folds} different training subsets")
-    return _mapped(study, {study.runs_folder / r.job.id: r.record for r in done}, evaluation, name, notes)
+    records = {study.runs_folder / r.job.id: r.record for r in done}
+    return _mapped(study, done[0].job, records, evaluation, name, notes)
 
 
 def read_study_twins(
@@ -600,10 +602,11 @@ def read_study_twins(
     notes = [*joined.notes, *([f"{lost} planned runs are not done"] if (lost := len(runs) - len(done)) else [])]
     for note in notes:
         warnings.warn(f"{note}.", CurvewiseWarning, stacklevel=3)
-    base = _mapped(study, {p: records[p] for p in joined.reference}, evaluation, name)
+    mapped = partial(_mapped, study, done[0].job, evaluation=evaluation, name=name)
+    base = mapped({path: records[path] for path in joined.reference})
     # A twin has the name of its run, by which they are matched.
     others = {
-        epoch: replace(_mapped(study, {p: records[p] for p in paths}, evaluation, name), run_ids=base.run_ids)
+        epoch: replace(mapped({path: records[path] for path in paths}), run_ids=base.run_ids)
         for epoch, paths in joined.twins.items()
     }
     found = measure_twins(base, others, level=level)
@@ -617,19 +620,24 @@ def _predicted(study: StudySpec, runs: Sequence[Planned], evaluation: str, name:
 
 
 def _mapped(
-    study: StudySpec, records: Mapping[Path, Mapping[str, Any]], evaluation: str, name: str, notes: Sequence[str] = ()
+    study: StudySpec,
+    job: Job,
+    records: Mapping[Path, Mapping[str, Any]],
+    evaluation: str,
+    name: str,
+    notes: Sequence[str] = (),
 ) -> Predictions:
     """Map an array of several runs as predictions with their labels; nothing is read yet."""
     numbers, kind = study.dataset.is_numbers, name.partition(".")[0]
     labels = None
     if not numbers:
         labels = shared_labels(records, evaluation, study.runs_folder)
-        labels = study.evaluation_sets[evaluation].y if labels is None else labels.astype(np.int64)
+        labels = labels.astype(np.int64) if labels is not None else study.grouped(job).evaluation_sets[evaluation].y
     return Predictions(
         run_files(records, name),
         "labels" if kind == "predictions" else kind,
         labels=labels,
-        classes=None if numbers else study.dataset.classes,
+        classes=None if numbers else study.class_names(job),
         run_ids=np.array([path.name for path in records]),
         notes=(*notes, *study.assumptions),
     )
@@ -822,7 +830,7 @@ def load_model(study: StudySpec, identity: str) -> StudyNetwork:
             f"run={identity!r} is of {job.name!r}, which is made by {place}: its code is not "
             "imported unless the study is loaded with trust=True."
         )
-    rows, whole = study.rows_of(job.n, job.fold), study.examples
+    rows, whole = study.rows_of(job.n, job.fold), study.grouped(job).examples
     weights = read_run(study.runs_folder / identity).checkpoint("end")
     shape, classes, seed = whole.shape, whole.outputs, job.seeds["init"]
     first = training.trained == "all"

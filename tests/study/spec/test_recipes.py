@@ -189,8 +189,17 @@ def test_changes_are_the_words_of_a_study_file():
     assert study.keep.probabilities
 
 
-def test_own_sizes_and_variations_replace_what_belongs_to_the_recipe_s():
-    assert study_recipe("learning", "digits", sizes=[10, 20]).design.folds is None
+def test_own_sizes_leave_the_recipe_s_folds_and_seeds_as_they_are():
+    given = study_recipe("learning", "digits", sizes=[10, 20, 40, 80, 160]).design
+    assert given.folds == (16, 8, 4, 2, 1)
+    assert study_recipe("transfer", "digits", sizes=[0.5, 1.0]).design.folds == 1
+    with pytest.raises(InputError, match=r"folds of the recipe is \[16, 8, 4, 2, 1\].*sizes has 2.*Say folds="):
+        study_recipe("learning", "digits", sizes=[10, 20])
+    assert study_recipe("learning", "digits", sizes=[10, 20], folds=3).design.folds == 3
+    assert study_recipe("learning", "digits", sizes=[10, 20], folds=None).design.folds is None
+
+
+def test_own_variations_drop_the_recipe_s_poke():
     assert study_recipe("variance-sources", "digits", vary=["init"]).design.poke is None
 
 

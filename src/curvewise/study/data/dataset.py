@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -137,6 +137,25 @@ class Dataset:
         """True if the inputs are images."""
         return self.x.ndim == 4
 
+    def grouped(self, groups: Sequence[int]) -> Dataset:
+        """The same examples with other classes.
+
+        Parameters
+        ----------
+        groups : sequence of int
+            The new class of every old one, from 0 on: ``[0, 0, 1]`` joins the first two of three.
+
+        Examples
+        --------
+        >>> data = Dataset(np.zeros((3, 2)), np.array([0, 1, 2]), classes=("cat", "dog", "car"))
+        >>> data.grouped([0, 0, 1]).classes
+        ('cat+dog', 'car')
+        """
+        new = class_groups(groups, len(self.classes))
+        names = tuple("+".join(self.classes[i] for i in np.flatnonzero(new == k)) for k in range(new.max() + 1))
+        test_y = None if self.test_y is None else new[self.test_y]
+        return replace(self, y=new[self.y], test_y=test_y, classes=names)
+
     @cached_property
     def digest(self) -> str:
         """Hash of the training inputs and targets."""
@@ -147,6 +166,59 @@ class Dataset:
         what = f"targets {tuple(self.y.shape[1:])}" if self.is_numbers else f"{len(self.classes)} classes"
         inputs = f"inputs {tuple(self.x.shape[1:])} {self.x.dtype}"
         return f"Dataset({self.name!r}: {len(self.x):,} examples{held}, {what}, {inputs})"
+
+
+def class_groups(groups: Any, classes: int) -> NDArray[np.int64]:
+    """Check that a list gives every class a new one, from 0 on, and leaves at least two; give it as an array."""
+    given = list(groups) if isinstance(groups, Sequence | np.ndarray) and not isinstance(groups, str) else []
+    whole = given and all(isinstance(k, int | np.integer) and not isinstance(k, bool) for k in given)
+    if not classes:
+        raise InputError("groups classes, and the targets are numbers: leave it out.", argument="classes")
+    if not whole or len(given) != classes or sorted(set(given)) != list(range(max(given) + 1)) or max(given) < 1:
+        way = f"give the new class of each of the {classes} classes, such as {[i % 2 for i in range(min(classes, 10))]}"
+        raise InputError(f"{way}, from 0 on and at least two.", argument="classes", value=groups)
+    return np.array(given, dtype=np.int64)
+
+
+def binary_groupings(
+    classes: int = 10, sample: int | None = None, *, rng: int | np.random.Generator = 0
+) -> list[list[int]]:
+    """List the ways to split classes into two groups, each as the new class of every old one.
+
+    Of ten classes there are 511, the binary tasks of Jordan 2023, figure 6. As a grid they are trained one by one:
+    ``Design(grid={"classes": binary_groupings(10)})``.
+
+    Parameters
+    ----------
+    classes : int
+        How many there are, at least two; the first always stays in group 0.
+    sample : int, optional
+        Draw so many different ones instead, in their order.
+    rng : int or numpy.random.Generator
+        Determines the sample.
+
+    Examples
+    --------
+    >>> binary_groupings(3)
+    [[0, 0, 1], [0, 1, 0], [0, 1, 1]]
+    >>> len(binary_groupings(10)), len(binary_groupings(100, sample=20))
+    (511, 20)
+    """
+    if not isinstance(classes, int) or classes < 2:
+        raise InputError("give a whole number of at least 2.", argument="classes", value=classes)
+    there = 2 ** (classes - 1) - 1
+    if sample is not None and not 1 <= sample <= there:
+        raise InputError(f"there are {there:,} ways to draw from.", argument="sample", value=sample)
+    if sample is None and classes > 20:
+        raise InputError(
+            f"has 2^{classes - 1} - 1 ways: draw a few with {arg('sample')}.", argument="classes", value=classes
+        )
+    chosen: set[int] = set() if sample is not None else set(range(1, there + 1))
+    random = np.random.default_rng(rng)
+    while sample is not None and len(chosen) < sample:
+        bits = random.integers(2, size=classes - 1)
+        chosen |= {int("".join(map(str, bits)), 2)} - {0}
+    return [[int(bit) for bit in f"{number:0{classes}b}"] for number in sorted(chosen)]
 
 
 def _check_inputs(x_name: str, x: NDArray[Any]) -> None:
@@ -545,6 +617,10 @@ class Request:
         if not isinstance(found, Sequence) or not found or not all(isinstance(v, str) for v in found):
             raise InputError("give a text, or a list of texts.", argument=f"data.{key}", value=value)
         return list(found)
+
+    def value(self, key: str) -> Any:
+        """A value of any kind, checked by its user; None where it is not given."""
+        return self._take(key)
 
     def one_of(self, key: str, allowed: Sequence[Any], default: Any = None) -> Any:
         """One of a few values."""

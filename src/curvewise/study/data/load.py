@@ -104,7 +104,8 @@ def load_dataset(
         own, which gives a :class:`Dataset`.
 
         ``examples`` and ``test_examples`` take at most that many, drawn class by class (numbers:
-        from all) with a fixed seed. ``name`` beside ``path`` only says what to call the data.
+        from all) with a fixed seed. ``classes`` groups the classes, see :meth:`Dataset.grouped`.
+        ``name`` beside ``path`` only says what to call the data.
         ``allow_large=True`` reads compressed files that unpack to more than 1 GiB.
     folder : path
         Where relative paths start.
@@ -135,6 +136,7 @@ def load_dataset(
     limits = request.count("examples"), request.count("test_examples")
     targets = request.one_of("targets", TARGETS, "classes")
     standardise = request.one_of("standardise", (True, False), False)
+    groups = request.value("classes")
     large = request.one_of("allow_large", (True, False), False)
     with large_files(True) if large else nullcontext():
         source = _source(request)
@@ -143,7 +145,8 @@ def load_dataset(
             raise InputError(
                 f"{arg('data.standardise', True)} is for {arg('data.targets', 'numbers')}, and these are classes."
             )
-        return make_dataset(source, *limits, targets=targets, standardise=standardise)
+        found = make_dataset(source, *limits, targets=targets, standardise=standardise)
+        return found if groups is None else found.grouped(groups)
 
 
 def made_by(spec: Any, folder: Path) -> dict[str, Any] | None:

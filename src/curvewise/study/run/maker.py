@@ -183,7 +183,8 @@ class Maker:
         """Make runs that differ in nothing but their examples and seeds."""
         if jobs[0].is_search:
             for job in jobs:
-                self._finish(job, self._guarded(partial(search_rate, self.study, job, device=self.device)))
+                study = self.study.grouped(job)
+                self._finish(job, self._guarded(partial(search_rate, study, job, device=self.device)))
         elif jobs[0].learner.kind == "network":
             settled = self._with_rate(jobs)
             if isinstance(settled, str):
@@ -195,7 +196,7 @@ class Maker:
         else:
             train = fit_estimator if jobs[0].learner.kind == "estimator" else run_command
             for job in jobs:
-                self._finish(job, self._guarded(partial(train, self.study, job)))
+                self._finish(job, self._guarded(partial(train, self.study.grouped(job), job)))
 
     def _with_rate(self, jobs: list[Job]) -> list[Job] | str:
         """Give the runs the learning rate that the search found; a text says why there is none."""
@@ -256,25 +257,24 @@ class Maker:
     def _train(self, jobs: list[Job], at_once: int | None) -> Iterator[tuple[Job, Trained]]:
         from curvewise.nn.engine import train
 
+        study = self.study.grouped(jobs[0])  # all have the settings of the first
         training, members = jobs[0].learner.training, jobs[0].learner.members
         assert training is not None
         keep = self._keep(jobs[0])
         if members > 1 and jobs[0].learner.loss is not None:  # an ensemble averages numbers, kept or not
             keep = replace(keep, predictions=True)
-        assignments = [
-            assign(job, self.study.rows_of(job.n, job.fold), member) for job in jobs for member in range(members)
-        ]
+        assignments = [assign(job, study.rows_of(job.n, job.fold), member) for job in jobs for member in range(members)]
         gathered: dict[int, dict[int, Trained]] = {}
         for index, trained in train(
             training,
             assignments,
-            self.study.examples,
-            self.study.evaluation_sets,
+            study.examples,
+            study.evaluation_sets,
             device=self.device,
             in_flight=at_once,
             compile=self.compile,
             keep=keep,
-            folder=self.study.folder,
+            folder=study.folder,
         ):
             which, member = divmod(index, members)
             parts = gathered.setdefault(which, {})
@@ -306,7 +306,7 @@ class Maker:
             self._say(Event(HELD, job.id, "Another process took it over."))
             return
         keep = self._keep(job)
-        outcome = assemble(self.study, job, trained, keep)
+        outcome = assemble(self.study.grouped(job), job, trained, keep)
         lost = [name for name in self._before[job.id].sets if name not in self._digests]
         dropped = f"Made again without the evaluation sets {', '.join(lost)}: what was stored for them is gone."
         if not lost or outcome["error"] is not None or job.is_search:

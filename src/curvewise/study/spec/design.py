@@ -14,11 +14,15 @@ from typing import Any
 import numpy as np
 
 from curvewise.errors import InputError
+from curvewise.learning.partition import read_size
 from curvewise.nn.task import Outputs, settle_training
 from curvewise.nn.training import NUMBER_LOSSES, Training
 
 CHANCES = ("init", "order", "augmentation", "poke")
 """Sources of randomness that can be varied one by one."""
+
+CLASSES = "classes"
+"""The setting of a grid that groups the classes of the data, for every learner."""
 
 RESERVED = (
     *("learner", "n", "fold", "subset", "vary", "seed", "poke", "run", "status", "training"),
@@ -38,12 +42,16 @@ class Design:
 
     Attributes
     ----------
-    sizes : sequence of int or float, optional
-        Training-set sizes; numbers up to 1.0 are fractions of the training part. By default all.
+    sizes : sequence of int, float or str, optional
+        Training-set sizes; numbers up to 1.0 are fractions of the training part. ``"3/class"`` is
+        three examples of each class; ``"3/class + 1/class"`` and ``"18 + 1/class"`` add one of each
+        for schedules that hold out a part to validate on, in the place of the learner's share. By
+        default all.
     folds : int or sequence of int, optional
         Subsets of each size; by default as many as fit without overlap, at most 16.
-    seeds : int
-        Runs on each subset, and in each variation if there are several.
+    seeds : int or sequence of int
+        Runs on each subset, and in each variation if there are several; one number, or one for
+        each size.
     vary : sequence of {"init", "order", "augmentation", "poke"}, or sequence of such sequences
         What differs between these runs; the rest stays fixed. Several lists are several
         experiments on the same subsets, to see what each source of randomness does alone:
@@ -55,7 +63,8 @@ class Design:
     grid : dict of str to sequence
         Settings of the learners, every combination of which is trained; those of networks leave
         estimators alone. A dict under the name of a learner is for that one:
-        ``{"batch": [32, 128], "forest": {"max_depth": [3, 9]}}``.
+        ``{"batch": [32, 128], "forest": {"max_depth": [3, 9]}}``. ``classes`` groups the classes of
+        the data: each value has the new class of every old one, as :func:`binary_groupings` lists.
     test : float or int
         Share or number of examples held out, where the data has no test set of its own.
     nested, stratify, per_class : bool
@@ -68,9 +77,9 @@ class Design:
     (('init', 'order'), ('init',))
     """
 
-    sizes: Sequence[float] | None = None
+    sizes: Sequence[float | str] | None = None
     folds: Sequence[int] | int | None = None
-    seeds: int = 1
+    seeds: Sequence[int] | int = 1
     vary: Sequence[str] | Sequence[Sequence[str]] = ("init", "order", "augmentation")
     poke: Mapping[str, Any] | None = None
     grid: Mapping[str, Sequence[Any] | Mapping[str, Sequence[Any]]] = field(default_factory=dict)
@@ -82,7 +91,7 @@ class Design:
     def __post_init__(self) -> None:
         if isinstance(self.vary, str):
             object.__setattr__(self, "vary", (self.vary,))
-        for name in ("sizes", "folds", "vary"):
+        for name in ("sizes", "folds", "seeds", "vary"):
             object.__setattr__(self, name, _settled(getattr(self, name)))
         self._check_numbers()
         self._check_variations()
@@ -98,12 +107,12 @@ class Design:
                 if any(value in tried[:i] for i, value in enumerate(tried)):
                     raise InputError(f"grid[{place!r}]={tried!r} holds a value twice: give each once.")
         # More runs than can be planned are refused before they are counted one by one.
-        folds = self.folds if isinstance(self.folds, tuple) else (self.folds or 1,)
-        sizes = max(len(self.sizes) if isinstance(self.sizes, tuple) else 1, len(folds))
-        subsets = sum(folds) if len(folds) > 1 else sizes * folds[0]
+        beside = [v if isinstance(v, tuple) else (v or 1,) for v in (self.folds, self.seeds)]
+        sizes = max(len(self.sizes or (1,)), *map(len, beside))
+        subsets = zip(*(v if len(v) == sizes else (max(v),) * sizes for v in beside), strict=True)
         plain = [len(v) for v in self.grid.values() if not isinstance(v, Mapping)]
         chances = sum(len(self.poke_epochs) if self.is_poked(v) else 1 for v in self.variations)
-        runs = int(subsets * self.seeds * chances * math.prod(plain))
+        runs = int(sum(folds * seeds for folds, seeds in subsets)) * chances * math.prod(plain)
         if runs > MOST_RUNS:
             raise InputError(
                 f"sizes × folds × seeds × vary × grid are {runs:,} runs of each learner: a study "
@@ -116,16 +125,23 @@ class Design:
             raise InputError(problem, argument=name, value=getattr(self, name))
 
     def _check_numbers(self) -> None:
-        whole = isinstance(self.seeds, int) and not isinstance(self.seeds, bool)
-        self._refuse("seeds", not whole or self.seeds < 1, "give the number of runs on each subset.")
+        seeds = self.seeds if isinstance(self.seeds, tuple) else (self.seeds,)
+        whole = seeds and all(isinstance(k, int) and not isinstance(k, bool) and k >= 1 for k in seeds)
+        self._refuse("seeds", not whole, "give the number of runs on each subset.")
+        there = len(self.sizes) if isinstance(self.sizes, tuple) else 1
+        if isinstance(self.seeds, tuple) and len(seeds) != there:
+            problem = f"has {len(seeds)} value(s) and sizes has {there}: give one for each size, or one for all."
+            raise InputError(problem, argument="seeds", value=list(seeds))
         wrong = not _is_number(self.test) or self.test <= 0
         self._refuse("test", wrong, "give a share such as 0.2, or a number of examples.")
-        right = isinstance(self.sizes, tuple) and self.sizes and all(map(_is_number, self.sizes))
-        self._refuse("sizes", self.sizes is not None and not right, "give a list of numbers, such as [100, 200].")
+        given = self.sizes if isinstance(self.sizes, tuple) else ()
+        right = len(given) > 0 and all(read_size(v) if isinstance(v, str) else _is_number(v) for v in given)
+        problem = "give a list of numbers, such as [100, 200], or of texts such as '3/class' and '3/class + 1/class'."
+        self._refuse("sizes", self.sizes is not None and not right, problem)
         folds = () if self.folds is None else self.folds if isinstance(self.folds, tuple) else (self.folds,)
         right = all(_is_number(k) and k == int(k) >= 1 for k in folds)
         self._refuse("folds", not right, "give whole numbers, one or one for each size.")
-        for name, largest in (("seeds", self.seeds), ("folds", max(folds, default=1))):
+        for name, largest in (("seeds", max(seeds)), ("folds", max(folds, default=1))):
             self._refuse(name, largest > MOST_RUNS, f"a study makes at most {MOST_RUNS:,} runs.")
         for name in ("nested", "stratify", "per_class"):
             self._refuse(name, not isinstance(getattr(self, name), bool), "give true or false.")
@@ -136,7 +152,7 @@ class Design:
             for name in variation:
                 if name not in CHANCES:
                     raise InputError(f"has {name!r}: use some of {', '.join(CHANCES)}.", argument="vary")
-            if not variation and max(self.seeds, len(self.variations)) > 1:
+            if not variation and max(self.most_seeds, len(self.variations)) > 1:
                 problem = "with vary=[] would make the same run several times: name what varies, or use seeds=1."
                 raise InputError(problem, argument="seeds", value=self.seeds)
         as_sets = [frozenset(v) for v in self.variations]
@@ -169,6 +185,11 @@ class Design:
         if any(not isinstance(v, str) for v in self.vary):
             return tuple((v,) if isinstance(v, str) else tuple(v) for v in self.vary)
         return (tuple(self.vary),)  # type: ignore[arg-type]  # strings only, as just seen
+
+    @property
+    def most_seeds(self) -> int:
+        """The most runs on a subset and in a variation, of any size."""
+        return max(self.seeds) if isinstance(self.seeds, tuple) else int(self.seeds)  # type: ignore[arg-type]
 
     def is_poked(self, variation: Sequence[str]) -> bool:
         """Return whether a weight is nudged in the runs of a variation."""
@@ -336,14 +357,15 @@ class Learner:
         >>> Learner(estimator="sklearn.svm:SVC").takes("batch")
         False
         """
-        if self.training is not None:
+        if self.training is not None or setting == CLASSES:
             return True
         if self.command is not None:
             return setting in asked_fields(self.command) or setting in FIELDS  # which is refused
         return setting != "members" and setting not in Training().as_dict()
 
     def with_settings(self, settings: Mapping[str, Any]) -> Learner:
-        """The learner with some of its settings replaced, as a grid asks for."""
+        """The learner with some of its settings replaced, as a grid asks for; classes are the data's."""
+        settings = {k: v for k, v in settings.items() if k != CLASSES}
         if self.training is None:
             return replace(self, options={**self.options, **settings})
         members = settings.get("members", self.members)

@@ -8,6 +8,7 @@ from typing import Any
 
 from curvewise.errors import InputError
 from curvewise.study.spec.design import check_keys
+from curvewise.text import arg
 
 # Learning curves as in Hoiem et al. 2021.
 
@@ -396,13 +397,26 @@ def with_recipe(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
     for table in ("design", "keep", "evaluate"):
         if isinstance(own.get(table, {}), Mapping):
             mine = own.get(table, {})
-            # Folds and pokes of a recipe make no sense beside the user's own sizes and variations.
-            gone = {"folds"} if "sizes" in mine else set()
-            gone |= {"poke"} if "vary" in mine and "poke" not in str(mine["vary"]) else set()
+            _check_beside_sizes(given.get(table, {}), mine)
+            # A poke of a recipe makes no sense beside the user's own variations.
+            gone = {"poke"} if "vary" in mine and "poke" not in str(mine["vary"]) else set()
             merged[table] = {**{k: v for k, v in given.get(table, {}).items() if k not in gone}, **mine}
     if not own.get("learners"):
         return {**merged, "learners": learners}, {}
     return merged, {name: learners.get(name, usual) for name in own["learners"]}
+
+
+def _check_beside_sizes(design: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
+    """Refuse sizes of one's own that are more or fewer than the recipe's folds or seeds, where these are lists."""
+    sizes = mine.get("sizes")
+    for name in ("folds", "seeds"):
+        there = design.get(name)
+        if name in mine or not isinstance(there, list) or not isinstance(sizes, Sequence) or len(sizes) == len(there):
+            continue
+        raise InputError(
+            f"{name} of the recipe is {there}, one for each of its {len(there)} sizes, and sizes has {len(sizes)}.",
+            remedy=f"Say {arg(name)} too: one number for all sizes, or one for each.",
+        )
 
 
 def recipe_document(recipe: Any) -> dict[str, Any]:

@@ -22,17 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyError, UntrustedCodeError
-from curvewise.learning.partition import Partition, Subset, partition_training_set
+from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
 from curvewise.nn.own_code import names_own_code
 from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
 from curvewise.store.record import TEST, data_digest, run_id
-from curvewise.study.data.dataset import Dataset, hold_out, scaled, target_scale
+from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
-from curvewise.study.spec.design import Design, Learner, settle_learner
-from curvewise.text import either, list_names
+from curvewise.study.spec.design import CLASSES, Design, Learner, settle_learner
+from curvewise.text import arg, either, list_names
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
 SEARCH = "rate-search/1"
+HOLDING = ("early-stop", "plateau")
+"""Schedules that hold out ``validation`` of a subset."""
 CHECKPOINTS = ("none", "end", "drops")
 """Choices of the weights to keep; each includes the ones before it."""
 
@@ -218,6 +220,8 @@ class StudySpec:
         if self.dataset.is_numbers and design.per_class:
             raise InputError("counts examples of a class, and targets are numbers.", argument="per_class", value=True)
         sizes = [len(self.train_rows)] if design.sizes is None else list(design.sizes)
+        for size in sizes:
+            self._check_classes_of(size)
         with warnings.catch_warnings():
             # They stand in the plan and in notes, rather than coming from each worker that draws the subsets.
             warnings.simplefilter("ignore", CurvewiseWarning)
@@ -230,6 +234,22 @@ class StudySpec:
                 per_class=design.per_class,
                 rng=self.seed,
             )
+
+    def _check_classes_of(self, size: float | str) -> None:
+        """Refuse a size per class that a class cannot give, by its name."""
+        read = read_size(size) if isinstance(size, str) else None
+        if read is None:
+            return
+        if self.dataset.is_numbers:
+            raise InputError(f"holds {size!r}, and targets are numbers: give numbers or shares.", argument="sizes")
+        count, each, held = read
+        names, there = self.dataset.classes, np.bincount(self.dataset.y[self.train_rows], minlength=1)
+        there = np.pad(there, (0, len(names) - len(there)))
+        few = np.flatnonzero(there < (count if each else 1) + held)
+        if len(few):
+            lacking = list_names([f"{names[i]} ({there[i]})" for i in few], 5)
+            problem = f"holds {size!r}, and there are fewer training examples of the class {lacking}:"
+            raise InputError(f"{problem} ask for fewer, or leave these classes out.", argument="sizes")
 
     @cached_property
     def _subsets(self) -> dict[tuple[int, int], tuple[NDArray[np.int64], str]]:
@@ -342,6 +362,25 @@ class StudySpec:
         # Values that do not vary are not scaled.
         return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
 
+    def grouped(self, job: Job) -> Self:
+        """The study with the classes that a run is trained for, where the grid groups them."""
+        groups = job.settings.get(CLASSES)
+        if groups is None:
+            return self
+        new, study = class_groups(groups, len(self.dataset.classes)), replace(self)
+
+        def regroup(examples: Examples) -> Examples:
+            return replace(examples, y=new[examples.y], classes=int(new.max()) + 1)
+
+        sets = {name: regroup(examples) for name, examples in self.evaluation_sets.items()}
+        study.__dict__.update(self.__dict__, examples=regroup(self.examples), evaluation_sets=sets)
+        return study
+
+    def class_names(self, job: Job) -> tuple[str, ...]:
+        """Names of the classes that a run tells apart."""
+        groups = job.settings.get(CLASSES)
+        return self.dataset.classes if groups is None else self.dataset.grouped(groups).classes
+
     # ---- Runs
 
     @cached_property
@@ -353,7 +392,14 @@ class StudySpec:
         digests: dict[str, str] = {}
         for name, learner in self.learners.items():
             for settings in self.design.combinations(name, learner.takes):
-                about = settle_learner(learner.with_settings(settings), self.outputs, name)
+                outputs = self.outputs
+                if CLASSES in settings:
+                    outputs = int(class_groups(settings[CLASSES], len(self.dataset.classes)).max()) + 1
+                    if learner.kind == "command":
+                        problem = f"{name!r} is a command, which reads its classes from a file of the data."
+                        remedy = f"Say {arg('data.classes')} instead."
+                        raise InputError(problem, argument=f"grid.{CLASSES}", remedy=remedy)
+                about = settle_learner(learner.with_settings(settings), outputs, name)
                 weights = _weights_digest(about, self.folder, digests)
                 shared = {"recipe": RECIPE, "data": self.data_digest, "learner": name, "training": about.as_dict()}
                 shared |= {**settings, **({"weights": weights} if weights else {})}
@@ -522,8 +568,13 @@ class Job:
 def _runs(
     study: StudySpec, name: str, learner: Learner, settings: Any, shared: Any, needs: str | None
 ) -> Iterator[Job]:
+    as_given, about = learner, shared
     for subset in study.partition:
         n, fold = subset.n, subset.fold
+        learner, shared = as_given, about
+        if subset.held and learner.training is not None:
+            learner = _validated(learner, name, subset)
+            shared = {**about, "training": learner.as_dict()}
         where = {"n": n, "fold": fold, "subset": study.subset_digest(subset)}
         training = learner.training
         length = math.inf if training is None else training.steps_for(n) * training.batch_for(n) / n
@@ -540,6 +591,19 @@ def _runs(
             yield Job(run_id(at), at, name, learner, settings, n, fold, seeds, poke, needs, varies=varies)
 
 
+def _validated(learner: Learner, name: str, subset: Subset) -> Learner:
+    """Let a network validate on so many examples of each class as the size of its subset says."""
+    training = learner.training
+    assert training is not None
+    if training.schedule not in HOLDING:
+        problem = (
+            f"validates on {subset.held} of each class, which schedule={training.schedule!r} of {name!r} does not."
+        )
+        remedy = f"Use a schedule that holds out a part ({', '.join(HOLDING)}), or add these examples to the others."
+        raise InputError(f"at n={subset.n} {problem}", argument="sizes", remedy=remedy)
+    return replace(learner, training=replace(training, validation=f"{subset.held}/class"))
+
+
 def _chances(study: StudySpec, subset: Subset) -> Iterator[tuple[str, dict[str, int], Poke | None]]:
     """Give for each run on one subset what varies, its seeds and its poke.
 
@@ -547,8 +611,11 @@ def _chances(study: StudySpec, subset: Subset) -> Iterator[tuple[str, dict[str, 
     in the first one only, and the others go on to the next replicate, so that no run is in two.
     """
     design, taken = study.design, set()
+    seeds_here: Any = design.seeds
+    if isinstance(design.seeds, tuple):
+        seeds_here = design.seeds[study.partition.sizes.index(subset.n)]
     for variation in design.variations:
-        left = design.seeds
+        left = seeds_here
         for replicate in count():
             seeds = design.seeds_of(study.seed, subset.n, subset.fold, replicate, variation)
             if (key := tuple(seeds.items())) in taken:
