@@ -153,12 +153,10 @@ def test_pairs_have_segments_as_berts_own_tokenizer_gives_them(tmp_path: Path) -
     folder = tmp_path / "bert"
     own = PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]")
     own.save_pretrained(folder)
-    config = transformers.BertConfig(
-        vocab_size=8, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, pad_token_id=0
-    )
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    config = transformers.BertConfig(vocab_size=8, pad_token_id=0, initializer_range=0.5, **sizes)
     torch.manual_seed(0)
     model = transformers.BertForSequenceClassification(config)
-    torch.nn.init.normal_(model.bert.embeddings.token_type_embeddings.weight)
     model.save_pretrained(folder)
     pd.DataFrame({"a": TEXTS * 3, "b": TEXTS[::-1] * 3, "label": MOODS * 3}).to_csv(tmp_path / "t.csv")
     spec = {"path": "t.csv", "text": ["a", "b"], "tokenizer": "bert", "length": 12, "segments": True}
