@@ -6,6 +6,7 @@ on top, the others do not. Prints one JSON line.
 
     python benchmarks/study.py            # the GPU if there is one
     python benchmarks/study.py --cpu
+    python benchmarks/study.py --streamed # images that stay on the host, against images on the GPU
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def make_examples(n: int, shape: tuple[int, ...], classes: int = 10) -> Examples
     return Examples(x, y, classes, mean=(0.3,) * shape[0], std=(0.35,) * shape[0])
 
 
-def engine(training: Training, examples: Examples, runs: int, device: str) -> float:
+def engine(training: Training, examples: Examples, runs: int, device: str, stream: bool | None = None) -> float:
     """Examples per second of the whole call: initial weights, training and evaluation."""
     test = Examples(examples.x[:2000], examples.y[:2000], examples.classes, examples.mean, examples.std)
     rows = np.arange(len(examples.y))
@@ -51,8 +52,8 @@ def engine(training: Training, examples: Examples, runs: int, device: str) -> fl
     def once(first: int, training: Training = training) -> float:
         tasks = [Assignment(rows, first + r, first + r, first + r) for r in range(runs)]
         start = _clock(device)
-        paths = {t.path for _, t in train(training, tasks, examples, {"test": test}, device=device)}
-        once.path = sorted(paths)  # type: ignore[attr-defined]
+        found = [t for _, t in train(training, tasks, examples, {"test": test}, device=device, stream=stream)]
+        once.path = sorted({t.path for t in found})  # type: ignore[attr-defined]
         return seen / (_clock(device) - start)
 
     once(0, replace(training, epochs=0.1))  # compiles
@@ -223,6 +224,38 @@ def on_gpu() -> dict[str, object]:
     return found
 
 
+def streamed() -> dict[str, object]:
+    """Images of CIFAR's and of ImageNet's size that are copied batch by batch, and all on the device."""
+    found: dict[str, object] = {"device": torch.cuda.get_device_name()}
+    resnet9 = Training("resnet9", batch=500, rate=0.01, epochs=8, augmentation=AUGMENTATION, precision="bfloat16")
+    crops = ("flip", "resized-crop:0.35")
+    resnet18 = Training("resnet18", batch=512, rate=0.01, epochs=2, augmentation=crops, precision="bfloat16")
+    for name, training, n, side, runs in (
+        ("resnet9_32", resnet9, 50_000, 32, (1, 4)),
+        ("resnet18_192", resnet18, 10_240, 192, (1,)),
+    ):
+        images = make_examples(n, (3, side, side))
+        for many in runs:
+            print(name, many, file=sys.stderr)
+            on_device = engine(training, images, many, "cuda", stream=False)
+            from_host = engine(training, images, many, "cuda", stream=True)
+            found[f"{name}_{many}"] = {
+                "streamed_per_s": round(from_host),
+                "resident_per_s": round(on_device),
+                "ratio": round(from_host / on_device, 2),
+                "gb_per_s": round(from_host * 3 * side**2 / 1e9, 2),
+            }
+        test = Examples(images.x[:500], images.y[:500], 10, images.mean, images.std)
+        short = replace(training, epochs=0.2)
+        both = [
+            next(iter(train(short, [Assignment(np.arange(n), 1, 2, 3)], images, {"test": test}, device="cuda", stream=s)))
+            for s in (False, True)
+        ]
+        same = np.array_equal(*(trained.probabilities["test"] for _, trained in both))
+        found[f"{name}_same_bits"] = bool(same)
+    return found
+
+
 def on_cpu() -> dict[str, object]:
     """Small networks on one core, against a loop that does the same on resident tensors."""
     torch.set_num_threads(1)
@@ -246,6 +279,8 @@ def on_cpu() -> dict[str, object]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--streamed", action="store_true")
     asked = parser.parse_args()
     gpu = torch.cuda.is_available() and not asked.cpu
-    print(json.dumps({"benchmark": "study", **(on_gpu() if gpu else on_cpu())}))
+    measured = streamed() if asked.streamed else on_gpu() if gpu else on_cpu()
+    print(json.dumps({"benchmark": "study", **measured}))

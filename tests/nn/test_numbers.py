@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from curvewise.errors import InputError
 from curvewise.nn import Assignment, Examples, Keep, Trained, Training
+from curvewise.nn.architectures import Unet6
 from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.chance import split_rows, visits
 from curvewise.nn.devices import reproducible
@@ -418,16 +419,43 @@ def test_settings_that_came_later_leave_the_others_as_they_were() -> None:
 # The encoder and decoder
 
 
+@pytest.mark.parametrize("architecture", ["unet", "unet6"])
 @pytest.mark.parametrize("encoder", ["resnet18", "resnet50"])
 @pytest.mark.parametrize("stem", ["small", "imagenet"])
-def test_images_of_any_size_become_images_of_any_size(encoder: str, stem: str) -> None:
-    options = {"width": 2, "encoder": encoder, "stem": stem}
+def test_images_of_any_size_become_images_of_any_size(architecture: str, encoder: str, stem: str) -> None:
+    torch.manual_seed(0)
+    options = {"width": 2 if architecture == "unet" else 8, "encoder": encoder, "stem": stem}
     for shape, outputs in (((1, 9, 13), (2, 9, 13)), ((3, 32, 32), (1, 16, 20))):
-        model = make_network(Training("unet", options=options), shape, outputs)
+        model = make_network(Training(architecture, options=options), shape, outputs)
         found = model(torch.randn(2, *shape))
         assert found.shape == (2, *outputs)
         found.sum().backward()
         assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
+
+
+def test_six_blocks_double_the_image_with_the_stages_of_the_encoder_beside() -> None:
+    """Figure 2 of Atanov et al.: five links, from the last stage to the first convolution; the sixth block has none."""
+    torch.manual_seed(0)
+    model = make_network(Training("unet6", options={"width": 16}), (3, 64, 64), (2, 64, 64)).eval()
+    seen: dict[str, list[tuple[int, ...]]] = {"blocks": [], "links": []}
+    for name, sizes in seen.items():
+        for module in getattr(model, name):
+            module.register_forward_hook(lambda _, given, out, sizes=sizes: sizes.append(tuple(out.shape[1:])))
+    x = torch.randn(1, 3, 64, 64)
+    before = model(x)
+    sides = [2, 4, 8, 16, 32, 64]
+    assert seen["blocks"] == [(w, s, s) for w, s in zip([128, 64, 32, 16, 8, 4], sides, strict=True)]
+    assert seen["links"] == seen["blocks"][:5]
+    for link in model.links:  # each is used
+        with torch.no_grad():
+            link.weight.zero_()
+        assert not torch.allclose(before, before := model(x))
+
+
+def test_the_encoder_of_the_paper_is_a_resnet50_without_its_last_layer() -> None:
+    """25,557,032 weights are published for ResNet-50, of which 2,049,000 are its last layer's."""
+    model = Unet6((3, 64, 64), (1, 64, 64))
+    assert sum(p.numel() for p in model.encoder.parameters()) == 25_557_032 - 2_049_000
 
 
 def test_a_step_is_compiled_whole() -> None:

@@ -14,9 +14,9 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.lenses import blind_control, study_win_rates, transfer_risks
+from curvewise.study.lenses import blind_control, predicted_images, study_win_rates, transfer_risks
 from curvewise.study.spec.design import Design, Learner
-from curvewise.study.study import Study
+from curvewise.study.study import Study, load_study
 from curvewise.transfer.load import load_risks
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.risks import Control, TransferRisks
@@ -238,3 +238,66 @@ def test_pairs_need_the_same_runs(tmp_path):
     none = replace(study, store=tmp_path / "elsewhere")
     with pytest.raises(InputError, match="have no training size in common"):
         study_win_rates(none, "neighbours")
+
+
+# Predicted images
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    """Two learners of images and maximal supervision, at two sizes; all keep what they predict."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (40, 1, 8, 8), dtype=np.uint8)
+    folder = tmp_path_factory.mktemp("dense")
+    np.savez(folder / "d.npz", x=x, y=1 - x / 255)
+    rows = "[data]\npath = 'd.npz'\ntargets = 'numbers'\n"
+    for name in ("pretrained", "gold", "scratch"):
+        rows += f"[learners.{name}]\narchitecture = 'unet'\nwidth = 2\nloss = 'l1'\nbatch = 8\nepochs = 1\n"
+    rows += "[design]\nsizes = [12, 24]\nfolds = 1\nseeds = 2\n[keep]\npredictions = true\n"
+    (folder / "dense.toml").write_text(rows)
+    study = load_study(folder / "dense.toml")
+    study.run(workers=0, progress=False, device="cpu")
+    return study
+
+
+def test_predicted_images_are_those_that_were_kept(dense):
+    found = predicted_images(dense, examples=[5, 2])
+    assert found.methods == ("blind guess", "scratch", "pretrained", "gold")
+    assert (found.sizes, found.examples, found.loss) == ((12, 24), (5, 2), "l1")
+    test = dense.evaluation_sets["test"]
+    assert np.array_equal(found.targets, test.y[[5, 2]])
+    assert np.array_equal(found.inputs, test.x[[5, 2]])
+    for method in ("scratch", "pretrained"):
+        for n in (12, 24):
+            losses = dense.predictions(method, n=n).errors()
+            assert found.loss_of(method, 5, n) == pytest.approx(losses[0, 5], rel=1e-5)
+            assert found.images_of(method, n).shape == (2, 1, 8, 8)
+    # Maximal supervision is that of the largest size in every row.
+    largest = dense.predictions("gold", n=24).errors()[0, 2]
+    assert found.loss_of("gold", 2, 12) == found.loss_of("gold", 2, 24) == pytest.approx(largest, rel=1e-5)
+    # The best constant for absolute differences is the median at each pixel.
+    median = np.median(dense.examples.y[dense.train_rows], axis=0)
+    assert np.allclose(found.images_of("blind guess")[0], median)
+    assert predicted_images(dense, methods=["scratch"], n=24).methods == ("blind guess", "scratch")
+    assert predicted_images(dense, examples=2).examples == (0, 4)
+
+
+def test_images_that_were_not_kept_are_asked_for(study, dense):
+    with pytest.raises(InputError, match="no images"):
+        predicted_images(study)
+    with pytest.raises(InputError, match="predictions = true"):
+        predicted_images(dense, n=13)
+    for examples in (0, [8]):
+        with pytest.raises(InputError, match="0 to 7"):
+            predicted_images(dense, examples=examples)
+
+
+def test_images_on_the_command_line(dense, call, tmp_path):
+    file = dense.folder / "dense.toml"
+    done = call("transfer", "images", file, "--n", "24", "--examples", "2", "--json", "--plot", tmp_path / "grid.png")
+    assert done.code == 0
+    wanted = predicted_images(dense, n=24, examples=2)
+    assert done.document["summary"] == wanted.summary()
+    assert [row["loss"] for row in done.document["rows"]] == pytest.approx([row.loss for row in wanted.rows])
+    assert (tmp_path / "grid.png").stat().st_size > 1000
+    assert "L1 losses" in call("transfer", "images", file).out

@@ -59,6 +59,7 @@ PICTURES = {
     "TransferResult": "curvewise.transfer.plot.result:plot_transfer",
     "TransferRanks": "curvewise.transfer.plot.result:plot_transfer_ranks",
     "TransferComparison": "curvewise.transfer.plot.result:plot_transfer_comparison",
+    "PredictedImages": "curvewise.transfer.plot.images:plot_predictions",
     "BlindGuess": "curvewise.transfer.plot.tasks:plot_blind_guess",
     "TaskRanking": "curvewise.transfer.plot.tasks:plot_tasks",
     "RunSpread": "curvewise.transfer.plot.tasks:plot_spread",

@@ -19,28 +19,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from curvewise.nn.chance import uniform
-from curvewise.nn.training import misfit
+from curvewise.nn.training import AUGMENTATIONS, MOVES, parse_augmentation
 
 Augmentation = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
-AUGMENTATIONS: dict[str, str] = {
-    "flip": "left to right, for half of the examples",
-    "translate": "by whole pixels, up to that many along each axis; 'translate:2'",
-    "crop": "out of the image padded by that many reflected pixels; 'crop:4'",
-    "cutout": "a square of that side, wholly inside the image; 'cutout:12'",
-    "rotation": "by up to that many degrees either way; 'rotation:30'",
-    "shift-x": "sideways by up to that share of the width either way; 'shift-x:0.5'",
-    "shift-y": "up or down by up to that share of the height; 'shift-y:0.5'",
-    "colour": "brightness, contrast, saturation and hue by up to that share; 'colour:0.25'",
-    "noise": "normal, of that standard deviation on the scale 0 to 1; 'noise:0.1'",
-}
-"""Augmentations by name, and the meaning of their number."""
-
-MOVES = ("flip", "translate", "crop", "cutout")
-"""Augmentations that move pixels and do not calculate with them."""
-
 _WARPS = ("rotation", "shift-x", "shift-y")
-_LARGEST = {"rotation": 180.0, "shift-x": 1.0, "shift-y": 1.0, "colour": 0.5, "noise": math.inf}
+_ASPECTS = (3 / 4, 4 / 3)  # of the boxes of random resized crops, width over height
+_ATTEMPTS = 10  # boxes drawn for each image; the middle of the image is taken where none fits into it
 _DRAWS = 16  # numbers of draws that belong to one augmentation, so that one more of them leaves the others alone
 _AGAIN = 1024  # offset of the draws where an augmentation is asked for a second time
 
@@ -124,10 +109,12 @@ def make_augmentation(specs: tuple[str, ...], shape: tuple[int, ...]) -> Augment
     """
     if not specs:
         return lambda x, seed, epoch, example, fill: x
-    if len(shape) != 3:
-        problem = f"for images, (channels, height, width); one input has shape {tuple(shape)}."
-        raise misfit("augmentation", list(specs), problem, "Leave it out.")
-    changes = _parsed(specs, (shape[0], shape[1], shape[2]))
+    changes: list[Change] = []
+    for kind, amount in parse_augmentation(specs, shape):
+        repeats = sum(c.kind == kind for c in changes)
+        # Each has numbers of draws of its own.
+        first = _DRAWS * list(AUGMENTATIONS).index(kind) + _AGAIN * repeats
+        changes.append(Change(kind, amount, first))
     groups = [(family, list(steps)) for family, steps in groupby(changes, key=lambda change: _FAMILIES[change.kind])]
 
     def augment(x: Tensor, seed: Tensor, epoch: Tensor, example: Tensor, fill: Tensor) -> Tensor:
@@ -137,42 +124,6 @@ def make_augmentation(specs: tuple[str, ...], shape: tuple[int, ...]) -> Augment
         return x
 
     return augment
-
-
-def _parsed(specs: tuple[str, ...], shape: tuple[int, int, int]) -> list[Change]:
-    """Parse specifications into changes, each with numbers of draws of its own."""
-    changes: list[Change] = []
-    for spec in specs:
-        kind, colon, text = str(spec).partition(":")
-        if kind not in AUGMENTATIONS:
-            known = "; ".join(f"{name}: {meaning}" for name, meaning in AUGMENTATIONS.items())
-            raise misfit("augmentation", spec, "not known.", f"There are: {known}.")
-        amount = _amount(spec, kind, text if colon else None, shape)
-        repeats = sum(c.kind == kind for c in changes)
-        first = _DRAWS * list(AUGMENTATIONS).index(kind) + _AGAIN * repeats
-        changes.append(Change(kind, amount, first))
-    return changes
-
-
-def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, int, int]) -> float:
-    if kind == "flip":
-        if text is not None:
-            raise misfit("augmentation", spec, "'flip' takes no number.")
-        return 0.0
-    whole = kind in MOVES
-    side = min(shape[1:])
-    largest = side if kind == "cutout" else side - 1 if whole else _LARGEST[kind]
-    try:
-        value = float(int(text or "")) if whole else float(text or "")
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= largest or math.isinf(value):
-        number = "whole number" if whole else "number"
-        bound = "" if math.isinf(largest) else f" to {largest:g}"
-        size = f"{shape[1]}×{shape[2]} ({AUGMENTATIONS[kind]})"
-        problem = f"Give a {number} from 0{bound} after the colon for images of {size}."
-        raise misfit("augmentation", spec, problem)
-    return value
 
 
 def move_pixels(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:
@@ -262,6 +213,64 @@ def resample(x: Tensor, right: Tensor, down: Tensor, level: Tensor | float, mode
     grid = torch.stack([(2 * right / width).expand(size), (2 * down / height).expand(size)], -1)
     found = functional.grid_sample(x - level, grid.to(x.dtype), mode, align_corners=False)
     return found + level
+
+
+def crop_resized(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:
+    """Cut out a random box of each image and enlarge it to the size of the image, bilinearly.
+
+    Szegedy et al. 2015, as ``torchvision.transforms.RandomResizedCrop`` defines it: the share of the
+    area is uniform from the amount to 1, the logarithm of the aspect uniform from 3/4 to 4/3, sides
+    are rounded, and a box that does not fit is drawn again, up to ten times; positions are uniform.
+    """
+    height, width = x.shape[-2:]
+    for change in changes:
+        high, wide, top, left = draw_boxes(change, chance, height, width)
+        x = _enlarged(_enlarged(x, top, high, -2), left, wide, -1)
+    return x
+
+
+def draw_boxes(change: Change, chance: Chance, height: int, width: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Draw the height, width, first row and first column of a box for each image, int64 of shape (examples,)."""
+    # In double precision: where a side is rounded, the last bit of single precision may depend on the batch.
+    area = change.amount + (1 - change.amount) * chance.each(change.first, _ATTEMPTS).double()
+    narrow, broad = map(math.log, _ASPECTS)
+    aspect = torch.exp(narrow + (broad - narrow) * chance.each(change.first + 1, _ATTEMPTS).double())
+    wide = torch.round(torch.sqrt(area * (height * width) * aspect)).to(torch.int64)
+    high = torch.round(torch.sqrt(area * (height * width) / aspect)).to(torch.int64)
+    fits = (wide > 0) & (wide <= width) & (high > 0) & (high <= height)
+    order = torch.arange(_ATTEMPTS, device=fits.device).expand_as(fits)
+    first = torch.where(fits, order, _ATTEMPTS).amin(dim=-1, keepdim=True)
+    there, found = first < _ATTEMPTS, first.clamp(max=_ATTEMPTS - 1)
+    # Otherwise the largest box in the middle whose aspect is allowed.
+    middle_wide = min(width, round(height * _ASPECTS[1]))
+    middle_high = min(height, round(width / _ASPECTS[0]))
+    wide = torch.where(there, wide.gather(-1, found), middle_wide)
+    high = torch.where(there, high.gather(-1, found), middle_high)
+    down, right = (chance.unit(change.first + k).double().unsqueeze(-1) for k in (2, 3))
+    top = torch.where(there, torch.floor(down * (height - high + 1)).to(torch.int64), (height - middle_high) // 2)
+    left = torch.where(there, torch.floor(right * (width - wide + 1)).to(torch.int64), (width - middle_wide) // 2)
+    return high[:, 0], wide[:, 0], top[:, 0], left[:, 0]
+
+
+def _enlarged(x: Tensor, start: Tensor, count: Tensor, axis: int) -> Tensor:
+    """Enlarge ``count`` rows or columns of each image to the whole axis; beyond the box its edge goes on."""
+    size = x.shape[axis]
+    # Centres of pixels: place 0 is the middle of the first pixel of the box (align_corners=False).
+    place = (torch.arange(size, device=x.device) + 0.5) * count.unsqueeze(-1) / size - 0.5
+    place = place.clamp_min(0)
+    last = (count - 1).unsqueeze(-1)
+    before = torch.minimum(place.to(torch.int64), last)
+    after = torch.minimum(before + 1, last)
+    share = place - before
+    shape = [len(x), 1, 1, 1]
+    shape[axis] = size
+
+    def taken(index: Tensor) -> Tensor:
+        return x.gather(axis, (index + start.unsqueeze(-1)).view(shape).expand(x.shape))
+
+    # Two products and a sum, not a fused step: a pixel is rounded alike wherever it lies in a batch.
+    share = share.view(shape).to(x.dtype)
+    return taken(before) * (1 - share) + taken(after) * share
 
 
 def jitter_colour(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:
@@ -363,5 +372,6 @@ _FAMILIES: dict[str, Family] = {
     **dict.fromkeys(_WARPS, warp),
     "colour": jitter_colour,
     "noise": add_noise,
+    "resized-crop": crop_resized,
 }
 """What applies an augmentation; neighbours of one family are applied together."""

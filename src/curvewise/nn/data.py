@@ -23,6 +23,8 @@ from curvewise.text import arg
 
 ROUNDS = 10  # times that a sampler may go through its dataset: some never end
 MOST_READY = 2**30  # bytes of inputs that are also kept normalised
+SLOTS = 8  # batches on their way from the host to a device
+ROOM = 0.5  # share of a device's free memory that images may take
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +299,7 @@ def _scale(
     return torch.tensor(mean, dtype=torch.float32), torch.tensor(std, dtype=torch.float32)
 
 
-Batch = Callable[[Tensor, Tensor, Tensor], Tensor]
+Batch = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 
 
 class Resident:
@@ -352,23 +354,138 @@ class Resident:
             return self.x
         return self.prepared(self.x) if 4 * self.x.numel() <= MOST_READY else None
 
+    def stored(self, examples: Tensor | slice) -> Tensor:
+        """Return some inputs as they are stored, on the device."""
+        return self.x[examples]
+
     def inputs(self, examples: Tensor | slice) -> Tensor:
         """Return some inputs, normalised."""
-        return self.prepared(self.x[examples]) if self.ready is None else self.ready[examples]
+        return self.prepared(self.stored(examples)) if self.ready is None else self.ready[examples]
+
+    def feed(self, count: int, specs: tuple[str, ...], steps: int) -> Feed | None:
+        """Return what brings batches of so many images to the device; None where all are there."""
+        return None
 
     def batcher(self, specs: tuple[str, ...]) -> Batch:
-        """Return a function (example, seed, epoch) that gives augmented and normalised inputs."""
+        """Return a function (example, seed, epoch, given) that gives augmented and normalised inputs.
+
+        ``given`` are the stored inputs of these examples where a :class:`Feed` brings them, else None.
+        """
         ready = None if specs else self.ready  # computed now, not while a step is being compiled
         if ready is not None:
-            return lambda example, seed, epoch: ready[example]
-        if not specs:
-            return lambda example, seed, epoch: self.prepared(self.x[example])
+            return lambda example, seed, epoch, given: ready[example]
         change = make_augmentation(specs, tuple(self.x.shape[1:]))
 
-        def batch(example: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
-            return self._normalised(change(self.x[example].to(torch.float32) / 255, seed, epoch, example, self.mean))
+        def batch(example: Tensor, seed: Tensor, epoch: Tensor, given: Tensor | None) -> Tensor:
+            stored = self.x[example] if given is None else given
+            if stored.is_floating_point():  # normalised on its way
+                return stored
+            if not specs:
+                return self.prepared(stored)
+            return self._normalised(change(stored.to(torch.float32) / 255, seed, epoch, example, self.mean))
 
         return batch
+
+
+class Streamed(Resident):
+    """Images that stay on the host, in memory or in a mapped file; the targets are on the device.
+
+    Attributes
+    ----------
+    host : ndarray of uint8, shape (examples, channels, height, width)
+        All images.
+    """
+
+    def __init__(self, examples: Examples, device: torch.device) -> None:
+        super().__init__(replace(examples, x=examples.x[:0]), device)
+        self.host, self.device = examples.x, device
+
+    @property
+    def ready(self) -> None:  # type: ignore[override]
+        """None: no input is kept normalised."""
+        return
+
+    def stored(self, examples: Tensor | slice) -> Tensor:
+        """Gather some images on the host and copy them to the device."""
+        rows = examples if isinstance(examples, slice) else examples.cpu().numpy()
+        return torch.from_numpy(np.array(self.host[rows])).to(self.device)
+
+    def feed(self, count: int, specs: tuple[str, ...], steps: int) -> Feed:
+        """Return what brings batches of so many images to the device."""
+        # Small data without augmentation are normalised ahead of the steps where they are resident: so here, as a
+        # compiled step might round otherwise.
+        ahead = not specs and 4 * self.host.size <= MOST_READY
+        return Feed(self, count, steps, ahead=ahead)
+
+
+class Feed:
+    """Batches of images on their way to a device, gathered while earlier ones are trained on.
+
+    Slots are used in turn. A slot is filled anew when the step that read it is over, so that the host is at most
+    ``SLOTS`` steps ahead.
+
+    Parameters
+    ----------
+    data : Streamed
+        Where the images come from.
+    count : int
+        Images of a batch.
+    steps : int
+        Steps that may be taken before a line is laid, as a stopwatch does.
+    ahead : bool
+        Normalise images before the step.
+    """
+
+    def __init__(self, data: Streamed, count: int, steps: int, *, ahead: bool) -> None:
+        cuda = data.device.type == "cuda"
+        shape = (SLOTS, count, *data.host.shape[1:])
+        self.data, self.ahead, self.at = data, ahead, 0
+        self.line: NDArray[np.int64] = np.broadcast_to(np.zeros((1, count), dtype=np.int64), (steps, count))
+        self.gathered = torch.empty(shape, dtype=torch.uint8, pin_memory=cuda)
+        self._rooms = [slot.numpy() for slot in self.gathered]
+        self.window = torch.zeros(shape, dtype=torch.float32 if ahead else torch.uint8, device=data.device)
+        self._copies = torch.cuda.Stream(data.device) if cuda else None  # type: ignore[no-untyped-call]
+        self._arrived = [torch.cuda.Event() for _ in range(SLOTS)] if cuda else []
+        self._used = [torch.cuda.Event() for _ in range(SLOTS)] if cuda else []
+
+    def put(self) -> None:
+        """Bring the batch of the next step to its slot."""
+        slot = self.at % SLOTS
+        if self._copies is not None:
+            self._used[slot].synchronize()
+        rows = self.line[self.at % len(self.line)]
+        # With the mode "raise" numpy would gather into memory of its own first.
+        np.take(self.data.host, rows, axis=0, out=self._rooms[slot], mode="clip")
+        if self._copies is None:
+            self._copy(slot)
+            return
+        with torch.cuda.stream(self._copies):
+            self._copy(slot)
+            self._arrived[slot].record(self._copies)
+        torch.cuda.current_stream(self.data.device).wait_event(self._arrived[slot])
+
+    def _copy(self, slot: int) -> None:
+        gathered, to = self.gathered[slot], self.window[slot]
+        if self.ahead:
+            to.copy_(self.data.prepared(gathered.to(to.device, non_blocking=True)))
+        else:
+            to.copy_(gathered, non_blocking=True)
+
+    def taken(self) -> None:
+        """Note that the step which reads the batch is under way."""
+        if self._copies is not None:
+            self._used[self.at % SLOTS].record(torch.cuda.current_stream(self.data.device))
+        self.at += 1
+
+
+def fits(examples: Examples, device: torch.device) -> bool:
+    """Tell whether examples may lie on a device whole; only images are ever streamed."""
+    if examples.x.ndim != 4 or examples.x.dtype != np.uint8:
+        return True
+    if device.type == "cuda":
+        return examples.x.nbytes <= ROOM * torch.cuda.mem_get_info(device)[0]
+    # On a CPU they are there already. A mapped file may not be written to, and would be copied to memory.
+    return bool(examples.x.flags.writeable) or examples.x.nbytes <= MOST_READY
 
 
 def _writable(array: NDArray[Any]) -> NDArray[Any]:

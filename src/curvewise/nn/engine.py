@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from curvewise.errors import CurvewiseError, InputError
-from curvewise.nn.data import Resident
+from curvewise.nn.data import Resident, Streamed, fits
 from curvewise.nn.devices import doubts_of, find_device, ran_out_of_memory, reproducible, spoilt_device
 from curvewise.nn.lane import (
     EVALUATION_BATCH,
@@ -63,6 +63,7 @@ def train(
     compile: bool = True,
     keep: Keep | None = None,
     folder: Path | None = None,
+    stream: bool | None = None,
 ) -> Iterator[tuple[int, Trained]]:
     """Train networks and give the result of each as soon as it is finished.
 
@@ -87,6 +88,9 @@ def train(
         Results to keep beside predictions.
     folder : Path, optional
         Where relative paths of weights start.
+    stream : bool, optional
+        Leave images on the host and copy each batch to the device while the one before is trained on; the bits are
+        the same. By default where they take more than half of the device's free memory.
 
     Yields
     ------
@@ -104,11 +108,24 @@ def train(
     check_alike(examples.outputs, {name: part.outputs for name, part in evaluations.items()})
     keep = keep or Keep()
     place = find_device(device)
-    if training.trained == "head":
-        options: dict[str, Any] = {"in_flight": in_flight, "compile": compile, "keep": keep, "folder": folder}
-        yield from _train_heads(training, assignments, examples, evaluations, place, options)
-        return
-    goal = Goal(training, {k: resident(v, place) for k, v in evaluations.items()}, keep)
+    options = {"in_flight": in_flight, "compile": compile, "keep": keep, "folder": folder, "stream": stream}
+    way = _train_heads if training.trained == "head" else _train_whole
+    yield from way(training, assignments, examples, evaluations, place, options)
+
+
+def _train_whole(
+    training: Training,
+    assignments: Sequence[Assignment],
+    examples: Examples,
+    evaluations: Mapping[str, Examples],
+    place: torch.device,
+    options: dict[str, Any],
+    body: torch.nn.Module | None = None,
+) -> Iterator[tuple[int, Trained]]:
+    """Train all that has a gradient: networks, or linear layers on features of a body that are computed each time."""
+    folder, stream = options["folder"], options["stream"]
+    shown = {k: resident(v, place, stream) for k, v in evaluations.items()}
+    goal = Goal(training, shown, options["keep"])
     batches: dict[int, list[int]] = {}
     for i, assignment in enumerate(assignments):
         batches.setdefault(training.batch_for(len(assignment.rows)), []).append(i)
@@ -117,10 +134,11 @@ def train(
             nothing = Trained(error="There are no examples to train on.")
             yield from ((number, nothing) for number in numbers)
             continue
-        setup = _setup(training, examples, batch, place, folder)
-        setup = replace(setup, compiled=setup.compiled and compile)
+        setup = _setup(training, examples, batch, place, folder, stream)
+        setup = replace(setup, compiled=setup.compiled and options["compile"])
+        setup = setup if body is None else _on_body(setup, body)
         kernels: set[str] = set()
-        work = _train_batch(setup, goal, assignments, numbers, in_flight, kernels)
+        work = _train_batch(setup, goal, assignments, numbers, options["in_flight"], kernels)
         while True:
             # Entered for each result anew: the settings of torch are the caller's own between two results.
             with reproducible(kernels):
@@ -139,14 +157,17 @@ def measure_seconds(
     earlier are counted whole.
     """
     place, training = find_device(device), settle_training(training, examples.outputs)
+    body = None
     if training.trained == "head":
-        # Only the layer is trained: time one of the right size, on features that need not be computed for that.
         body = draw_network(training, examples.shape, examples.outputs, 0, folder)
         head = head_of(body)[1]
         training = _head_training(training, head)
-        y = examples.y[:1]
-        examples = Examples(np.zeros((len(y), head.in_features), dtype=np.float32), y, examples.classes)
+        if not training.augmentation:
+            # Only the layer is trained: time one of the right size, on features that need not be computed for that.
+            y, body = examples.y[:1], None
+            examples = Examples(np.zeros((len(y), head.in_features), dtype=np.float32), y, examples.classes)
     setup = _setup(training, examples, training.batch_for(n), place, folder)
+    setup = setup if body is None else _on_body(setup, body.to(place))
     try:
         with reproducible(), torch.random.fork_rng(devices=[place] if setup.cuda else []):
             if _draws_numbers(setup, setup.network()):
@@ -163,22 +184,32 @@ def measure_seconds(
     return seconds * training.steps_for(n)
 
 
-_RESIDENTS: WeakKeyDictionary[Examples, dict[torch.device, Resident]] = WeakKeyDictionary()
+_RESIDENTS: WeakKeyDictionary[Examples, dict[tuple[torch.device, bool], Resident]] = WeakKeyDictionary()
 
 
-def resident(examples: Examples, device: torch.device) -> Resident:
-    """Return examples on a device; they are brought there once."""
+def resident(examples: Examples, device: torch.device, stream: bool | None = None) -> Resident:
+    """Return examples on a device, where they are brought once; images that are streamed stay on the host."""
     there = _RESIDENTS.setdefault(examples, {})
-    if device not in there:
-        there[device] = Resident(examples, device)
-    return there[device]
+    if stream is None:  # as it was decided before, if it was
+        stream = next((way for at, way in there if at == device), not fits(examples, device))
+    stream = stream and examples.x.ndim == 4
+    if (device, stream) not in there:
+        there[device, stream] = (Streamed if stream else Resident)(examples, device)
+    return there[device, stream]
 
 
-def _setup(training: Training, examples: Examples, batch: int, device: torch.device, folder: Path | None) -> Setup:
+def _setup(
+    training: Training,
+    examples: Examples,
+    batch: int,
+    device: torch.device,
+    folder: Path | None,
+    stream: bool | None = None,
+) -> Setup:
     if training.precision == "bfloat16" and device.type == "cpu":
         remedy = f"Train on {arg('device', 'cuda')}, or use {arg('precision', 'float32')}."
         raise misfit("precision", "bfloat16", "for GPUs; on a CPU it is slow, and some CPUs stop at it.", remedy)
-    data = resident(examples, device)
+    data = resident(examples, device, stream)
     # A batch smaller than asked for comes from a subset smaller than that: not worth compiling.
     compiled = device.type == "cuda" and batch == training.batch
     return Setup(training, data, examples.shape, examples.outputs, batch, device, folder, compiled)
@@ -245,7 +276,7 @@ def _draws_numbers(setup: Setup, probe: torch.nn.Module) -> bool:
     """Tell whether a network draws random numbers while it is trained, which a graph may not."""
     if stochastic(probe) or not setup.cuda:
         return stochastic(probe)
-    return draws(probe, setup.data.prepared(setup.data.x[:2]).cpu())
+    return draws(probe, setup.data.prepared(setup.data.stored(slice(0, 2))).cpu())
 
 
 @dataclass(eq=False)
@@ -311,7 +342,7 @@ def seconds_per_step(lanes: Sequence[Lane], *, quick: bool = False) -> float:
         start = time.perf_counter()
         for lane in lanes:
             with lane.at_work():
-                lane.cursor.zero_()
+                lane.start_line()
                 lane.advance(min(steps, lane.capacity))
         for lane in lanes:
             if lane.stream is not None:
@@ -337,7 +368,7 @@ class LanePool:
     def forget(self) -> None:
         """Release all lanes and what they hold on the device."""
         self.key: tuple[Any, ...] = ()
-        self.data: Resident | None = None
+        self.data: tuple[Any, ...] = ()
         self.makers: dict[str, Callable[[], Lane]] = {}
         self.lanes: dict[str, list[Lane]] = {}
         self.settled: dict[str, int] = {}
@@ -346,11 +377,13 @@ class LanePool:
         """Forget lanes that were made for something else."""
         # These settings reach a lane anew with each training, and are no part of what was compiled.
         free = {"rate", "epochs", "steps", "schedule", "warmup", "drops", "validation", "patience"}
+        free |= {"patience_n", "patience_steps", "look_every"}
         settings = {k: repr(v) for k, v in setup.training.as_dict().items() if k not in free}
         key = (tuple(settings.items()), setup.batch, setup.device, setup.folder, setup.compiled)
-        if self.key != key or self.data is not setup.data:
+        data = (setup.data, setup.body)
+        if self.key != key or len(self.data) != 2 or any(a is not b for a, b in zip(self.data, data, strict=True)):
             self.forget()
-            self.key, self.data = key, setup.data
+            self.key, self.data = key, data
 
     def existing(self, name: str, maker: Callable[[], Callable[[], Lane]], count: int) -> list[Lane]:
         """Return so many lanes that are free; those that are lacking are made."""
@@ -441,7 +474,7 @@ def _is_even(setup: Setup) -> bool:
     return all(np.array_equal(first[name], other[name], equal_nan=True) for other in others for name in first)
 
 
-# Linear probes: one layer trained on features that are computed once.
+# Linear probes: one layer trained on features, computed once, or in each step where images are augmented.
 
 
 def _train_heads(
@@ -455,8 +488,10 @@ def _train_heads(
     """Train the last layer of a network whose other weights stay as they are.
 
     With weights from a file the features are computed once for all assignments. Without, every assignment has a
-    random network of its own, drawn from its initial seed.
+    random network of its own, drawn from its initial seed. With augmentation the features of every batch are computed
+    anew, since the images of each epoch are others.
     """
+    stream = options["stream"]
     bodies: dict[int | None, list[int]] = {}
     for i, assignment in enumerate(assignments):
         bodies.setdefault(None if training.weights else assignment.init, []).append(i)
@@ -464,14 +499,28 @@ def _train_heads(
         body = draw_network(training, examples.shape, examples.outputs, seed or 0, options["folder"]).to(place)
         name, head = head_of(body)
         kernels: set[str] = set()
+        own, layer = [assignments[i] for i in numbers], _head_training(training, head)
         with reproducible(kernels):
-            inputs = _features(body, examples, place)
-            shown = {k: _features(body, v, place) for k, v in evaluations.items()}
-            factor = _factor(body, head, inputs, resident(examples, place))
-        own = [assignments[i] for i in numbers]
-        for i, trained in train(_head_training(training, head), own, inputs, shown, device=place, **options):
+            few = replace(examples, x=examples.x[:8], y=examples.y[:8])
+            inputs = _features(body, few if training.augmentation else examples, place, stream)
+            factor = _factor(body, head, inputs, resident(examples, place, stream))
+            if not training.augmentation:
+                shown = {k: _features(body, v, place, stream) for k, v in evaluations.items()}
+        if training.augmentation:
+            work, when = _train_whole(layer, own, examples, evaluations, place, options, body), "in each step"
+        else:
+            work, when = _train_whole(layer, own, inputs, shown, place, options), "once"
+        for i, trained in work:
             doubts = tuple(dict.fromkeys((*doubts_of(kernels), *trained.doubts)))
-            yield numbers[i], replace(_named(trained, name, factor), doubts=doubts)
+            yield numbers[i], replace(_named(trained, name, factor, when), doubts=doubts)
+
+
+def _on_body(setup: Setup, body: torch.nn.Module) -> Setup:
+    """Return the setup of a linear layer on the features of a network."""
+    with torch.no_grad():
+        width = features_of(body, setup.data.prepared(setup.data.stored(slice(0, 1)))).shape[1]
+    # Not compiled: the features are caught by a hook, which a compiler would stumble over.
+    return replace(setup, body=body, shape=(width,), compiled=False)
 
 
 def _head_training(training: Training, head: torch.nn.Linear) -> Training:
@@ -480,12 +529,12 @@ def _head_training(training: Training, head: torch.nn.Linear) -> Training:
     return replace(training, weights=None, weights_into=None, trained="all", architecture="linear", options=bias)
 
 
-def _features(body: torch.nn.Module, examples: Examples, device: torch.device) -> Examples:
-    data = resident(examples, device)
+def _features(body: torch.nn.Module, examples: Examples, device: torch.device, stream: bool | None) -> Examples:
+    data = resident(examples, device, stream)
     parts = []
     with torch.no_grad():
         for start in range(0, len(data.y), EVALUATION_BATCH):
-            x = data.prepared(data.x[start : start + EVALUATION_BATCH])
+            x = data.prepared(data.stored(slice(start, start + EVALUATION_BATCH)))
             parts.append(features_of(body, x).float().cpu())
     return Examples(np.asarray(torch.cat(parts)), examples.y, examples.classes)
 
@@ -494,7 +543,7 @@ def _factor(body: torch.nn.Module, head: torch.nn.Linear, features: Examples, da
     """Find the factor by which the network multiplies the outputs of its last layer; None if it does more."""
     with torch.no_grad():
         own = head(torch.from_numpy(features.x[:8]).to(head.weight.device)).double()
-        whole = body(data.prepared(data.x[:8])).double()
+        whole = body(data.prepared(data.stored(slice(0, 8)))).double()
     if own.shape != whole.shape:
         return None
     factor = float((own * whole).sum() / (own * own).sum())  # least squares
@@ -502,7 +551,7 @@ def _factor(body: torch.nn.Module, head: torch.nn.Linear, features: Examples, da
     return factor if near and factor else None
 
 
-def _named(trained: Trained, head: str, factor: float | None) -> Trained:
+def _named(trained: Trained, head: str, factor: float | None, when: str) -> Trained:
     """Return weights of the layer as the network takes them, by the name they have there."""
     renamed = {
         when: {f"{head}.{k.rsplit('.', 1)[-1]}": v / np.float32(factor or 1) for k, v in weights.items()}
@@ -511,5 +560,5 @@ def _named(trained: Trained, head: str, factor: float | None) -> Trained:
     notes = trained.notes
     if factor is None:
         notes = (*notes, "What the network does after its last layer was left out.")
-    path = f"{trained.path}, features computed once"
+    path = f"{trained.path}, features computed {when}"
     return replace(trained, checkpoints=renamed, path=path, notes=notes)

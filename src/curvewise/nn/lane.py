@@ -21,13 +21,12 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional
 
-from curvewise.nn.augmentation import MOVES
 from curvewise.nn.chance import visits
-from curvewise.nn.data import Resident
+from curvewise.nn.data import SLOTS, Resident
 from curvewise.nn.networks import features_of, make_network, notes_of
 from curvewise.nn.optimisers import make_loss, make_optimiser
 from curvewise.nn.task import Assignment, Outputs, Poke, check_shape
-from curvewise.nn.training import Training
+from curvewise.nn.training import MOVES, Training
 
 Members = Sequence[int] | None  # networks of a lane; None for all
 
@@ -56,6 +55,7 @@ class Setup:
     device: torch.device
     folder: Path | None = None
     compiled: bool = False
+    body: nn.Module | None = None  # of a linear probe, whose features are computed in each step
 
     @property
     def cuda(self) -> bool:
@@ -67,7 +67,8 @@ class Setup:
         with torch.random.fork_rng(devices=[]):
             if seed is not None:
                 torch.default_generator.manual_seed(seed)
-            return make_network(self.training, self.shape, self.outputs, self.folder)
+            network = make_network(self.training, self.shape, self.outputs, self.folder)
+            return network if self.body is None else Probe(self.body, network)
 
     def arithmetic(self) -> contextlib.AbstractContextManager[Any]:
         """Return a context in which the precision is the one asked for."""
@@ -75,6 +76,22 @@ class Setup:
             return contextlib.nullcontext()
         # A cache of cast weights would be stale when a graph is replayed.
         return torch.autocast(self.device.type, dtype=torch.bfloat16, cache_enabled=False)
+
+
+class Probe(nn.Module):
+    """A linear layer on the features of a network that stays as it is, in evaluation mode."""
+
+    def __init__(self, body: nn.Module, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+        self.body = [body]  # in a list: its weights are no part of this module, and no mode reaches it
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs of the layer."""
+        with torch.no_grad():
+            features = features_of(self.body[0], x)
+        found: Tensor = self.layer(features.float())
+        return found
 
 
 class Lane(ABC):
@@ -100,6 +117,7 @@ class Lane(ABC):
         self.n = torch.ones((), dtype=torch.int64, device=device)
         self.augmentation_seeds = torch.zeros(width, dtype=torch.int64, device=device)
         self.loss_sum = torch.zeros(width, device=device)
+        self.feed = setup.data.feed(width * batch, setup.training.augmentation, self.capacity)
         self.optimiser = make_optimiser(setup.training)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.stream = torch.cuda.Stream(device) if setup.cuda else None  # type: ignore[no-untyped-call]
@@ -163,15 +181,28 @@ class Lane(ABC):
         """Lay out the examples and rates of the steps from ``first`` on."""
         steps, batch = len(rates), self.setup.batch
         line = visits(self.order_seeds, self.rows, first * batch, (first + steps) * batch)
-        self.line[:steps].copy_(line.view(self.width, steps, batch).transpose(0, 1))
+        line = line.view(self.width, steps, batch).transpose(0, 1)
+        self.line[:steps].copy_(line)
         self.rates[:steps].copy_(torch.from_numpy(rates))
+        if self.feed is not None:
+            self.feed.line = line.reshape(steps, -1).cpu().numpy()
+        self.start_line()
+
+    def start_line(self) -> None:
+        """Go to the beginning of what was laid out."""
         self.cursor.zero_()
+        if self.feed is not None:
+            self.feed.at = 0
 
     def advance(self, steps: int) -> None:
         """Take steps along what was laid out."""
         take = self.step if self.graph is None else self.graph.replay
         for _ in range(steps):
+            if self.feed is not None:
+                self.feed.put()
             take()
+            if self.feed is not None:
+                self.feed.taken()
 
     def capture(self) -> None:
         """Record a step as a CUDA graph; what was trained before is lost."""
@@ -195,6 +226,12 @@ class Lane(ABC):
         # Only augmentation asks for the epoch: spare the others a kernel in every step.
         epoch = self.position // self.n if self.setup.training.augmentation else self.position
         return index, epoch, rate
+
+    def _given(self) -> Tensor | None:
+        """Return the stored inputs of this step, (width · batch, …), where they come from the host."""
+        if self.feed is None:
+            return None
+        return self.feed.window.index_select(0, self.cursor % SLOTS)[0]
 
     def _count_up(self, losses: Tensor) -> None:
         self.loss_sum.add_(losses)
@@ -283,7 +320,7 @@ class Single(Lane):
     def step(self) -> None:
         """Take one step: forward, backward and update."""
         index, epoch, rate = self._next()
-        loss = self.forward(self.model, index[0], self.augmentation_seeds[0], epoch)
+        loss = self.forward(self.model, index[0], self.augmentation_seeds[0], epoch, self._given())
         # Weights that the network does not use have a gradient of 0.
         grads = torch.autograd.grad(loss, self.params, materialize_grads=True)
         with torch.no_grad():
@@ -318,8 +355,8 @@ def make_single(setup: Setup) -> Callable[[], Single]:
     batch = data.batcher(training.augmentation)
     images, loss = data.kind == "images", make_loss(training)
 
-    def forward(model: nn.Module, index: Tensor, seed: Tensor, epoch: Tensor) -> Tensor:
-        x = batch(index, seed, epoch)
+    def forward(model: nn.Module, index: Tensor, seed: Tensor, epoch: Tensor, given: Tensor | None) -> Tensor:
+        x = batch(index, seed, epoch, given)
         x = channels_last(x) if images else x
         with setup.arithmetic():
             logits = model(x)
@@ -439,7 +476,8 @@ class Stack(Lane):
         """Take one step of all networks."""
         index, epoch, rate = self._next()
         with torch.no_grad():
-            grads, losses = self.forward(self.skeleton, self.names, self.stored, index, self.augmentation_seeds, epoch)
+            batch = (index, self.augmentation_seeds, epoch, self._given())
+            grads, losses = self.forward(self.skeleton, self.names, self.stored, batch)
             if self.trained is not self.stored:
                 grads = self._used(grads, [tuple(p.shape[1:]) for p in self.params])
             self.count.add_(1)
@@ -481,14 +519,14 @@ def make_stack(setup: Setup, width: int) -> Callable[[], Stack]:
     return lambda: Stack(setup, width, *step)
 
 
-def _batches(setup: Setup) -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]:
+def _batches(setup: Setup) -> Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]:
     """Return a function that gives inputs and targets, shape (networks, batch, …)."""
     data = setup.data
     batch = data.batcher(setup.training.augmentation)
 
-    def batches(index: Tensor, seeds: Tensor, epoch: Tensor) -> tuple[Tensor, Tensor]:
+    def batches(index: Tensor, seeds: Tensor, epoch: Tensor, given: Tensor | None) -> tuple[Tensor, Tensor]:
         flat, each = index.flatten(), index.shape[1]
-        x = batch(flat, seeds.repeat_interleave(each), epoch.repeat(index.shape[0]))
+        x = batch(flat, seeds.repeat_interleave(each), epoch.repeat(index.shape[0]), given)
         return x.view(*index.shape, *x.shape[1:]), data.y[index]
 
     return batches
@@ -501,10 +539,8 @@ def _vectorised(setup: Setup) -> Callable[..., Gradients]:
     """Return a function that computes gradients and losses on a GPU."""
     batches, loss = _batches(setup), make_loss(setup.training)
 
-    def forward(
-        model: nn.Module, names: list[str], params: list[Tensor], index: Tensor, seeds: Tensor, epoch: Tensor
-    ) -> Gradients:
-        x, y = batches(index, seeds, epoch)
+    def forward(model: nn.Module, names: list[str], params: list[Tensor], batch: tuple[Any, ...]) -> Gradients:
+        x, y = batches(*batch)
 
         def loss_of(weights: list[Tensor], x_one: Tensor, y_one: Tensor) -> Tensor:
             with setup.arithmetic():
@@ -521,10 +557,8 @@ def _grouped(setup: Setup) -> Callable[..., Gradients]:
     """Return a function that computes gradients and losses on a CPU: bits do not depend on a network's place."""
     batches, losses_of = _batches(setup), make_loss(setup.training, stacked=True)
 
-    def forward(
-        model: nn.Module, names: list[str], params: list[Tensor], index: Tensor, seeds: Tensor, epoch: Tensor
-    ) -> Gradients:
-        x, y = batches(index, seeds, epoch)
+    def forward(model: nn.Module, names: list[str], params: list[Tensor], batch: tuple[Any, ...]) -> Gradients:
+        x, y = batches(*batch)
         with torch.enable_grad():
             leaves = [p.detach().requires_grad_() for p in params]
             weights: dict[Tensor, Tensor] = dict(zip(model.parameters(), leaves, strict=True))

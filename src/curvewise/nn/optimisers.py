@@ -72,8 +72,8 @@ def make_optimiser(training: Training) -> Optimiser:
     tensor([0.5000, 1.5000])
     """
     decay = float(training.weight_decay)
-    if training.optimiser == "sgd":
-        return Sgd(float(training.momentum), decay)
+    if training.optimiser in ("sgd", "sgdw"):
+        return Sgd(float(training.momentum), decay, decoupled=training.optimiser == "sgdw")
     if training.optimiser == "ranger":
         return Ranger(decay)
     return Adam(decay, decoupled=training.optimiser == "adamw")
@@ -83,11 +83,14 @@ def make_optimiser(training: Training) -> Optimiser:
 class Sgd(Optimiser):
     """Stochastic gradient descent with momentum, as in ``torch.optim.SGD``.
 
-    The decay is added to the gradient, and the velocity starts as the first gradient.
+    The decay is added to the gradient, and the velocity starts as the first gradient. Decoupled
+    (Loshchilov and Hutter 2017), the weights shrink by ``rate · weight_decay`` instead, and momentum
+    does not carry the decay on.
     """
 
     momentum: float = 0.9
     weight_decay: float = 0.0
+    decoupled: bool = False
 
     def start(self, params: Tensors) -> State:
         """Velocities of zero; nothing without momentum."""
@@ -97,7 +100,10 @@ class Sgd(Optimiser):
         self, params: Tensors, grads: Tensors, state: State, rate: Tensor, count: Tensor, *, stacked: bool = False
     ) -> None:
         """Take one step against the velocity."""
-        grads = _with_decay(params, grads, self.weight_decay)
+        if self.decoupled:
+            _shrink(params, rate, self.weight_decay)
+        else:
+            grads = _with_decay(params, grads, self.weight_decay)
         if self.momentum:
             torch._foreach_mul_(state["velocity"], self.momentum)
             torch._foreach_add_(state["velocity"], grads)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from curvewise.nn.chance import split_rows
-from curvewise.nn.data import Resident
+from curvewise.nn.data import SLOTS, Resident
 from curvewise.nn.lane import Lane
 from curvewise.nn.optimisers import number_losses
 from curvewise.nn.task import Assignment, Keep, Trained
@@ -80,6 +80,14 @@ class Course:
         return int(self.lane.rows.shape[1])
 
     @property
+    def most(self) -> int:
+        """Steps of the training on these examples; at most that many if it may stop earlier."""
+        training = self.training
+        if training.steps is not None:
+            return training.steps
+        return math.ceil(round(training.epochs * self.n / self.lane.setup.batch, 9))
+
+    @property
     def rate(self) -> float:
         """The learning rate that the training starts with."""
         return self.training.rates[0]
@@ -87,8 +95,28 @@ class Course:
     def epochs(self, count: int, rate: float) -> Steps:
         """Train for so many more epochs, to the first step that ends at or beyond them."""
         self.passed += count
-        steps = -(-self.passed * self.n // self.lane.setup.batch) - self.taken
-        yield from self.walk(np.full(steps, rate, dtype=np.float32))
+        yield from self.to(-(-self.passed * self.n // self.lane.setup.batch), rate)
+
+    def to(self, step: int, rate: float) -> Steps:
+        """Train up to a step; the rate still rises where the warm-up is not over."""
+        rates = np.full(step - self.taken, rate, dtype=np.float32)
+        rising = round(self.training.warmup * self.most)
+        if self.taken < rising:
+            rates *= np.minimum((np.arange(self.taken, step) + 1) / rising, 1).astype(np.float32)
+        yield from self.walk(rates)
+
+    def stretches(self, rate: Callable[[], float]) -> Iterator[Steps]:
+        """Yield the way to each look at how the training goes: an epoch, or ``look_every`` steps."""
+        training, batch = self.training, self.lane.setup.batch
+        if training.steps is None and training.look_every is None:
+            for _ in range(math.ceil(training.epochs)):
+                yield self.epochs(1, rate())
+            return
+        most = self.most
+        while self.taken < most:
+            self.passed += 1
+            next_one = self.passed * training.look_every if training.look_every else -(-self.passed * self.n // batch)
+            yield self.to(min(next_one, most), rate())
 
     def walk(self, rates: NDArray[np.float32]) -> Steps:
         """Take a step for each rate, poking where it is time."""
@@ -100,9 +128,11 @@ class Course:
             with lane.at_work():
                 self.poke()
                 lane.lay(self.taken, rates[first:last])
-            for done in range(0, last - first, BURST):
+            # Batches that come from the host fill a few slots, and then wait for the steps before them.
+            burst = BURST if lane.feed is None else SLOTS // 2
+            for done in range(0, last - first, burst):
                 with lane.at_work():
-                    lane.advance(min(BURST, last - first - done))
+                    lane.advance(min(burst, last - first - done))
                 yield
             self.taken += last - first
 
@@ -245,15 +275,16 @@ def plateau(course: Course) -> Steps:
 
     The loss is the mean training loss of an epoch, or the validation loss where a share of the
     subset is held out for that. As in ``torch.optim.lr_scheduler.ReduceLROnPlateau``, it has
-    stalled after more than ``patience`` epochs that did not lower it by one part in 10,000.
+    stalled after more than ``patience`` epochs that did not lower it by one part in 10,000; or
+    after more than ``patience_steps`` steps.
     """
     training = course.training
-    patience = training.patience or PATIENCE
+    patience = training.patience_for(course.n, PATIENCE)
     held = _hold_out(course, training.validation) if training.validation else None
-    rate, best, waited, drops = course.rate, math.inf, 0, 0
-    for _ in range(math.ceil(training.epochs)):
+    rate, best, waited, drops, since = course.rate, math.inf, 0, 0, 0
+    for stretch in course.stretches(lambda: rate):
         before = course.taken
-        yield from course.epochs(1, rate)
+        yield from stretch
         steps = course.taken - before
         if held is None:
             with course.lane.at_work():
@@ -261,13 +292,18 @@ def plateau(course: Course) -> Steps:
         else:
             loss = course.validate(held)[1]
         if not math.isfinite(loss):
-            course.trouble = f"diverged: the loss is not finite after epoch {course.passed}"
+            when = "epoch" if training.look_every is None else "look"
+            course.trouble = f"diverged: the loss is not finite after {when} {course.passed}"
             break
         # 1e-4 is the relative threshold of ReduceLROnPlateau.
-        best, waited = (loss, 0) if loss < best * (1 - 1e-4) else (best, waited + 1)
-        if waited > patience:
+        if loss < best * (1 - 1e-4):
+            best, waited, since = loss, 0, course.taken
+        else:
+            waited += 1
+        in_steps = training.patience_steps
+        if waited > patience if in_steps is None else course.taken - since > in_steps:
             course.dropped()
-            rate, waited, drops = rate * DROP, 0, drops + 1
+            rate, waited, since, drops = rate * DROP, 0, course.taken, drops + 1
     course.metrics["drops"] = float(drops)
 
 
@@ -275,20 +311,27 @@ def early_stop(course: Course) -> Steps:
     """Stop when the validation error has not fallen for a while, and go back to its best epoch.
 
     Of epochs with the same error, that with the least validation loss is the best. Where targets
-    are numbers, the loss stands for the error throughout.
+    are numbers, the loss stands for the error throughout. With ``look_every``, an epoch here is
+    that many steps, and ``patience_steps`` counts steps in either case.
     """
     training = course.training
+    patience = training.patience_for(course.n, PATIENCE)
     held = _hold_out(course, training.validation)
-    patience = training.patience or PATIENCE
     best = Best(course)
-    for _ in range(math.ceil(training.epochs)):
-        yield from course.epochs(1, course.rate)
+    for stretch in course.stretches(lambda: course.rate):
+        yield from stretch
         best.look(*course.validate(held))
-        if best.stalled >= patience:
+        in_steps = training.patience_steps
+        if best.stalled >= patience if in_steps is None else course.taken - best.fell >= in_steps:
             break
     best.go_back()
     best.report()
     course.metrics["best_epoch"] = float(best.epoch)
+    if training.look_every is not None:  # epochs as they were passed, not looks
+        course.metrics |= {
+            "best_step": float(best.step),
+            "best_epoch": best.step * course.lane.setup.batch / course.n,
+        }
 
 
 def searched(course: Course) -> Steps:
@@ -299,7 +342,7 @@ def searched(course: Course) -> Steps:
     is for how long the whole subset is then trained, from the same initial weights.
     """
     training, whole = course.training, course.assignments[0]
-    patience = training.patience or PATIENCE
+    patience = training.patience_for(len(whole.rows), PATIENCE)
     data = course.lane.setup.data
     if training.patience is None and not data.is_numbers:
         # Hoiem et al. 2021, appendix: proportional to 1/√n, and 5 epochs at 400 examples per class.
@@ -339,11 +382,14 @@ class Best:
         that leads to them.
     stalled : int
         Epochs since the error last fell, or since training went back.
+    step, fell : int
+        Steps that were taken at the best epoch, and when the error last fell.
     """
 
     def __init__(self, course: Course) -> None:
         self.course = course
         self.epoch, self.now, self.stalled, self.looks = 0, 0, 0, 0
+        self.step, self.fell = 0, 0
         self.error, self.loss = math.inf, math.inf
         with course.lane.at_work():
             self.kept = course.lane.snapshot()
@@ -352,7 +398,9 @@ class Best:
         """Look at the next epoch, and keep it if it is better than all before."""
         self.now, self.looks = self.now + 1, self.looks + 1
         self.stalled = 0 if error < self.error else self.stalled + 1
+        self.fell = self.course.taken if error < self.error else self.fell
         if (error, loss) < (self.error, self.loss):
+            self.step = self.course.taken
             self.epoch, self.error, self.loss = self.now, error, loss
             with self.course.lane.at_work():
                 self.kept = self.course.lane.snapshot()

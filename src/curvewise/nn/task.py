@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.nn.training import IMAGE_ARCHITECTURES, NUMBER_LOSSES, Training, misfit
+from curvewise.nn.training import IMAGE_ARCHITECTURES, LARGEST, NUMBER_LOSSES, Training, misfit
 from curvewise.text import arg
 
 
@@ -208,11 +208,11 @@ Outputs: TypeAlias = "int | tuple[int, ...]"
 """Outputs of a network for one input: so many classes, or numbers of that shape."""
 
 # Colours, noise and cutout leave every pixel where it is.
-MOVING = ("flip", "translate", "crop", "rotation", "shift-x", "shift-y")
+MOVING = ("flip", "translate", "crop", "rotation", "shift-x", "shift-y", "resized-crop")
 """Augmentations and perturbations after which a pixel is elsewhere."""
 
 
-def settle_training(training: Training, outputs: Outputs) -> Training:
+def settle_training(training: Training, outputs: Outputs, largest: int | None = None) -> Training:
     """Settle the loss by the kind of targets, and refuse settings that contradict it.
 
     Parameters
@@ -221,6 +221,8 @@ def settle_training(training: Training, outputs: Outputs) -> Training:
         As given; ``loss=None`` is the usual loss.
     outputs : int or tuple of int
         The number of classes, or the shape of the numbers.
+    largest : int, optional
+        The largest training size of a study, for ``patience_n="largest"``.
 
     Returns
     -------
@@ -240,6 +242,10 @@ def settle_training(training: Training, outputs: Outputs) -> Training:
     >>> settle_training(Training("mlp", loss="cross-entropy"), 10) == Training("mlp")
     True
     """
+    if training.patience_n == LARGEST:
+        if largest is None:
+            raise misfit("patience_n", LARGEST, "only a study has sizes.", "Give a number of examples.")
+        training = replace(training, patience_n=largest)
     if ":" not in training.architecture and outputs:
         check_outputs_of(training.architecture, outputs)
     if isinstance(outputs, int):

@@ -99,7 +99,7 @@ def show_rates(findings: StudyFindings) -> None:
 
 def show_transfer(findings: StudyFindings) -> None:
     """Measure what pretraining is worth, where some learners start from weights and one from nothing."""
-    from curvewise.study.lenses import transfer_risks
+    from curvewise.study.lenses import predicted_images, transfer_risks
     from curvewise.transfer.measure import measure_transfer
 
     # Transfer is a question only where weights stand beside training from scratch.
@@ -114,6 +114,11 @@ def show_transfer(findings: StudyFindings) -> None:
         return
     findings.found["transfer"] = result
     findings.sections.append(name_parts(section_of(result, title), "transfer", "Gains with their intervals"))
+    if findings.study.keep.predictions and findings.study.dataset.y.ndim == 4:
+        images, _ = attempt(lambda: predicted_images(findings.study))
+        if images is not None:
+            section = section_of(images, "What do the methods predict?")
+            findings.sections.append(name_parts(section, "images", "Losses of these images"))
 
 
 def show_curves(findings: StudyFindings) -> None:

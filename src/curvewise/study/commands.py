@@ -53,8 +53,8 @@ def new(file: File, /, *, recipe: str | None = None) -> int:
         The file to write.
     recipe
         Protocol of a paper: learning, variance, variance-sources, variance-linear, variance-text,
-        response, transfer, ranking, ranking-checkpoints. By default two small learners on the
-        digits data.
+        response, transfer, transfer-eurosat, transfer-imagenet, transfer-dense, ranking,
+        ranking-checkpoints. By default two small learners on the digits data.
     """
     text = starter_text(recipe)
     try:
@@ -107,6 +107,7 @@ def run(
     workers: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
     in_flight: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=1))] = None,
     no_compile: Flag = False,
+    stream: Flag = False,
     gpus: Annotated[float | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
     shard: Annotated[str | None, Parameter(group=MAKING)] = None,
     retry_failed: Annotated[bool | None, Parameter(group=MAKING, show_default=False)] = None,
@@ -139,6 +140,9 @@ def run(
         Networks that a worker trains at once; by default as many as are quickest.
     no_compile
         Do not compile kernels on a GPU: quicker for many architectures with a few short runs each.
+    stream
+        Leave images in the memory of this machine, and copy them to the device batch by batch; results stay the same.
+        Without it, where they take more than half of the device's free memory.
     gpus
         With Ray: GPUs for each task; 0.5 puts two tasks on one. By default none.
     shard
@@ -159,6 +163,7 @@ def run(
         page.say("Nothing was done.")
         return page.close()
     options: dict[str, Any] = {"workers": workers, "in_flight": in_flight, "compile": not no_compile}
+    options |= {"stream": True} if stream else {}
     options |= {"fresh": fresh, "shard": shard, "retry_failed": retry_failed}
     if on != "local" and device is not None:
         raise UsageError("--device is for --on local: tasks of Ray take the devices they are given.")

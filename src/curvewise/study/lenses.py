@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,15 @@ from numpy.typing import NDArray
 from curvewise.errors import CurvewiseWarning, InputError, StoreError
 from curvewise.ranking.scores import ONE_GROUP, CheckpointScores
 from curvewise.reading.roles import normal
-from curvewise.store.read import is_file
+from curvewise.store.read import array_of, is_file
 from curvewise.store.record import REMEDY, TEST, part_file
 from curvewise.study.spec.design import CLASSES
 from curvewise.study.spec.study import Job
-from curvewise.study.study import choose_runs, label_of
+from curvewise.study.study import check_evaluation, choose_runs, label_of
 from curvewise.text import arg
-from curvewise.transfer.blind import blind_guess
-from curvewise.transfer.load import BLIND, MAXIMAL, SCRATCH, RiskRows, find_control, find_scratch
+from curvewise.transfer.blind import BlindGuess, blind_guess
+from curvewise.transfer.images import ANY, PredictedImages, compare_images
+from curvewise.transfer.load import BLIND, MAXIMAL, SCRATCH, ControlNames, RiskRows, find_control, find_scratch
 from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
@@ -165,6 +167,10 @@ def blind_control(study: Study, metric: str = "loss", evaluation: str = TEST) ->
     evaluation : str
         Where it is measured.
     """
+    return _blind_guess(study, metric, evaluation).control()
+
+
+def _blind_guess(study: Study, metric: str, evaluation: str) -> BlindGuess:
     if CLASSES in study.design.settings:
         problem = "groups the classes of each run otherwise, so that there is no one blind guess."
         raise InputError(problem, argument=f"grid.{CLASSES}", remedy=f"Pass {arg('blind')} with its risk.")
@@ -173,7 +179,7 @@ def blind_control(study: Study, metric: str = "loss", evaluation: str = TEST) ->
     if not study.dataset.is_numbers:
         loss = "error" if metric == "error" else "cross-entropy"
         classes = len(study.dataset.classes)
-        return blind_guess(targets, loss, test_targets=test.y, classes=classes).control()
+        return blind_guess(targets, loss, test_targets=test.y, classes=classes)
     losses = {job.learner.loss for job in study.jobs if not job.is_search} - {None}
     if metric == "error" or len(losses) != 1:
         raise InputError(
@@ -181,7 +187,7 @@ def blind_control(study: Study, metric: str = "loss", evaluation: str = TEST) ->
             f"guess is for one loss of numbers. Pass {arg('blind')} with its risk."
         )
     per = "pixel" if targets.ndim > 2 else "output"
-    return blind_guess(targets, str(losses.pop()), test_targets=test.y, per=per).control()
+    return blind_guess(targets, str(losses.pop()), test_targets=test.y, per=per)
 
 
 def _joined(measured: Mapping[str, Measurements], ending: str) -> NDArray[np.str_]:
@@ -214,6 +220,90 @@ def _starts_from_nothing(job: Any) -> bool:
     training = job.learner.training
     own = training is not None and (training.weights is not None or training.options.get("pretrained"))
     return training is None or not (own or training.architecture.startswith("hf:"))
+
+
+# Predicted images side by side.
+
+
+def predicted_images(
+    study: Study,
+    *,
+    methods: Sequence[str] | None = None,
+    n: Sequence[int] | int | None = None,
+    examples: Sequence[int] | int = 3,
+    evaluation: str = TEST,
+    **settings: Any,
+) -> PredictedImages:
+    """Images that the learners of a study predicted for the same inputs, beside the blind guess.
+
+    Of several runs of a learner at a size, the first is shown. The columns are the blind guess (a
+    constant for each pixel, for the loss in use), scratch, the other learners, and maximal
+    supervision, which is shown at its largest size in every row.
+
+    Parameters
+    ----------
+    study : Study
+        One whose targets are images, and that kept what was predicted: ``[keep] predictions = true``.
+    methods : sequence of str, optional
+        Only these learners.
+    n : int or sequence of int, optional
+        Training sizes; all by default.
+    examples : int or sequence of int
+        How many examples, evenly spaced over the evaluation set, or their positions.
+    evaluation : str
+        On which evaluation set.
+    **settings
+        Only runs with these: ``fold``, ``vary``, names of the grid.
+
+    Returns
+    -------
+    PredictedImages
+        ``.plot()`` draws the grid (:func:`curvewise.transfer.plot_predictions`).
+
+    Raises
+    ------
+    InputError
+        If the study predicts no images, or no run kept them.
+    """
+    if study.dataset.y.ndim != 4:
+        problem = "predicts classes or rows of numbers, and no images."
+        raise InputError(problem, argument="study", remedy="Give one whose targets are images.")
+    check_evaluation(study, evaluation)
+    test = study.evaluation_sets[evaluation]
+    count = len(test.y)
+    rows = [*examples] if isinstance(examples, Sequence) else [*range(0, count, max(1, count // max(examples, 1)))]
+    rows = rows[: max(examples, 0)] if isinstance(examples, int) else rows
+    if not rows or min(rows) < 0 or max(rows) >= count:
+        problem = f"give how many, or positions from 0 to {count - 1}."
+        raise InputError(problem, argument="examples", value=examples)
+    name = "predictions" if evaluation == TEST else f"predictions.{evaluation}"
+    asked = None if n is None else np.atleast_1d(n).tolist()
+    found: dict[str, dict[int, Any]] = {}
+    for run in choose_runs(study, **settings):
+        label, size = label_of(study, run.job), run.job.n
+        chosen = methods is None or run.job.name in methods or label in methods
+        if run.state != "done" or name not in run.record["arrays"] or not chosen or size in found.get(label, ()):
+            continue
+        if asked is None or size in asked or _is_called(label, MAXIMAL):
+            found.setdefault(label, {})[size] = array_of(study.runs_folder / run.job.id, run.record, name)[rows]
+    if not found or any(all(size not in by for by in found.values()) for size in asked or ()):
+        problem = "no finished run of these learners and sizes has kept the images that it predicted."
+        raise InputError(problem, argument="study", remedy="Say [keep] predictions = true, and run the study.")
+    guess = _blind_guess(study, "loss", evaluation)
+    order = [
+        *(k for k in found if _is_called(k, SCRATCH)),
+        *(k for k in found if not _is_called(k, SCRATCH) and not _is_called(k, MAXIMAL)),
+    ]
+    columns: dict[str, Any] = {"blind guess": {ANY: np.repeat(np.asarray(guess.prediction)[None], len(rows), axis=0)}}
+    columns |= {k: found[k] for k in order}
+    columns |= {k: {ANY: by[max(by)]} for k, by in found.items() if _is_called(k, MAXIMAL)}
+    made = compare_images(columns, test.y[rows], test.x[rows], loss=guess.loss)
+    places = tuple(replace(row, example=int(rows[row.example])) for row in made.rows)
+    return replace(made, rows=places)
+
+
+def _is_called(name: str, control: ControlNames) -> bool:
+    return normal(name) in control.plain
 
 
 # Examples won against scratch, out of a study.

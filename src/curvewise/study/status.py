@@ -46,6 +46,7 @@ STORED, MEASURED, UNKNOWN = "stored runs", "a short measurement", "unknown"
 
 # Settings that decide how long a training lasts, and not how long a step takes.
 _PLAIN: dict[str, Any] = {"schedule": "constant", "warmup": 0.0, "drops": (), "validation": 0.0, "patience": None}
+_PLAIN |= dict.fromkeys(("patience_n", "patience_steps", "look_every"))
 
 
 @dataclass(frozen=True)
@@ -664,6 +665,7 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
         name = run.job.name + (SEARCH if run.job.is_search else "")
         rows.setdefault((name, run.job.n), []).append(run)
     due = {key: [r for r in runs if r.standing.is_due()] for key, runs in rows.items()}
+    study.check_trainings({r.job.name for runs in due.values() for r in runs})
     estimates = {key: [clock.estimate(r.job) for r in runs] for key, runs in due.items()}
     needed = bytes_per_run(study, planned, measure) * sum(map(len, due.values()))
     there = next((p for p in (study.runs_folder, *study.runs_folder.resolve().parents) if p.exists()), None)

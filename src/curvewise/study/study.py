@@ -129,7 +129,7 @@ class Study(StudySpec):
             started here; an address: that Ray cluster.
         **options
             As of :func:`curvewise.study.run.drive.run_local`: ``device``, ``workers``,
-            ``in_flight``, ``compile``, ``fresh``, ``shard``, ``retry_failed``, ``progress``.
+            ``in_flight``, ``compile``, ``stream``, ``fresh``, ``shard``, ``retry_failed``, ``progress``.
 
         Returns
         -------

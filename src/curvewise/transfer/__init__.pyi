@@ -6,8 +6,12 @@ from curvewise.transfer.gains import Equivalence as Equivalence
 from curvewise.transfer.gains import GainEnd as GainEnd
 from curvewise.transfer.gains import data_equivalence as data_equivalence
 from curvewise.transfer.gains import gain_end as gain_end
+from curvewise.transfer.images import ImageLoss as ImageLoss
+from curvewise.transfer.images import PredictedImages as PredictedImages
+from curvewise.transfer.images import compare_images as compare_images
 from curvewise.transfer.load import load_risks as load_risks
 from curvewise.transfer.measure import measure_transfer as measure_transfer
+from curvewise.transfer.plot.images import plot_predictions as plot_predictions
 from curvewise.transfer.plot.result import plot_transfer as plot_transfer
 from curvewise.transfer.plot.result import plot_transfer_comparison as plot_transfer_comparison
 from curvewise.transfer.plot.result import plot_transfer_ranks as plot_transfer_ranks

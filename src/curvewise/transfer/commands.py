@@ -1,4 +1,4 @@
-"""``curvewise transfer``: measure, tasks, blind, wins."""
+"""``curvewise transfer``: measure, tasks, blind, wins, images."""
 
 from __future__ import annotations
 
@@ -520,6 +520,54 @@ def wins(
     show_plain(page, result, title)
     save_plot(drawing.plot if drawing else None, result.plot)
     return _close(page, [f"--fail-if {gate} holds" for gate in fail_if if _holds(result.rate, gate, null=0.5)])
+
+
+@transfer.command
+def images(
+    study: Annotated[Path, Parameter(name="STUDY")],
+    /,
+    *,
+    method: Names = [],  # noqa: B006
+    n: Numbers = [],  # noqa: B006
+    examples: Annotated[int, Parameter(validator=Number(gte=1))] = 3,
+    evaluation: str = "test",
+    trust: Flag = False,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Show the images that the learners of a study predicted, with the loss of each.
+
+    The study predicts images and has kept them: [keep] predictions = true.
+
+    Example: `curvewise transfer images depth.toml --n 100,1000 --plot grid.png`
+
+    Parameters
+    ----------
+    study
+        The .toml file of a study that was run.
+    method
+        Only these learners; may be repeated.
+    n
+        Only these training sizes.
+    examples
+        How many examples, evenly spaced over the set.
+    evaluation
+        On which evaluation set.
+    trust
+        Call the function that makes the data, if one does; otherwise the copy that
+        `curvewise study run` kept is read.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.study.lenses import predicted_images
+    from curvewise.study.study import load_study
+
+    asked: dict[str, Any] = {"methods": method or None, "n": [int(size) for size in n] or None}
+    with quietly():
+        loaded = load_study(study, trust=trust)
+        result = predicted_images(loaded, **asked, examples=examples, evaluation=evaluation)
+    show_plain(page, result, f"{result.loss.upper()} losses of the images")
+    save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
 
 
 _ROLES = ("task", "method", "n", "risk", "seed", "fold")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from curvewise.errors import InputError
+from curvewise.nn import Training
+from curvewise.report.study import study_report
 from curvewise.store.read import list_runs
-from curvewise.study import RECIPES, Dataset, Evaluation, load_study, study_recipe
+from curvewise.study import RECIPES, Dataset, Evaluation, Keep, Learner, Study, load_study, study_recipe, transfer_risks
 
 
 def data(n: int = 400, classes: int = 4, images: bool = False) -> Dataset:
@@ -146,16 +149,66 @@ def test_response_follows_schiff():
 
 
 def test_transfer_follows_atanov():
-    study = study_recipe("transfer", data(), weights="w.pt")
+    """At the scale of CIFAR-100; the settings are compared with the paper's one by one in docs/papers/transfer.toml."""
+    cifar = Dataset(
+        np.zeros((50_000, 1, 8, 8), np.uint8),
+        np.arange(50_000) % 100,
+        np.zeros((100, 1, 8, 8), np.uint8),
+        np.arange(100),
+    )
+    study = study_recipe("transfer", cifar, weights="w.pt", folder="here")
     scratch, pretrained, frozen = (study.learners[k].training for k in ("scratch", "pretrained", "frozen"))
     for training in (scratch, pretrained, frozen):
         assert (training.optimiser, training.weight_decay, training.batch) == ("adamw", 1e-4, 64)
-        assert (training.schedule, training.validation) == ("early-stop", 0.2)
-    assert (scratch.rate, pretrained.rate) == (1e-3, 1e-4)
+        assert (training.schedule, training.steps, training.patience_steps) == ("early-stop", 40_000, 10_000)
+    assert (scratch.rate, pretrained.rate, frozen.rate) == (1e-3, 1e-4, 1e-3)
     assert (scratch.weights, pretrained.weights, frozen.weights) == (None, "w.pt", "w.pt")
-    assert frozen.trained == "head"
-    assert study.design.sizes[-1] == 1.0  # the maximal control
-    assert study.design.seeds == 2
+    assert (scratch.trained, pretrained.trained, frozen.trained) == ("all", "all", "head")
+    # One image of each class more than is trained on, and all of CIFAR-100 at the end, which is the maximal control.
+    sizes = (400, 600, 800, 1100, 1500, 3125, 6250, 12_500, 25_000, 50_000)
+    assert study.partition.sizes == sizes
+    alone = study_recipe("transfer", cifar)
+    runs = Counter(job.n for job in alone.jobs if job.name == "scratch")
+    assert runs == dict.fromkeys(sizes[:-1], 2) | {50_000: 1}
+    few = study.dataset.y[study.rows_of(400, 0)]
+    assert set(np.bincount(few)) == {4}
+    assert scratch.steps_for(400) == scratch.steps_for(50_000) == 40_000
+
+
+def test_transfer_takes_several_weights():
+    names = {"swav": "swav.pt", "moco": "moco.pt"}
+    study = study_recipe("transfer", data(), weights=names)
+    assert set(study.learners) == {"scratch", "swav", "moco", "swav-frozen", "moco-frozen", "blind"}
+    for name, file in names.items():
+        assert study.learners[name].training.weights == study.learners[f"{name}-frozen"].training.weights == file
+    for recipe in ("transfer-eurosat", "transfer-imagenet", "transfer-dense"):
+        more = {"frozen": False} if recipe == "transfer-eurosat" else {}
+        found = study_recipe(recipe, data(), weights=names, **more).learners
+        assert set(found) - {"blind"} == {"scratch", "swav", "moco"}
+        assert found["moco"].training.weights == "moco.pt"
+
+
+def test_dense_transfer_warms_up_what_is_pretrained():
+    study = study_recipe("transfer-dense", data(), weights="w.pt")
+    scratch, pretrained = (study.learners[k].training for k in ("scratch", "pretrained"))
+    assert pretrained.warmup * pretrained.steps == 1000
+    assert (scratch.warmup, scratch.weights_into, pretrained.weights_into) == (0, None, "encoder")
+    assert study.keep.predictions
+
+
+@pytest.mark.parametrize(
+    ("recipe", "given", "match"),
+    [
+        ("transfer-dense", data(images=True), "gives images, and the targets are classes"),
+        ("transfer", Dataset(np.zeros((40, 1, 8, 8), np.uint8), np.ones((40, 1, 8, 8)), targets="numbers"), "class"),
+        ("transfer-eurosat", data(images=True), "19,440|19440"),
+        ("transfer-imagenet", data(images=True), "31,250|31250|1,000,000|1000000"),
+    ],
+)
+def test_transfer_on_data_that_it_does_not_fit_is_refused_at_plan(recipe, given, match, tmp_path):
+    small = {"sizes": [20], "folds": 1, "test": 10} if recipe == "transfer-dense" else {}
+    with pytest.raises(InputError, match=match):
+        study_recipe(recipe, given, **small, folder=tmp_path).plan(measure=False)
 
 
 def test_the_blind_control_is_the_best_constant_for_the_log_loss(tmp_path):
@@ -258,6 +311,7 @@ def test_a_file_that_names_a_recipe_is_the_recipe_with_changes(tmp_path: Path):
 
 
 TINY = {"sizes": [60], "folds": 1, "seeds": 1}
+BRIEF = {"steps": 4, "look_every": 2, "patience_steps": 2}
 SHORTER = {
     "learning": {
         "architecture": "mlp",
@@ -279,7 +333,8 @@ SHORTER = {
         "grid": {"batch_norm": [False, True], "augmentation": [[], ["rotation:90"]]},
         "learners": {"vgg": {"width": 4, "epochs": 2, "batch": 32}},
     },
-    "transfer": {"architecture": "cnn", "learners": {"scratch": {"epochs": 2, "width": 4}, "blind": {}}},
+    "transfer": {"architecture": "cnn", "learners": {"scratch": {**BRIEF, "width": 4}, "blind": {}}},
+    "transfer-imagenet": {"architecture": "cnn", "learners": {"scratch": {"epochs": 2, "width": 4, "batch": 16}}},
     "ranking": {"architecture": "mlp", "grid": {"rate": [0.01], "steps": [3]}},
     "ranking-checkpoints": {"learners": {"net": {"architecture": "mlp", "steps": 10}}},
 }
@@ -297,3 +352,94 @@ def test_each_recipe_can_be_trained(tmp_path, name):
     if name == "ranking-checkpoints":
         (run,) = list_runs(study.runs_folder)
         assert set(run.files) == {"drop-1", "drop-2", "drop-3", "end"}
+
+
+def test_few_shots_and_shares_are_trained_in_one_study(tmp_path):
+    """The sizes and seeds of recipe ``transfer``, fewer and shorter, on images in folders."""
+    pytest.importorskip("torch")
+    image_folder(tmp_path / "EuroSAT", 20)
+    learners = {"scratch": {**BRIEF, "architecture": "cnn", "width": 2}, "blind": {}}
+    design = {"sizes": ["3/class + 1/class", "10 + 1/class", 0.5], "seeds": [2, 2, 1]}
+    study = study_recipe("transfer-eurosat", {"path": "EuroSAT"}, learners=learners, **design, folder=tmp_path, seed=1)
+    status = study.run(workers=0, progress=False, device="cpu")
+    assert status.failures == ()
+    frame = study.frame()
+    assert len(study.test_examples().y) == 8  # a tenth of 80
+    assert frame[frame.learner == "scratch"].n.tolist() == [14, 14, 16, 16, 36]
+
+
+def test_recipes_of_folders_are_trained_on_folders(tmp_path):
+    pytest.importorskip("torch")
+    image_folder(tmp_path / "imagenet" / "train", 12)
+    image_folder(tmp_path / "imagenet" / "val", 3)
+    for recipe, path, learner in (
+        ("transfer-eurosat", "imagenet/train", BRIEF),
+        ("transfer-imagenet", "imagenet", {"epochs": 2, "batch": 16}),
+    ):
+        small = {"learners": {"scratch": {**learner, "architecture": "cnn", "width": 2}}, "sizes": [20], "seeds": 1}
+        study = study_recipe(recipe, {"path": path}, **small, folder=tmp_path, name=recipe)
+        assert study.run(workers=0, progress=False, device="cpu").failures == ()
+        assert len(study.test_examples().y) == (5 if recipe == "transfer-eurosat" else 12)
+
+
+def image_folder(path: Path, each: int) -> None:
+    """Four classes of colour images of 16 × 16 pixels."""
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for name in "abcd":
+        (path / name).mkdir(parents=True)
+        for i in range(each):
+            image.fromarray(rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)).save(path / name / f"{i}.png")
+
+
+def test_dense_transfer_starts_from_a_classifier(tmp_path):
+    """Recipe ``transfer-dense`` from weights of a network that classified, up to its controls."""
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (50, 3, 16, 16), dtype=np.uint8)
+    y = np.abs(np.diff(x.mean(axis=1, keepdims=True) / 255, axis=2, prepend=0))  # edges
+    before = Study(
+        Dataset(x, np.arange(50) % 2),
+        {"net": Learner(Training("resnet18", options={"width": 4, "stem": "imagenet"}, epochs=0))},
+        keep=Keep(checkpoints="end"),
+        folder=tmp_path,
+        name="before",
+    )
+    before.run(workers=0, progress=False, device="cpu")
+    file = str(before.runs_folder / before.jobs[0].id / "end.safetensors")
+    short = {**BRIEF, "width": 4, "encoder": "resnet18", "batch": 8}
+    study = study_recipe(
+        "transfer-dense",
+        Dataset(x, y, targets="numbers"),
+        weights=file,
+        learners={"scratch": short, "pretrained": short},
+        sizes=[12, 24],
+        folds=[2, 1],
+        test=10,
+        folder=tmp_path,
+    )
+    assert study.run(workers=0, progress=False, device="cpu").failures == ()
+    risks = transfer_risks(study)
+    median = np.median(study.examples.y[study.train_rows], axis=0)
+    expected = np.abs(study.test_examples().y - median).mean()
+    assert risks.blind["transfer-dense"].risk == pytest.approx(expected, rel=1e-5)
+    assert Counter(risks.methods.tolist()) == {"scratch": 3, "pretrained": 3}
+    report = study_report(study)
+    assert any(section.title == "What do the methods predict?" for section in report.sections)
+
+
+def test_an_encoder_of_one_channel_takes_grey_images(tmp_path):
+    """The first layer of a colorization encoder has one channel: colour images are refused at the plan."""
+    torch = pytest.importorskip("torch")
+    from curvewise.nn.networks import make_network
+
+    grey = data(80, 4, images=True)
+    network = make_network(Training("resnet18", options={"width": 4}), (1, 8, 8), 7)
+    torch.save(network.state_dict(), tmp_path / "colour.pt")
+    options = {"architecture": "resnet18", "weights": "colour.pt", "options": {"width": 4}, "folder": tmp_path}
+    small = {"sizes": [0.5], "seeds": 1}
+    study = study_recipe("transfer", grey, **options, **small)
+    assert study.plan(measure=False).total_to_do == 4
+    colour = Dataset(np.repeat(grey.x, 3, axis=1), grey.y)
+    with pytest.raises(InputError, match="conv1"):
+        study_recipe("transfer", colour, **options, **small).plan(measure=False)

@@ -60,6 +60,8 @@ class RunSettings:
         How many networks a worker trains at once; by default as the engine chooses.
     compile : bool
         Whether kernels are compiled on a GPU.
+    stream : bool, optional
+        Whether images stay on the host; by default where they take too much of a device's memory.
     fresh : bool
         Whether to move the study's runs out of the way and make them anew.
     shard : str, optional
@@ -75,6 +77,7 @@ class RunSettings:
 
     in_flight: int | None = None
     compile: bool = True
+    stream: bool | None = None
     fresh: bool = False
     shard: str | None = None
     retry_failed: bool | None = None
@@ -84,7 +87,7 @@ class RunSettings:
     @property
     def making(self) -> dict[str, Any]:
         """The options of a :class:`~curvewise.study.run.maker.Maker`."""
-        return {"in_flight": self.in_flight, "compile": self.compile}
+        return {"in_flight": self.in_flight, "compile": self.compile, "stream": self.stream}
 
     def __post_init__(self) -> None:
         if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
@@ -195,6 +198,7 @@ class Drive:
         self._standings = {job.id: self._stand(job) for job in self.jobs}
         due = [j for j in self.jobs if self._standings[j.id].is_due(self.settings.retry_failed)]
         self.due = {job.id: job for job in due}
+        self.study.check_trainings({job.name for job in due})
         for identity, standing in self._standings.items():
             if standing.state == "failed" and identity not in self.due:
                 self._failed[identity] = standing.text
@@ -598,6 +602,8 @@ def run_local(study: StudySpec, *, device: str | None = None, workers: int | Non
         ``in_flight`` (None): networks that a worker trains at once, by default as the engine likes.
         ``compile`` (True): compile kernels on a GPU; False for a corpus of many architectures with
         a few short runs of each, where compiling takes longer than training.
+        ``stream`` (None): leave images on the host and copy batch by batch, with the same results; by
+        default where the images take more than half of the device's free memory.
         ``fresh`` (False): move the study's runs to ``.replaced`` in the store and make them anew.
         ``shard`` (None): only a share of the runs, such as ``"3/16"``.
         ``retry_failed`` (None): make failed runs again always or never; by default until they have

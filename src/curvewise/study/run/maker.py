@@ -102,6 +102,8 @@ class Maker:
         How many networks at once; by default as the engine chooses.
     compile : bool
         Whether kernels are compiled on a GPU.
+    stream : bool, optional
+        Whether images stay on the host.
     """
 
     def __init__(
@@ -113,10 +115,11 @@ class Maker:
         device: str = "cpu",
         in_flight: int | None = None,
         compile: bool = True,
+        stream: bool | None = None,
     ) -> None:
         self.study, self.claims, self.tell, self.device = study, claims, tell, device
         self.store: Path = study.runs_folder
-        self.most, self.compile = in_flight, compile
+        self.most, self.compile, self.stream = in_flight, compile, stream
         self._in_flight: dict[str, int] = {}
         self._digests = study.label_digests()
         self._attempts: dict[str, int] = {}
@@ -182,9 +185,10 @@ class Maker:
     def _make_alike(self, jobs: list[Job]) -> None:
         """Make runs that differ in nothing but their examples and seeds."""
         if jobs[0].is_search:
+            how: dict[str, Any] = {"device": self.device, "stream": self.stream}
             for job in jobs:
                 study = self.study.grouped(job)
-                self._finish(job, self._guarded(partial(search_rate, study, job, device=self.device)))
+                self._finish(job, self._guarded(partial(search_rate, study, job, **how)))
         elif jobs[0].learner.kind == "network":
             settled = self._with_rate(jobs)
             if isinstance(settled, str):
@@ -273,6 +277,7 @@ class Maker:
             device=self.device,
             in_flight=at_once,
             compile=self.compile,
+            stream=self.stream,
             keep=keep,
             folder=study.folder,
         ):
@@ -493,7 +498,7 @@ def average(members: Sequence[Trained]) -> Trained:
 # ---- The search for a learning rate, on one training subset, for all runs of a learner
 
 
-def search_rate(study: StudySpec, job: Job, *, device: str = "cpu") -> Trained:
+def search_rate(study: StudySpec, job: Job, *, device: str = "cpu", stream: bool | None = None) -> Trained:
     """Train with each candidate rate on two thirds of a subset and try it on the other third.
 
     The rate with the least error is taken; among equals the one with the lower loss, then the lower
@@ -508,6 +513,8 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu") -> Trained:
         A search, whose learner names several rates.
     device : str
         Where to train.
+    stream : bool, optional
+        Whether images stay on the host.
 
     Returns
     -------
@@ -528,9 +535,8 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu") -> Trained:
     errors: list[str] = []
     seconds, path = 0.0, ""
     for rate in training.rates:
-        ((_, trained),) = train(
-            replace(training, rate=rate), [assign(job, rows)], study.examples, sets, device=device, folder=study.folder
-        )
+        how: dict[str, Any] = {"device": device, "folder": study.folder, "stream": stream}
+        ((_, trained),) = train(replace(training, rate=rate), [assign(job, rows)], study.examples, sets, **how)
         seconds, path = seconds + trained.seconds, trained.path
         # Error and loss on the validation third, and why there are none; numbers have no error.
         error, loss, reason = 1.0, float("inf"), trained.error

@@ -16,7 +16,7 @@ import numpy as np
 from curvewise.errors import InputError
 from curvewise.learning.partition import read_size
 from curvewise.nn.task import Outputs, settle_training
-from curvewise.nn.training import NUMBER_LOSSES, Training
+from curvewise.nn.training import NUMBER_LOSSES, Training, misfit, parse_augmentation
 
 CHANCES = ("init", "order", "augmentation", "poke")
 """Sources of randomness that can be varied one by one."""
@@ -301,6 +301,9 @@ class Learner:
     judged : {"l1", "l2"}, optional
         By which loss an estimator or a command is judged where targets are numbers; ``"l2"`` by
         default. Networks are judged by the loss they are trained with.
+    inherited : tuple of str
+        Settings that come from a recipe: one that a change of another setting makes idle is no
+        mistake. No part of a run's identity.
     """
 
     training: Training | None = None
@@ -310,6 +313,7 @@ class Learner:
     members: int = 1
     timeout: float | None = None
     judged: str | None = None
+    inherited: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         kinds = [k for k in ("training", "estimator", "command") if getattr(self, k) is not None]
@@ -385,7 +389,9 @@ class Learner:
         return {self.kind: self.estimator or self.command, "options": dict(self.options), **judged}
 
 
-def settle_learner(learner: Learner, outputs: Outputs, name: str = "learner") -> Learner:
+def settle_learner(
+    learner: Learner, outputs: Outputs, name: str = "learner", largest: int | None = None
+) -> Learner:
     """Settle by which loss a learner is judged, and refuse one that is not for such targets.
 
     >>> settle_learner(Learner(estimator="sklearn.linear_model:Ridge"), (2,)).loss
@@ -393,7 +399,7 @@ def settle_learner(learner: Learner, outputs: Outputs, name: str = "learner") ->
     """
     try:
         if learner.training is not None:
-            return replace(learner, training=settle_training(learner.training, outputs))
+            return replace(learner, training=settle_training(learner.training, outputs, largest))
         if isinstance(outputs, int):
             if learner.judged is not None:
                 problem = "is for numbers, and the targets are classes: leave it out."
@@ -407,6 +413,37 @@ def settle_learner(learner: Learner, outputs: Outputs, name: str = "learner") ->
     except InputError as error:
         raise InputError(f"learners.{name}: {error}") from error
     return replace(learner, judged=learner.judged or "l2")
+
+
+def check_learner(name: str, versions: Sequence[Learner], shape: tuple[int, ...]) -> None:
+    """Refuse augmentation that does not fit the inputs, and settings that change none of a learner's runs.
+
+    Parameters
+    ----------
+    name : str
+        Of the learner.
+    versions : sequence of Learner
+        Networks: the learner with each combination of a grid.
+    shape : tuple of int
+        Of one input.
+
+    Raises
+    ------
+    InputError
+        Names the setting and a remedy. A setting that at least one version uses is no mistake.
+    """
+    trainings = [v.training for v in versions if v.training is not None]
+    idle = [training.idle() for training in trainings]
+    usual = Training()
+    try:
+        for training in trainings:
+            parse_augmentation(training.augmentation, shape)
+        for setting in dict.fromkeys(key for found in idle for key in found):
+            given = [k for k, training in enumerate(trainings) if getattr(training, setting) != getattr(usual, setting)]
+            if setting not in versions[0].inherited and all(setting in idle[k] for k in given):
+                raise misfit(setting, getattr(trainings[given[0]], setting), *idle[given[0]][setting])
+    except InputError as error:
+        raise InputError(f"learners.{name}: {error}") from error
 
 
 def asked_fields(command: str) -> list[str]:

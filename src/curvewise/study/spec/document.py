@@ -156,6 +156,10 @@ FOREIGN = {
 """Names of our settings elsewhere, too far apart in spelling to be found by it."""
 
 
+INSTEAD = {"epochs": "steps", "patience": "patience_steps", "patience_steps": "patience"}
+"""Settings of a recipe that one given beside it replaces."""
+
+
 def study_fields(document: Mapping[str, Any], folder: Path, source: str = "study") -> dict[str, Any]:
     """Turn the tables of a study file into the fields of a study; nothing named in them is imported or read."""
     with within(source):
@@ -229,8 +233,13 @@ def learner_from_table(table: Mapping[str, Any], defaults: Mapping[str, Any] | N
     >>> learner_from_table({"architecture": "mlp", "width": 32, "epochs": 5}).training.options
     {'width': 32}
     """
+    inherited: tuple[str, ...] = ()
     if not any(kind in table for kind in ("estimator", "command")):
-        table = {**(defaults or {}), **table}
+        # A length or a patience in another unit takes the place of the recipe's.
+        gone = {INSTEAD[k] for k in table if INSTEAD.get(k) not in (None, *table)}
+        usual = {k: v for k, v in (defaults or {}).items() if k not in gone}
+        table = {**usual, **table}
+        inherited = tuple(k for k, v in usual.items() if table[k] == v)
     kinds = [kind for kind in KINDS if kind in table]
     if len(kinds) != 1:
         likely = {FOREIGN.get(k) or next(iter(get_close_matches(k, KINDS, 1)), None) for k in table} & set(KINDS)
@@ -254,7 +263,7 @@ def learner_from_table(table: Mapping[str, Any], defaults: Mapping[str, Any] | N
     options = {**beside, **options}
     if kind == "architecture":
         members = given.pop("members", 1)
-        return Learner(Training(**given, options=options), members=members)
+        return Learner(Training(**given, options=options), members=members, inherited=inherited)
     return Learner(**given, options=options)
 
 

@@ -10,7 +10,7 @@ import math
 import re
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import count
@@ -28,7 +28,7 @@ from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
 from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
-from curvewise.study.spec.design import CLASSES, Design, Learner, settle_learner
+from curvewise.study.spec.design import CLASSES, Design, Learner, check_learner, settle_learner
 from curvewise.text import arg, either, list_names
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
@@ -399,7 +399,7 @@ class StudySpec:
                         problem = f"{name!r} is a command, which reads its classes from a file of the data."
                         remedy = f"Say {arg('data.classes')} instead."
                         raise InputError(problem, argument=f"grid.{CLASSES}", remedy=remedy)
-                about = settle_learner(learner.with_settings(settings), outputs, name)
+                about = settle_learner(learner.with_settings(settings), outputs, name, max(self.partition.sizes))
                 weights = _weights_digest(about, self.folder, digests)
                 shared = {"recipe": RECIPE, "data": self.data_digest, "learner": name, "training": about.as_dict()}
                 shared |= {**settings, **({"weights": weights} if weights else {})}
@@ -412,6 +412,19 @@ class StudySpec:
             problem = f"has epoch {late[0]:g}, and every training of the study ends before it: leave it out."
             raise InputError(problem, argument="poke")
         return searches + runs
+
+
+    def check_trainings(self, names: Collection[str]) -> None:
+        """Refuse settings of learners that do not fit the data, or that none of their runs would use.
+
+        Before runs are made, and not before stored ones are read.
+        """
+        versions: dict[str, list[Learner]] = {}
+        for job in self.jobs:
+            if job.name in names and job.learner.training is not None:
+                versions.setdefault(job.name, []).append(job.learner)
+        for name, found in versions.items():
+            check_learner(name, list({id(learner): learner for learner in found}.values()), self.examples.shape)
 
 
 def examples_digest(examples: Examples) -> str:
