@@ -36,8 +36,8 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseWarning
+from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.nn.lane import channels_last
-from curvewise.nn.networks import ARCHITECTURES
 from curvewise.response.networks import answers
 from curvewise.response.networks.measurement import measure_response
 from curvewise.response.networks.sites import probe, split

@@ -14,9 +14,10 @@ from torch.nn import functional
 
 from curvewise.errors import InputError
 from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
+from curvewise.nn.architectures import Scale
 from curvewise.nn.chance import visits
 from curvewise.nn.engine import train
-from curvewise.nn.networks import Scale, features_of, head_of, make_network
+from curvewise.nn.networks import features_of, head_of, make_network
 from curvewise.nn.schedules import rate_factors
 
 NETWORKS = {

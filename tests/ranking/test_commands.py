@@ -16,7 +16,7 @@ from scipy import stats
 from sklearn.datasets import load_digits
 from torch import nn
 
-from curvewise.nn.networks import ARCHITECTURES
+from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.ranking import scoring as catalogue
 from curvewise.ranking.commands import find_checkpoints
 from curvewise.ranking.moments import logme
@@ -333,7 +333,7 @@ def test_advice_on_test_examples_can_be_followed(rank):
 
 
 PRINTS = """
-from curvewise.nn.networks import ARCHITECTURES
+from curvewise.nn.architectures import ARCHITECTURES
 
 def make(shape, classes, **options):
     print("hello from the factory")

@@ -15,7 +15,7 @@ from scipy import stats
 from sklearn.datasets import load_digits
 from torch import nn
 
-from curvewise.nn.networks import ARCHITECTURES
+from curvewise.nn.architectures import ARCHITECTURES
 
 FREE = ({0: torch.export.Dim.DYNAMIC},)
 
@@ -180,7 +180,7 @@ def test_the_test_part_and_a_sample_of_it(measure):
 def test_a_perturbation_and_a_factory_of_ones_own(measure, files, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("own_of_test.py").write_text(
-        "from curvewise.nn.networks import ARCHITECTURES\n"
+        "from curvewise.nn.architectures import ARCHITECTURES\n"
         "def gain(x, magnitude, rng):\n    return x * (1 + magnitude)\n"
         "def make(shape, classes, wide=8):\n"
         "    return ARCHITECTURES['mlp'](shape, classes, width=wide)\n"

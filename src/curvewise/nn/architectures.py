@@ -59,7 +59,7 @@ def cnn(shape: tuple[int, ...], classes: int, *, width: int = 32) -> nn.Module:
     The convolutions have width, 2 · width and 2 · width channels. Pooling is left out where an image is one
     pixel wide or high already.
     """
-    channels, height, side = _image_shape(shape, "cnn")
+    channels, height, side = image_shape(shape, "cnn")
     _check_positive(width=width)
     layers: list[nn.Module] = []
     for outside in (width, 2 * width, 2 * width):
@@ -110,7 +110,7 @@ class Vgg(nn.Module):
         _check_choice("classifier", classifier, self.CLASSIFIERS)
         # Convolutions in each of the five stages (Simonyan and Zisserman 2015, table 1: A, B, D and E).
         table = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-        channels, height, side = _image_shape(shape, f"vgg{layers}")
+        channels, height, side = image_shape(shape, f"vgg{layers}")
         _check_positive(width=width)
         stages: list[nn.Module] = []
         met: list[float] = []
@@ -162,6 +162,9 @@ class GridMean(nn.Module):
         Of the images; smaller ones than the grid are repeated.
     """
 
+    rows: Tensor
+    columns: Tensor
+
     def __init__(self, size: int, height: int, width: int) -> None:
         super().__init__()
         self.size = size
@@ -203,7 +206,7 @@ class AlexNet(nn.Module):
         self, shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small", dropout: float = 0.5
     ) -> None:
         super().__init__()
-        channels, *sides = _image_shape(shape, "alexnet")
+        channels, *sides = image_shape(shape, "alexnet")
         _check_positive(width=width)
         _check_choice("stem", stem, STEMS)
         first = (11, 4, 2) if stem == "imagenet" else (3, 1, 1)
@@ -262,7 +265,7 @@ def nin(
     batch_norm : bool
         Batch norm after each convolution.
     """
-    channels, height, side = _image_shape(shape, "nin")
+    channels, height, side = image_shape(shape, "nin")
     _check_positive(depth=depth, width=width)
     layers: list[nn.Module] = []
     for block in range(depth):
@@ -308,7 +311,7 @@ def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: flo
     scale : float
         Factor of the logits.
     """
-    channels, height, side = _image_shape(shape, "resnet9")
+    channels, height, side = image_shape(shape, "resnet9")
     _check_positive(width=width)
     two, four = 2 * width, 4 * width
     smallest = (min(height, side) + 1) // 2 // 2
@@ -371,6 +374,9 @@ class Residual(nn.Module):
 STEMS = ("small", "imagenet")
 """First layers of a network: for small images, or as published for images of ImageNet."""
 
+FIRST_LAYERS = ("conv1.weight", "encoder.conv1.weight", "features.0.weight", "conv1.conv.weight")
+"""Weights whose shape tells the stem: 3×3 for small images, larger for those of ImageNet."""
+
 _RESNETS = {
     # Blocks in each stage, all of which but the first halve the image (He et al. 2016, table 1); how many times as
     # wide as its stage the 3×3 convolution of a bottleneck is, or None for blocks without one; and whether that
@@ -407,7 +413,7 @@ class ResNet(nn.Module):
     ) -> None:
         super().__init__()
         counts, inner, grouped = _RESNETS[name]
-        channels, _, _ = _image_shape(shape, name)
+        channels, _, _ = image_shape(shape, name)
         _check_positive(width=width)
         _check_choice("stem", stem, STEMS)
         if grouped and width % 2:
@@ -496,7 +502,7 @@ class MobileNetV2(nn.Module):
         self, shape: tuple[int, ...], classes: int, *, width: int = 32, stem: str | None = None, dropout: float = 0.2
     ) -> None:
         super().__init__()
-        channels, height, side = _image_shape(shape, "mobilenet_v2")
+        channels, height, side = image_shape(shape, "mobilenet_v2")
         _check_positive(width=width)
         stem = stem or ("small" if min(height, side) < 64 else "imagenet")
         _check_choice("stem", stem, STEMS)
@@ -574,7 +580,7 @@ class GoogLeNet(nn.Module):
         self, shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small", dropout: float = 0.2
     ) -> None:
         super().__init__()
-        channels, _, _ = _image_shape(shape, "googlenet")
+        channels, _, _ = image_shape(shape, "googlenet")
         _check_positive(width=width)
         _check_choice("stem", stem, STEMS)
 
@@ -769,7 +775,7 @@ unet6 = Unet6
 
 def _encoder(name: str, shape: tuple[int, ...], width: int, stem: str) -> tuple[ResNet, int]:
     """Make a residual network without its last layer; and the channels of its last stage."""
-    _image_shape(shape, "unet")
+    image_shape(shape, "unet")
     encoders = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
     if name not in encoders:
         raise InputError(f"encoder={name!r} is not known: use {' or '.join(encoders)}.", argument="options")
@@ -825,7 +831,7 @@ def draw(model: nn.Module, *, convolutions: str = "fan_in") -> nn.Module:
     return model
 
 
-def _image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, int]:
+def image_shape(shape: tuple[int, ...], architecture: str) -> tuple[int, int, int]:
     """Return (channels, height, width), or raise for inputs that are not images."""
     if len(shape) != 3 or min(shape) < 1:
         problem = f"takes images, (channels, height, width); one input has shape {tuple(shape)}."

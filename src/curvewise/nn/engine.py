@@ -526,7 +526,8 @@ def _on_body(setup: Setup, body: torch.nn.Module) -> Setup:
 def _head_training(training: Training, head: torch.nn.Linear) -> Training:
     """Return the training of a layer alone, as of a linear network."""
     bias: dict[str, Any] = {} if head.bias is not None else {"bias": False}
-    return replace(training, weights=None, weights_into=None, trained="all", architecture="linear", options=bias)
+    alone = replace(training, weights=None, weights_into=None, like=None)
+    return replace(alone, trained="all", architecture="linear", options=bias)
 
 
 def _features(body: torch.nn.Module, examples: Examples, device: torch.device, stream: bool | None) -> Examples:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn.architectures import ARCHITECTURES
+from curvewise.nn.architectures import ARCHITECTURES, FIRST_LAYERS, image_shape
 from curvewise.nn.devices import own_generator
 from curvewise.nn.files.hugging_face import hugging_face_model
-from curvewise.nn.files.tensors import load_part, load_weights
+from curvewise.nn.files.tensors import load_part, load_weights, read_weights
 from curvewise.nn.own_code import find_function, importable, installed, names_own_code
 from curvewise.nn.task import Outputs, check_outputs_of
-from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training, misfit
+from curvewise.nn.training import IMAGE_ARCHITECTURES, Training, misfit
 from curvewise.text import Message, arg
 
 
@@ -60,17 +60,99 @@ def make_network(training: Training, shape: tuple[int, ...], classes: Outputs, f
     1482
     """
     with torch.device("cpu"):
+        given = _weights_of(training, folder, shapes=training.weights is None)
+        training = following_weights(training, given)
         model = _made(training, tuple(shape), classes, folder)
         if training.weights is not None:
-            path = (folder or Path()) / training.weights
-            if training.weights_into is not None:
-                notes = load_part(model, training.weights_into, path)
-            else:
-                # Networks that give images need not have a linear layer.
-                dense = isinstance(classes, tuple) and len(classes) > 1
-                notes = load_weights(model, path, None if dense else head_of(model)[0])
+            notes = _loaded(model, training, classes, given, folder)
             object.__setattr__(model, "_notes", notes)  # plain data, neither weight nor layer
     return model.train()
+
+
+def settle_weights(
+    training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None = None
+) -> Training:
+    """Settle what a file of weights decides, and refuse one that does not fit; nothing large is read or made.
+
+    Parameters
+    ----------
+    training, shape, classes, folder
+        As of :func:`make_network`.
+
+    Returns
+    -------
+    Training
+        With the stem of the network that the weights are of, where another is usual; without ``like``, which has
+        no other use.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, holds weights of another network, or contradicts an option.
+    """
+    given = _weights_of(training, folder, shapes=True)
+    training = replace(following_weights(training, given), like=None)
+    name = training.architecture
+    if training.weights is None or name.startswith("hf:") or names_own_code(name, training.options):
+        return training
+    try:
+        with own_generator(), torch.device("meta"):
+            model = _made(training, tuple(shape), classes, folder)
+    except MissingDependencyError:
+        return training
+    except Exception as error:
+        # A model of another library may need memory to be made: then the run itself tells.
+        if isinstance(error, InputError) or ":" not in name:
+            raise
+        return training
+    _loaded(model, training, classes, given, folder)
+    return training
+
+
+def _weights_of(training: Training, folder: Path | None, *, shapes: bool) -> dict[str, Tensor]:
+    """Read the file that a training starts from, or is like."""
+    file = training.weights or training.like
+    return {} if file is None else read_weights((folder or Path()) / file, shapes=shapes)
+
+
+def following_weights(training: Training, given: Mapping[str, Any]) -> Training:
+    """Give a network the stem of the weights it will hold; refuse to start from weights with another than asked for.
+
+    Parameters
+    ----------
+    training : Training
+        Whose option ``stem`` may be left open.
+    given : dict of str to Tensor or ndarray
+        Weights by name.
+    """
+    factory = ARCHITECTURES.get(training.architecture)
+    usual = None if factory is None else inspect.signature(factory).parameters.get("stem")
+    side = next((given[n].shape[-1] for n in FIRST_LAYERS if n in given and len(given[n].shape) == 4), None)
+    if usual is None or usual.default is None or side is None:
+        return training
+    stem = "small" if side <= 3 else "imagenet"
+    asked = training.options.get("stem", usual.default)
+    if stem == asked:
+        return training
+    if "stem" not in training.options:
+        return replace(training, options={**training.options, "stem": stem})
+    if training.weights is None:
+        return training
+    problem = f"they are of a network with stem={stem!r} (a first layer of {side}×{side}), not stem={asked!r}."
+    raise misfit("weights", training.weights, problem, "Leave stem out: the weights choose it.")
+
+
+def _loaded(
+    model: nn.Module, training: Training, classes: Outputs, given: Mapping[str, Tensor], folder: Path | None
+) -> tuple[str, ...]:
+    """Fill a network with weights; return remarks."""
+    path = (folder or Path()) / str(training.weights)
+    if training.weights_into is not None:
+        return load_part(model, training.weights_into, given, path)
+    # Networks that give images need not have a linear layer.
+    dense = isinstance(classes, tuple) and len(classes) > 1
+    what = arg("architecture", training.architecture)
+    return load_weights(model, given, path, None if dense else head_of(model)[0], what)
 
 
 def notes_of(model: nn.Module) -> tuple[str, ...]:
@@ -118,14 +200,14 @@ def features_of(model: nn.Module, x: Tensor) -> Tensor:
 def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None) -> nn.Module:
     name, options = training.architecture, dict(training.options)
     kind, _, rest = name.partition(":")
-    own = bool(rest) and kind not in ("timm", "hf")
+    own = bool(rest) and kind not in ("timm", "torchvision", "hf")
     if not own:
         check_outputs_of(name, classes)
     if isinstance(classes, tuple) and not own and name not in IMAGE_ARCHITECTURES:
         classes = classes[0]
-    if kind == "timm" and isinstance(classes, int):
+    if kind in ("timm", "torchvision") and isinstance(classes, int):
         with installed(folder):
-            return _timm_model(rest, shape, classes, options)
+            return (_timm_model if kind == "timm" else _torchvision_model)(rest, shape, classes, options)
     if kind == "hf" and isinstance(classes, int):
         with installed(folder):
             return hugging_face_model((folder or Path()) / rest, shape, classes, options)
@@ -134,7 +216,7 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
     elif name in ARCHITECTURES:
         factory = ARCHITECTURES[name]
     else:
-        own_ones = "'module:function' for a factory of your own, 'timm:NAME', or 'hf:FOLDER'"
+        own_ones = "'module:function' for a factory of your own, 'timm:NAME', 'torchvision:NAME', or 'hf:FOLDER'"
         raise misfit("architecture", name, "not known.", f"Use one of {', '.join(ARCHITECTURES)}; {own_ones}.")
     try:
         inspect.signature(factory).bind((1,), 1, **options)
@@ -154,18 +236,39 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
 
 def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]) -> nn.Module:
     """Make a model of timm with random weights: nothing is downloaded."""
-    try:
-        timm = importlib.import_module("timm")
-    except ImportError as error:
-        needs = Message(f"{arg('architecture', f'timm:{name}')} needs timm: pip install timm.")
-        raise MissingDependencyError(needs) from error
-    _image_shape(shape, f"timm:{name}")
+    timm = _library("timm", name)
+    image_shape(shape, f"timm:{name}")
     if name not in timm.list_models():
         known = "See timm.list_models()."
         raise misfit("architecture", f"timm:{name}", "not a model of the installed timm.", known)
     settings = {"pretrained": False, "num_classes": classes, "in_chans": shape[0], **options}
     model: nn.Module = timm.create_model(name, **settings)
     return model
+
+
+def _torchvision_model(name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]) -> nn.Module:
+    """Make a classifier of torchvision with random weights: nothing is downloaded."""
+    models = _library("torchvision", name).models
+    asked = f"torchvision:{name}"
+    if image_shape(shape, asked)[0] != 3:
+        problem = f"takes images of 3 channels, and these have {shape[0]}."
+        raise misfit("architecture", asked, problem, "Load them with channels=3, or use an architecture of ours.")
+    if name not in models.list_models(module=models):
+        known = "See torchvision.models.list_models()."
+        raise misfit("architecture", asked, "not a classifier of the installed torchvision.", known)
+    # Auxiliary classifiers would make an Inception return several outputs.
+    inception = {"aux_logits": False, "init_weights": True} if name in ("googlenet", "inception_v3") else {}
+    model: nn.Module = models.get_model(name, **{"weights": None, "num_classes": classes, **inception, **options})
+    return model
+
+
+def _library(package: str, name: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except (ImportError, RuntimeError) as error:  # the latter where it was built for another torch
+        asked = arg("architecture", f"{package}:{name}")
+        needs = Message(f"{asked} needs {package}, which cannot be imported ({error}): pip install {package}.")
+        raise MissingDependencyError(needs) from error
 
 
 def restore_network(
@@ -207,7 +310,10 @@ def restore_network(
     True
     """
     head = training.trained == "head"
-    start = training if head else replace(training, weights=None, weights_into=None)
+    # Of other networks the weights themselves tell the stem.
+    start = (
+        training if head else following_weights(replace(training, weights=None, weights_into=None, like=None), weights)
+    )
     model = draw_network(start, shape, classes, 0 if training.weights else seed, folder)
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
     wanted = {f"{head_of(model)[0]}.weight"} if head else set(model.state_dict())

@@ -27,8 +27,8 @@ from curvewise.nn.training import misfit
 KNOWN = ("sklearn.",)
 """Installed packages whose public modules a study file may have imported before it is trusted."""
 
-FETCHING = ("pretrained", "checkpoint_path")
-"""Beginnings of timm's options that fetch weights, or open files in formats of its own."""
+FETCHING = ("pretrained", "checkpoint_path", "weights")
+"""Beginnings of timm's and torchvision's options that fetch weights, or open files in formats of their own."""
 
 
 def names_own_code(name: str, options: Mapping[str, Any] | None = None) -> bool:
@@ -52,7 +52,7 @@ def names_own_code(name: str, options: Mapping[str, Any] | None = None) -> bool:
     True
     """
     kind, colon, _ = name.partition(":")
-    if kind == "timm":
+    if kind in ("timm", "torchvision"):
         return any(key.startswith(FETCHING) for key in options or ())
     return bool(colon) and kind != "hf" and not _is_known(name)
 

@@ -328,10 +328,7 @@ def early_stop(course: Course) -> Steps:
     best.report()
     course.metrics["best_epoch"] = float(best.epoch)
     if training.look_every is not None:  # epochs as they were passed, not looks
-        course.metrics |= {
-            "best_step": float(best.step),
-            "best_epoch": best.step * course.lane.setup.batch / course.n,
-        }
+        course.metrics |= {"best_step": float(best.step), "best_epoch": best.step * course.lane.setup.batch / course.n}
 
 
 def searched(course: Course) -> Steps:

@@ -38,7 +38,7 @@ _CHOICES = {
     "trained": ("all", "head"),
     "loss": ("cross-entropy", *NUMBER_LOSSES),
 }
-LATER = ("loss", "weights_into", "patience_n", "patience_steps", "look_every")
+LATER = ("loss", "weights_into", "like", "patience_n", "patience_steps", "look_every")
 """Settings that came later: left out of :meth:`Training.as_dict` where unused, so that ids of older runs hold."""
 
 
@@ -49,15 +49,16 @@ class Training:
     Attributes
     ----------
     architecture : str
-        A name of :data:`curvewise.nn.networks.ARCHITECTURES`; ``"module:function"`` for a
+        A name of :data:`curvewise.nn.architectures.ARCHITECTURES`; ``"module:function"`` for a
         factory of one's own, called with ``shape, classes, **options``; ``"timm:NAME"``;
-        ``"hf:PATH"`` for a Hugging Face model in a folder. For targets that are numbers, a factory
-        of one's own is given the shape of a target instead of the classes, ``(3,)`` or
-        ``(1, 32, 32)``; ``"unet"`` and ``"unet6"`` give images.
+        ``"torchvision:NAME"``; ``"hf:PATH"`` for a Hugging Face model in a folder. For targets
+        that are numbers, a factory of one's own is given the shape of a target instead of the
+        classes, ``(3,)`` or ``(1, 32, 32)``; ``"unet"`` and ``"unet6"`` give images.
     options : dict
         Arguments of the factory beside shape and classes: width, depth, …
     weights : str, optional
-        File with initial weights (``.safetensors``, ``.pt``, ``.th``); None for random ones.
+        File with initial weights (``.safetensors``, ``.pt``, ``.th``); None for random ones. Where
+        the option ``stem`` of an architecture is not given, the network has the stem of the weights.
     trained : {"all", "head"}
         Everything, or only a linear layer on the features that the rest gives.
     optimiser : {"sgd", "sgdw", "adam", "adamw", "ranger"}
@@ -112,6 +113,9 @@ class Training:
     weights_into : str, optional
         Part of the network that the file of weights fills, such as ``"encoder"`` of a ``unet``;
         the rest is drawn, and a note of the run says what was left out. None for all of it.
+    like : str, optional
+        File with weights of the same architecture, of which only the form is taken: the network has
+        the stem of theirs and starts from random weights, as the control of a pretrained one should.
 
     Examples
     --------
@@ -140,6 +144,7 @@ class Training:
     precision: str = "float32"
     loss: str | None = None
     weights_into: str | None = None
+    like: str | None = None
     patience_n: int | str | None = None
     patience_steps: int | None = None
     look_every: int | None = None
@@ -196,6 +201,7 @@ class Training:
             ),
             ("weights", isinstance(self.weights, str | None), "Give the path of a file."),
             ("weights_into", isinstance(self.weights_into, str | None), "Give the name of a part."),
+            ("like", isinstance(self.like, str | None), "Give the path of a file."),
             ("options", isinstance(self.options, Mapping), "Give a dict of names and values."),
         ):
             if not right:

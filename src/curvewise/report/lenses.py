@@ -99,7 +99,7 @@ def show_rates(findings: StudyFindings) -> None:
 
 def show_transfer(findings: StudyFindings) -> None:
     """Measure what pretraining is worth, where some learners start from weights and one from nothing."""
-    from curvewise.study.lenses import predicted_images, transfer_risks
+    from curvewise.study.lenses import transfer_risks
     from curvewise.transfer.measure import measure_transfer
 
     # Transfer is a question only where weights stand beside training from scratch.
@@ -114,11 +114,20 @@ def show_transfer(findings: StudyFindings) -> None:
         return
     findings.found["transfer"] = result
     findings.sections.append(name_parts(section_of(result, title), "transfer", "Gains with their intervals"))
-    if findings.study.keep.predictions and findings.study.dataset.y.ndim == 4:
-        images, _ = attempt(lambda: predicted_images(findings.study))
-        if images is not None:
-            section = section_of(images, "What do the methods predict?")
-            findings.sections.append(name_parts(section, "images", "Losses of these images"))
+
+
+def show_images(findings: StudyFindings) -> None:
+    """Show predicted images beside their targets, where the study kept them."""
+    from curvewise.study.lenses import predicted_images
+
+    if not findings.study.keep.predictions or findings.study.dataset.y.ndim != 4:
+        return
+    title = "What do the methods predict?"
+    result, problem = attempt(lambda: predicted_images(findings.study))
+    if result is None:
+        findings.sections.append(Section(title, (f"Predicted images are not shown: {problem}",)))
+        return
+    findings.sections.append(name_parts(section_of(result, title), "images", "Losses of these images"))
 
 
 def show_curves(findings: StudyFindings) -> None:
@@ -301,7 +310,7 @@ def _show_each(findings: StudyFindings, kind: str, title: str, label: str, act: 
 
 LENSES = (
     *(show_errors, show_rates, show_curves, compare_best, show_spread, show_sweeps, show_sources, show_twins),
-    *(show_test_sets, show_transfer),
+    *(show_test_sets, show_transfer, show_images),
 )
 """In the order of the report."""
 

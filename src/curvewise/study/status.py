@@ -773,7 +773,7 @@ def _bad_learners(study: StudySpec, jobs: Sequence[Job]) -> dict[str, list[str]]
             if job.learner.training is not None:
                 name, known = job.learner.training.architecture, (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
                 if ":" not in name and name not in known:
-                    ways = f"{', '.join(known)}, 'module:function', 'timm:NAME' and 'hf:FOLDER'"
+                    ways = f"{', '.join(known)}, 'module:function', 'timm:NAME', 'torchvision:NAME' and 'hf:FOLDER'"
                     problem = f"is not known.{suggest(name, known)} There are {ways}."
                     raise InputError(problem, argument="architecture", value=name)
             elif job.learner.estimator is not None:

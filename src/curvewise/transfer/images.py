@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError
 from curvewise.text import format_number
 from curvewise.types.results import Result
-from curvewise.types.units import FloatArray
 
 ANY = 0
 """Training size of predictions that belong to no size, such as a blind guess."""
 LOSSES = {"l1": np.abs, "l2": np.square}
 
-BySize = Mapping[int, FloatArray]
+BySize = Mapping[int, NDArray[Any]]
 
 
 def compare_images(
@@ -74,13 +73,14 @@ def compare_images(
     chosen: dict[str, BySize] = {}
     for method, given in predictions.items():
         by_size = given if isinstance(given, Mapping) else {ANY: given}
-        chosen[str(method)] = {}
+        kept_by: dict[int, NDArray[Any]] = {}
         for n, array in sorted(by_size.items()):
             here = _images(f"predictions[{method!r}]", array)
             if here.shape != wanted.shape:
                 problem = f"predictions[{method!r}] has shape {here.shape}, the targets {wanted.shape}."
                 raise InputError(problem, argument="predictions", remedy="Give both in one order and shape.")
-            chosen[str(method)][int(n)] = here[kept]
+            kept_by[int(n)] = here[kept]
+        chosen[str(method)] = kept_by
     shown = None
     if inputs is not None:
         shown = _images("inputs", inputs)
@@ -168,7 +168,7 @@ class PredictedImages(Result):
         """What was to be predicted, (examples, channels, height, width)."""
         return self._targets
 
-    def images_of(self, method: str, n: int = ANY) -> FloatArray | None:
+    def images_of(self, method: str, n: int = ANY) -> NDArray[Any] | None:
         """Return the images of a method at a training size; None where there are none."""
         by_size = self._predictions[method]
         return by_size.get(n, by_size.get(ANY))

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.networks import ARCHITECTURES
+from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.nn.task import Examples
 from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.networks.checkpoints import Checkpoint, InputBatch, LayerOutputs

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.nn.networks import ARCHITECTURES
+from curvewise.nn.architectures import ARCHITECTURES
 from curvewise.response.curve import ResponseCurve
 from curvewise.response.networks import answers, sites
 from curvewise.response.networks.measurement import measure_response

@@ -26,7 +26,7 @@ from curvewise.nn.files.hugging_face import HuggingFace
 from curvewise.nn.files.kinds import fits_axes, kind_of, other_shape, unreadable
 from curvewise.nn.files.onnx import OnnxModel
 from curvewise.nn.files.tensors import fill_network, read_tensors
-from curvewise.nn.networks import make_network
+from curvewise.nn.networks import following_weights, make_network
 from curvewise.nn.training import Training, misfit
 from curvewise.text import arg
 
@@ -91,6 +91,7 @@ def load_model(
     factory : str, optional
         Factory of the network for a state_dict: ``"module:function"``, called with shape, classes
         and options; a name such as ``"cnn"`` or ``"resnet18"``; ``"timm:NAME"``; ``"hf:FOLDER"``.
+        The weights choose the stem of an architecture that has several.
     options : dict, optional
         Further options of the factory.
     layer : str or int, optional
@@ -117,7 +118,7 @@ def load_model(
                 remedy=f"Name what makes their network with {arg('factory', 'module:function')} (called with shape, "
                 f"classes and options), or a name such as {arg('factory', 'resnet18')}.",
             )
-        training = Training(factory, options=dict(options or {}))
+        training = following_weights(Training(factory, options=dict(options or {})), tensors)
         with own_generator():  # its first weights are drawn, and not used
             network = make_network(training, tuple(shape), classes, Path(folder or "."))
         inner = network.network if isinstance(network, HuggingFace) else network

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import torch
 from torch import Tensor, nn
@@ -24,40 +25,46 @@ from curvewise.reading.arrays import named_arrays
 _SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".th")
 
 
-def load_weights(model: nn.Module, path: Path, head: str | None) -> tuple[str, ...]:
+def load_weights(
+    model: nn.Module, given: Mapping[str, Tensor], path: Path, head: str | None, what: str = "the network"
+) -> tuple[str, ...]:
     """Fill a network with a file's weights; return remarks for a reader.
 
     A head of another shape than the file's, or that the file lacks, keeps the weights it was
-    drawn with. Everything else must fit.
+    drawn with; auxiliary classifiers of the file that the network lacks are left out. Everything
+    else must fit.
 
     Parameters
     ----------
     model : nn.Module
-        Changed in place.
+        Changed in place; nothing but shapes is looked at where it has no memory (device ``"meta"``).
+    given : dict of str to Tensor
+        Content of the file, from :func:`read_weights`.
     path : Path
-        ``.safetensors``, ``.npz`` with an array for each name, or ``.pt``, ``.pth``, ``.th`` with
-        tensors and nothing else, alone or under ``"state_dict"``; a ``module.`` in front of every
-        name is taken off.
+        The file, for messages.
     head : str, optional
         Name of the last layer; None where all of the network must fit.
+    what : str
+        Name of the network, for messages.
     """
     if isinstance(model, HuggingFace):  # its files do not know of the wrapper
         model, head = model.network, (head or "").removeprefix("network.")
-    given = read_weights(path)
     wanted = model.state_dict()
+    whole, given = len(given), _without_auxiliary(given, wanted)
+    notes = [f"Auxiliary classifiers in {path.name} were left out."] if len(given) < whole else []
     # A head that does not fit is left as drawn, with all of its tensors.
     ours = [name for name in wanted if head is not None and name.startswith(f"{head}.")]
     redrawn = any(n not in given or given[n].shape != wanted[n].shape for n in ours)
     if redrawn:
         given = {n: t for n, t in given.items() if not n.startswith(f"{head}.")}
     skipped = ours if redrawn else []
-    _fill(model, given, path, "the network", skipped)
-    if not redrawn:
-        return ()
-    return (f"The last layer ({head}) does not fit the one in {path.name}: it was drawn anew.",)
+    _fill(model, given, path, what, skipped)
+    if redrawn:
+        notes.append(f"The last layer ({head}) does not fit the one in {path.name}: it was drawn anew.")
+    return tuple(notes)
 
 
-def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
+def load_part(model: nn.Module, part: str, given: Mapping[str, Tensor], path: Path) -> tuple[str, ...]:
     """Fill a part of a network with a file's weights; return a remark on what was filled and what was not.
 
     Every weight of the part must be in the file, by its name within the part or within the whole
@@ -69,7 +76,7 @@ def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
         Changed in place.
     part : str
         Name of a part, such as ``"encoder"``.
-    path : Path
+    given, path
         As of :func:`load_weights`.
     """
     parts = dict(model.named_modules())
@@ -77,7 +84,7 @@ def load_part(model: nn.Module, part: str, path: Path) -> tuple[str, ...]:
         names = [name for name, _ in model.named_children()]
         problem = f"no part of the network {type(model).__name__}, which has {', '.join(names) or 'none'}."
         raise misfit("weights_into", part, problem)
-    given, wanted = read_weights(path), parts[part].state_dict()
+    wanted = parts[part].state_dict()
     if not wanted:
         raise misfit("weights_into", part, "it has no weights.", "Name a part that has some.")
     if any(name.startswith(f"{part}.") for name in given):  # of a network with the same part
@@ -101,7 +108,8 @@ def _fill(
     if problems := list(misfits(tensors, wanted, spared)):
         remedy = "Use the architecture and options they were trained with, or rename the tensors."
         raise misfit("weights", str(path), f"they do not fit {what}: {'; '.join(problems)}.", remedy)
-    module.load_state_dict({**wanted, **tensors})
+    if not any(tensor.is_meta for tensor in wanted.values()):
+        module.load_state_dict({**wanted, **tensors})
 
 
 def _listed(names: list[str]) -> str:
@@ -109,8 +117,18 @@ def _listed(names: list[str]) -> str:
     return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read weights that a training starts from, as of :func:`load_weights`."""
+def read_weights(path: Path, *, shapes: bool = False) -> dict[str, Tensor]:
+    """Read weights that a training starts from.
+
+    Parameters
+    ----------
+    path : Path
+        ``.safetensors``, ``.npz`` with an array for each name, or ``.pt``, ``.pth``, ``.th`` with
+        tensors and nothing else, alone or under ``"state_dict"``; a ``module.`` in front of every
+        name is taken off.
+    shapes : bool
+        Look at names and shapes only: large files are not read whole, nor checked for NaN.
+    """
     if path.suffix not in _SUFFIXES:
         raise misfit("weights", str(path), f"files that end in {', '.join(_SUFFIXES)} can be read.")
     if not path.is_file():
@@ -123,7 +141,9 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             except (ValueError, TypeError) as error:
                 raise unreadable(path, error) from error
         else:
-            found = read_tensors(path, safetensors=path.suffix == ".safetensors")
+            found = read_tensors(path, safetensors=path.suffix == ".safetensors", shapes=shapes)
+        if shapes:
+            return found
         # A training that starts from such values would only be reported as diverged.
         for name, tensor in found.items():
             if tensor.is_complex() or bool(tensor.isnan().any()):
@@ -146,7 +166,7 @@ UNSAFE = (
 )
 
 
-def read_tensors(path: Path, *, safetensors: bool) -> dict[str, Tensor]:
+def read_tensors(path: Path, *, safetensors: bool, shapes: bool = False) -> dict[str, Tensor]:
     """Read a state_dict without running any code that the file may hold.
 
     Parameters
@@ -156,8 +176,10 @@ def read_tensors(path: Path, *, safetensors: bool) -> dict[str, Tensor]:
         ``"state_dict"``, ``"model_state_dict"`` or ``"model"``.
     safetensors : bool
         True for the first kind, False for the second.
+    shapes : bool
+        Leave the numbers on the disk: only shapes may be looked at.
     """
-    content = _safetensors(path) if safetensors else _torch_file(path)
+    content = _safetensors(path, shapes) if safetensors else _torch_file(path, shapes)
     for key in _NESTED:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
@@ -189,6 +211,7 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
         File that they come from, for messages.
     """
     wanted = network.state_dict()
+    tensors = _without_auxiliary(tensors, wanted)
     problems = list(misfits(tensors, wanted))
     if problems:
         raise InputError(
@@ -196,6 +219,12 @@ def fill_network(network: nn.Module, tensors: Mapping[str, Tensor], path: Path) 
             "it was trained with, and data of the same shape and classes."
         )
     network.load_state_dict({**wanted, **tensors})
+
+
+def _without_auxiliary(given: Mapping[str, Tensor], wanted: Collection[str]) -> dict[str, Tensor]:
+    """Leave out classifiers between the layers, which torchvision's files of an Inception hold and no answer needs."""
+    names = ("aux1", "aux2", "AuxLogits")
+    return {n: t for n, t in given.items() if n in wanted or n.partition(".")[0] not in names}
 
 
 def misfits(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor], spared: Collection[str] = ()) -> Iterator[str]:
@@ -224,25 +253,29 @@ def misfits(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor], spared: C
         yield f"{len(shapes)} of another shape, such as {shapes[0]}"
 
 
-def _safetensors(path: Path) -> Any:
+def _safetensors(path: Path, shapes: bool) -> Any:
     try:
-        from safetensors import SafetensorError
+        from safetensors import SafetensorError, safe_open
         from safetensors.torch import load_file
     except ImportError as error:
         raise MissingDependencyError(
             'Reading .safetensors needs safetensors, which is not installed: pip install "curvewise[torch]".'
         ) from error
     try:
+        if shapes:
+            with safe_open(path, framework="pt") as file:
+                return {n: torch.empty(file.get_slice(n).get_shape(), device="meta") for n in file.keys()}  # noqa: SIM118
         return load_file(path)
     except (SafetensorError, OSError, ValueError, TypeError, MemoryError, OverflowError) as error:
         raise unreadable(path, error) from error
 
 
-def _torch_file(path: Path) -> Any:
+def _torch_file(path: Path, shapes: bool) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about other pickle protocols: refused below if unsafe
-            return torch.load(path, map_location="cpu", weights_only=True)
+            # Only archives can be mapped into memory; files of before torch 1.6 are none.
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=shapes and is_zipfile(path))
     except pickle.UnpicklingError as error:
         raise InputError(f"{path} {UNSAFE}") from error
     except Exception as error:  # whatever a damaged file leads to inside torch

@@ -389,9 +389,7 @@ class Learner:
         return {self.kind: self.estimator or self.command, "options": dict(self.options), **judged}
 
 
-def settle_learner(
-    learner: Learner, outputs: Outputs, name: str = "learner", largest: int | None = None
-) -> Learner:
+def settle_learner(learner: Learner, outputs: Outputs, name: str = "learner", largest: int | None = None) -> Learner:
     """Settle by which loss a learner is judged, and refuse one that is not for such targets.
 
     >>> settle_learner(Learner(estimator="sklearn.linear_model:Ridge"), (2,)).loss

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from curvewise.errors import InputError
+from curvewise.nn.training import Training
 from curvewise.study.data.dataset import binary_groupings
 from curvewise.study.spec.design import check_keys
 from curvewise.text import arg
@@ -660,6 +662,28 @@ def recipe_document(recipe: Any) -> dict[str, Any]:
         raise InputError(f"recipe={recipe!r}: give one of {', '.join(RECIPES)}, or a table with its name.")
     check_keys({asked["name"]: None}, list(RECIPES))
     make = RECIPES[asked["name"]]
-    options = {k: v for k, v in asked.items() if k != "name"}
-    check_keys(options, list(inspect.signature(make).parameters))
-    return make(**options)
+    given = {k: v for k, v in asked.items() if k != "name"}
+    takes = list(inspect.signature(make).parameters)
+    has_network = bool({"architecture", "family"} & set(takes))
+    check_keys(given, [*takes, *(["options"] if has_network and "options" not in takes else [])])
+    options = given.pop("options", {}) if "options" not in takes else {}
+    return _with_options(make(**given), options)
+
+
+def _with_options(document: dict[str, Any], options: Any) -> dict[str, Any]:
+    """Give every network of a recipe options of its architecture; those from scratch, the form of the pretrained."""
+    if not isinstance(options, Mapping):
+        raise InputError("give a table, such as {'width': 32}.", argument="options", value=options)
+    settings = [f.name for f in fields(Training)]
+    if wrong := next((name for name in options if name in settings), None):
+        problem = f"has {wrong!r}, a setting of the training and no option of the architecture."
+        raise InputError(problem, argument="options", remedy="Give it for a learner: learners={'NAME': {…}}.")
+    document["training"] = {**document["training"], **options}
+    networks = {k: {**v, **options} for k, v in document["learners"].items() if "architecture" in v}
+    files = {v["architecture"]: v["weights"] for v in reversed(networks.values()) if v.get("weights")}
+    for table in networks.values():
+        if table["architecture"] in files and not table.get("weights"):
+            # A control differs from the pretrained network in its weights alone, also where those choose the stem.
+            table["like"] = files[table["architecture"]]
+    document["learners"] = {**document["learners"], **networks}
+    return document

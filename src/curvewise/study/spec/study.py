@@ -25,6 +25,7 @@ from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyErro
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
 from curvewise.nn.own_code import names_own_code
 from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
+from curvewise.nn.training import Training
 from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
@@ -390,6 +391,7 @@ class StudySpec:
         runs: list[Job] = []
         # Several learners may start from one file, which is hashed once.
         digests: dict[str, str] = {}
+        opened: dict[str, Training] = {}
         for name, learner in self.learners.items():
             for settings in self.design.combinations(name, learner.takes):
                 outputs = self.outputs
@@ -400,6 +402,7 @@ class StudySpec:
                         remedy = f"Say {arg('data.classes')} instead."
                         raise InputError(problem, argument=f"grid.{CLASSES}", remedy=remedy)
                 about = settle_learner(learner.with_settings(settings), outputs, name, max(self.partition.sizes))
+                about = _settle_weights(self, about, name, opened)
                 weights = _weights_digest(about, self.folder, digests)
                 shared = {"recipe": RECIPE, "data": self.data_digest, "learner": name, "training": about.as_dict()}
                 shared |= {**settings, **({"weights": weights} if weights else {})}
@@ -412,7 +415,6 @@ class StudySpec:
             problem = f"has epoch {late[0]:g}, and every training of the study ends before it: leave it out."
             raise InputError(problem, argument="poke")
         return searches + runs
-
 
     def check_trainings(self, names: Collection[str]) -> None:
         """Refuse settings of learners that do not fit the data, or that none of their runs would use.
@@ -658,6 +660,28 @@ def _search(study: StudySpec, name: str, learner: Learner, settings: Any, shared
     at |= {f"{k}_seed": v for k, v in seeds.items()}
     alone = replace(learner, members=1)  # the rate of one network serves its ensemble
     return Job(run_id(at), at, name, alone, settings, subset.n, subset.fold, seeds, is_search=True)
+
+
+def _settle_weights(study: StudySpec, learner: Learner, name: str, opened: dict[str, Training]) -> Learner:
+    """Open the file of weights that a network starts from: it decides some options, and must fit."""
+    training = learner.training
+    if training is None or (training.weights or training.like) is None:
+        return learner
+    try:
+        from curvewise.nn.networks import settle_weights
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"learners.{name} starts from a file of weights, and to open it needs {error.name}, which is not "
+            'installed: pip install "curvewise[torch]".'
+        ) from error
+    # Combinations of a grid mostly differ in what has nothing to do with the network.
+    about = (training.architecture, training.options, training.weights, training.weights_into, training.like)
+    if (key := repr(about)) not in opened:
+        try:
+            opened[key] = settle_weights(training, tuple(study.dataset.x.shape[1:]), study.outputs, study.folder)
+        except InputError as error:
+            raise InputError(f"learners.{name}: {error}") from error
+    return replace(learner, training=replace(training, options=opened[key].options, like=None))
 
 
 def _weights_digest(learner: Learner, folder: Path, known: dict[str, str]) -> str | None:
