@@ -62,7 +62,7 @@ def test_reseeded_runs_are_compared_one_by_one():
     assert found.disagreement[0].estimate == 0.0
     assert found.fraction[0].estimate == 0.0
     assert len(found.columns()["when"]) == 3
-    assert "(4) disagree" in found.summary()
+    assert "(poked at 4) disagree" in found.summary()
 
 
 def test_names_of_classes_may_be_numbered_differently():

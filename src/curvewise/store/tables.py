@@ -275,7 +275,8 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
         about.pop("poke_seed", None)
         key = json.dumps(about, sort_keys=True)
         # Several weights may have been nudged in copies of one run: the first counts, as pairs must not share a run.
-        (plain if poke is None else nudged.setdefault(float(poke["epoch"]), {})).setdefault(key, path)
+        epoch = None if poke is None else float(poke["epoch"])
+        (plain if epoch is None else nudged.setdefault(epoch, {})).setdefault(key, path)
     epochs = sorted(nudged)
     joined = [key for key in plain if all(key in nudged[epoch] for epoch in epochs)] if epochs else []
     if not joined:
@@ -288,11 +289,14 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
     _check_one_training({path: dict(records[path]) for path in reference}, reference[0].parent)
     lost = len({key for found in nudged.values() for key in found} - set(joined))
     notes = [f"{lost} poked run(s) have no twin with the same seeds at every epoch, and are left out"] if lost else []
-    seeds = [{k: v for k, v in records[path]["coordinates"].items() if k.endswith("_seed")} for path in reference]
-    fixed = [k for k in seeds[0] if len({each[k] for each in seeds}) == 1]
-    if fixed and len(seeds) > 1:
-        notes.append(f"the runs share their {list_names(fixed)}: different seeds differ in the others only")
-    return TwinRecords(reference, {e: [nudged[e][key] for key in joined] for e in epochs}, notes)
+    runs = [records[path]["coordinates"] for path in reference]
+    named = ["init", "order", *(["augmentation"] if (runs[0].get("training") or {}).get("augmentation") else [])]
+    fixed = [k for k in named if len({run.get(f"{k}_seed") for run in runs}) == 1]
+    if fixed and len(runs) > 1:
+        shared = " and ".join(fixed)
+        notes.append(f"the runs share their seed of {shared}: different seeds are those of the other sources only")
+    twins = {int(e) if e.is_integer() else e: [nudged[e][key] for key in joined] for e in epochs}
+    return TwinRecords(reference, twins, notes)
 
 
 @dataclass(frozen=True)

@@ -417,8 +417,9 @@ class TwinDisagreement(Result):
             f" different seeds disagree on {format_interval(self.seeds, 'fraction')} of {what}."
         ]
         for when, rate, part in zip(self.when, self.disagreement, self.fraction, strict=True):
+            how = f"poked at {when:g}" if isinstance(when, int | float) else when
             lines.append(
-                f"A run and its twin ({when}) disagree on {format_interval(rate, 'fraction')},"
+                f"A run and its twin ({how}) disagree on {format_interval(rate, 'fraction')},"
                 f" {_share_text(part, 1)} of that."
             )
         return " ".join(lines)
