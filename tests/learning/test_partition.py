@@ -275,3 +275,54 @@ def test_geometric_sizes_default_folds_are_powers_of_two():
 def test_geometric_sizes_refuses_what_gives_no_series(options):
     with pytest.raises(InputError, match=next(iter(options))):
         geometric_sizes(100, **options)
+
+
+def test_sizes_per_class_stand_beside_shares():
+    labels = np.repeat([0, 1, 2], [40, 100, 260])
+    parts = partition_training_set(labels, ["3/class", "5/class + 1/class", "17 + 2/class", 0.25, 1.0], [4, 3, 3, 2, 1])
+    assert parts.sizes == (9, 18, 23, 100, 400)
+    for n, each, held in ((9, 3, 0), (18, 6, 1)):
+        assert all(np.bincount(labels[s.indices]).tolist() == [each] * 3 for s in parts.at(n))
+        assert {s.held for s in parts.at(n)} == {held}
+        assert len(np.unique(np.concatenate([s.indices for s in parts.at(n)]))) == n * len(parts.at(n))
+    # 17 in proportion, and two of each beside them.
+    for subset in parts.at(23):
+        assert np.all(np.abs(np.bincount(labels[subset.indices]) - 2 - 17 * np.array([0.1, 0.25, 0.65])) <= 1)
+    # What stands beside it changes no size, and per_class=True is the same thing for all sizes.
+    alone = partition_training_set(labels, [3], 4, per_class=True)
+    shares = partition_training_set(labels, [0.25, 1.0], [2, 1])
+    assert all(np.array_equal(a.indices, b.indices) for a, b in zip(parts.at(9), alone, strict=True))
+    assert all(np.array_equal(a.indices, b.indices) for a, b in zip(parts.at(100), shares.at(100), strict=True))
+
+
+def test_as_many_folds_of_few_examples_as_the_smallest_class_gives():
+    labels = np.repeat([0, 1], [20, 100])
+    assert partition_training_set(labels, ["3/class", "5/class + 1/class"]).folds == (6, 3)
+    assert partition_training_set(labels, [2]).folds == (16,)
+
+
+def test_few_examples_of_each_class_can_be_nested():
+    labels = np.repeat([0, 1], 50)
+    parts = partition_training_set(labels, ["2/class", "5/class", 0.5], 2, nested=True)
+    for small, large in ((4, 10), (10, 50)):
+        for fold in range(2):
+            assert set(parts.at(small)[fold].indices) <= set(parts.at(large)[fold].indices)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "message"),
+    [
+        (["14/class"], {}, r"holds '14/class', and the smallest class \(0\) has 13"),
+        (["12/class + 2/class"], {}, "smallest class"),
+        (["112 + 1/class"], {}, "there are 113 example"),
+        (["3/class", 6], {}, "names a size twice"),
+        (["3/class", 0.5, 20], {}, "mixes fractions"),
+        (["0/class"], {}, "whole numbers or fractions"),
+        (["3/class + 2"], {}, "whole numbers or fractions"),
+        (["3/class"], {"per_class": True}, "leave per_class=False"),
+        (["3/class"], {"stratify": False}, "leave stratify=True"),
+    ],
+)
+def test_few_examples_that_cannot_be_drawn_are_refused(sizes, options, message):
+    with pytest.raises(InputError, match=message):
+        partition_training_set(np.repeat([0, 1], [13, 100]), sizes, **options)

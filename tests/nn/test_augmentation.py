@@ -13,15 +13,16 @@ from scipy import ndimage, stats
 from torch import Tensor
 
 from curvewise.errors import InputError
-from curvewise.nn.augmentation import AUGMENTATIONS, make_augmentation, turn_hue
+from curvewise.nn.augmentation import Chance, Change, _enlarged, draw_boxes, make_augmentation, turn_hue
 from curvewise.nn.chance import uniform
+from curvewise.nn.training import AUGMENTATIONS
 from curvewise.response.networks.perturbations import PERTURBATIONS
 
 SEED = torch.tensor(11)
 FIRST = {name: 16 * i for i, name in enumerate(AUGMENTATIONS)}
 FILL = torch.tensor([0.3, 0.5, 0.7])
 ALL = ("flip", "translate:2", "cutout:3", "crop:2", "rotation:30", "shift-x:0.2", "shift-y:0.3")
-ALL += ("colour:0.25", "noise:0.1")
+ALL += ("colour:0.25", "noise:0.1", "resized-crop:0.3")
 
 
 def _images(count: int = 40, channels: int = 3, height: int = 9, width: int = 11) -> Tensor:
@@ -192,6 +193,68 @@ def test_noise_is_normal() -> None:
     assert float(bright.min()) < 0.9
 
 
+def _boxes(least: float, count: int, height: int, width: int) -> np.ndarray:
+    examples = torch.arange(count)
+    chance = Chance(SEED, torch.full_like(examples, 3), examples)
+    return torch.stack(draw_boxes(Change("resized-crop", least, FIRST["resized-crop"]), chance, height, width)).numpy()
+
+
+def _defined_boxes(least: float, count: int, height: int, width: int) -> np.ndarray:
+    """Boxes by torchvision's definition of a random resized crop, one image at a time."""
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(count):
+        for _ in range(10):
+            area = height * width * rng.uniform(least, 1)
+            aspect = np.exp(rng.uniform(np.log(3 / 4), np.log(4 / 3)))
+            w, h = round(np.sqrt(area * aspect)), round(np.sqrt(area / aspect))
+            if 0 < w <= width and 0 < h <= height:
+                found.append((h, w, rng.integers(height - h + 1), rng.integers(width - w + 1)))
+                break
+        else:
+            h, w = min(height, round(width / (3 / 4))), min(width, round(height * (4 / 3)))
+            found.append((h, w, (height - h) // 2, (width - w) // 2))
+    return np.array(found).T
+
+
+@pytest.mark.parametrize(("least", "height", "width"), [(0.08, 24, 32), (0.35, 33, 33), (0.6, 10, 31)])
+def test_boxes_of_resized_crops_are_distributed_as_torchvision_s(least: float, height: int, width: int) -> None:
+    ours, theirs = (draw(least, 4000, height, width) for draw in (_boxes, _defined_boxes))
+    for about in (
+        lambda h, w, top, left: h * w,
+        lambda h, w, top, left: w / h,
+        lambda h, w, top, left: top + h / 2,
+        lambda h, w, top, left: left + w / 2,
+        lambda h, w, top, left: top * left * (h + w),
+    ):
+        assert stats.ks_2samp(about(*ours), about(*theirs)).pvalue > 1e-3
+    h, w, top, left = ours
+    assert (top >= 0).all()
+    assert (left >= 0).all()
+    assert (top + h <= height).all()
+    assert (left + w <= width).all()
+    # So elongated that most boxes do not fit: the middle is taken as often.
+    middle = [(b[:2] == [[10], [13]]).all(0) & (b[3] == 9) for b in (ours, theirs)]
+    assert (np.mean(middle[0]) > 0.01) == (height == 10)
+    assert abs(np.mean(middle[0]) - np.mean(middle[1])) < 0.03
+
+
+def test_resized_crops_are_boxes_enlarged_bilinearly() -> None:
+    x = _images(30, height=12, width=10)
+    ours = _augmented(x, "resized-crop:0.1")
+    for i, (h, w, top, left) in enumerate(_boxes(0.1, 30, 12, 10).T.tolist()):
+        box = x[i : i + 1, :, top : top + h, left : left + w]
+        theirs = torch.nn.functional.interpolate(box, size=(12, 10), mode="bilinear", align_corners=False)
+        torch.testing.assert_close(ours[i], theirs[0], atol=1e-5, rtol=0)
+    whole = _augmented(x, "resized-crop:1")  # all of the area: the aspect of the image, or its middle
+    kept = (_boxes(1.0, 30, 12, 10)[:2] == [[12], [10]]).all(0)
+    torch.testing.assert_close(whole[kept], x[kept], atol=1e-6, rtol=0)
+    # By hand: the left half of four columns, enlarged to four.
+    row = torch.tensor([0.0, 1.0, 0.5, 0.25]).view(1, 1, 1, 4)
+    half = _enlarged(row, torch.tensor([0]), torch.tensor([2]), -1)
+    assert half.flatten().tolist() == [0.0, 0.25, 0.75, 1.0]
+
+
 def _one_pixel(count: int) -> Tensor:
     x = torch.zeros(count, 1, 9, 9)
     x[:, 0, 4, 4] = 1
@@ -274,7 +337,7 @@ def test_stacked_models_get_what_each_gets_alone() -> None:
         torch.testing.assert_close(together[m], alone, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("spec", [s for s in ALL if s != "flip"])
+@pytest.mark.parametrize("spec", [s for s in ALL if not s.startswith(("flip", "resized-crop"))])
 def test_nothing_of_it_changes_nothing(spec: str) -> None:
     x = _images()
     kind = spec.partition(":")[0]

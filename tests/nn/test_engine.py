@@ -25,7 +25,8 @@ from curvewise.errors import InputError
 from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
 from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.chance import visits
-from curvewise.nn.engine import POOL, LanePool, measure_seconds, train
+from curvewise.nn.data import Resident, Streamed, fits
+from curvewise.nn.engine import POOL, LanePool, measure_seconds, resident, train
 from curvewise.nn.lane import draws, stochastic
 from curvewise.nn.networks import features_of, make_network
 from curvewise.nn.schedules import rate_factors
@@ -288,6 +289,46 @@ def test_company_changes_no_bit(name: str, digits: Examples, shown: dict[str, Ex
         found = trained(training, runs[::way], digits, shown, keep=keep, in_flight=at_once)[::way]
         for one, other in zip(alone, found, strict=True):
             assert_same(one, other)
+
+
+STREAMED = {
+    "mlp": Training("mlp", options={"width": 12}, batch=16, epochs=2, augmentation=MOVES),
+    "linear": Training("linear", batch=8, steps=9),
+    "cnn": Training("cnn", options={"width": 2}, batch=16, steps=19),
+    "crops": Training("cnn", options={"width": 2}, batch=16, steps=5, augmentation=("resized-crop:0.3", "noise:0.1")),
+    "early stop": Training(
+        "cnn", options={"width": 2}, steps=20, look_every=3, patience_steps=6, schedule="early-stop", validation=0.3
+    ),
+    "probe": Training("cnn", options={"width": 2}, trained="head", steps=9),
+    "augmented probe": Training("cnn", options={"width": 2}, trained="head", steps=9, augmentation=("flip",)),
+}
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_streamed_images_change_no_bit(name: str, digits: Examples, shown: dict[str, Examples], tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", digits.x)
+    mapped = replace(digits, x=np.load(tmp_path / "x.npy", mmap_mode="r"))
+    runs, keep = [assigned(1), assigned(2)], Keep(checkpoints="end", features=True)
+    on_device = trained(STREAMED[name], runs, digits, shown, keep=keep, stream=False)
+    from_file = trained(STREAMED[name], runs, mapped, shown, keep=keep, stream=True)
+    for one, other in zip(on_device, from_file, strict=True):
+        assert_same(one, other)
+
+
+def test_images_are_streamed_where_they_do_not_fit(digits: Examples, monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (2 * digits.x.nbytes, 0))
+    assert fits(digits, gpu)
+    assert fits(digits, cpu)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (2 * digits.x.nbytes - 1, 0))
+    assert not fits(digits, gpu)
+    rows = Examples(digits.x.reshape(len(digits.x), -1).astype(np.float32), digits.y, 10)
+    assert fits(rows, gpu)  # only images are streamed
+    assert type(resident(rows, cpu, True)) is Resident
+    # A mapped file is not copied to memory, however large; a small array is.
+    large = np.broadcast_to(np.uint8(0), (2**30 // 64 + 1, 1, 8, 8))
+    assert type(resident(Examples(large, digits.y, 10), cpu)) is Streamed
+    assert type(resident(Examples(large[:10], digits.y[:10], 10), cpu)) is Resident
 
 
 @pytest.mark.parametrize("kind", ["ReLU", "GELU", "Tanh", "SiLU", "Sigmoid"])

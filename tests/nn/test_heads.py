@@ -12,9 +12,9 @@ import torch
 from sklearn.datasets import load_digits
 from torch.nn import functional
 
-from curvewise.errors import InputError
 from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
 from curvewise.nn.architectures import Scale
+from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.chance import visits
 from curvewise.nn.engine import train
 from curvewise.nn.networks import features_of, head_of, make_network
@@ -172,6 +172,55 @@ def test_a_network_that_goes_on_after_its_last_layer_says_so(
     assert plain.notes == ()
 
 
-def test_augmentation_is_refused() -> None:
-    with pytest.raises(InputError, match="augmentation"):
-        Training("cnn", trained="head", augmentation=("flip",))
+@pytest.mark.parametrize("name", NETWORKS)
+def test_augmentation_that_moves_nothing_leaves_a_probe_as_it_is(
+    name: str, digits: Examples, shown: dict[str, Examples], saved: Path
+) -> None:
+    training = replace(NETWORKS[name], weights=f"{name}.pt")
+    runs = [assigned(1), assigned(2)]
+    once = trained(training, runs, digits, shown, folder=saved)
+    anew = trained(replace(training, augmentation=("translate:0",)), runs, digits, shown, folder=saved)
+    for one, other in zip(once, anew, strict=True):
+        assert one.checkpoints["end"].keys() == other.checkpoints["end"].keys()
+        for key, weight in one.checkpoints["end"].items():
+            assert np.allclose(weight, other.checkpoints["end"][key], rtol=1e-4, atol=1e-5)
+        assert np.allclose(one.features["test"], other.features["test"], rtol=1e-4, atol=1e-5)
+        assert np.allclose(one.probabilities["test"], other.probabilities["test"], atol=1e-5)
+        assert (one.path, other.path) == (
+            "eager, stack, features computed once",
+            "eager, features computed in each step",
+        )
+
+
+def test_features_of_augmented_images_are_computed_in_each_epoch(
+    digits: Examples, shown: dict[str, Examples], saved: Path
+) -> None:
+    specs = ("flip", "resized-crop:0.5")
+    training = replace(NETWORKS["resnet9"], weights="resnet9.pt", augmentation=specs, steps=9, batch=16)
+    runs = [assigned(1), replace(assigned(1), augmentation=9)]
+    found = trained(training, runs, digits, shown, folder=saved)
+    body = drawn(training, 0, digits, saved).eval()
+    change = make_augmentation(specs, digits.shape)
+    factor = next(m.factor for m in body.modules() if isinstance(m, Scale))
+    for run, one in zip(runs, found, strict=True):
+        torch.manual_seed(run.init)
+        layer = make_network(Training("linear", options={"bias": False}), (head_of(body)[1].in_features,), 10)
+        optimiser = torch.optim.SGD(layer.parameters(), lr=1.0, momentum=0.9)
+        line = visits(torch.tensor([run.order]), torch.from_numpy(run.rows)[None], 0, 9 * 16)[0]
+        for step, factors in enumerate(rate_factors(training, 9)):
+            index = line[step * 16 : (step + 1) * 16]
+            epoch = (step * 16 + torch.arange(16)) // len(run.rows)
+            pixels = torch.from_numpy(digits.x)[index].float() / 255
+            moved = change(pixels, torch.tensor(run.augmentation), epoch, index, torch.tensor([0.3]))
+            with torch.no_grad():
+                x = features_of(body, (moved - 0.3) / 0.37)
+            optimiser.param_groups[0]["lr"] = 0.05 * float(factors)
+            optimiser.zero_grad()
+            functional.cross_entropy(layer(x), torch.from_numpy(digits.y)[index]).backward()
+            optimiser.step()
+        (weight,) = layer.parameters()
+        (kept,) = one.checkpoints["end"].values()
+        assert np.allclose(kept, weight.detach() / factor, rtol=1e-4, atol=1e-5)
+    # The body stays as it was, its running statistics included, and another seed gives other images.
+    assert not np.array_equal(*(one.probabilities["test"] for one in found))
+    assert np.allclose(found[0].features["test"], features(body, shown["test"].x), atol=1e-5)

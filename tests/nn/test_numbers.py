@@ -437,15 +437,16 @@ def test_six_blocks_double_the_image_with_the_stages_of_the_encoder_beside() -> 
     """Figure 2 of Atanov et al.: five links, from the last stage to the first convolution; the sixth block has none."""
     torch.manual_seed(0)
     model = make_network(Training("unet6", options={"width": 16}), (3, 64, 64), (2, 64, 64)).eval()
-    seen: dict[str, list[tuple[int, ...]]] = {"blocks": [], "links": []}
+    seen: dict[str, list[tuple[int, ...]]] = {"blocks": [], "links": [], "pool": []}
     for name, sizes in seen.items():
-        for module in getattr(model, name):
+        for module in [model.pool] if name == "pool" else getattr(model, name):
             module.register_forward_hook(lambda _, given, out, sizes=sizes: sizes.append(tuple(out.shape[1:])))
     x = torch.randn(1, 3, 64, 64)
     before = model(x)
     sides = [2, 4, 8, 16, 32, 64]
     assert seen["blocks"] == [(w, s, s) for w, s in zip([128, 64, 32, 16, 8, 4], sides, strict=True)]
     assert seen["links"] == seen["blocks"][:5]
+    assert seen["pool"] == [(512, 1, 1)]  # a sixty-fourth of the side, which six blocks double
     for link in model.links:  # each is used
         with torch.no_grad():
             link.weight.zero_()

@@ -86,6 +86,23 @@ def test_every_step_is_the_reference_implementation_s(name: str, decay: float) -
         _assert_close(ours, theirs, 1e-6)
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_decoupled_decay_is_beside_the_step_along_the_gradient(momentum: float) -> None:
+    gradients = _noise(4)
+    ours = _ours(Training(optimiser="sgdw", momentum=momentum, weight_decay=0.05), 4, gradients)
+    weights = [p.double() for p in _drawn(4)]
+    velocity = [torch.zeros_like(w) for w in weights]
+    for step, rate in enumerate(_rates()):
+        velocity = [momentum * v + g for v, g in zip(velocity, gradients(step), strict=True)]
+        # w ← w − rate · decay · w − rate · v, where v never sees the decay
+        weights = [w - rate * 0.05 * w - rate * v for w, v in zip(weights, velocity, strict=True)]
+        for mine, expected in zip(ours[step], weights, strict=True):
+            assert float((mine - expected).norm() / expected.norm()) < 1e-6
+    added = _ours(Training(optimiser="sgd", momentum=momentum, weight_decay=0.05), 4, gradients)
+    apart = [float((a - b).norm() / b.norm()) for a, b in zip(ours[-1], added[-1], strict=True)]
+    assert (min(apart) > 1e-3) == (momentum > 0)  # ten times the decay under a momentum of 0.9
+
+
 def test_plain_gradient_descent_has_no_state() -> None:
     training = Training(optimiser="sgd", momentum=0.0, weight_decay=0.1)
     assert make_optimiser(training).start(_drawn(0)) == {}

@@ -153,12 +153,15 @@ class Loop:
     def epochs(self, count: int, rate: float) -> list[float]:
         """Train up to the end of the next epochs; the losses of the steps."""
         self.passed += count
-        last = math.ceil(self.passed * len(self.rows) / self.batch)
+        return self.to(math.ceil(self.passed * len(self.rows) / self.batch), rate)
+
+    def to(self, last: int, rate: float, rising: int = 1) -> list[float]:
+        """Train up to a step, in the course of which the rate rises in so many steps."""
         rows, order = torch.from_numpy(self.rows)[None], torch.tensor([self.assignment.order])
         line = visits(order, rows, self.steps * self.batch, last * self.batch)[0]
         losses = []
-        for index in line.view(last - self.steps, self.batch):
-            self.optimiser.param_groups[0]["lr"] = rate
+        for step, index in enumerate(line.view(last - self.steps, self.batch), self.steps):
+            self.optimiser.param_groups[0]["lr"] = rate * min((step + 1) / rising, 1)
             self.optimiser.zero_grad()
             loss = functional.cross_entropy(self.model(self.x[index]), self.y[index])
             loss.backward()
@@ -256,6 +259,101 @@ def test_the_best_epoch_has_its_running_statistics(digits: Examples) -> None:
     loop.epochs(int(found.metrics["best_epoch"]), 0.1)
     assert found.metrics["best_epoch"] < 12
     assert_weights(found.checkpoints["end"], loop.model.state_dict())
+
+
+# Steps, warm-up and a patience that depends on the size
+
+
+@pytest.mark.parametrize(("look", "patience"), [(7, 21), (None, 20), (10, 1000)])
+def test_early_stopping_counts_steps(digits: Examples, look: int | None, patience: int) -> None:
+    lengths = {"steps": 65, "look_every": look, "patience_steps": patience, "warmup": 0.4}
+    training = replace(PLAIN, schedule="early-stop", validation=0.3, rate=0.5, **lengths)
+    one = assigned(2, 70)
+    found = run(training, one, digits)
+    rows, held = split_rows(one.rows, digits.y, 0.3)
+    loop = Loop(training, digits, one, rows)
+    history: list[tuple[tuple[float, float], int, Any]] = []
+    while loop.steps < 65:
+        passed = len(history) + 1
+        loop.to(min(65, passed * look if look else math.ceil(passed * len(rows) / 16)), 0.5, rising=26)
+        history.append((loop.judged(held), loop.steps, copy.deepcopy(loop.model.state_dict())))
+        lowest = min(error for (error, _), _, _ in history)
+        fell = next(step for (error, _), step, _ in history if error == lowest)
+        if loop.steps - fell >= patience:
+            break
+    best = min(history, key=lambda looked: looked[0])
+    assert found.metrics["steps"] == loop.steps
+    assert (found.metrics["steps"] == 65) == (patience == 1000)
+    assert_weights(found.checkpoints["end"], best[2])
+    if look:
+        assert found.metrics["best_step"] == best[1]
+        assert found.metrics["best_epoch"] == pytest.approx(best[1] * 16 / len(rows))
+
+
+def test_a_small_subset_trains_for_as_many_steps_as_a_large_one(digits: Examples) -> None:
+    lengths = {"steps": 300, "look_every": 50, "patience_steps": 300}
+    training = replace(PLAIN, schedule="early-stop", validation=0.2, **lengths)
+    few, many = (run(training, assigned(5, n), digits).metrics for n in (10, 300))
+    assert few["steps"] == many["steps"] == 300
+    assert few["epochs"] == 375  # batches of 10, where 8 are trained on
+    assert many["epochs"] == 20
+
+
+def test_a_plateau_counts_steps(digits: Examples) -> None:
+    training = replace(PLAIN, schedule="plateau", rate=0.5, steps=90, look_every=5, patience_steps=12)
+    one = assigned(1, 50)
+    found = run(training, one, digits)
+    loop = Loop(training, digits, one, one.rows)
+    rate, best, since, drops = 0.5, math.inf, 0, 0
+    while loop.steps < 90:
+        loss = float(np.mean(loop.to(loop.steps + 5, rate)))
+        if loss < best * (1 - 1e-4):
+            best, since = loss, loop.steps
+        elif loop.steps - since > 12:
+            rate, since, drops = rate / 10, loop.steps, drops + 1
+    assert found.metrics["drops"] == drops > 0
+    assert_weights(found.checkpoints["end"], loop.model.state_dict())
+
+
+@pytest.mark.parametrize("schedule", ["plateau", "early-stop", "searched"])
+def test_the_warm_up_is_a_share_of_the_longest_training(digits: Examples, schedule: str) -> None:
+    validation = 0.25 if schedule == "early-stop" else 0.0
+    training = replace(PLAIN, schedule=schedule, epochs=6, warmup=0.5, validation=validation, patience=6)
+    one = assigned(3, 64)
+    found = run(training, one, digits)
+    if schedule == "searched":
+        assert "drop-1" in found.checkpoints
+        spans = [int(found.metrics[f"epochs_{i}"]) for i in (1, 2, 3)]
+        loop = Loop(training, digits, one, one.rows)
+        for stage, span in enumerate(spans):
+            loop.to(loop.steps + 4 * span, 0.3 * 0.1**stage, rising=12)
+    else:
+        rows = split_rows(one.rows, digits.y, 0.25)[0] if validation else one.rows
+        loop = Loop(training, digits, one, rows)
+        epochs = int(found.metrics.get("best_epoch", 6))
+        loop.to(math.ceil(epochs * len(rows) / 16), 0.3, rising=round(0.5 * math.ceil(6 * len(rows) / 16)))
+    assert_weights(found.checkpoints["end"], loop.model.state_dict())
+    sudden = run(replace(training, warmup=0.0), one, digits)
+    assert not np.array_equal(*(next(iter(f.checkpoints["end"].values())) for f in (found, sudden)))
+
+
+@pytest.mark.parametrize("schedule", ["early-stop", "searched"])
+def test_the_patience_may_hold_at_one_size_and_go_as_the_root(digits: Examples, schedule: str) -> None:
+    looks: list[int] = []
+
+    def stuck(course: Any, held: Any) -> tuple[float, float]:
+        looks[-1] += 1
+        return (0.5, 1.0)
+
+    validation = 0.2 if schedule == "early-stop" else 0.0
+    training = replace(PLAIN, schedule=schedule, epochs=500, patience=3, patience_n=160, validation=validation)
+    for n, patience in ((160, 3), (40, 6), (18, 9), (400, 2)):
+        looks.append(0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Course, "validate", stuck)
+            run(replace(training, architecture="linear", options={}), assigned(n, n), digits)
+        assert patience == math.ceil(3 * math.sqrt(160 / n))
+        assert looks[-1] == 1 + patience * (3 if schedule == "searched" else 1)
 
 
 # The searched schedule

@@ -83,7 +83,7 @@ def test_floats_are_numbers_only_where_that_is_said() -> None:
         (2**60 + np.arange(90), {}, "does not tell apart"),
         (np.zeros(89), {}, "89 examples"),
         (np.array(["a"] * 90), {}, "needs numbers"),
-        (np.zeros(90), {"classes": ("a",)}, "classes="),
+        (np.zeros(90), {"classes": ("a",)}, "classes is given"),
         (np.zeros(90), {"targets": "regression"}, "targets='regression'"),
         (np.zeros(90), {"test_x": np.zeros((3, 4)), "test_y": np.zeros((3, 2))}, "one shape"),
         (np.zeros(90, dtype=int), {"targets": "classes", "standardise": True}, "for numbers"),

@@ -17,9 +17,10 @@ from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.store.write import write_run
-from curvewise.study import Dataset, Design, Evaluation, Learner, Study
+from curvewise.study import Dataset, Design, Evaluation, Learner, Study, study_recipe
 
 DATA = Dataset(np.arange(400.0).reshape(200, 2), np.arange(200) % 4)
+IMAGES = Dataset(np.zeros((200, 1, 6, 8), dtype=np.uint8), np.arange(200) % 4)
 NET = Learner(Training("mlp", options={"width": 4}, epochs=2, batch=10))
 
 
@@ -172,7 +173,7 @@ def test_variations_that_mean_nothing_to_a_learner_are_told(tmp_path):
         "mine": Learner(command="train {out}"),
     }
     vary = [["init", "order"], ["order"], ["augmentation"], ["poke"]]
-    found = make(tmp_path, learners, vary=vary, poke={}).plan(measure=False).warnings
+    found = make(tmp_path, learners, IMAGES, vary=vary, poke={}).plan(measure=False).warnings
     told = [re.match(r"(\w+): runs that vary in (\w+) will be the same", w) for w in found]
     assert [m.groups() for m in told if m] == [
         ("net", "augmentation"),
@@ -181,7 +182,7 @@ def test_variations_that_mean_nothing_to_a_learner_are_told(tmp_path):
         ("svm", "poke"),
         ("mine", "poke"),
     ]
-    once = make(tmp_path, learners, vary=vary, poke={}, seeds=1).plan(measure=False).warnings
+    once = make(tmp_path, learners, IMAGES, vary=vary, poke={}, seeds=1).plan(measure=False).warnings
     assert not any("will be the same" in w for w in once)
 
 
@@ -335,6 +336,61 @@ def test_learners_that_cannot_be_trained_are_told(tmp_path, learner, told):
     assert not any(w.startswith("net: ") for w in found.warnings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"augmentation": ("flop",)}, "augmentation='flop': not known. Did you mean 'flip'?"),
+        ({"augmentation": ("cutout:7",)}, "from 0 to 6 after the colon for images of 6×8"),
+        ({"augmentation": ("resized-crop:0",)}, "above 0 to 1"),
+        ({"augmentation": ("resized-crop",)}, "resized-crop:0.08"),
+        ({"optimiser": "adam", "momentum": 0.5}, "momentum=0.5: changes nothing here: it is for optimiser='sgd'"),
+        ({"drops": (0.5,)}, "drops=(0.5,): changes nothing here: it is for schedule='drops'"),
+        ({"patience": 3}, "patience=3.0: changes nothing here"),
+        ({"patience": 3, "patience_n": 20}, "patience"),
+        ({"validation": 0.2, "schedule": "searched"}, "validation=0.2: changes nothing"),
+        ({"look_every": 5, "schedule": "searched"}, "look_every=5: changes nothing"),
+        ({"patience_steps": 5, "schedule": "cosine"}, "patience_steps=5: changes nothing"),
+        ({"steps": 4}, "epochs=2.0: changes nothing here: it is for a training without steps"),
+    ],
+)
+def test_settings_that_cannot_be_or_change_nothing_are_refused_at_plan(tmp_path, settings, told):
+    learner = Learner(replace(NET.training, **settings))
+    study = make(tmp_path, {"net": learner, "other": NET}, IMAGES)
+    for go in (lambda: study.plan(measure=False), lambda: study.run(workers=0, progress=False)):
+        with pytest.raises(InputError, match=r"learners\.net: ") as error:
+            go()
+        assert told in str(error.value)
+    assert study.status().missing == len(study.jobs)  # what is stored can be read
+
+
+def test_augmentation_of_features_is_refused_at_plan(tmp_path):
+    with pytest.raises(InputError, match=r"learners.net: augmentation=\['flip'\]: for images"):
+        make(tmp_path, {"net": Learner(replace(NET.training, augmentation="flip"))}).plan(measure=False)
+
+
+def test_a_setting_that_some_runs_use_is_no_mistake(tmp_path):
+    some = {"net": Learner(replace(NET.training, drops=(0.5,), momentum=0.5))}
+    grid = {"schedule": ["linear", "drops"], "optimiser": ["adam", "sgd"]}
+    assert make(tmp_path, some, grid=grid).plan(measure=False).total_runs == 9 * 4
+    with pytest.raises(InputError, match=r"momentum=0\.5: changes nothing"):
+        make(tmp_path, some, grid={"schedule": ["linear", "drops"], "optimiser": ["adam"]}).plan(measure=False)
+    adam = Learner(replace(NET.training, optimiser="adam"))
+    with pytest.raises(InputError, match=r"momentum=0\.5: changes nothing"):  # 0.9 is the default
+        make(tmp_path, {"net": adam}, grid={"momentum": [0.5, 0.9]}).plan(measure=False)
+
+
+def test_the_size_of_the_patience_is_the_largest_of_the_design(tmp_path):
+    training = replace(NET.training, schedule="searched", patience=15, patience_n="largest")
+    study = make(tmp_path, {"net": Learner(training)})
+    study.plan(measure=False)
+    assert {job.coordinates["training"]["patience_n"] for job in study.jobs} == {40}
+    assert {job.learner.training.patience_for(job.n, 10) for job in study.jobs} == {15.0, 15 * 2**0.5}
+    smaller = make(tmp_path, {"net": Learner(training)}, sizes=[20], folds=1)
+    assert not {job.id for job in smaller.jobs} & {job.id for job in study.jobs}
+    named = make(tmp_path, {"net": Learner(replace(training, patience_n=40))})
+    assert [job.id for job in named.jobs] == [job.id for job in study.jobs]
+
+
 def test_learners_that_can_be_trained_are_not_told(tmp_path):
     learners = {
         "svm": Learner(estimator="sklearn.svm:SVC"),
@@ -362,3 +418,50 @@ def test_the_start_of_the_workers_is_told(tmp_path):
     store(study, study.jobs[:2])
     known = study.plan(measure=False, device="cpu").summary()
     assert "Starting the workers takes some seconds more." in known
+
+
+# --- Data that a recipe does not fit ---------------------------------------------------------------
+
+
+def _data(kind: str) -> Dataset:
+    rng, y = np.random.default_rng(0), np.arange(400) % 4
+    colour, grey = (rng.integers(0, 256, (400, c, 8, 8), dtype=np.uint8) for c in (3, 1))
+    return {
+        "dense": lambda: Dataset(colour, rng.random((400, 1, 8, 8)), targets="numbers"),
+        "text": lambda: Dataset(rng.integers(1, 50, (400, 12)), y, padding=0),
+        "features": lambda: Dataset(rng.random((400, 12)), y),
+        "grey": lambda: Dataset(grey, y),
+    }[kind]()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "kind", "told"),
+    [
+        ("learning", {}, "dense", r"architecture='resnet18': gives a row of numbers.*Use 'unet'"),
+        ("ranking", {}, "dense", r"architecture='resnet50': gives a row of numbers.*Use 'unet'"),
+        ("transfer", {}, "dense", "keep has probabilities"),
+        ("variance-text", {"model": "bert"}, "dense", r"architecture='hf:bert': gives a row of numbers.*Use 'unet'"),
+        ("variance", {}, "text", r"learners.resnet9.architecture='resnet9': takes images.*tokens.*Use 'hf:FOLDER'"),
+        ("variance-linear", {}, "text", r"learners.linear.architecture='linear': takes images or features"),
+        ("transfer", {}, "text", r"learners.scratch.architecture='resnet50': takes images, and the data has tokens"),
+        ("learning", {}, "features", r"architecture='resnet18': takes images.*features. Use 'linear' or 'mlp'"),
+        ("variance-text", {"model": "bert"}, "features", r"takes images or texts, and the data has rows of features"),
+        ("response", {"perturbation": "colour"}, "grey", r"learners.vgg.augmentation='colour:0.125': is for three"),
+        ("response", {}, "text", "perturbation='rotation' is for images"),
+    ],
+)
+def test_a_recipe_on_data_that_it_does_not_fit_is_refused_at_plan(tmp_path, recipe, options, kind, told):
+    study = study_recipe(recipe, _data(kind), folder=str(tmp_path), **options)
+    for go in (lambda: study.plan(measure=False), lambda: study.run(workers=0, progress=False)):
+        with pytest.raises(InputError, match=told):
+            go()
+
+
+def test_recipes_on_data_that_they_fit_are_planned(tmp_path):
+    for recipe, options, kind in (
+        ("variance-text", {"model": "bert"}, "text"),
+        ("variance-linear", {}, "features"),
+        ("response", {"perturbation": "shift-x"}, "grey"),
+        ("learning", {}, "grey"),
+    ):
+        assert study_recipe(recipe, _data(kind), folder=str(tmp_path), **options).plan(measure=False).total_runs

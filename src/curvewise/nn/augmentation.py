@@ -60,10 +60,16 @@ class Chance:
         drawn = torch.floor(self.unit(number) * (most - least + 1)).to(torch.int64)
         return (drawn + least).unsqueeze(-1)
 
+    def few(self, number: int, count: int) -> Tensor:
+        """Draw uniformly from [0, 1) a few times, shape (examples, count)."""
+        # One by one: compiled for a GPU, counters in a short tensor become 32-bit indices, which hashing overflows.
+        return torch.stack([uniform(self.seed, self.epoch, self.example, number, k) for k in range(count)], dim=-1)
+
     def each(self, number: int, count: int) -> Tensor:
         """Uniform in [0, 1), shape (examples, count)."""
-        place = torch.arange(count, device=self.example.device)
         epoch, example = self.epoch.unsqueeze(-1), self.example.unsqueeze(-1)
+        # Added to zeros, as a compiler would take the counters themselves for 32-bit indices, which hashing overflows.
+        place = (example & 0) + torch.arange(count, device=example.device)
         seed = self.seed.unsqueeze(-1) if self.seed.ndim else self.seed
         return uniform(seed, epoch, example, number, place)
 
@@ -232,9 +238,9 @@ def crop_resized(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor)
 def draw_boxes(change: Change, chance: Chance, height: int, width: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Draw the height, width, first row and first column of a box for each image, int64 of shape (examples,)."""
     # In double precision: where a side is rounded, the last bit of single precision may depend on the batch.
-    area = change.amount + (1 - change.amount) * chance.each(change.first, _ATTEMPTS).double()
+    area = change.amount + (1 - change.amount) * chance.few(change.first, _ATTEMPTS).double()
     narrow, broad = map(math.log, _ASPECTS)
-    aspect = torch.exp(narrow + (broad - narrow) * chance.each(change.first + 1, _ATTEMPTS).double())
+    aspect = torch.exp(narrow + (broad - narrow) * chance.few(change.first + 1, _ATTEMPTS).double())
     wide = torch.round(torch.sqrt(area * (height * width) * aspect)).to(torch.int64)
     high = torch.round(torch.sqrt(area * (height * width) / aspect)).to(torch.int64)
     fits = (wide > 0) & (wide <= width) & (high > 0) & (high <= height)

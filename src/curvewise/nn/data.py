@@ -401,7 +401,7 @@ class Streamed(Resident):
         self.host, self.device = examples.x, device
 
     @property
-    def ready(self) -> None:  # type: ignore[override]
+    def ready(self) -> None:
         """None: no input is kept normalised."""
         return
 
@@ -445,8 +445,8 @@ class Feed:
         self._rooms = [slot.numpy() for slot in self.gathered]
         self.window = torch.zeros(shape, dtype=torch.float32 if ahead else torch.uint8, device=data.device)
         self._copies = torch.cuda.Stream(data.device) if cuda else None  # type: ignore[no-untyped-call]
-        self._arrived = [torch.cuda.Event() for _ in range(SLOTS)] if cuda else []
-        self._used = [torch.cuda.Event() for _ in range(SLOTS)] if cuda else []
+        self._arrived = [torch.cuda.Event() for _ in range(SLOTS)] if cuda else []  # type: ignore[no-untyped-call]
+        self._used = [torch.cuda.Event() for _ in range(SLOTS)] if cuda else []  # type: ignore[no-untyped-call]
 
     def put(self) -> None:
         """Bring the batch of the next step to its slot."""

@@ -105,18 +105,18 @@ class Course:
             rates *= np.minimum((np.arange(self.taken, step) + 1) / rising, 1).astype(np.float32)
         yield from self.walk(rates)
 
-    def stretches(self, rate: Callable[[], float]) -> Iterator[Steps]:
-        """Yield the way to each look at how the training goes: an epoch, or ``look_every`` steps."""
+    def looks(self) -> Iterator[int]:
+        """Yield the step before each look at how the training goes: after an epoch, or ``look_every`` steps."""
         training, batch = self.training, self.lane.setup.batch
         if training.steps is None and training.look_every is None:
             for _ in range(math.ceil(training.epochs)):
-                yield self.epochs(1, rate())
+                self.passed += 1
+                yield -(-self.passed * self.n // batch)
             return
-        most = self.most
+        most, every = self.most, training.look_every
         while self.taken < most:
             self.passed += 1
-            next_one = self.passed * training.look_every if training.look_every else -(-self.passed * self.n // batch)
-            yield self.to(min(next_one, most), rate())
+            yield min(-(-self.passed * self.n // batch) if every is None else self.passed * every, most)
 
     def walk(self, rates: NDArray[np.float32]) -> Steps:
         """Take a step for each rate, poking where it is time."""
@@ -282,9 +282,9 @@ def plateau(course: Course) -> Steps:
     patience = training.patience_for(course.n, PATIENCE)
     held = _hold_out(course, training.validation) if training.validation else None
     rate, best, waited, drops, since = course.rate, math.inf, 0, 0, 0
-    for stretch in course.stretches(lambda: rate):
+    for step in course.looks():
         before = course.taken
-        yield from stretch
+        yield from course.to(step, rate)
         steps = course.taken - before
         if held is None:
             with course.lane.at_work():
@@ -318,8 +318,8 @@ def early_stop(course: Course) -> Steps:
     patience = training.patience_for(course.n, PATIENCE)
     held = _hold_out(course, training.validation)
     best = Best(course)
-    for stretch in course.stretches(lambda: course.rate):
-        yield from stretch
+    for step in course.looks():
+        yield from course.to(step, course.rate)
         best.look(*course.validate(held))
         in_steps = training.patience_steps
         if best.stalled >= patience if in_steps is None else course.taken - best.fell >= in_steps:

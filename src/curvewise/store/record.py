@@ -428,6 +428,8 @@ def data_digest(data: Any) -> str:
     >>> data_digest([[1, 2], [3, 4]]) == data_digest(np.array([[1, 2], [3, 4]]))
     True
     """
+    if isinstance(data, np.memmap) and isinstance(known := getattr(data, "digest", None), str):
+        return known  # hashed when the file was written, which may be larger than memory
     digest = hashlib.sha256()
     for chunk in _chunks(data):
         # With its length: "ab" + "c" must not have the hash of "a" + "bc".
@@ -466,7 +468,7 @@ def describe(value: Any, depth: int = 0) -> str:
     return _describe_object(value, inner)
 
 
-def _chunks(data: Any) -> Iterator[bytes]:
+def _chunks(data: Any) -> Iterator[bytes | memoryview]:
     if hasattr(data, "tocsr"):
         matrix = data.tocsr(copy=True)
         matrix.sum_duplicates()  # the same matrix may be stored in several ways
@@ -488,12 +490,15 @@ def _chunks(data: Any) -> Iterator[bytes]:
         yield from _array_chunks(array)
 
 
-def _array_chunks(array: NDArray[Any]) -> Iterator[bytes]:
+def _array_chunks(array: NDArray[Any]) -> Iterator[bytes | memoryview]:
     yield f"{array.dtype.str} {array.shape}".encode()
     if array.dtype.hasobject:
         yield from (describe(v).encode("utf-8", "surrogatepass") for v in array.ravel().tolist())
+    elif array.nbytes:
+        # A view of the bytes and no copy, which a file mapped into memory could not afford.
+        yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     else:
-        yield np.ascontiguousarray(array).tobytes()
+        yield b""
 
 
 def _describe_object(value: Any, inner: functools.partial[str]) -> str:

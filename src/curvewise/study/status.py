@@ -28,7 +28,7 @@ from curvewise.store.tables import LOSSES, reason_of
 from curvewise.study.run.estimators import make_estimator
 from curvewise.study.run.programs import check_options, fill_command
 from curvewise.study.spec.design import FIELDS
-from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, examples_digest
+from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, check_inputs, examples_digest
 from curvewise.text import Message, arg, either, suggest
 from curvewise.types.results import Result
 
@@ -670,6 +670,7 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
     needed = bytes_per_run(study, planned, measure) * sum(map(len, due.values()))
     there = next((p for p in (study.runs_folder, *study.runs_folder.resolve().parents) if p.exists()), None)
     free = math.nan if there is None else float(shutil.disk_usage(there).free)
+    check_inputs((r.job for runs in due.values() for r in runs), study.dataset)
     bad = _bad_learners(study, [r.job for runs in due.values() for r in runs])
     full = f"The runs take about {format_bytes(needed)}, and {format_bytes(free)} are free."
     # That such a learner could not be measured need not be said too.

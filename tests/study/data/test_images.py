@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import sys
+import tomllib
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
+from scipy.io import savemat
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.study.data import images
 from curvewise.study.data.load import load_dataset
 
 RNG = np.random.default_rng(2)
@@ -344,3 +352,232 @@ def test_without_torchvision_the_package_is_named(tmp_path: Path, monkeypatch: A
     monkeypatch.setitem(sys.modules, "torchvision.datasets", None)
     with pytest.raises(MissingDependencyError, match="pip install torchvision"):
         load_dataset({"torchvision": "CIFAR10", "root": str(tmp_path)})
+
+
+# --- The layouts of the papers' data sets, with the lines of the guide -----------------------------
+
+GUIDE = Path(__file__).parents[3] / "docs" / "howto" / "recipes.md"
+
+
+def run_lines(section: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Run the lines of a section of the guide in a folder; gives the data that the row of its table has."""
+    text = GUIDE.read_text("utf-8")
+    monkeypatch.chdir(folder)
+    if f"### {section}\n" in text:
+        exec(text.split(f"### {section}\n")[1].split("```python\n")[1].split("```")[0], {})
+    row = next(line for line in text.splitlines() if line.startswith(f"| {section} "))
+    said = row.split("|")[4].split("`")[1]
+    return {**tomllib.loads(f"data = {said}")["data"]}
+
+
+def assert_same(x: np.ndarray, pictures: list[np.ndarray]) -> None:
+    assert np.array_equal(x, np.moveaxis(np.stack(pictures), 3, 1))
+
+
+def write_svhn(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    made = {}
+    for part, n in (("train", 24), ("test", 11)):
+        images, digits = RNG.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8), np.arange(n) % 10
+        labels = np.where(digits == 0, 10, digits).astype(np.uint8)[:, None]
+        savemat(folder / f"{part}_32x32.mat", {"X": images.transpose(1, 2, 3, 0), "y": labels}, do_compression=True)
+        made[part] = images, digits
+    return made
+
+
+def test_svhn_is_read_from_its_two_files(tmp_path: Path) -> None:
+    (tmp_path / "svhn").mkdir()
+    made = write_svhn(tmp_path / "svhn")
+    for spec in ("svhn", {"path": "svhn"}, "svhn/train_32x32.mat"):
+        data = load_dataset(spec, folder=tmp_path)
+        assert_same(data.x, list(made["train"][0]))
+        assert_same(data.test_x, list(made["test"][0]))
+        assert np.array_equal(data.y, made["train"][1])
+        assert data.classes[data.test_y[10]] == "0"
+    (tmp_path / "svhn" / "test_32x32.mat").unlink()
+    assert load_dataset("svhn", folder=tmp_path).test_x is None
+    savemat(tmp_path / "svhn" / "train_32x32.mat", {"labels": np.arange(3)})
+    with pytest.raises(InputError, match=r"train_32x32.mat cannot be read: it holds .*SVHN X"):
+        load_dataset("svhn", folder=tmp_path)
+    (tmp_path / "svhn" / "train_32x32.mat").write_bytes(b"no such thing")
+    with pytest.raises(InputError, match=r"train_32x32.mat cannot be read"):
+        load_dataset("svhn", folder=tmp_path)
+    with pytest.raises(InputError, match=r"fetch train_32x32.mat and test_32x32.mat"):
+        load_dataset("svhn", folder=tmp_path / "svhn")
+
+
+@pytest.mark.parametrize(("section", "test"), [("ImageNet", "val"), ("Places365", "val"), ("CINIC-10", "test")])
+def test_folders_of_train_and_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: str, test: str
+) -> None:
+    spec = run_lines(section, tmp_path, monkeypatch)
+    root = tmp_path / spec["path"]
+    for part in ("train", "val" if test == "val" else "valid", "test"):
+        for name in ("n01440764", "n02102040"):
+            (root / part / name).mkdir(parents=True)
+            if (part, test) == ("test", "val"):  # ImageNet's own has no classes
+                picture(40, 60).save(root / part / f"{name}.JPEG")
+                continue
+            for i in range(2 if part == "train" else 1):
+                picture(40, 60).save(root / part / name / f"{name}_{i}.JPEG")
+    data = load_dataset({**spec, "size": 16}, folder=tmp_path)
+    assert data.x.shape == (4, 3, 16, 16)
+    assert data.test_x.shape == (2, 3, 16, 16)
+    first = Image.open(root / "train" / "n01440764" / "n01440764_0.JPEG").convert("RGB")
+    # The shorter side to 16 and the middle of the other; one way rounds before the other.
+    cut = np.asarray(first.resize((24, 16), Image.Resampling.BILINEAR))[:, 4:20]
+    assert np.abs(np.moveaxis(cut, 2, 0).astype(int) - data.x[0]).mean() < 2
+    with pytest.raises(InputError, match="there must be train and this one"):
+        load_dataset({**spec, "test": "elsewhere"}, folder=tmp_path)
+
+
+@pytest.mark.parametrize("section", ["Caltech-101", "EuroSAT"])
+def test_folders_without_a_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: str) -> None:
+    spec = run_lines(section, tmp_path, monkeypatch)
+    pictures = write_folder(tmp_path / spec["path"], h=6, w=6)
+    data = load_dataset({**spec, "size": 6}, folder=tmp_path)
+    assert_same(data.x, pictures)
+    assert data.test_x is None
+
+
+def test_flowers_have_their_classes_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jpg").mkdir()
+    made = [picture(6, 6) for _ in range(7)]
+    for i, one in enumerate(made, 1):
+        one.save(tmp_path / "jpg" / f"image_{i:05d}.jpg", quality=100, subsampling=0)
+    savemat(tmp_path / "imagelabels.mat", {"labels": np.array([[3, 1, 2, 3, 1, 2, 2]])})
+    savemat(tmp_path / "setid.mat", {"trnid": [[2, 4]], "valid": [[6]], "tstid": [[1, 3, 5, 7]]})
+    data = load_dataset({**run_lines("Flowers-102", tmp_path, monkeypatch), "size": 6})
+    assert data.classes == ("1", "2", "3")
+    assert data.y.tolist() == [0, 2, 1]
+    assert data.test_y.tolist() == [2, 1, 0, 1]
+    assert np.abs(np.moveaxis(np.asarray(made[1]), 2, 0).astype(int) - data.x[0]).max() < 40
+    table = pd.read_csv("flowers.csv").assign(split="valid")
+    table.to_csv("flowers.csv", index=False)
+    with pytest.raises(InputError, match="holds 'valid': write train or test"):
+        load_dataset({"path": "flowers.csv", "image": "file", "split": "split", "root": "jpg"})
+
+
+def test_sun_has_lists_of_files_in_folders_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = write_folder(tmp_path / "SUN397" / "a" / "apse", "bc", 2, h=6, w=6)
+    names = [f"/a/apse/{c}/{i}.png" for c in "bc" for i in range(2)]
+    (tmp_path / "Training_01.txt").write_text("\n".join(names[:3]))
+    (tmp_path / "Testing_01.txt").write_text(names[3])
+    data = load_dataset({**run_lines("SUN397", tmp_path, monkeypatch), "size": 6})
+    assert_same(data.x, pictures[:3])
+    assert_same(data.test_x, pictures[3:])
+    assert data.classes == ("/a/apse/b", "/a/apse/c")
+    (tmp_path / "SUN397" / "a" / "apse" / "b" / "0.png").unlink()
+    with pytest.raises(InputError, match="names 1 of 3 images that are not in"):
+        load_dataset({"path": "sun-train.csv", "image": "file", "root": "SUN397"})
+
+
+def test_camelyon_becomes_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {p: RNG.integers(0, 256, (n, 8, 8, 3), dtype=np.uint8) for p, n in (("train", 6), ("valid", 4))}
+
+    @contextmanager
+    def opened(name: str) -> Iterator[dict[str, np.ndarray]]:
+        part = name.split("_")[4]
+        yield {"x": made[part], "y": (np.arange(len(made[part])) % 2).reshape(-1, 1, 1, 1)}
+
+    module = types.ModuleType("h5py")
+    module.File = opened  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "h5py", module)
+    data = load_dataset(run_lines("Patch Camelyon", tmp_path, monkeypatch))
+    assert_same(data.x, list(made["train"]))
+    assert_same(data.test_x, list(made["valid"]))
+    assert data.test_y.tolist() == [0, 1, 0, 1]
+
+
+def test_inaturalist_has_its_classes_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = write_folder(tmp_path / "train_val_images" / "Aves", "ab", 2, h=6, w=6)
+    names = [f"train_val_images/Aves/{c}/{i}.png" for c in "ab" for i in range(2)]
+    for part, rows in (("train", [0, 2]), ("val", [3, 1])):
+        images = [{"id": i, "file_name": names[i]} for i in rows]
+        labels = [{"image_id": i, "category_id": 10 + i // 2} for i in reversed(rows)]
+        (tmp_path / f"{part}2017.json").write_text(json.dumps({"images": images, "annotations": labels}))
+    data = load_dataset({**run_lines("iNaturalist 2017", tmp_path, monkeypatch), "size": 6})
+    assert_same(data.x, [pictures[0], pictures[2]])
+    assert data.classes == ("10", "11")
+    assert data.y.tolist() == [0, 1]
+    assert dict(zip(data.test_y.tolist(), data.test_x[:, 0, 0, 0], strict=True)) == {
+        1: pictures[3][0, 0, 0],
+        0: pictures[1][0, 0, 0],
+    }
+
+
+def test_pets_have_lists_without_endings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("images", "annotations"):
+        (tmp_path / name).mkdir()
+    for name in ("Bombay_1", "Bombay_2", "pug_7"):
+        picture(6, 6).save(tmp_path / "images" / f"{name}.jpg")
+    (tmp_path / "annotations" / "trainval.txt").write_text("Bombay_1 6 1 5\npug_7 27 2 17\n")
+    (tmp_path / "annotations" / "test.txt").write_text("Bombay_2 6 1 5\n")
+    data = load_dataset({**run_lines("Oxford Pets", tmp_path, monkeypatch), "size": 6})
+    assert (data.classes, data.y.tolist(), data.test_y.tolist()) == (("6", "27"), [0, 1], [0])
+
+
+# --- Decoded images that are kept ------------------------------------------------------------------
+
+
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Count the images that are decoded from here on."""
+    seen: list[Path] = []
+    real = images.decode
+    monkeypatch.setattr(images, "decode", lambda path, *rest: seen.append(path) or real(path, *rest))
+    return seen
+
+
+def test_a_cache_spares_the_decoding_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part in ("train", "test"):
+        write_folder(tmp_path / "set" / part, n=4)
+    spec = {"path": "set", "size": 5}
+    plain = load_dataset(spec, folder=tmp_path)
+    seen = decoded(monkeypatch)
+    for count in (16, 0):
+        data = load_dataset({**spec, "cache": "kept"}, folder=tmp_path)
+        assert len(seen) == count
+        assert np.array_equal(data.x, plain.x)
+        assert np.array_equal(data.test_x, plain.test_x)
+        assert data.digest == plain.digest  # runs have the same names
+        assert data.x.filename.parent == tmp_path / "kept"
+        seen.clear()
+    # Another size, other examples or a changed file is another cache.
+    load_dataset({**spec, "size": 6, "cache": "kept"}, folder=tmp_path)
+    assert len(seen) == 16
+    load_dataset({**spec, "examples": 4, "cache": "kept"}, folder=tmp_path)
+    assert len(seen) == 20
+    seen.clear()
+    picture().save(tmp_path / "set" / "train" / "a" / "0.png")
+    os.utime(tmp_path / "set" / "train" / "a" / "0.png", ns=(1, 1))
+    data = load_dataset({**spec, "cache": "kept"}, folder=tmp_path)
+    assert len(seen) == 8
+    assert data.digest == load_dataset(spec, folder=tmp_path).digest != plain.digest
+    assert not [p.name for p in (tmp_path / "kept").iterdir() if p.suffix not in (".npy", ".json")]
+
+
+def test_a_cache_follows_no_links_and_is_checked(tmp_path: Path) -> None:
+    write_folder(tmp_path / "set")
+    spec = {"path": "set", "cache": "kept"}
+    load_dataset(spec, folder=tmp_path)
+    (array,) = (tmp_path / "kept").glob("*.npy")
+    array.rename(tmp_path / "elsewhere.npy")
+    array.symlink_to(tmp_path / "elsewhere.npy")
+    with pytest.raises(InputError, match="cannot be used: it is a link"):
+        load_dataset(spec, folder=tmp_path)
+    array.unlink()
+    np.save(array, np.zeros((2, 3, 4, 5), dtype=np.uint8))
+    with pytest.raises(InputError, match=r"holds uint8 of shape \(2, 3, 4, 5\). Remove it"):
+        load_dataset(spec, folder=tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    with pytest.raises(InputError, match="it is a link"):
+        load_dataset({**spec, "cache": "link"}, folder=tmp_path)
+    with pytest.raises(InputError, match=r"data.on_error='skip'.*data.cache"):
+        load_dataset({**spec, "on_error": "skip"}, folder=tmp_path)
+
+
+def test_a_damaged_image_leaves_no_cache(tmp_path: Path) -> None:
+    write_folder(tmp_path / "set")
+    (tmp_path / "set" / "b" / "2.png").write_bytes(b"no picture")
+    with pytest.raises(InputError, match=r"b/2.png is not a whole picture"):
+        load_dataset({"path": "set", "cache": "kept", "channels": 3}, folder=tmp_path)
+    assert not list((tmp_path / "kept").iterdir())

@@ -121,7 +121,7 @@ def test_loading_imports_and_reads_nothing_that_the_file_names(tmp_path):
         (SMALLEST + "optimizer = 'sgd'\n", "Did you mean 'optimiser'?"),
         (SMALLEST + "epochs = 'many'\n", "[learners.a]: epochs='many': Give a number"),
         (SMALLEST + "augmentation = [1]\n", "[learners.a]: augmentation=(1,): Give a list of words"),
-        (SMALLEST + "optimiser = 'adamm'\n", "not known. Use one of sgd, adam"),
+        (SMALLEST + "optimiser = 'adamm'\n", "not known. Use one of sgd, sgdw, adam"),
         (SMALLEST + "[design]\nseeds = 0\n", "[design]: seeds=0"),
         (SMALLEST + "[design]\nsizes = 'all'\n", "[design]: sizes='all'"),
         (SMALLEST + "[design]\nnested = 1\n", "[design]: nested=1: give true or false"),

@@ -32,8 +32,14 @@ def test_learning_follows_hoiem():
         assert len(training.rates) > 1
         assert training.trained == ("head" if "linear" in name else "all")
         assert training.weights == (None if "scratch" in name else "w.pt")
+        assert (training.patience, training.patience_n) == (None, None)  # 5 at 400 examples of each class
     assert study.learners["ensemble"].members == 6
     assert study.design.test == 0.2
+    small = study_recipe("learning", data(500, 5), small=True)
+    for job in small.jobs:
+        training = job.learner.training
+        assert training.patience_for(400, 10) == 15  # at the largest size, and 4 times as long at 1/16 of it
+        assert training.patience_for(25, 10) == 60
 
 
 def test_learning_has_disjoint_partitions_of_the_paper_s_sizes():
@@ -252,7 +258,8 @@ def test_ranking_follows_li():
         assert (t.batch, t.optimiser, t.momentum, t.weight_decay) == (512, "sgd", 0.9, 0)
         assert t.augmentation == ()
         assert t.weights == f"{name}.pt"
-    assert study.learners["scratch"].training.weight_decay == 0.01
+    scratch = study.learners["scratch"].training
+    assert (scratch.optimiser, scratch.weight_decay) == ("sgdw", 0.01)
     pretraining = study_recipe("ranking-checkpoints", "imagenet")
     assert pretraining.keep.checkpoints == "drops"
     t = pretraining.learners["resnet50"].training
@@ -286,7 +293,7 @@ def test_changes_are_the_words_of_a_study_file():
 def test_own_sizes_leave_the_recipe_s_folds_and_seeds_as_they_are():
     given = study_recipe("learning", "digits", sizes=[10, 20, 40, 80, 160]).design
     assert given.folds == (16, 8, 4, 2, 1)
-    assert study_recipe("transfer", "digits", sizes=[0.5, 1.0]).design.folds == 1
+    assert study_recipe("transfer", "digits", sizes=[0.5, 1.0], seeds=2).design.folds == 1
     with pytest.raises(InputError, match=r"folds of the recipe is \[16, 8, 4, 2, 1\].*sizes has 2.*Say folds="):
         study_recipe("learning", "digits", sizes=[10, 20])
     assert study_recipe("learning", "digits", sizes=[10, 20], folds=3).design.folds == 3
@@ -295,6 +302,28 @@ def test_own_sizes_leave_the_recipe_s_folds_and_seeds_as_they_are():
 
 def test_own_variations_drop_the_recipe_s_poke():
     assert study_recipe("variance-sources", "digits", vary=["init"]).design.poke is None
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name != "variance-text"])
+def test_no_recipe_has_a_setting_that_changes_nothing(name):
+    for learner in study_recipe(name, data()).learners.values():
+        assert learner.training is None or not learner.training.idle()
+
+
+def test_what_a_change_makes_idle_in_a_recipe_is_no_mistake(tmp_path):
+    images = Dataset(np.zeros((40, 1, 8, 8), dtype=np.uint8), np.arange(40) % 2)
+    plain = {"schedule": "linear", "architecture": "mlp"}
+    study = study_recipe("response", images, learners={"mine": plain}, grid={"batch": [8]}, folder=tmp_path)
+    assert study.learners["mine"].training.patience == 10  # as before, so that ids hold
+    assert study.plan(measure=False).total_runs == 1
+    mine = {"mine": plain | {"patience": 3}}
+    given = study_recipe("response", images, learners=mine, grid={"batch": [8]}, folder=tmp_path)
+    with pytest.raises(InputError, match=r"patience=3\.0: changes nothing"):
+        given.plan(measure=False)
+    # A length or a patience in another unit takes the place of the recipe's.
+    short = study_recipe("transfer", data(), learners={"scratch": {"epochs": 2, "patience": 4}})
+    training = short.learners["scratch"].training
+    assert (training.steps, training.epochs, training.patience, training.patience_steps) == (None, 2, 4, None)
 
 
 def test_unknown_words_are_refused_with_a_suggestion():

@@ -325,3 +325,43 @@ def _read_batch(path: Path, length: int) -> NDArray[np.uint8]:
             "with its label): it was cut short, or is something else. Fetch it again."
         )
     return data.reshape(-1, length)
+
+
+# SVHN: cropped digits in two MATLAB files.
+
+
+def is_svhn_name(name: str) -> bool:
+    """Return whether a file has a name of the files of SVHN."""
+    return name in ("train_32x32.mat", "test_32x32.mat")
+
+
+def load_svhn(folder: Path, request: Request) -> DataSource:
+    """Load ``train_32x32.mat``, and ``test_32x32.mat`` if it is there."""
+    name, train, test = request.text("name"), folder / "train_32x32.mat", folder / "test_32x32.mat"
+    if not train.is_file():
+        raise InputError(f"{format_path(folder)} has no train_32x32.mat: fetch it, and test_32x32.mat beside it.")
+    parts = [_svhn_part(path) for path in (train, test) if path.is_file()]
+    return DataSource(parts, tuple("0123456789"), name or "svhn")
+
+
+def _svhn_part(path: Path) -> DataPart:
+    from scipy.io import loadmat, whosmat
+
+    check_file(path)
+    try:
+        shapes = {name: shape for name, shape, _ in whosmat(path)}
+        if not {"X", "y"} <= set(shapes) or len(shapes["X"]) != 4 or shapes["X"][2] != 3:
+            raise ValueError(f"it holds {shapes}, and SVHN X (32, 32, 3, images) and y")
+        check_unpacked(path, math.prod(shapes["X"]), LARGEST_ARRAYS)
+        found = loadmat(path, variable_names=["X", "y"])
+    except InputError:
+        raise
+    except Exception as error:  # a file that is not of MATLAB, or damaged, raises many kinds
+        raise InputError(f"{format_path(path)} cannot be read: {error}. Fetch it again.") from error
+    x, y = np.asarray(found["X"]), np.asarray(found["y"]).ravel().astype(np.int64)
+    if x.dtype != np.uint8 or y.min() < 1 or y.max() > 10:
+        raise InputError(
+            f"{format_path(path)} holds {x.dtype} and labels {y.min()} to {y.max()}: SVHN has bytes and 1 to 10."
+        )
+    # MATLAB counts from 1, and the digit 0 is its class 10.
+    return array_part(np.ascontiguousarray(x.transpose(3, 2, 0, 1)), y % 10, format_path(path), format_path(path))

@@ -1,20 +1,27 @@
-"""Images in folders, one for each class."""
+"""Images in files: in a folder for each class, in a table, or in an archive; decoded, and kept for the next time."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import io
+import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+import stat
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import InputError, MissingDependencyError
+from curvewise.errors import InputError, MissingDependencyError, os_reason
+from curvewise.progress import progress_bar
 from curvewise.reading.arrays import named_arrays
+from curvewise.store.record import data_digest
 from curvewise.study.data.dataset import DataPart, DataSource, Request, RowIndices, array_part
 from curvewise.text import arg, brief, format_path, list_names
 
@@ -29,13 +36,18 @@ TEST = ("test", "testing", "val", "valid", "validation")
 def load_image_folder(path: Path, request: Request) -> DataSource:
     """Load images whose class is the folder they lie in."""
     name = request.text("name") or path.resolve().name
-    size = request.size("size")
-    channels = request.one_of("channels", (1, 3))
+    reading, asked = image_reading(request, path), request.text("test")
     skip = request.one_of("on_error", ("raise", "skip"), "raise") == "skip"
+    if skip and reading.cache is not None:
+        problem = "leaves images out, and a cache holds all of them."
+        raise InputError(problem, argument="data.on_error", value="skip", remedy=f"Leave out {arg('data.cache')}.")
     notes: list[str] = []
     below = {p.name.lower(): p for p in _subfolders(path)}
     train_at = next((below[n] for n in TRAIN if n in below), None)
-    test_at = next((below[n] for n in TEST if n in below), None)
+    test_at = next((below[n] for n in ((asked.lower(),) if asked else TEST) if n in below), None)
+    if asked and (train_at is None or test_at is None):
+        problem = f"{format_path(path)} has the folders {list_names(below)}: there must be train and this one."
+        raise InputError(problem, argument="data.test", value=asked)
     if (train_at is None) != (test_at is None) and len(below) == 1:
         raise InputError(
             f"{format_path(path)} has only the folder {list_names(below)}: give the folder of the classes "
@@ -46,9 +58,125 @@ def load_image_folder(path: Path, request: Request) -> DataSource:
         notes.append(f"Folders not read: {list_names(sorted(left))}.")
     parts = [train_at, test_at] if split else [path]
     found = [_list_images(p, notes) for p in parts if p is not None]
-    channels = channels or _channels([image for part in found for image in part], skip)
-    made = [_folder_part(images, size, channels, skip, notes) for images in found]
+    reading = reading.settled([image for part in found for image in part], skip)
+    made = [_readable(images, reading, notes) if skip else file_part(images, reading) for images in found]
     return DataSource(made, None, name, notes=notes)
+
+
+@dataclass(frozen=True)
+class ImageReading:
+    """How image files become arrays.
+
+    Attributes
+    ----------
+    root : Path
+        Folder they lie in; names within it are part of what a cache is known by.
+    size : tuple of int, optional
+        Height and width to which they are scaled and cut.
+    channels : int, optional
+        1 or 3; None until it is settled.
+    cache : Path, optional
+        Folder in which the decoded images are kept for the next time.
+    """
+
+    root: Path
+    size: tuple[int, int] | None
+    channels: int | None
+    cache: Path | None
+
+    def settled(self, found: ImageFiles, skip: bool = False) -> ImageReading:
+        """The same with its channels: as asked for, else by the images."""
+        return replace(self, channels=self.channels or _channels(found, skip))
+
+    def decode(self, path: Path) -> NDArray[np.uint8]:
+        """Decode one image."""
+        return decode(path, self.size, self.channels or 3)
+
+
+def image_reading(request: Request, root: Path) -> ImageReading:
+    """Read ``size``, ``channels`` and ``cache``."""
+    size, channels, cache = request.size("size"), request.one_of("channels", (1, 3)), request.text("cache")
+    return ImageReading(root, size, channels, None if cache is None else request.folder / Path(cache).expanduser())
+
+
+def file_part(found: ImageFiles, reading: ImageReading) -> DataPart:
+    """Make a part of image files, which are decoded when they are asked for, or taken from the cache."""
+
+    def read(rows: RowIndices | None) -> NDArray[np.uint8]:
+        files = [found[i][0] for i in (range(len(found)) if rows is None else rows)]
+        if reading.cache is not None:
+            return _from_cache(files, reading, reading.cache)
+        return decode_all(files, reading.decode, lambda i: _image_name(files[i]))
+
+    return DataPart(np.array([label for _, label in found]), read)
+
+
+# Decoded images are kept in a file that is mapped into memory, so that it may be larger than memory.
+
+
+def _from_cache(files: Sequence[Path], reading: ImageReading, folder: Path) -> NDArray[np.uint8]:
+    """Map the decoded images of these files; decode them into the cache first where they are not there.
+
+    A cache is known by name, length and time of change of every file, and by how they are decoded. Beside the array
+    stands its hash, so that runs are named without reading all of it again. Links are not followed.
+    """
+    about = hashlib.sha256(repr(("images/1", reading.size, reading.channels)).encode())
+    for file in files:
+        seen = file.stat()
+        about.update(
+            f"{file.relative_to(reading.root)}\0{seen.st_size}\0{seen.st_mtime_ns}\0".encode("utf-8", "replace")
+        )
+    place = folder / f"{about.hexdigest()[:32]}.npy"
+    try:
+        if not _is_plain(folder, stat.S_ISDIR):
+            folder.mkdir(parents=True)
+        if not _is_plain(place):
+            _write_aside(place, lambda file: _write_images(file, files, reading))
+        array = np.load(place, mmap_mode="r", allow_pickle=False)
+        if array.dtype != np.uint8 or array.ndim != 4 or len(array) != len(files):
+            raise ValueError(f"it holds {array.dtype} of shape {array.shape}")
+        known = place.with_suffix(".json")
+        if not _is_plain(known):
+            text = json.dumps({"digest": data_digest(array)}).encode()
+            _write_aside(known, lambda file: file.write(text))
+        array.digest = str(json.loads(known.read_bytes())["digest"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = os_reason(error) if isinstance(error, OSError) else str(error)
+        problem = f"{format_path(place)} cannot be used: {reason}. Remove it, or name another folder."
+        raise InputError(problem, argument="data.cache", value=str(folder)) from error
+    found: NDArray[np.uint8] = array
+    return found
+
+
+def _is_plain(path: Path, kind: Callable[[int], bool] = stat.S_ISREG) -> bool:
+    """Return whether a file or folder is there; raise for a link, or anything else of that name."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return False
+    if not kind(mode):
+        raise ValueError("it is a link, or not a plain file or folder")
+    return True
+
+
+def _write_aside(place: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file under another name, and give it its own when it is whole."""
+    aside = place.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with aside.open("xb") as file:
+            write(file)
+        aside.replace(place)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _write_images(file: IO[bytes], files: Sequence[Path], reading: ImageReading) -> None:
+    """Write one array of images, picture by picture: a full disk is then an error, and not a fault in memory."""
+    for i, picture in enumerate(_of_one_size(files, reading.decode, lambda i: _image_name(files[i]))):
+        if i == 0:
+            shape = (len(files), *picture.shape)
+            np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+        file.write(picture.tobytes())
 
 
 def _subfolders(path: Path) -> list[Path]:
@@ -93,24 +221,10 @@ def _channels(found: ImageFiles, skip: bool) -> int:
     return 1
 
 
-def _folder_part(
-    found: ImageFiles, size: tuple[int, int] | None, channels: int, skip: bool, notes: list[str]
-) -> DataPart:
-    def one(path: Path) -> NDArray[np.uint8]:
-        return decode(path, size, channels)
-
-    labels = np.array([label for _, label in found])
-    if skip:
-        return _readable(found, labels, one, notes)
-    return picture_part(labels, lambda i: one(found[i][0]), lambda i: _image_name(found[i][0]))
-
-
-def _readable(
-    found: ImageFiles, labels: NDArray[Any], one: Callable[[Path], NDArray[np.uint8]], notes: list[str]
-) -> DataPart:
+def _readable(found: ImageFiles, reading: ImageReading, notes: list[str]) -> DataPart:
     """Decode all images, and keep those that can be decoded."""
     pictures, good, bad = [], [], []
-    for i, picture in enumerate(in_threads(one, [path for path, _ in found])):
+    for i, picture in enumerate(in_threads(reading.decode, [path for path, _ in found])):
         if isinstance(picture, ValueError):
             bad.append(_image_name(found[i][0]))
         else:
@@ -121,7 +235,7 @@ def _readable(
     if bad:
         notes.append(f"{len(bad)} images cannot be read and were left out: {list_names(bad, 5)}.")
     x = decode_all(pictures, lambda picture: picture, lambda k: _image_name(found[good[k]][0]))
-    return array_part(x, labels[good], "images", "labels")
+    return array_part(x, np.array([found[i][1] for i in good]), "images", "labels")
 
 
 def _image_name(path: Path) -> str:
@@ -217,6 +331,7 @@ AT_ONCE = 8
 
 BATCH = 32  # pictures to a task: small ones are decoded faster than a task is handed over
 WAITING = 1024  # pictures that may wait, decoded, to be stored
+MANY = 5000  # of which decoding takes seconds and more, and is shown
 
 
 def pillow(purpose: str) -> Any:
@@ -279,23 +394,35 @@ def decode_all(
 ) -> NDArray[np.uint8]:
     """Decode many pictures of one size into one array; ``name`` says how to call one of them."""
     out: NDArray[np.uint8] | None = None
-    for i, picture in enumerate(in_threads(one, sources)):
-        if isinstance(picture, ValueError):
-            raise InputError(
-                f"{name(i)} is not a whole picture ({picture}): remove or replace it, or use "
-                f"{arg('data.on_error', 'skip')} for pictures in folders."
-            ) from picture
+    for i, picture in enumerate(_of_one_size(sources, one, name)):
         if out is None:
             out = np.empty((len(sources), *picture.shape), dtype=np.uint8)
-        if picture.shape != out.shape[1:]:
-            (_, h, w), (_, h0, w0) = picture.shape, out.shape[1:]
-            raise InputError(
-                f"{name(i)} is {h} × {w} pixels and {name(0)} {h0} × {w0}: bring all to one size, such "
-                f"as {arg('data.size', 32)}."
-            )
         out[i] = picture
     assert out is not None
     return out
+
+
+def _of_one_size(
+    sources: Sequence[Any], one: Callable[[Any], NDArray[np.uint8]], name: Callable[[int], str]
+) -> Iterator[NDArray[np.uint8]]:
+    """Decode pictures in order; one that is damaged or of another size is an error. Many are shown as progress."""
+    first: NDArray[np.uint8] | None = None
+    with progress_bar("decoding images", len(sources), None if len(sources) >= MANY else False) as advance:
+        for i, picture in enumerate(in_threads(one, sources)):
+            if isinstance(picture, ValueError):
+                raise InputError(
+                    f"{name(i)} is not a whole picture ({picture}): remove or replace it, or use "
+                    f"{arg('data.on_error', 'skip')} for pictures in folders."
+                ) from picture
+            first = picture if first is None else first
+            if picture.shape != first.shape:
+                (_, h, w), (_, h0, w0) = picture.shape, first.shape
+                raise InputError(
+                    f"{name(i)} is {h} × {w} pixels and {name(0)} {h0} × {w0}: bring all to one size, such "
+                    f"as {arg('data.size', 32)}."
+                )
+            advance(1)
+            yield picture
 
 
 def in_threads(

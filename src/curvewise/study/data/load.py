@@ -25,7 +25,15 @@ from curvewise.reading.table import check_names
 from curvewise.store.read import COPY_ARRAYS, COPY_FIELDS, DATA, read_about, read_copy, unreadable_data
 from curvewise.store.write import write_file
 from curvewise.study.data import arrays as npz
-from curvewise.study.data.arrays import is_cifar_name, is_idx_name, load_cifar, load_idx, load_npz
+from curvewise.study.data.arrays import (
+    is_cifar_name,
+    is_idx_name,
+    is_svhn_name,
+    load_cifar,
+    load_idx,
+    load_npz,
+    load_svhn,
+)
 from curvewise.study.data.dataset import (
     TARGETS,
     DataPart,
@@ -36,7 +44,14 @@ from curvewise.study.data.dataset import (
     array_part,
     make_dataset,
 )
-from curvewise.study.data.images import decode, load_image_folder, load_torchvision, picture_part
+from curvewise.study.data.images import (
+    decode,
+    file_part,
+    image_reading,
+    load_image_folder,
+    load_torchvision,
+    picture_part,
+)
 from curvewise.text import arg, brief, format_path, list_names, suggest
 
 if TYPE_CHECKING:
@@ -53,6 +68,7 @@ PLACED: dict[str, tuple[Loader, tuple[str, ...]]] = {
     "fashion-mnist": (load_idx, ("fashion-mnist", "FashionMNIST/raw", "/usr/share/datasets/fashion-mnist")),
     "cifar10": (load_cifar, ("cifar10", "cifar-10-batches-bin", "cifar10_jpeg.npz")),
     "cifar100": (load_cifar, ("cifar100", "cifar-100-binary")),
+    "svhn": (load_svhn, ("svhn", "SVHN")),
 }
 """Data that must be fetched first: who reads it, and where it is looked for."""
 
@@ -61,6 +77,7 @@ REMEDIES = {
     "fashion-mnist": "apt-get install dataset-fashion-mnist, or fetch its four IDX files",
     "cifar10": "fetch its binary version (cifar-10-binary.tar.gz) and unpack it",
     "cifar100": "fetch its binary version (cifar-100-binary.tar.gz) and unpack it",
+    "svhn": "fetch train_32x32.mat and test_32x32.mat",
 }
 
 OWN = re.compile(r"[\w.]{2,}:\w+")  # module:function; no drive of Windows
@@ -78,18 +95,24 @@ def load_dataset(
     ----------
     spec : str, path or dict
         A name (``"digits"``, ``"iris"``, ``"wine"``, ``"breast-cancer"``, ``"mnist"``,
-        ``"fashion-mnist"``, ``"cifar10"``, ``"cifar100"``); a path; ``"hf:PATH"``; or a dict, as
+        ``"fashion-mnist"``, ``"cifar10"``, ``"cifar100"``, ``"svhn"``); a path; ``"hf:PATH"``; or a dict, as
         the table of data in a study file. The file type decides how a path is read:
 
         - ``.npz``: arrays; ``x``, ``y``, ``test_x``, ``test_y`` say which, ``axes`` ("NCHW",
           "NHWC") and ``kind`` ("features", "tokens") what they are where that is in doubt; or an
           archive of JPEG images.
         - ``.csv``, ``.tsv``, ``.parquet``: a table; ``label`` names the column of classes,
-          ``features`` those to learn from, ``test`` a second file with test examples.
+          ``features`` those to learn from, ``test`` a second file with test examples. With
+          ``image``, a column of image files, in the table's folder or in ``root``; a column
+          ``split`` says "train" or "test".
         - a folder with IDX files, gzipped or not; with CIFAR's binary files (``labels``: "fine" or
-          "coarse"); with images in a subfolder for each class, perhaps below ``train`` and
-          ``test`` (``size``, ``channels``: 1 or 3, ``on_error``: "raise" or "skip"); or with a
-          Hugging Face dataset saved to disk.
+          "coarse"); with SVHN's ``train_32x32.mat`` and ``test_32x32.mat``; with images in a
+          subfolder for each class, perhaps below ``train`` and ``test`` (``test`` names another
+          folder, ``on_error``: "raise" or "skip"); or with a Hugging Face dataset saved to disk.
+
+        Image files take ``size`` (the shorter side is scaled, the middle cut out), ``channels`` (1
+        or 3) and ``cache``, a folder in which the decoded images are kept: the next time they are
+        mapped into memory, however many there are.
 
         ``{"hf": PATH_OR_NAME}`` reads a Hugging Face dataset without the network
         (``image``, ``text``, ``label``, ``features``: columns), ``{"torchvision": "CIFAR10",
@@ -223,7 +246,9 @@ def _from_path(request: Request) -> DataSource:
     if suffix == ".npz":
         return load_npz(path, request)
     if suffix in SUFFIXES:
-        return load_table(path, request)
+        return load_image_table(path, request) if "image" in request else load_table(path, request)
+    if is_svhn_name(path.name):
+        return load_svhn(path.parent, request)
     if is_idx_name(path.name):
         raise InputError(f"{format_path(path)} is one of several IDX files: give their folder.")
     raise InputError(
@@ -243,6 +268,8 @@ def _from_folder(path: Path, request: Request) -> DataSource:
         return load_idx(path, request)
     if any(is_cifar_name(name) for name in names):
         return load_cifar(path, request)
+    if any(is_svhn_name(name) for name in names):
+        return load_svhn(path, request)
     if is_hub_folder(names):
         return load_hub(request, path)
     return load_image_folder(path, request)
@@ -439,6 +466,39 @@ def load_table(path: Path, request: Request) -> DataSource:
         else:
             raise InputError(f"{source} has no columns beside {brief(label)}: nothing to learn from.")
     return DataSource(parts, None, name, encoding.padding if encoding else None, notes)
+
+
+def load_image_table(path: Path, request: Request) -> DataSource:
+    """Load images that a table names: a column of files and one of classes; perhaps one that says train or test."""
+    name, image, split = request.text("name") or path.stem, request.text("image") or "", request.text("split")
+    test_path, root = request.path("test"), request.path("root") or path.parent
+    asked_label, reading = request.text("label"), image_reading(request, root)
+    if split is not None and test_path is not None:
+        raise InputError(f"{arg('data.split', split)} and {arg('data.test')} both name the test part: give one.")
+    frames = [(_read(p), format_path(p)) for p in (path, test_path) if p is not None]
+    if split is not None:
+        frame, source = frames[0]
+        _check_columns(frame.columns, [split], source)
+        kinds = frame[split].astype(str).str.strip().str.lower()
+        if set(kinds) != {"train", "test"}:
+            problem = (
+                f"column {brief(split)} of {source} holds {list_names(sorted(set(kinds)), 5)}: write train or test."
+            )
+            raise InputError(problem, argument="data.split", value=split)
+        frames = [(frame[(kinds == kind).to_numpy()], source) for kind in ("train", "test")]
+    parts = []
+    for frame, source in frames:
+        label = label_column(list(frame.columns), asked_label, source)
+        _check_columns(frame.columns, [image], source)
+        files = [root / str(file).lstrip("/") for file in frame[image]]
+        if lacking := [file for file in files if not file.is_file()]:
+            problem = f"{source} names {len(lacking):,} of {len(files):,} images that are not in {format_path(root)}"
+            raise InputError(f"{problem}, such as {lacking[0]}.", argument="data.root", value=str(root))
+        parts.append((files, label_values(frame[label], label)))
+    every = [(file, "") for files, _ in parts for file in files]
+    reading = reading.settled(every)
+    made = [DataPart(labels, file_part([(f, "") for f in files], reading).read) for files, labels in parts]
+    return DataSource(made, None, name)
 
 
 def label_column(names: list[str], asked: str | None, source: str) -> str:

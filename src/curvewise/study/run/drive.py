@@ -40,7 +40,7 @@ from curvewise.study.run.maker import (
     kind_of,
     store_run,
 )
-from curvewise.study.spec.study import Job, StudySpec
+from curvewise.study.spec.study import Job, StudySpec, check_inputs
 from curvewise.study.status import Standing, choose_devices, look_up
 from curvewise.text import arg
 
@@ -202,6 +202,7 @@ class Drive:
         for identity, standing in self._standings.items():
             if standing.state == "failed" and identity not in self.due:
                 self._failed[identity] = standing.text
+        check_inputs(due, self.study.dataset)
         self.board = Board(due, self._workers, self.settings.in_flight, on_gpu=self._on_gpu)
         states = [s.state for s in self._standings.values()]
         parts = [f"{states.count('done')} there"]

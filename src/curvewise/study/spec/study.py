@@ -10,7 +10,7 @@ import math
 import re
 import warnings
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import count
@@ -25,7 +25,7 @@ from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyErro
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
 from curvewise.nn.own_code import names_own_code
 from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
-from curvewise.nn.training import Training
+from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training
 from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
@@ -248,9 +248,9 @@ class StudySpec:
         there = np.pad(there, (0, len(names) - len(there)))
         few = np.flatnonzero(there < (count if each else 1) + held)
         if len(few):
-            lacking = list_names([f"{names[i]} ({there[i]})" for i in few], 5)
-            problem = f"holds {size!r}, and there are fewer training examples of the class {lacking}:"
-            raise InputError(f"{problem} ask for fewer, or leave these classes out.", argument="sizes")
+            lacking = ", ".join(f"{names[i]!r} ({there[i]})" for i in few[:5])
+            problem = f"holds {size!r}, and there are fewer training examples of {len(few)} class(es): {lacking}."
+            raise InputError(problem, argument="sizes", remedy="Ask for fewer, or leave these classes out of the data.")
 
     @cached_property
     def _subsets(self) -> dict[tuple[int, int], tuple[NDArray[np.int64], str]]:
@@ -350,9 +350,11 @@ class StudySpec:
         if data.padding is not None:  # tokens
             return None, None
         if data.is_image:
-            # Counting the 256 levels channel by channel needs no copy of all images, let alone in double precision.
-            channels = range(data.x.shape[1])
-            counts = np.stack([np.bincount(data.x[self.train_rows, c].ravel(), minlength=256) for c in channels])
+            # Counting the 256 levels channel by channel, a few images at a time, needs no copy of all of them.
+            counts = np.zeros((data.x.shape[1], 256), dtype=np.int64)
+            for start in range(0, len(self.train_rows), 4096):
+                some = np.asarray(data.x[self.train_rows[start : start + 4096]])
+                counts += np.stack([np.bincount(some[:, c].ravel(), minlength=256) for c in range(len(counts))])
             levels = np.arange(256) / 255
             share = counts / counts.sum(axis=1, keepdims=True)
             mean = share @ levels
@@ -427,6 +429,42 @@ class StudySpec:
                 versions.setdefault(job.name, []).append(job.learner)
         for name, found in versions.items():
             check_learner(name, list({id(learner): learner for learner in found}.values()), self.examples.shape)
+
+
+def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
+    """Refuse networks that the inputs of the data do not fit, before any of their runs is made.
+
+    Raises
+    ------
+    InputError
+        Names learner, setting and a remedy.
+    """
+    text, channels = data.padding is not None, data.x.shape[1]
+    kind = "tokens of texts" if text else "rows of features"
+    kind = f"images with {channels} channel{'s' if channels > 1 else ''}" if data.is_image else kind
+    for job in {(job.name, repr(job.settings)): job for job in jobs}.values():
+        training = job.learner.training
+        if training is None:
+            continue
+        name, problem, remedy = training.architecture, "", ""
+        route, _, rest = name.partition(":")
+        known = route in ("hf", "timm", "torchvision") if rest else name in (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
+        plain = name in ("linear", "mlp")
+        if not known:  # a factory of one's own may take anything; a name that is none is told elsewhere
+            continue
+        if not (data.is_image or (text and route == "hf") or (plain and not text)):
+            takes = "images or features" if plain else "images or texts" if route == "hf" else "images"
+            problem = f"takes {takes}, and the data has {kind}."
+            remedy = "Use 'hf:FOLDER', an encoder of texts." if text else "Use 'linear' or 'mlp'."
+        elif rest and data.y.ndim > 2:
+            problem = f"gives a row of numbers, and the targets are images of shape {data.y.shape[1:]}."
+            remedy = "Use 'unet', or 'module:function' for a factory of your own."
+        if problem:
+            raise InputError(problem, argument=f"learners.{job.name}.architecture", value=name, remedy=remedy)
+        coloured = [spec for spec in training.augmentation if spec.partition(":")[0] == "colour"]
+        if coloured and data.is_image and channels != 3:
+            problem, remedy = f"is for three channels, and the data has {kind}.", "Leave it out, or use 'noise'."
+            raise InputError(problem, argument=f"learners.{job.name}.augmentation", value=coloured[0], remedy=remedy)
 
 
 def examples_digest(examples: Examples) -> str:
