@@ -730,9 +730,6 @@ def _weights_digest(learner: Learner, folder: Path, known: dict[str, str]) -> st
     files = []
     if training.architecture.startswith("hf:"):
         place = folder / training.architecture.removeprefix("hf:")
-        if not (place / "config.json").is_file():
-            problem = "no config.json in this folder: give the one that save_pretrained wrote; nothing is downloaded."
-            raise InputError(problem, argument="architecture", value=training.architecture)
         files += sorted(p for p in place.glob("*") if p.is_file())
     if training.weights is not None:
         path = folder / training.weights
