@@ -14,7 +14,7 @@ from curvewise.cli import main
 from curvewise.errors import CurvewiseWarning, InputError, quietly
 from curvewise.nn.training import Training
 from curvewise.report.study import study_report
-from curvewise.study import Dataset, Design, Evaluation, Learner, Study, load_study
+from curvewise.study import Dataset, Design, Evaluation, Learner, Study, binary_groupings, load_study
 from curvewise.variance.sources import measure_twins
 
 ALL = ["init", "order", "augmentation"]
@@ -187,3 +187,15 @@ def test_the_store_is_joined_on_the_command_line(made: Study, capsys: pytest.Cap
     assert "joined by their seeds" in out.err
     with pytest.warns(CurvewiseWarning):
         assert found["seeds"]["estimate"] == pytest.approx(made.twins().seeds.estimate)
+
+
+def test_binary_tasks_are_trained_one_by_one(tmp_path: Path):
+    """Figure 6 with a training for each task; its error is that of the study's own measurements."""
+    study = make(tmp_path, vary=["init", "order"], poke=None, grid={"classes": binary_groupings(4)})
+    study.run(workers=0, progress=False)
+    tasks = study.predictions_by("classes")
+    assert next(iter(tasks)) == "0, 0, 0, 1"
+    found = cw.variance.measure_bipartitions(tasks)
+    assert (found.tasks, found.runs, found.trained) == (7, 6, True)
+    own = [study.measurements(classes=groups).error.mean() for groups in study.design.grid["classes"]]
+    np.testing.assert_allclose(found.errors, own)
