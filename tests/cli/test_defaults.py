@@ -43,6 +43,9 @@ BEHIND: dict[str, tuple[str, ...]] = {
         "variance:compare_trainings",
     ),
     "variance plan": ("variance:load_predictions", "variance:plan_runs"),
+    "variance sweep": ("variance:load_predictions", "variance:measure_sweep"),
+    "variance twins": ("variance:load_predictions", "variance:measure_twins"),
+    "variance test-sets": ("variance:load_predictions", "variance:compare_test_sets"),
     "response measure": ("response:measure_response",),
     "response judge": ("response:load_corpus", "response:judge_measures", "response:cmi_score"),
     "response measures": ("response:measure_model",),
@@ -100,6 +103,8 @@ DERIVED = {
     ("ranking judge", "ranking:judge_rankings", "k"),
     ("transfer tasks", "transfer:rank_tasks", "levels"),
     ("response measures", "response:measure_model", "batch"),
+    # By default the coordinate of a store that is swept; learning rate without one.
+    ("variance sweep", "variance:measure_sweep", "name"),
     # A layer is written as a text.
     ("response measures", "response:measure_model", "layer"),
 }

@@ -140,3 +140,33 @@ def test_golden(fashion):
     assert "not calibrated" in b.summary()
     sides = itertools.islice(itertools.product([False, True], repeat=9), 1, None)
     assert [tuple(s[1:]) for s in b.sides.tolist()] == list(sides)
+
+
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+def test_tasks_that_were_trained_are_judged_like_collapsed_votes():
+    """Trainings whose answers are the collapsed votes must give the same numbers as these."""
+    votes, labels = calibrated(np.random.default_rng(1), 10, 300, 4)
+    collapsed = measure_bipartitions(votes, labels)
+    tasks = {
+        str(t): Predictions(side[votes].astype(int), "labels", labels=side[labels].astype(int))
+        for t, side in enumerate(collapsed.sides)
+    }
+    trained = measure_bipartitions(tasks)
+    assert trained.trained
+    assert (trained.tasks, trained.runs, trained.examples) == (7, 10, 300)
+    for name in ("r_squared", "correlation_squared", "binomial_r_squared", "error_ratio", "rejected"):
+        assert getattr(trained, name) == getattr(collapsed, name), name
+    for name in ("errors", "measured", "calibrated", "binomial", "distribution", "disagreement", "pvalues"):
+        np.testing.assert_allclose(getattr(trained, name), getattr(collapsed, name), err_msg=name)
+    assert list(trained.columns()["task"]) == list(tasks)
+    assert "7 trainings for two classes, 10 runs of each" in trained.summary()
+    trained.plot()
+    for wrong, message in (
+        ({}, "is empty"),
+        ({"a": Predictions(votes, "labels", labels=labels)}, r"predictions\['a'\].*4 classes"),
+        (tasks | {"8": tasks["0"].subset(runs=slice(0, 6))}, "as many runs of each"),
+    ):
+        with pytest.raises(InputError, match=message):
+            measure_bipartitions(wrong)
+    with pytest.raises(InputError, match="tasks is for predictions of all classes"):
+        measure_bipartitions(tasks, tasks=3)

@@ -350,3 +350,68 @@ def test_one_score_per_training_cannot_be_compared(call, tmp_path, models):
     assert refused.code == 2
     assert "one score per training cannot be compared" in said
     assert "--min-runs" not in said
+
+
+def test_sweep_along_files(call, files, tmp_path):
+    given = (f"0.25={files['a']}", f"0.5={files['b']}", f"1={files['c']}")
+    told = call("variance", "sweep", *given, "--json").document
+    assert told["type"] == "VarianceSweep"
+    assert (told["values"], told["name"], told["runs"]) == ([0.25, 0.5, 1.0], "learning rate", [12, 14, 12])
+    assert told["best"] in (0.25, 0.5)
+    for what in ("std", "error", "runs"):
+        picture = tmp_path / f"{what}.png"
+        seen = call("variance", "sweep", *given, "--what", what, "--name", "width", "--plot", picture)
+        assert seen.code == 0
+        assert "values of the width" in seen.out
+        assert picture.stat().st_size > 5000
+    assert "such as 0.5=usual.npz" in call("variance", "sweep", files["a"]).err
+    assert "'slow' is no number" in call("variance", "sweep", f"slow={files['a']}").err
+    assert "--by goes with one store" in call("variance", "sweep", files["a"], "--by", "rate").err
+
+
+def test_twins_of_files(call, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, 500)
+    runs = np.where(rng.random((6, 500)) < 0.2, rng.integers(0, 5, (6, 500)), labels)
+    poked = {
+        w: np.where(rng.random((6, 500)) < c, rng.integers(0, 5, (6, 500)), runs) for w, c in ((0, 0.1), (4, 0.05))
+    }
+    made = {"alone": runs, "at0": poked[0], "at4": poked[4], "moved": np.roll(poked[0], 1, axis=0)}
+    for name, values in made.items():
+        np.savez(tmp_path / f"{name}.npz", preds=values, labels=labels)
+    base = tmp_path / "alone.npz"
+    seen = call("variance", "twins", base, f"4={tmp_path / 'at4.npz'}", f"0={tmp_path / 'at0.npz'}", "--json")
+    assert seen.document["when"] == [0, 4]
+    rates = [d["estimate"] for d in seen.document["disagreement"]]
+    assert rates == pytest.approx([(runs != poked[w]).mean() for w in (0, 4)])
+    named = call("variance", "twins", base, f"bfloat16={tmp_path / 'at0.npz'}", "--plot", tmp_path / "t.png")
+    assert named.code == 0
+    assert "(bfloat16) disagree" in named.out
+    wrong = call("variance", "twins", base, f"0={tmp_path / 'moved.npz'}")
+    assert wrong.code == 1
+    assert "`curvewise variance twins` on its store" in wrong.err
+    assert "is no store of runs" in call("variance", "twins", base).err
+
+
+def test_test_sets_of_files(call, tmp_path):
+    rng = np.random.default_rng(1)
+    skill = rng.normal(size=(30, 1)) * 0.04
+    for name in ("plain", "sketch"):
+        np.savez(tmp_path / f"{name}.npz", errors=rng.random((30, 800)) < 0.3 + skill)
+    plain, sketch = (tmp_path / f"{name}.npz" for name in ("plain", "sketch"))
+    told = call("variance", "test-sets", plain, f"drawn={sketch}", "--json").document
+    assert told["names"] == ["plain", "drawn"]
+    assert told["pairs"][0]["correlation"]["estimate"] > 0.5
+    draw = ("--plot", tmp_path / "p.png", "--pair", "plain,drawn")
+    assert call("variance", "test-sets", plain, f"drawn={sketch}", *draw).code == 0
+    assert "one test set, 'plain'" in call("variance", "test-sets", plain).err
+    assert "given twice" in call("variance", "test-sets", plain, plain).err
+
+
+def test_a_pair_of_examples_by_index(call, files):
+    told = call("variance", "examine", files["a"], "--what", "pairs", "--pair", "3,70", "--json").document["pairs"]
+    assert (told["first"], told["second"], told["pairs"]) == ([3], [70], 1)
+    assert "goes with --what pairs" in call("variance", "examine", files["a"], "--what", "luck", "--pair", "3,70").err
+    assert (
+        "no example is called so" in call("variance", "examine", files["a"], "--what", "pairs", "--pair", "3,9999").err
+    )

@@ -228,3 +228,49 @@ def test_bad_options(options, message):
 def test_losses_have_no_pairs():
     with pytest.raises(InputError, match="0/1 error"):
         measure_dependent_pairs(np.random.default_rng(0).random((4, 9)), kind="losses")
+
+
+def counted(first: int, second: int, both: int, runs: int) -> np.ndarray:
+    """Errors of two examples that are right so often, and both at once."""
+    right = np.zeros((runs, 2), dtype=bool)
+    right[:first, 0] = True
+    right[first - both : first - both + second, 1] = True
+    return ~right
+
+
+def test_a_pair_named_by_its_indices_is_the_papers():
+    """Figure 4 of Jordan 2023: images 776 and 796, right in 21,736 and 36,392 of 60,000 runs, both in 13,103."""
+    errors = np.zeros((60_000, 800), dtype=bool)
+    errors[:, [776, 796]] = counted(21_736, 36_392, 13_103, 60_000)
+    found = measure_dependent_pairs(errors, axes=("runs", "examples"), pairs=[(776, 796)])
+    assert (found.pairs, found.dependent, found.deviating) == (1, 0, 0)
+    assert (found.first[0], found.second[0]) == (776, 796)
+    assert found.both_correct[0] == pytest.approx(13_103 / 60_000)
+    assert round(found.expected_correct[0], 4) == 0.2197
+    table = [[13_103, 21_736 - 13_103], [36_392 - 13_103, 60_000 - 21_736 - 36_392 + 13_103]]
+    assert found.pvalues[0] == pytest.approx(fisher_exact(table)[1], rel=1e-6)
+    assert found.pvalues[0] > 0.05
+    assert found.differences[0].low < 0 < found.differences[0].high
+    told = found.summary()
+    assert "Examples 776 and 796 are right in 36.23% and 60.65% of 60,000 runs, both in 21.84%" in told
+    assert "do not significantly deviate" in told
+
+
+def test_pairs_that_are_named_are_all_listed():
+    rng = np.random.default_rng(3)
+    errors = rng.random((300, 40)) < 0.3
+    errors[:, 7] = errors[:, 3] ^ (rng.random(300) < 0.1)
+    names = np.array([f"image {i}" for i in range(40)])
+    given = Predictions(errors, "errors", example_ids=names)
+    asked = [("image 9", "image 1"), ("image 3", "image 7")]
+    found = measure_dependent_pairs(given, pairs=asked)
+    assert list(zip(found.first_ids, found.second_ids, strict=True)) == asked
+    assert found.dependent == 1
+    searched = measure_dependent_pairs(given)
+    assert found.pvalues[1] == searched.pvalues[0]
+    assert found.adjusted_pvalues[1] == pytest.approx(2 * found.pvalues[1])
+    # The interval of the search over all pairs is wider than that of two.
+    assert found.differences[1].width < searched.differences[0].width
+    for wrong, message in (([("image 9", "x")], "no example is called so"), ([], "is empty"), ([(1,)], "two examples")):
+        with pytest.raises(InputError, match=message):
+            measure_dependent_pairs(given, pairs=wrong)

@@ -62,7 +62,7 @@ def test_reseeded_runs_are_compared_one_by_one():
     assert found.disagreement[0].estimate == 0.0
     assert found.fraction[0].estimate == 0.0
     assert len(found.columns()["when"]) == 3
-    assert "(4) disagree" in found.summary()
+    assert "(poked at 4) disagree" in found.summary()
 
 
 def test_names_of_classes_may_be_numbered_differently():
@@ -211,6 +211,31 @@ def test_order_does_not_matter():
         assert (b.estimate, b.low, b.high) == pytest.approx((a.estimate, a.low, a.high))
 
 
+def test_twins_with_names_are_matched_by_them():
+    rng = np.random.default_rng(10)
+    runs, twins, truth = trained(rng, poke=0.1, n=200)
+    order = rng.permutation(8)
+    named = [
+        Predictions(x, "labels", labels=truth, run_ids=i)
+        for x, i in ((runs, np.arange(8)), (twins[order], np.arange(8)[order]))
+    ]
+    assert measure_twins(*named).to_dict() == measure_twins(runs, twins, truth).to_dict()
+    others = trained(rng, n=200)[0]
+    ids = Predictions(others, "labels", labels=truth, run_ids=np.arange(8) + 100)
+    assert measure_twins(*named, reseeded=ids).seeds.estimate == pytest.approx((runs != others).mean())
+
+
+def test_twins_in_other_places_are_refused():
+    """One run further on, as in a study in which the first twin belongs to another experiment."""
+    runs, twins, truth = trained(np.random.default_rng(11), poke=0.01, n=2000)
+    assert measure_twins(runs, twins, truth).disagreement[0].estimate < 0.01
+    with pytest.raises(InputError, match=r"8 of 8 twins agree far more with another run.*study\.twins"):
+        measure_twins(runs, np.roll(twins, 1, axis=0), truth)
+    # Twins that differ from their run as much as any other run are in no wrong place.
+    apart = trained(np.random.default_rng(12), poke=1.0, n=2000)
+    assert measure_twins(*apart).fraction[0].estimate == pytest.approx(1, abs=0.05)
+
+
 def test_coverage_with_runs_and_examples_sampled():
     """New runs and new examples each time; truth from the rates that the data are made with."""
     rng = np.random.default_rng(0)
@@ -233,8 +258,8 @@ def test_bad_input():
         measure_twins(runs, twins[:7], truth)
     with pytest.raises(InputError, match="examples"):
         measure_twins(Predictions(runs > 1, "errors"), Predictions(twins[:, :50] > 1, "errors"))
-    named = [Predictions(x > 1, "errors", run_ids=i) for x, i in ((runs, np.arange(8)), (twins, np.arange(8)[::-1]))]
-    with pytest.raises(InputError, match="run_ids"):
+    named = [Predictions(x > 1, "errors", run_ids=i) for x, i in ((runs, np.arange(8)), (twins, np.arange(8) + 1))]
+    with pytest.raises(InputError, match=r"'0' there is no single twin by run_ids\. Of a study, use study\.twins\(\)"):
         measure_twins(*named)
     ids = [Predictions(x > 1, "errors", example_ids=i) for x, i in ((runs, np.arange(60)), (twins, np.arange(60) + 1))]
     with pytest.raises(InputError, match="example_ids"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from curvewise.types.measurements import Measurements
     from curvewise.types.predictions import Predictions
     from curvewise.types.results import Result
+
+
+Found = TypeVar("Found")
 
 
 def find_all(study: Study, planned: list[Planned], form: str) -> StudyFindings:
@@ -252,33 +254,85 @@ def show_sources(findings: StudyFindings) -> None:
     """Measure each source of randomness alone, where the design varies them one by one."""
     from curvewise.variance.sources import measure_sources
 
-    variations = findings.study.design.variations
-    if len(variations) < 2:
+    design = findings.study.design
+    if len(design.sources) < 2:
         return
     groups: dict[str, dict[str, Any]] = {}
-    # The variation with the most sources stands for all of them together.
-    widest = max(variations, key=len)
+    names = {"+".join(variation): name for name, variation in design.sources.items()}
     for training in _trainings(findings):
-        varied = re.search(r", vary=([a-z+]+)", training.title)
-        if varied is not None:
-            name = "all" if varied[1] == "+".join(widest) else varied[1]
-            groups.setdefault(training.title.replace(varied[0], ""), {})[name] = training
+        job = training.job
+        if job.varies in names and (job.poke is None or job.poke.epoch == design.poke_epochs[0]):
+            groups.setdefault(training.without_chance, {})[names[job.varies]] = training
     for label, parts in groups.items():
-        if "all" not in parts or len(parts) < 2:
-            continue
-        title = f"What makes runs differ? {label}"
-        result, problem = attempt(partial(lambda each: measure_sources({k: t.read() for k, t in each.items()}), parts))
-        if result is None:
-            findings.sections.append(Section(title, (f"{label}: {problem}",)))
-            continue
-        findings.found.setdefault("sources", {})[label] = result
-        section = part_of(result, label, "sources")
-        findings.sections.append(replace(section, title=title))
+        if "all" in parts and len(parts) > 1:
+            title = f"What makes runs differ? {label}"
+            _show_each(findings, "sources", title, label, partial(_measured, measure_sources, parts))
+
+
+def show_twins(findings: StudyFindings) -> None:
+    """Measure how far poked runs and their twins grow apart, where the design pokes and leaves alone."""
+    study = findings.study
+    poked = [study.design.is_poked(variation) for variation in study.design.variations]
+    if all(poked) or not any(poked):
+        return
+    seen: dict[str, _StudyTraining] = {}
+    for training in _trainings(findings):
+        if training.job.poke is not None and len(training.job.varies.split("+")) > 1:
+            seen.setdefault(training.without_chance, training)
+    for label, training in seen.items():
+        job = training.job
+        act = partial(study.twins, job.name, n=job.n, fold=job.fold, **job.settings)
+        _show_each(findings, "twins", f"How far do twins grow apart? {label}", label, act)
+
+
+def show_sweeps(findings: StudyFindings) -> None:
+    """Follow the variance along every setting of the grid that is a number."""
+    from curvewise.variance.variances import measure_sweep
+
+    design = findings.study.design
+    everything = "+".join(design.sources["all"])
+    found = [t for t in _trainings(findings) if t.job.varies == everything and t.job.poke is None]
+    for setting in design.settings:
+        groups: dict[str, dict[float, Any]] = {}
+        for training in found:
+            value = training.job.settings.get(setting)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                groups.setdefault(training.without(setting), {})[value] = training
+        for label, parts in groups.items():
+            if len(parts) > 1:
+                title = f"How does the variance go with {setting}? {label}"
+                act = partial(_measured, partial(measure_sweep, name=setting), parts)
+                _show_each(findings, "sweeps", title, f"{setting}: {label}", act)
+
+
+def show_test_sets(findings: StudyFindings) -> None:
+    """Compare the variance of the same runs on the test set and on further sets with examples of their own."""
+    from curvewise.variance.luck import compare_test_sets
+
+    sets = ["test", *(name for name, e in findings.study.evaluate.items() if e.data is not None)]
+    for training in _trainings(findings)[:MOST_TRAININGS] if len(sets) > 1 else ():
+        title = f"Do runs differ more elsewhere? {training.title}"
+        act = partial(lambda one: compare_test_sets({name: one.read(name) for name in sets}), training)
+        _show_each(findings, "test_sets", title, training.title, act)
+
+
+def _measured(measure: Callable[[Mapping[Any, Any]], Found], trainings: Mapping[Any, _StudyTraining]) -> Found:
+    return measure({key: training.read() for key, training in trainings.items()})
+
+
+def _show_each(findings: StudyFindings, kind: str, title: str, label: str, act: Callable[[], Result]) -> None:
+    """Add the section of one of several results of a kind, or the reason why there is none."""
+    result, problem = attempt(act)
+    if result is None:
+        findings.sections.append(Section(title, (f"{label}: {problem}",)))
+        return
+    findings.found.setdefault(kind, {})[label] = result
+    findings.sections.append(replace(part_of(result, label, kind), title=title))
 
 
 LENSES = (
-    *(show_errors, show_rates, show_curves, show_checks, compare_best, show_spread, show_sources, show_transfer),
-    show_images,
+    *(show_errors, show_rates, show_curves, show_checks, compare_best, show_spread, show_sweeps, show_sources),
+    *(show_twins, show_test_sets, show_transfer, show_images),
 )
 """In the order of the report."""
 
@@ -382,11 +436,25 @@ class _StudyTraining:
     def title(self) -> str:
         return f"{self.label}, n={self.n:,}"
 
-    def read(self) -> Predictions:
+    @property
+    def without_chance(self) -> str:
+        """The title of all runs of this training, whatever varies between them."""
+        return self.without("")
+
+    def without(self, setting: str) -> str:
+        """The title without what varies and without a setting."""
+        from curvewise.store.tables import curve_name
+
+        settings = {k: v for k, v in sorted(self.job.settings.items()) if k != setting}
+        return f"{curve_name(self.job.name, settings)}, n={self.n:,}"
+
+    def read(self, evaluation: str = "test") -> Predictions:
         """Read the predictions of the runs."""
         job = self.job
+        asked: dict[str, Any] = {"n": job.n, "fold": job.fold, "vary": job.varies, **job.settings}
+        asked |= {} if job.poke is None else {"poke": job.poke.epoch}
         with quietly():
-            return self.study.predictions(job.name, n=job.n, fold=job.fold, vary=job.varies, **job.settings)
+            return self.study.predictions(job.name, evaluation=evaluation, **asked)
 
 
 def _trainings(findings: StudyFindings) -> list[_StudyTraining]:
@@ -465,9 +533,6 @@ def part_of(result: Result, label: str, kind: str) -> Section:
     table = f"{label}: estimates with their intervals"
     section = name_parts(section_of(result, label), f"{kind}-{file_name(label)}", table)
     return replace(section, warnings=tuple(prefix_each(result.all_warnings, label)))
-
-
-Found = TypeVar("Found")
 
 
 def attempt(act: Callable[[], Found]) -> tuple[Found | None, str]:

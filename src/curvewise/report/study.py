@@ -37,7 +37,7 @@ class StudyReport(Report):
     ----------
     found : dict
         status, errors, evaluations, rates, curves, comparison or ranking, better, variance,
-        sources, transfer: those that the study has.
+        sweeps, sources, twins, test_sets, transfer: those that the study has.
     """
 
     found: Mapping[str, Any] = field(default_factory=dict)

@@ -12,7 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from os.path import isdir
@@ -252,6 +252,105 @@ def read_store(
         predicted=True,
         notes=tuple(notes),
     )
+
+
+def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
+    """Join runs of which a weight was nudged to those that were left alone, by all their other coordinates.
+
+    Parameters
+    ----------
+    records : dict of Path to record
+        By folder; those that are done. Both kinds of runs, of one training or of several.
+
+    Raises
+    ------
+    InputError
+        If no run has a twin, or the runs that have are of more than one training.
+    """
+    plain: dict[str, Path] = {}
+    nudged: dict[float, dict[str, Path]] = {}
+    for path, record in records.items():
+        about = dict(record["coordinates"])
+        poke = about.pop("poke", None)
+        about.pop("poke_seed", None)
+        key = json.dumps(about, sort_keys=True)
+        # Several weights may have been nudged in copies of one run: the first counts, as pairs must not share a run.
+        epoch = None if poke is None else float(poke["epoch"])
+        (plain if epoch is None else nudged.setdefault(epoch, {})).setdefault(key, path)
+    epochs = sorted(nudged)
+    joined = [key for key in plain if all(key in nudged[epoch] for epoch in epochs)] if epochs else []
+    if not joined:
+        raise InputError(
+            f"{len(records)} run(s) hold {len(plain)} that were left alone and {sum(map(len, nudged.values()))} of"
+            " which a weight was nudged, and none of them have the same seeds. Vary the same seeds with and without"
+            ' the nudge: vary = [["init", "order", "augmentation"], ["init", "order", "augmentation", "poke"]].'
+        )
+    reference = [plain[key] for key in joined]
+    _check_one_training({path: dict(records[path]) for path in reference}, reference[0].parent)
+    lost = len({key for found in nudged.values() for key in found} - set(joined))
+    notes = [f"{lost} poked run(s) have no twin with the same seeds at every epoch, and are left out"] if lost else []
+    runs = [records[path]["coordinates"] for path in reference]
+    named = ["init", "order", *(["augmentation"] if (runs[0].get("training") or {}).get("augmentation") else [])]
+    fixed = [k for k in named if len({run.get(f"{k}_seed") for run in runs}) == 1]
+    if fixed and len(runs) > 1:
+        shared = " and ".join(fixed)
+        notes.append(f"the runs share their seed of {shared}: different seeds are those of the other sources only")
+    twins = {int(e) if e.is_integer() else e: [nudged[e][key] for key in joined] for e in epochs}
+    return TwinRecords(reference, twins, notes)
+
+
+@dataclass(frozen=True)
+class TwinRecords:
+    """Folders of runs that were left alone; at each epoch of a nudge those of their twins, in the same order."""
+
+    reference: list[Path]
+    twins: dict[float, list[Path]]
+    notes: list[str]
+
+
+def read_twins(
+    folder: Path, learner: str | None, where: Mapping[str, Any] | None, key: str | None = None
+) -> tuple[RawPredictions, dict[float, RawPredictions]]:
+    """Take the predictions of runs that were left alone, and by epoch of the nudge those of their twins."""
+    every = {Path(path): r for path, r in read_records(folder).items() if not is_search(r)}
+    kept = _matching(every, {**(where or {}), **({} if learner is None else {"learner": learner})}, folder)
+    name = key or PREDICTIONS
+    joined = twin_records({p: r for p, r in kept.items() if r["status"] == "done" and name in r["arrays"]})
+
+    def read(paths: list[Path], notes: Sequence[str] = ()) -> RawPredictions:
+        found = {path: kept[path] for path in paths}
+        return RawPredictions(
+            run_files(found, name),
+            format_path(folder),
+            axes=("runs", "examples"),
+            labels=shared_labels(found, name.partition(".")[2] or "test", folder),
+            # A twin has the name of its run.
+            run_ids=np.array([path.name for path in joined.reference], dtype=np.str_),
+            predicted=True,
+            notes=tuple(notes),
+        )
+
+    pairs = f"{len(joined.reference):,} runs in {format_path(folder)} with their twins, joined by their seeds"
+    return read(joined.reference, [pairs, *joined.notes]), {e: read(paths) for e, paths in joined.twins.items()}
+
+
+def values_in_store(folder: Path, name: str, where: Mapping[str, Any] | None) -> list[Any]:
+    """List the values of a coordinate among the runs of a store, in order where they can be ordered."""
+    every = {Path(path): r for path, r in read_records(folder).items() if not is_search(r)}
+    there = dict.fromkeys(k for r in every.values() for k in r["coordinates"])
+    if name not in there:
+        plain = [k for k in there if k not in HASHES and not k.endswith("_seed")]
+        raise InputError(f"is no coordinate of the runs in {format_path(folder)}: {list_names(plain)}.", argument="by")
+    found = _distinct([r["coordinates"].get(name) for r in _matching(every, where or {}, folder).values()])
+    return sorted(found) if all(isinstance(v, int | float) for v in found) else found
+
+
+def evaluations_in_store(folder: Path, where: Mapping[str, Any] | None) -> dict[str, str]:
+    """Name the evaluation sets that runs of a store predicted, with the array of each."""
+    every = {Path(path): r for path, r in read_records(folder).items() if not is_search(r)}
+    arrays = dict.fromkeys(k for r in _matching(every, where or {}, folder).values() for k in r["arrays"])
+    kind = PREDICTIONS if PREDICTIONS in arrays else LOSSES
+    return {k.partition(".")[2] or "test": k for k in arrays if k.partition(".")[0] == kind}
 
 
 def run_files(records: Mapping[Path, Mapping[str, Any]], name: str) -> RunFiles:

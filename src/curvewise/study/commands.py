@@ -52,8 +52,9 @@ def new(file: File, /, *, recipe: str | None = None) -> int:
     file
         The file to write.
     recipe
-        Protocol of a paper: learning, variance, variance-sources, variance-linear, variance-text,
-        response, transfer, transfer-eurosat, transfer-imagenet, transfer-dense, ranking,
+        Protocol of a paper: learning, variance, variance-sources, variance-binary, variance-rates,
+        variance-augmentation, variance-imagenet, variance-linear, variance-text, response,
+        transfer, transfer-eurosat, transfer-imagenet, transfer-dense, ranking,
         ranking-checkpoints. By default two small learners on the digits data.
     """
     text = starter_text(recipe)

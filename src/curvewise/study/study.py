@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ from curvewise.store.tables import (
     run_files,
     setting_text,
     shared_labels,
+    twin_records,
 )
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Design
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
     from curvewise.study.run.drive import Outcome
     from curvewise.study.spec.study import StudySpec
+    from curvewise.variance.sources import SourceShares, TwinDisagreement
 
 
 @dataclass(frozen=True)
@@ -239,7 +242,8 @@ class Study(StudySpec):
         probabilities : bool
             Probabilities of the classes, if they were kept, instead of the predicted class.
         **settings
-            Only runs with these: ``fold``, ``vary``, names of the grid.
+            Only runs with these: ``fold``, ``vary``, ``poke`` (the epoch of the nudge), names of the
+            grid.
 
         Raises
         ------
@@ -247,6 +251,106 @@ class Study(StudySpec):
             If the runs are of more than one training; the message says what to choose.
         """
         return read_predictions(self, learner, evaluation, probabilities, {"n": n, **settings})
+
+    def predictions_by(
+        self, name: str, learner: str | None = None, *, n: int | None = None, evaluation: str = TEST, **settings: Any
+    ) -> dict[Any, Predictions]:
+        """Return the predictions of several trainings, by what they differ in.
+
+        Parameters
+        ----------
+        name : str
+            A setting of the grid (``"epochs"``, ``"rate"``), ``"n"``, ``"learner"``, ``"vary"``, or
+            ``"evaluation"``: the same runs on every evaluation set.
+        learner, n, evaluation, **settings
+            As of :meth:`predictions`.
+
+        Returns
+        -------
+        dict of value to Predictions
+            For :func:`~curvewise.variance.measure_sweep`, :func:`~curvewise.variance.measure_sources`
+            and :func:`~curvewise.variance.compare_test_sets`. Values that are lists are texts.
+        """
+        asked: dict[str, Any] = {"learner": learner, "n": n, **settings}
+        if name == "evaluation":
+            found = {each: self.predictions(evaluation=each, **asked) for each in (TEST, *self.evaluate)}
+            # Perturbed copies of the test set are the same examples, which a comparison of test sets has to know.
+            own = {k: k for k, e in self.evaluate.items() if e.data is not None}
+            ids = {k: np.array([f"{own.get(k, TEST)} {i}" for i in range(p.examples)]) for k, p in found.items()}
+            return {each: replace(p, example_ids=ids[each]) for each, p in found.items()}
+        given = {k: v for k, v in asked.items() if k != name and v is not None}
+        runs = choose_runs(self, **{name: asked.get(name)}, **given)
+        values = {setting_text(v): v for v in (_coordinate(r.job, name) for r in runs) if v is not None}
+        keys = {text: text if isinstance(v, list | tuple) else v for text, v in values.items()}
+        return {keys[text]: self.predictions(evaluation=evaluation, **given, **{name: v}) for text, v in values.items()}
+
+    def twins(
+        self,
+        learner: str | None = None,
+        *,
+        n: int | None = None,
+        evaluation: str = TEST,
+        level: float = 0.95,
+        **settings: Any,
+    ) -> TwinDisagreement:
+        """Measure how often runs disagree with their twins, in which one weight was nudged.
+
+        Runs and twins are joined by their seeds, over all experiments of ``vary``; see ``poke`` of
+        :class:`Design`. A run of which several weights were nudged in copies counts with the first.
+
+        Parameters
+        ----------
+        learner, n, evaluation, **settings
+            As of :meth:`predictions`; one training has to be left.
+        level : float
+            Coverage of the intervals.
+
+        Returns
+        -------
+        TwinDisagreement
+            By the epoch of the nudge. Its notes say how many runs are left out.
+
+        Raises
+        ------
+        InputError
+            If no run has a twin, or the runs are of more than one training.
+        """
+        if wrong := {"vary", "poke"} & set(settings):
+            raise InputError("twins are joined over all experiments: leave it out.", argument=min(wrong))
+        return read_study_twins(self, learner, evaluation, {"n": n, **settings}, level)
+
+    def sources(
+        self,
+        learner: str | None = None,
+        *,
+        n: int | None = None,
+        evaluation: str = TEST,
+        level: float = 0.95,
+        **settings: Any,
+    ) -> SourceShares:
+        """Measure how much runs differ when only one source of randomness is varied.
+
+        Needs several lists in ``vary``; the longest is that of all sources. A nudge is one of them
+        where nothing else varies with it, at the first of its epochs.
+
+        Parameters
+        ----------
+        learner, n, evaluation, **settings
+            As of :meth:`predictions`.
+        level : float
+            Coverage of the intervals.
+        """
+        from curvewise.variance.sources import measure_sources
+
+        if len(self.design.sources) < 2:
+            problem = 'holds one experiment: vary each source alone, [["init", "order"], ["init"], ["order"]].'
+            raise InputError(problem, argument="vary")
+        found = {}
+        for name, variation in self.design.sources.items():
+            nudged = {"poke": self.design.poke_epochs[0]} if self.design.is_poked(variation) else {}
+            asked = {"n": n, "vary": "+".join(variation), **nudged, **settings}
+            found[name] = self.predictions(learner, evaluation=evaluation, **asked)
+        return measure_sources(found, level=level)
 
     def network(
         self, learner: str | None = None, *, run: str | None = None, n: int | None = None, **settings: Any
@@ -483,8 +587,7 @@ def read_predictions(
         raise InputError(f"{arg('probabilities', True)} is for classes, and the targets are numbers.")
     kind = "probabilities" if probabilities else LOSSES if numbers else "predictions"
     name = kind if evaluation == TEST else f"{kind}.{evaluation}"
-    digest = evaluation_digests(study).get(evaluation)
-    done = [r for r in runs if _was_evaluated(r, evaluation, digest) and name in r.record["arrays"]]
+    done = _predicted(study, runs, evaluation, name)
     if not done:
         hint = " Say [keep] probabilities = true and" if probabilities else ""
         raise _nothing(runs, name, f"{hint} {_RUN}".strip())
@@ -497,25 +600,73 @@ def read_predictions(
     if (folds := len({r.job.fold for r in done})) > 1:
         notes.append(f"runs on {folds} different training subsets")
     records = {study.runs_folder / r.job.id: r.record for r in done}
+    return _mapped(study, done[0].job, records, evaluation, name, notes)
+
+
+def read_study_twins(
+    study: StudySpec, learner: str | None, evaluation: str, settings: Mapping[str, Any], level: float
+) -> TwinDisagreement:
+    """Join poked runs with those that were left alone, and measure how often they disagree."""
+    from curvewise.variance.sources import measure_twins
+
+    check_evaluation(study, evaluation)
+    runs = choose_runs(study, learner=learner, **settings)
+    if study.dataset.is_numbers:
+        raise InputError("The targets are numbers: disagreement is of predicted classes.")
+    _check_one_training(study, runs, ("learner", *study.design.settings, "n"))
+    name = "predictions" if evaluation == TEST else f"predictions.{evaluation}"
+    done = _predicted(study, runs, evaluation, name)
+    if not done:
+        raise _nothing(runs, name, _RUN)
+    records = {study.runs_folder / r.job.id: r.record for r in done}
+    joined = twin_records(records)
+    notes = [*joined.notes, *([f"{lost} planned runs are not done"] if (lost := len(runs) - len(done)) else [])]
+    for note in notes:
+        warnings.warn(f"{note}.", CurvewiseWarning, stacklevel=3)
+    mapped = partial(_mapped, study, done[0].job, evaluation=evaluation, name=name)
+    base = mapped({path: records[path] for path in joined.reference})
+    # A twin has the name of its run, by which they are matched.
+    others = {
+        epoch: replace(mapped({path: records[path] for path in paths}), run_ids=base.run_ids)
+        for epoch, paths in joined.twins.items()
+    }
+    found = measure_twins(base, others, level=level)
+    return replace(found, warnings=(*found.warnings, *(f"{note}." for note in notes)))
+
+
+def _predicted(study: StudySpec, runs: Sequence[Planned], evaluation: str, name: str) -> list[Planned]:
+    """Those of the runs that predicted an evaluation set as it is now."""
+    digest = evaluation_digests(study).get(evaluation)
+    return [r for r in runs if _was_evaluated(r, evaluation, digest) and name in r.record["arrays"]]
+
+
+def _mapped(
+    study: StudySpec,
+    job: Job,
+    records: Mapping[Path, Mapping[str, Any]],
+    evaluation: str,
+    name: str,
+    notes: Sequence[str] = (),
+) -> Predictions:
+    """Map an array of several runs as predictions with their labels; nothing is read yet."""
+    numbers, kind = study.dataset.is_numbers, name.partition(".")[0]
     labels = None
     if not numbers:
         labels = shared_labels(records, evaluation, study.runs_folder)
-        labels = (
-            labels.astype(np.int64) if labels is not None else study.grouped(done[0].job).evaluation_sets[evaluation].y
-        )
+        labels = labels.astype(np.int64) if labels is not None else study.grouped(job).evaluation_sets[evaluation].y
     return Predictions(
         run_files(records, name),
         "labels" if kind == "predictions" else kind,
         labels=labels,
-        classes=None if numbers else study.class_names(done[0].job),
-        run_ids=np.array([r.job.id for r in done]),
+        classes=None if numbers else study.class_names(job),
+        run_ids=np.array([path.name for path in records]),
         notes=(*notes, *study.assumptions),
     )
 
 
-def _check_one_training(study: StudySpec, runs: Sequence[Planned]) -> None:
+def _check_one_training(study: StudySpec, runs: Sequence[Planned], names: Sequence[str] = ()) -> None:
     """Refuse runs that differ in more than chance: they are not runs of one training."""
-    for name in ("learner", *study.design.settings, "n", "vary"):
+    for name in names or ("learner", *study.design.settings, "n", "vary", "poke"):
         values = [_coordinate(r.job, name) for r in runs]
         several = list({json.dumps(v, default=str): v for v in values}.values())
         if len(several) > 1:
@@ -575,6 +726,8 @@ def _coordinates(study: StudySpec, runs: Sequence[Planned]) -> dict[str, list[An
     columns |= {k: [r.job.settings.get(k) for r in runs] for k in study.design.settings}
     if len(study.design.variations) > 1:
         columns["vary"] = [r.job.varies for r in runs]
+    if len(study.design.poke_epochs) > 1:
+        columns["poke"] = [math.nan if r.job.poke is None else float(r.job.poke.epoch) for r in runs]
     return columns | {"status": [r.state for r in runs]}
 
 
@@ -589,14 +742,16 @@ def _column(values: Sequence[Any]) -> NDArray[Any]:
 
 def label_of(study: StudySpec, job: Job) -> str:
     """Name a curve: the learner, and the settings of the grid that make it another one."""
-    varies = {"vary": job.varies} if len(study.design.variations) > 1 else {}
+    varies: dict[str, Any] = {"vary": job.varies} if len(study.design.variations) > 1 else {}
+    if job.poke is not None and len(study.design.poke_epochs) > 1:
+        varies["poke"] = job.poke.epoch
     # Sorted, as in the records of a store, so that both give a curve the same name.
     return curve_name(job.name, {**dict(sorted(job.settings.items())), **varies})
 
 
 def choose_runs(study: StudySpec, *, learner: str | None = None, **wanted: Any) -> list[Planned]:
     """Choose the planned runs with the given learner, size, fold, variation or settings of the grid."""
-    known = ("n", "fold", "vary", *study.design.settings)
+    known = ("n", "fold", "vary", *(("poke",) if study.design.poke else ()), *study.design.settings)
     for name in wanted:
         if name not in known:
             raise InputError(f"{name}= is no coordinate of this study: it has {', '.join(known)}.")
@@ -615,6 +770,7 @@ def choose_runs(study: StudySpec, *, learner: str | None = None, **wanted: Any) 
 
 def _coordinate(job: Job, name: str) -> Any:
     fixed = {"learner": job.name, "n": job.n, "fold": job.fold, "vary": job.varies}
+    fixed["poke"] = None if job.poke is None else job.poke.epoch
     return fixed[name] if name in fixed else job.settings.get(name)
 
 

@@ -25,6 +25,7 @@ from curvewise.variance.plan import StoppingPlan as StoppingPlan
 from curvewise.variance.plan import check_stopping as check_stopping
 from curvewise.variance.plan import plan_runs as plan_runs
 from curvewise.variance.plan import plan_stopping as plan_stopping
+from curvewise.variance.plot.sources import plot_lengths as plot_lengths
 from curvewise.variance.sources import SourceShares as SourceShares
 from curvewise.variance.sources import TwinDisagreement as TwinDisagreement
 from curvewise.variance.sources import measure_sources as measure_sources

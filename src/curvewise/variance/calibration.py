@@ -523,7 +523,7 @@ def reliability(votes: Votes, bins: int, level: float) -> dict[str, FloatArray]:
 
 
 def measure_bipartitions(
-    predictions: Predictions | ArrayLike,
+    predictions: Predictions | Mapping[Any, Predictions] | ArrayLike,
     labels: ArrayLike | None = None,
     *,
     kind: str | None = None,
@@ -535,12 +535,14 @@ def measure_bipartitions(
     """Compare predicted with measured variance on all two-class tasks that the classes hold.
 
     Each way to put k classes on two sides makes a task with the predictions at hand: 2^(k−1) − 1
-    of them. A run errs if it predicts a class of the other side.
+    of them. A run errs if it predicts a class of the other side. Or the tasks were trained one by
+    one, as recipe ``variance-binary`` does.
 
     Parameters
     ----------
-    predictions : Predictions or array_like, shape (runs, examples)
-        Predicted labels, or probabilities with an axis for the classes; four runs or more.
+    predictions : Predictions or array_like, shape (runs, examples); or mapping of task to Predictions
+        Predicted labels, or probabilities with an axis for the classes; four runs or more. A mapping
+        holds trainings for two classes each, on one test set: ``study.predictions_by("classes")``.
     labels : array_like, shape (examples,), optional
         True classes.
     kind, axes
@@ -564,16 +566,25 @@ def measure_bipartitions(
     check_level(level)
     if tasks is not None and tasks < 1:
         raise InputError("must be at least 1; leave it out for all of them.", argument="tasks", value=tasks)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes)
-    votes = count_votes(given, least=4, classes=2)
-    n, k = votes.counts.shape
-    sides = _sides(k, tasks, np.random.default_rng(rng))
-    wrong = task_errors(given, votes, sides)
+    trained = isinstance(predictions, Mapping)
+    if isinstance(predictions, Mapping):
+        if tasks is not None or labels is not None:
+            problem = "is for predictions of all classes; tasks that were trained bring their own."
+            raise InputError(problem, argument="tasks" if tasks is not None else "labels")
+        votes, wrong, calibration = _trained_tasks(predictions)
+        n, k, names = votes.examples, 2, tuple(map(str, predictions))
+        sides = np.eye(len(names), dtype=bool)
+    else:
+        given = as_predictions(predictions, labels, kind=kind, axes=axes)
+        votes = count_votes(given, least=4, classes=2)
+        (n, k), names = votes.counts.shape, votes.names
+        sides = _sides(k, tasks, np.random.default_rng(rng))
+        # The same test as of the whole problem, error against disagreement, for each task.
+        wrong, calibration = task_errors(given, votes, sides), task_calibration(votes, sides)
+    disagreement, statistic, degrees = calibration
     fit = fit_tasks(wrong, n)
     error = wrong.mean(axis=0, dtype=np.float64) / n
     stds = [run_std(column / n, level) for column in wrong.T.astype(np.float64)]
-    # The same test as of the whole problem, error against disagreement, for each task.
-    disagreement, statistic, degrees = task_calibration(votes, sides)
     pvalues = holm(2 * stdtr(degrees, -np.abs(statistic)))
     measured = np.array([s.estimate for s in stds])
     # Equation 3 with Σ v/n² from the votes: with two classes two runs disagree with chance 2q(1 − q).
@@ -589,7 +600,7 @@ def measure_bipartitions(
         examples=n,
         classes=k,
         tasks=len(sides),
-        possible=2 ** (k - 1) - 1,
+        possible=len(sides) if trained else 2 ** (k - 1) - 1,
         r_squared=_below_one(fit.unexplained, level),
         correlation_squared=clipped(_below_one(fit.uncorrelated, level)),
         binomial_r_squared=_below_one(fit.binomial_unexplained, level),
@@ -606,10 +617,35 @@ def measure_bipartitions(
         disagreement=disagreement,
         pvalues=pvalues,
         sides=sides,
-        names=votes.names,
+        names=names,
         level=level,
         warnings=tuple(notes),
+        trained=trained,
     )
+
+
+def _trained_tasks(
+    predictions: Mapping[Any, Predictions],
+) -> tuple[Votes, NDArray[np.float32], tuple[FloatArray, FloatArray, float]]:
+    """Count errors (runs × tasks) of trainings for two classes each, and test the calibration of each."""
+    if not predictions:
+        raise InputError("is empty: give the runs of at least one task.", argument="predictions")
+    sides = np.array([[False, True]])
+    every = {task: as_predictions(given, argument=f"predictions[{task!r}]") for task, given in predictions.items()}
+    if len({given.shape for given in every.values()}) > 1:
+        shapes = ", ".join(f"{r:,} × {n:,}" for r, n in sorted({given.shape for given in every.values()})[:4])
+        problem = f"holds tasks of {shapes} runs × examples: give as many runs of each, on one test set."
+        raise InputError(problem, argument="predictions")
+    wrong, calibrations = [], []
+    for task, given in every.items():
+        votes = count_votes(given, least=4, classes=2)
+        if votes.classes != 2:
+            problem = f"has {votes.classes} classes: give trainings for two."
+            raise InputError(problem, argument=f"predictions[{task!r}]")
+        wrong.append(task_errors(given, votes, sides)[:, 0])
+        calibrations.append(task_calibration(votes, sides))
+    disagreement, statistic = (np.concatenate([each[i] for each in calibrations]) for i in (0, 1))
+    return votes, np.stack(wrong, axis=1), (disagreement, statistic, calibrations[0][2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -642,11 +678,13 @@ class Bipartitions(Result):
     disagreement, pvalues : ndarray, shape (tasks,)
         Disagreement of two runs, and adjusted p-values of error = disagreement.
     sides : ndarray of bool, shape (tasks, classes)
-        True for the classes on the second side.
+        True for the classes on the second side; (tasks, tasks) where tasks were trained.
     names : tuple
-        Names of the classes.
+        Names of the classes, or of the tasks that were trained.
     level : float
         Coverage of the intervals, for which runs are sampled (jackknife).
+    trained : bool
+        True if each task was trained by itself.
     """
 
     runs: int
@@ -673,6 +711,7 @@ class Bipartitions(Result):
     names: tuple[Any, ...]
     level: float
     warnings: tuple[str, ...]
+    trained: bool = False
 
     @property
     def assumption_holds(self) -> bool:
@@ -683,7 +722,7 @@ class Bipartitions(Result):
         """One row per task."""
         sides = [" ".join(str(n) for n, s in zip(self.names, row, strict=True) if s) for row in self.sides]
         return {
-            "second_side": sides,
+            "task" if self.trained else "second_side": sides,
             "error": self.errors,
             "measured_std": self.measured,
             "low": self.measured_low,
@@ -701,9 +740,11 @@ class Bipartitions(Result):
         which = "All" if self.tasks == self.possible else f"{self.tasks:,} random ones of"
         differ = f"differ on {self.rejected:,} tasks, so the votes are not calibrated as the formula needs"
         verdict = "agree on every task, as the formula needs" if self.assumption_holds else differ
+        tasks = f"{which} {possible} two-class tasks from {self.classes} classes, over {self.runs:,} runs"
+        if self.trained:
+            tasks = f"{self.tasks:,} trainings for two classes, {self.runs:,} runs of each"
         return (
-            f"{which} {possible} two-class tasks from {self.classes} classes, over {self.runs:,} runs and"
-            f" {self.examples:,} examples: err/2n predicts the standard deviation between runs with R² ="
+            f"{tasks} and {self.examples:,} examples: err/2n predicts the standard deviation between runs with R² ="
             f" {format_interval(self.r_squared, write=decimals(3))} (squared correlation"
             f" {format_interval(self.correlation_squared, write=decimals(3))}). Its variances are"
             f" {format_interval(self.error_ratio, write='{:.3g}'.format)} times as accurate, in squared error, as those"

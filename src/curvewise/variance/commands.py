@@ -1,8 +1,8 @@
-"""``curvewise variance``: decompose, examine, compare, plan."""
+"""``curvewise variance``: decompose, examine, compare, plan, sweep, twins, test-sets."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -144,10 +144,13 @@ class PredictionReading:
     where: Texts = field(default_factory=list)
     allow_large: Flag = False
 
-    def load(self, file: str, *, alone: bool = True, learner: str | None = None, directed: bool = False) -> Predictions:
+    def load(
+        self, file: str, *, alone: bool = True, learner: str | None = None, directed: bool = False, **more: Any
+    ) -> Predictions:
         """Read a file or folder, noting on stderr how it was interpreted.
 
-        With ``directed``, refuse values of which nothing says whether a high one is good.
+        With ``directed``, refuse values of which nothing says whether a high one is good. ``more`` are arguments of
+        :func:`load_predictions` in place of the options.
         """
         from curvewise.types.predictions import as_predictions
         from curvewise.variance.load import load_predictions
@@ -163,7 +166,7 @@ class PredictionReading:
         # The other options are arguments of the same name.
         options: dict[str, Any] = {name: value for name, value in vars(self).items() if name != "column"}
         options |= {"axes": self.axes or None, "columns": columns or None, "where": read_where(self.where)}
-        found = load_predictions(file, **options | {"learner": learner or self.learner})
+        found = load_predictions(file, **options | {"learner": learner or self.learner} | more)
         # Asked here, where the message can name the file and the option.
         found = as_predictions(found, argument=file, directed=directed)
         note(("" if alone else f"{file}: ") + "; ".join([repr(found), *map(in_options, found.notes)]))
@@ -315,6 +318,7 @@ def examine(
     /,
     *,
     what: Annotated[list[Question], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    pair: Words = [],  # noqa: B006
     level: Level = 0.95,
     reading: PredictionReading | None = None,
     drawing: Drawing | None = None,
@@ -329,6 +333,8 @@ def examine(
 
     Example: `curvewise variance examine runs.npz --what luck --plot luck.png`
 
+    Example: `curvewise variance examine runs.npz --what pairs --pair 776,796`
+
     Parameters
     ----------
     file
@@ -336,6 +342,8 @@ def examine(
     what
         Which of these to look at; repeat for several. By default all that the predictions allow
         except bipartitions.
+    pair
+        Two examples, by index or id: pairs looks at these only.
     level
         Coverage of the intervals.
     """
@@ -350,10 +358,15 @@ def examine(
         asked = quick if given.binary else ["luck"]
     if drawing and drawing.plot and len(asked) > 1:
         raise UsageError(f"--plot draws one picture: choose with --what, of {', '.join(asked)}.")
+    if pair and "pairs" not in asked:
+        raise UsageError(f"--pair {','.join(pair)} goes with --what pairs.")
+    by_index = given.example_ids is None or given.example_ids.dtype.kind in "iu"
+    named = {"pairs": [[int(p) if by_index and p.isdigit() else p for p in pair]]} if pair else {}
     results = {}
     for name in asked:
         with quietly():
-            results[name] = getattr(curvewise.variance, EXAMINED[name])(given, level=level)
+            more = named if name == "pairs" else {}
+            results[name] = getattr(curvewise.variance, EXAMINED[name])(given, level=level, **more)
         page.say(in_options(results[name].sentences()))
         if page.markup:
             page.table(name, with_headings(results[name], worded_columns(results[name])), None)
@@ -525,6 +538,190 @@ def plan(
     return show_result(page, result, "What runs buy", drawing)
 
 
+@variance.command
+def sweep(
+    files: Files,
+    /,
+    *,
+    by: str | None = None,
+    name: str | None = None,
+    what: Literal["std", "error", "runs"] = "std",
+    level: Level = 0.95,
+    seed: int = 0,
+    reading: PredictionReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Decompose the variance between runs at each value of a hyperparameter, or length of training.
+
+    Give a file of runs for each value, as VALUE=FILE; or the store of a study and --by.
+
+    Example: `curvewise variance sweep 0.25=slow.npz 0.5=usual.npz 1=fast.npz --plot sweep.png`
+
+    Example: `curvewise variance sweep study-runs --by epochs --what runs --plot lengths.png`
+
+    Parameters
+    ----------
+    files
+        VALUE=FILE for each value; or a store.
+    by
+        Coordinate of the runs in a store whose values are swept: rate, epochs, …
+    name
+        What the hyperparameter is called; by default as --by says.
+    what
+        What --plot draws: standard deviations, mean errors, or the errors of the runs at each value.
+    level
+        Coverage of the intervals.
+    seed
+        Determines bootstrap intervals, where there are any.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.variance.variances import measure_sweep
+
+    found = named_runs(files, reading or PredictionReading(), by, "0.5=usual.npz")
+    values: dict[float, Any] = {}
+    for text, runs in found.items():
+        try:
+            values[float(text)] = runs
+        except ValueError:
+            raise UsageError(f"{text!r} is no number: a sweep is along the values of a hyperparameter.") from None
+    with quietly():
+        result = measure_sweep(values, name=name or by or "learning rate", level=level, rng=seed)
+    title = f"{len(values)} values of the {result.name}"
+    return show_result(page, result, title, drawing, draw=lambda: result.plot(what=what))
+
+
+@variance.command
+def twins(
+    files: Files,
+    /,
+    *,
+    reseeded: str | None = None,
+    level: Level = 0.95,
+    reading: PredictionReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Measure how often runs disagree with twins that differ by next to nothing.
+
+    Give the store of a study, whose runs are joined by their seeds; or a file of runs that were
+    left alone, and one for each set of twins as WHEN=FILE.
+
+    Example: `curvewise variance twins study-runs --where epochs=64 --plot twins.png`
+
+    Example: `curvewise variance twins alone.npz 0=poked.npz 4=later.npz`
+
+    Parameters
+    ----------
+    files
+        A store; or the reference, then its twins. A twin has the name of its run, or its place.
+    reseeded
+        File of as many runs with other seeds, to be compared with the reference. By default the runs
+        of the reference are compared among themselves.
+    level
+        Coverage of the intervals.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.store.tables import read_twins, store_folder
+    from curvewise.variance.sources import measure_twins
+
+    asked = reading or PredictionReading()
+    if len(files) == 1:
+        if (folder := store_folder(files[0])) is None:
+            raise UsageError(f"{files[0]} is no store of runs: give its twins as well, such as 0=poked.npz.")
+        raw, others = read_twins(folder, asked.learner, read_where(asked.where), asked.key)
+        base: Any = raw.checked()
+        note("; ".join(map(in_options, base.notes)))
+        poked: dict[Any, Any] = {when: each.checked() for when, each in others.items()}
+    else:
+        base = asked.load(files[0], alone=False)
+        poked = named_runs(files[1:], asked, None, "0=poked.npz")
+        if all(text.replace(".", "", 1).isdigit() for text in poked):
+            poked = {float(text): runs for text, runs in poked.items()}
+    other = None if reseeded is None else asked.load(reseeded, alone=False)
+    with quietly():
+        result = measure_twins(base, poked, reseeded=other, level=level)
+    return show_result(page, result, f"{result.runs:,} runs with their twins", drawing)
+
+
+@variance.command(name="test-sets")
+def compare_sets(
+    files: Files,
+    /,
+    *,
+    pair: Words = [],  # noqa: B006
+    level: Level = 0.95,
+    seed: int = 0,
+    reading: PredictionReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Compare the variance of the same runs on several test sets, as where data have shifted.
+
+    Give a file for each test set, as NAME=FILE; or the store of a study with evaluation sets.
+
+    Example: `curvewise variance test-sets plain.npz sketch=sketches.npz --plot sets.png`
+
+    Parameters
+    ----------
+    files
+        The same runs on each test set; or a store.
+    pair
+        Two of the test sets: --plot draws each run on both, in place of the correlations.
+    level
+        Coverage of the intervals.
+    seed
+        Determines bootstrap intervals, where there are any.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.store.tables import evaluations_in_store, store_folder
+    from curvewise.variance.luck import compare_test_sets
+
+    asked = reading or PredictionReading()
+    if len(files) == 1 and (folder := store_folder(files[0])):
+        sets = evaluations_in_store(folder, read_where(asked.where))
+        found = {name: asked.load(files[0], directed=True, key=key) for name, key in sets.items()}
+    else:
+        found = named_runs(files, asked, None)
+    if len(found) < 2:
+        raise UsageError(f"There is one test set, {next(iter(found))!r}: give the runs on another, as NAME=FILE.")
+    if pair and len(pair) != 2:
+        raise UsageError(f"--pair {','.join(pair)}: name two test sets, such as --pair {','.join(list(found)[:2])}.")
+    with quietly():
+        result = compare_test_sets(found, level=level, rng=seed)
+    draw = (lambda: result.plot(pair=tuple(pair))) if pair else None
+    return show_result(page, result, f"{result.runs:,} runs on {len(found)} test sets", drawing, draw=draw)
+
+
+def named_runs(
+    files: Sequence[str], reading: PredictionReading, by: str | None, example: str | None = None
+) -> dict[str, Predictions]:
+    """Read the runs of each NAME=FILE; with ``by``, those of a store at each value of a coordinate.
+
+    A file without a name is called by its own, unless there is an ``example`` of what has to be given.
+    """
+    if by is not None:
+        from curvewise.store.tables import store_folder, values_in_store
+
+        folder = store_folder(files[0]) if len(files) == 1 else None
+        if folder is None:
+            raise UsageError("--by goes with one store of runs, such as study-runs; give other files as VALUE=FILE.")
+        where = read_where(reading.where) or {}
+        values = values_in_store(folder, by, where | ({"learner": reading.learner} if reading.learner else {}))
+        return {str(v): reading.load(files[0], directed=True, where=where | {by: v}) for v in values}
+    names: dict[str, str] = {}
+    for text in files:
+        name, equals, file = text.partition("=")
+        if not equals or Path(text).exists():
+            if example is not None:
+                raise UsageError(f"{text} does not say which: give it with its value, such as {example}.")
+            name, file = Path(text).stem, text
+        if name in names:
+            raise UsageError(f"{name!r} is given twice: name each file, as NAME=FILE.")
+        names[name] = file
+    return {name: reading.load(file, alone=False, directed=True) for name, file in names.items()}
+
+
 def read_trainings(
     files: list[str], reading: PredictionReading, scores: ScoreReading, a: str | None = None, b: str | None = None
 ) -> dict[str, Any]:
@@ -611,13 +808,14 @@ def show_result(
     columns: dict[str, Any] | None = None,
     style: str = "",
     status: int = 0,
+    draw: Callable[[], Any] | None = None,
 ) -> int:
     """Print the summary, the table and the warnings of a result, draw it, and return the exit status."""
     page.document = result.to_dict()
     page.say(in_options(result.sentences()), style=style)
     page.table(title, with_headings(result, columns or worded_columns(result)), None)
     warn_each(result.all_warnings)
-    save_plot(drawing.plot if drawing else None, result.plot)
+    save_plot(drawing.plot if drawing else None, draw or result.plot)
     return page.close(status)
 
 

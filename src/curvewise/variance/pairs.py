@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 
 from curvewise.errors import InputError
 from curvewise.stats.tests import benjamini_hochberg, holm
-from curvewise.text import format_value
+from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
@@ -43,6 +43,8 @@ PLAIN_WORDS = 32
 """The same without numba, when each run becomes four bytes."""
 TIE = 1e-7
 """Tables whose chance is larger by less than this count as no more likely than the one seen."""
+TOLD = 10
+"""Pairs that were asked for of which the summary speaks; the table has all."""
 SMALL = 1e-13
 """Terms below this part of a sum are left out."""
 
@@ -53,6 +55,7 @@ def measure_dependent_pairs(
     *,
     kind: str | None = None,
     axes: Sequence[str] | None = None,
+    pairs: Sequence[Sequence[Any]] | None = None,
     min_effect: float = 0.02,
     level: float = 0.95,
     multiplicity: str = "holm",
@@ -76,6 +79,9 @@ def measure_dependent_pairs(
         True classes; needed for predicted labels.
     kind, axes
         As in :func:`decompose_variance`.
+    pairs : sequence of pairs, optional
+        Examine only these pairs of examples, by index or by example id: ``[(776, 796)]``. All of them
+        are listed, whatever was found, and p-values are adjusted for these only.
     min_effect : float
         The smallest deviation of interest: 0.02 is two points.
     level : float
@@ -110,6 +116,8 @@ def measure_dependent_pairs(
     check_level(level)
     runs, n = given.runs, given.examples
     wrong = np.rint(measure_totals(given).example * runs).astype(np.int64)
+    if pairs is not None:
+        return _named_pairs(given, wrong, pairs, min_effect, level, multiplicity)
     share = wrong / runs
     kept = np.flatnonzero(share * (1 - share) >= min_effect)  # others cannot deviate so much
     notes = _announce(len(kept), given, level)
@@ -128,12 +136,58 @@ def measure_dependent_pairs(
             " one asked for: a failed run among the runs causes this."
         )
         warn_all(notes[-1:])
-    first, second = kept[found.i], kept[found.j]
-    names = np.arange(n) if given.example_ids is None else given.example_ids
-    one, two = (1 - search.wrong[k] / runs for k in (found.i, found.j))
+    return _as_result(given, search, found, (kept[found.i], kept[found.j]), min_effect, level, notes)
+
+
+def _named_pairs(
+    given: Predictions, wrong: IntArray, pairs: Any, min_effect: float, level: float, multiplicity: str
+) -> DependentPairs:
+    """Test the pairs that were asked for, and no others."""
+    names = np.arange(given.examples) if given.example_ids is None else given.example_ids
+    place = {name: i for i, name in enumerate(names.tolist())}
+    places = []
+    for pair in pairs:
+        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+            raise InputError("give two examples for each, such as [(776, 796)].", argument="pairs", value=pairs)
+        for name in pair:
+            if name not in place:
+                problem = f"has {name!r}, and no example is called so: there are {given.examples:,}, "
+                raise InputError(f"{problem}from {names[0]} to {names[-1]}.", argument="pairs")
+        places.append([place[name] for name in pair])
+    if not places:
+        raise InputError("is empty: give two examples, such as [(776, 796)].", argument="pairs")
+    first, second = np.array(places, dtype=np.int64).T
+    examples, inverse = np.unique([first, second], return_inverse=True)
+    i, j = inverse.reshape(2, -1)
+    columns = column_pack(_packed_blocks(given), given.examples, given.runs)[examples]
+    both = np.bitwise_count(columns[i] & columns[j]).sum(axis=1).astype(np.int64)
+    search = PairSearch(wrong[examples], given.runs, given.examples, min_effect, level, multiplicity)
+    search.tests = len(i)
+    gap = np.abs(both * given.runs - search.wrong[i] * search.wrong[j])
+    search.deviating = int(np.count_nonzero(gap >= min_effect * given.runs**2 * (1 - 1e-12)))
+    p = FisherTest(given.runs).pvalues(search.wrong[i], search.wrong[j], both)
+    adjusted = (holm if multiplicity == "holm" else benjamini_hochberg)(p)
+    dependent = int(np.count_nonzero(adjusted <= 1 - level))
+    found = PairFindings(i, j, both, p, adjusted, dependent, (1 - level) / len(i), coarse=False)
+    return _as_result(given, search, found, (first, second), min_effect, level, [], named=True)
+
+
+def _as_result(
+    given: Predictions,
+    search: PairSearch,
+    found: PairFindings,
+    places: tuple[IntArray, IntArray],
+    min_effect: float,
+    level: float,
+    notes: Sequence[str],
+    named: bool = False,
+) -> DependentPairs:
+    first, second = places
+    names = np.arange(given.examples) if given.example_ids is None else given.example_ids
+    one, two = (1 - search.wrong[k] / search.runs for k in (found.i, found.j))
     return DependentPairs(
-        runs=runs,
-        examples=n,
+        runs=search.runs,
+        examples=given.examples,
         pairs=search.tests,
         min_effect=min_effect,
         deviating=search.deviating,
@@ -144,14 +198,15 @@ def measure_dependent_pairs(
         second_ids=names[second],
         first_correct=one,
         second_correct=two,
-        both_correct=one + two - 1 + found.counts / runs,
+        both_correct=one + two - 1 + found.counts / search.runs,
         expected_correct=one * two,
         differences=search.intervals(found, level),
         pvalues=found.pvalues,
         adjusted_pvalues=found.adjusted,
-        multiplicity=multiplicity,
+        multiplicity=search.multiplicity,
         level=level,
         warnings=tuple(notes),
+        named=named,
     )
 
 
@@ -159,18 +214,20 @@ def measure_dependent_pairs(
 class DependentPairs(Result):
     """Pairs of examples whose errors go together, or avoid each other.
 
-    Arrays have one entry per pair that is listed, the largest difference first.
+    Arrays have one entry per pair that is listed, the largest difference first; pairs that were asked
+    for are all listed, in the order given.
 
     Attributes
     ----------
     runs, examples, pairs : int
-        Size of the experiment; how many pairs of examples there are.
+        Size of the experiment; how many pairs of examples there are, or were asked for.
     min_effect : float
         Deviations from independence smaller than this are of no interest.
     deviating : int
         Pairs that deviate by ``min_effect`` or more in these runs, by chance or not.
     dependent : int
-        Those among them that chance does not explain: the violating pairs, listed or not.
+        Those among them that chance does not explain: the violating pairs, listed or not. Of pairs that
+        were asked for, those that deviate significantly, by however little.
     first, second : ndarray of int
         Their examples, by index.
     first_ids, second_ids : ndarray
@@ -186,6 +243,8 @@ class DependentPairs(Result):
         P-values of Fisher's exact test, and adjusted for all pairs of examples.
     multiplicity : {"holm", "bh"}
         How: by the chance of any false pair, or by the share of false pairs among those found.
+    named : bool
+        True if the pairs were asked for.
     """
 
     runs: int
@@ -208,6 +267,7 @@ class DependentPairs(Result):
     multiplicity: str
     level: float
     warnings: tuple[str, ...]
+    named: bool = False
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per listed pair."""
@@ -225,6 +285,8 @@ class DependentPairs(Result):
 
     def sentences(self) -> str:
         """The search in a few sentences."""
+        if self.named:
+            return " ".join(self._sentence(i) for i in range(min(len(self.first), TOLD)))
         effect = format_value(self.min_effect, "fraction")
         how = "Holm" if self.multiplicity == "holm" else "Benjamini–Hochberg"
         found = {0: "no pair violates", 1: "1 violates"}.get(self.dependent, f"{self.dependent:,} violate")
@@ -240,6 +302,22 @@ class DependentPairs(Result):
                 f" {format_value(float(self.expected_correct[0]), 'fraction')}."
             )
         return " ".join(lines)
+
+    def _sentence(self, i: int) -> str:
+        """One pair that was asked for."""
+        one, two, both, expected = (
+            format_value(float(x[i]), "fraction")
+            for x in (self.first_correct, self.second_correct, self.both_correct, self.expected_correct)
+        )
+        apart = format_interval(self.differences[i], "fraction")
+        chance = "p" if len(self.first) == 1 else "adjusted p"
+        pvalue = format_pvalue(float(self.adjusted_pvalues[i])).removeprefix("p ")
+        verdict = "deviate from" if self.adjusted_pvalues[i] <= 1 - self.level else "do not significantly deviate from"
+        return (
+            f"Examples {self.first_ids[i]} and {self.second_ids[i]} are right in {one} and {two} of {self.runs:,} runs,"
+            f" both in {both}, where independent errors would give {expected}: a difference of {apart}"
+            f" (Fisher's exact test, {chance} {pvalue}). They {verdict} independent errors."
+        )
 
 
 def _announce(kept: int, given: Predictions, level: float) -> list[str]:

@@ -14,7 +14,7 @@ from scipy.special import betaincinv, ndtri, stdtrit
 from curvewise.errors import InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance, satterthwaite
 from curvewise.stats.tests import holm
-from curvewise.text import format_interval, format_pvalue
+from curvewise.text import either, format_interval, format_pvalue
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
@@ -271,7 +271,9 @@ def measure_twins(
     reference : Predictions or array_like, shape (runs, examples)
         Runs that were left alone.
     twins : Predictions, array_like, or mapping of when to those
-        Run r is the twin of run r of the reference, on the same examples.
+        On the same examples. Where both sides name their runs (``run_ids``), a twin has the name of
+        its run; else run r is the twin of run r. ``study.twins()`` joins the runs of a study by their
+        seeds.
     labels : array_like, shape (examples,), optional
         True classes; needed for predicted labels.
     when : object, optional
@@ -284,6 +286,12 @@ def measure_twins(
         predictions brings along.
     level : float
         Coverage of the intervals.
+
+    Raises
+    ------
+    InputError
+        If the runs cannot be matched: their names differ, or without names most twins agree far more
+        with another run than with the one in their place.
 
     Examples
     --------
@@ -314,9 +322,12 @@ def measure_twins(
         key: _matched(base, given, labels, groups, name)
         for (key, given), name in zip(twins.items(), arguments, strict=True)
     }
+    for twin, name in zip(others.values(), arguments, strict=True):
+        if base.run_ids is None or twin.run_ids is None:
+            _check_places(base, twin, name)
     if base.runs < 3:
         raise InputError(f"has {base.runs} run(s): at least three are needed.", argument="reference")
-    fresh = None if reseeded is None else _matched(base, reseeded, labels, groups, "reseeded")
+    fresh = None if reseeded is None else _matched(base, reseeded, labels, groups, "reseeded", named=False)
     seeds = SeedDisagreement(base, fresh)
     read = (base, *others.values(), *([fresh] if fresh else []))
     codes = group_codes(next((p.groups for p in read if p.groups is not None), None))
@@ -406,8 +417,9 @@ class TwinDisagreement(Result):
             f" different seeds disagree on {format_interval(self.seeds, 'fraction')} of {what}."
         ]
         for when, rate, part in zip(self.when, self.disagreement, self.fraction, strict=True):
+            how = f"poked at {when:g}" if isinstance(when, int | float) else when
             lines.append(
-                f"A run and its twin ({when}) disagree on {format_interval(rate, 'fraction')},"
+                f"A run and its twin ({how}) disagree on {format_interval(rate, 'fraction')},"
                 f" {_share_text(part, 1)} of that."
             )
         return " ".join(lines)
@@ -424,8 +436,9 @@ def _read_answers(given: Any, labels: ArrayLike | None, groups: ArrayLike | None
 
 
 def _matched(
-    base: Predictions, given: Any, labels: ArrayLike | None, groups: ArrayLike | None, name: str
+    base: Predictions, given: Any, labels: ArrayLike | None, groups: ArrayLike | None, name: str, named: bool = True
 ) -> Predictions:
+    """Read runs that go with those of the reference, in its order; runs of other seeds have names of their own."""
     twin = _read_answers(given, labels, groups, name)
     if twin.runs != base.runs:
         raise InputError(f"{name} has {twin.runs} runs and reference has {base.runs}: run r must be the twin of run r.")
@@ -434,9 +447,45 @@ def _matched(
     if base.has_classes != twin.has_classes:
         raise InputError(f"{name} is of kind {twin.kind!r}, reference of kind {base.kind!r}.")
     one, two = base.run_ids, twin.run_ids
-    if one is not None and two is not None and not np.array_equal(one, two):
-        raise InputError(f"{name} and reference have different run_ids: bring them in one order.")
-    return twin
+    if not named or one is None or two is None or np.array_equal(one, two):
+        return twin
+    place = {run: i for i, run in enumerate(two.tolist())}
+    order = [place.get(run, -1) for run in one.tolist()]
+    if min(order) < 0 or len(place) < len(order):
+        lacking = one[order.index(-1)] if min(order) < 0 else two[0]
+        problem = f"{name} and reference cannot be matched: of run {str(lacking)!r} there is no single twin by run_ids."
+        raise InputError(
+            problem,
+            remedy=f"Of a study, use {either('study.twins()', '`curvewise variance twins` on its store')}, which joins"
+            " runs by their seeds; else give a twin the run_id of its run.",
+        )
+    return twin.subset(runs=np.array(order))
+
+
+TRIED_TWINS, TRIED_EXAMPLES = 20, 4000
+"""Twins, and examples, that are held against all runs of the reference to see that pairs are in their places."""
+
+
+def _check_places(base: Predictions, twin: Predictions, name: str) -> None:
+    """Refuse twins without names most of which agree far more with another run than with that in their place."""
+    if base.runs > TRIED_EXAMPLES:  # too many to be held against each other
+        return
+    step = max(1, base.examples // TRIED_EXAMPLES)
+    runs = np.concatenate([_answers(base, rows, base)[:, ::step] for rows in _spans(base)])
+    tried = np.unique(np.linspace(0, base.runs - 1, TRIED_TWINS).astype(int))
+    away = 0
+    for r in tried.tolist():
+        apart = np.count_nonzero(runs != _answers(twin, slice(r, r + 1), base)[:, ::step], axis=1)
+        # Far more: half the disagreement, and beyond what the count of examples leaves to chance.
+        near = int(np.delete(apart, r).min())
+        away += 2 * near < apart[r] and apart[r] - near > 5 * math.sqrt(apart[r])
+    if 2 * away > len(tried):
+        raise InputError(
+            f"{name} is not in the order of reference: {away} of {len(tried)} twins agree far more with another run"
+            " than with the one in their place.",
+            remedy=f"Of a study, use {either('study.twins()', '`curvewise variance twins` on its store')}, which joins"
+            " runs by their seeds; else bring both in one order, or give run_ids.",
+        )
 
 
 class SeedDisagreement:

@@ -16,6 +16,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn.files.datasets import SEGMENT
+from curvewise.nn.networks import make_network
+from curvewise.nn.training import Training
+from curvewise.study import study_recipe
 from curvewise.study.data.load import load_dataset
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad", "film", "very"]
@@ -133,6 +137,55 @@ def test_two_texts_may_belong_together(tmp_path: Path, tokenizer: str) -> None:
     second = [coded(t, 0)[1:] for t in TEXTS[::-1]]
     wanted = [coded(t, 0) + s for t, s in zip(TEXTS, second, strict=True)]
     assert data.x.tolist() == [ids + [0] * (12 - len(ids)) for ids in wanted]
+
+
+def test_pairs_have_segments_as_berts_own_tokenizer_gives_them(tmp_path: Path) -> None:
+    """From the file to the logits, beside transformers itself."""
+    import torch
+    import transformers
+
+    made = Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = [("[CLS]", 2), ("[SEP]", 3)]
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1", special_tokens=special
+    )
+    folder = tmp_path / "bert"
+    own = PreTrainedTokenizerFast(tokenizer_object=made, pad_token="[PAD]", unk_token="[UNK]")
+    own.save_pretrained(folder)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    config = transformers.BertConfig(vocab_size=8, pad_token_id=0, initializer_range=0.5, **sizes)
+    torch.manual_seed(0)
+    model = transformers.BertForSequenceClassification(config)
+    model.save_pretrained(folder)
+    pd.DataFrame({"a": TEXTS * 3, "b": TEXTS[::-1] * 3, "label": MOODS * 3}).to_csv(tmp_path / "t.csv")
+    spec = {"path": "t.csv", "text": ["a", "b"], "tokenizer": "bert", "length": 12, "segments": True}
+    data = load_dataset(spec, folder=tmp_path)
+    plain = load_dataset({**spec, "segments": False}, folder=tmp_path)
+    theirs = own(
+        TEXTS, TEXTS[::-1], padding="max_length", max_length=12, return_tensors="pt", return_token_type_ids=True
+    )
+    assert (data.x[:8] % SEGMENT).tolist() == plain.x[:8].tolist() == theirs["input_ids"].tolist()
+    assert (data.x[:8] // SEGMENT).tolist() == theirs["token_type_ids"].tolist()
+    assert any("segments = true" in note for note in plain.notes)
+    assert not any("segments" in note for note in data.notes)
+    # Networks take them as transformers does, and the segments matter.
+    network = make_network(Training("hf:bert"), (12,), 2, tmp_path).eval()
+    ours = network(torch.from_numpy(data.x[:8]).long())
+    torch.testing.assert_close(ours, model.eval()(**theirs).logits)
+    assert (ours - network(torch.from_numpy(plain.x[:8]).long())).abs().max() > 1e-3
+    # A study fine-tunes on them.
+    study = study_recipe("variance-text", spec, model="bert", seeds=2, folder=tmp_path)
+    assert study.run(workers=0, progress=False).done == 2
+    with pytest.raises(InputError, match=r"data\.segments=True: tells two texts apart"):
+        load_dataset({**spec, "text": "a"}, folder=tmp_path)
+
+
+def test_segments_need_a_tokenizer_that_has_them(tmp_path: Path, tokenizer: str) -> None:
+    pd.DataFrame({"a": TEXTS, "b": TEXTS[::-1], "label": MOODS}).to_csv(tmp_path / "t.csv")
+    spec = {"path": str(tmp_path / "t.csv"), "text": ["a", "b"], "tokenizer": tokenizer, "segments": True}
+    with pytest.raises(InputError, match="puts both texts of a pair into one segment"):
+        load_dataset(spec)
 
 
 def test_texts_without_a_tokenizer_or_without_text_are_refused(tmp_path: Path, tokenizer: str) -> None:

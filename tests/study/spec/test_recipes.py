@@ -67,6 +67,9 @@ def test_variance_follows_jordan():
     assert study.design.vary == ("init", "order", "augmentation")
 
 
+VARIED = "init+order+augmentation"
+
+
 def test_variance_sources_isolates_each_seed():
     study = study_recipe("variance-sources", data(images=True), seeds=4)
     assert study.design.variations == (
@@ -74,11 +77,13 @@ def test_variance_sources_isolates_each_seed():
         ("init",),
         ("order",),
         ("augmentation",),
+        ("init", "order", "augmentation", "poke"),
         ("poke",),
     )
     assert study.design.poke == {"epoch": 0, "factor": 1.001}
+    assert study.design.grid == {"epochs": [1, 4, 16, 32, 64, 128]}
     runs = [j for j in study.jobs if j.settings["epochs"] == 16]
-    assert len(runs) == 5 * 4
+    assert len(runs) == 6 * 4
     for source in ("init", "order", "augmentation"):
         alone = [j.seeds for j in runs if j.varies == source]
         assert len({s[source] for s in alone}) == 4
@@ -88,7 +93,31 @@ def test_variance_sources_isolates_each_seed():
     assert len({tuple(j.seeds.values()) for j in poked}) == 1
     assert len({j.poke.seed for j in poked}) == 4
     assert {j.poke.factor for j in poked} == {1.001}
-    assert all(j.poke is None for j in runs if j.varies != "poke")
+    assert all(j.poke is None for j in runs if "poke" not in j.varies)
+    # Every run in which all varies has a twin with the same seeds.
+    plain, nudged = ([j.seeds for j in runs if j.varies == v] for v in (VARIED, f"{VARIED}+poke"))
+    assert plain == nudged
+    later = study_recipe("variance-sources", data(images=True), seeds=4, epoch=[0, 1, 4], epochs=[1, 4])
+    moments = {(j.settings["epochs"], j.poke.epoch) for j in later.jobs if j.poke is not None}
+    assert moments == {(1, 0), (1, 1), (4, 0), (4, 1), (4, 4)}
+
+
+def test_variance_recipes_follow_jordan():
+    """Figures 6, 7 and 8, and appendix A.2."""
+    binary = study_recipe("variance-binary", "cifar10").design.grid["classes"]
+    assert len(binary) == 511
+    assert {len(groups) for groups in binary} == {10}
+    assert {max(groups) for groups in binary} == {1}
+    rates = study_recipe("variance-rates", "cifar10").design.grid["rate"]
+    assert (len(rates), rates[0], rates[-1]) == (13, 2**-10, 4.0)
+    ablated = study_recipe("variance-augmentation", "cifar10").design
+    assert ablated.sizes == (0.2, 1.0)
+    assert ablated.grid == {"augmentation": [["flip", "translate:2", "cutout:12"], []]}
+    t = study_recipe("variance-imagenet", "imagenet").learners["resnet18"].training
+    assert (t.batch, t.optimiser, t.rate, t.momentum, t.weight_decay) == (1024, "sgd", 0.5, 0.9, 5e-5)
+    assert (t.epochs, t.schedule, t.warmup * t.epochs) == (100, "linear", 2)
+    assert t.augmentation == ("flip", "resized-crop:0.08")
+    assert t.options == {"stem": "imagenet"}
 
 
 def test_the_convex_model_is_linear_and_regularised():
@@ -338,6 +367,10 @@ SHORTER = {
     "variance": {"grid": {"epochs": [0, 1]}, "learners": {"resnet9": {"width": 4}}},
     "variance-sources": {"grid": {"epochs": [1]}, "learners": {"cnn": {"architecture": "cnn", "width": 4}}},
     "variance-linear": {"learners": {"linear": {"epochs": 2}}},
+    "variance-binary": {"classes": 4, "learners": {"cnn": {"architecture": "cnn", "width": 4, "epochs": 1}}},
+    "variance-rates": {"learners": {"linear": {"architecture": "linear", "epochs": 1}}},
+    "variance-augmentation": {"sizes": [30, 60], "learners": {"cnn": {"architecture": "cnn", "width": 4, "epochs": 1}}},
+    "variance-imagenet": {"learners": {"resnet18": {"width": 4, "epochs": 1, "batch": 32}}},
     "response": {
         "grid": {"batch_norm": [False, True], "augmentation": [[], ["rotation:90"]]},
         "learners": {"vgg": {"width": 4, "epochs": 2, "batch": 32}},
@@ -354,7 +387,7 @@ def test_each_recipe_can_be_trained(tmp_path, name):
     pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     images = Dataset(rng.integers(0, 256, (100, 1, 16, 16), dtype=np.uint8), np.arange(100) % 4)
-    study = study_recipe(name, images, **TINY, **SHORTER[name], folder=tmp_path)
+    study = study_recipe(name, images, **{**TINY, **SHORTER[name]}, folder=tmp_path)
     status = study.run(workers=0, progress=False, device="cpu")
     assert status.failures == ()
     assert status.done == len(study.jobs)

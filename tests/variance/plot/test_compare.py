@@ -15,6 +15,7 @@ from curvewise.types import Interval
 from curvewise.variance import compare_runs, compare_trainings, decompose_variance
 from curvewise.variance.luck import compare_test_sets
 from curvewise.variance.plan import check_stopping, plan_runs, plan_stopping
+from curvewise.variance.plot.sources import plot_lengths
 from curvewise.variance.sources import measure_sources, measure_twins
 from curvewise.variance.variances import compare_variances, measure_sweep
 
@@ -260,3 +261,49 @@ def test_every_result_of_the_lens_has_a_picture():
     kinds = [k for k in Result.__subclasses__() if k.__module__.startswith("curvewise.variance.")]
     assert len(kinds) >= 18
     assert [k.__name__ for k in kinds if picture_of(k) is None] == []
+
+
+def test_runs_of_every_value_in_rows(sweep):
+    """Histograms hold every run once, around the mean of their row; the curve has the area of its histogram."""
+    ax = draw(sweep, what="runs")
+    boxes = of(ax.patches, "curvewise-bars")
+    lines = of(ax.lines, "curvewise-line")
+    assert len(boxes) == len(lines) == len(sweep.values)
+    for row, (box, line, value) in enumerate(zip(boxes, lines, sweep.values, strict=True)):
+        bottom = len(sweep.values) - 1 - row
+        heights, edges, _ = box.get_data()
+        errors = 100 * sweep[value].run_errors
+        counts = np.histogram(errors - errors.mean(), edges)[0]
+        assert counts.sum() == len(errors)
+        scale = (heights - bottom).max() / counts.max()
+        np.testing.assert_allclose(heights - bottom, counts * scale, atol=1e-9)
+        x, y = line.get_xdata(), np.nan_to_num(line.get_ydata() - bottom)
+        assert heights.max() - bottom <= 0.9
+        assert y.max() <= 0.9
+        if not np.isnan(line.get_ydata()).any():  # not cut off
+            area = y.sum() * (x[1] - x[0])
+            assert area == pytest.approx(((heights - bottom) * np.diff(edges)).sum(), rel=0.02)
+    assert "runs in each row" in caption(ax)
+    assert ax.get_yticklabels()[0].get_text().startswith("0.")
+
+
+def test_sources_and_twins_along_lengths():
+    sources = {
+        e: quietly(measure_sources, {"all": runs(spread=0.1), "init": runs(0, 0.05), "order": runs(seed=e)})
+        for e in (16, 1, 4)
+    }
+    ax = plot_lengths(sources)
+    every, first, _ = of(ax.lines, "curvewise-line")
+    np.testing.assert_allclose(every.get_xdata(), [1, 4, 16])
+    np.testing.assert_allclose(every.get_ydata(), [100 * sources[e].baseline_test_set_std.estimate for e in (1, 4, 16)])
+    np.testing.assert_allclose(first.get_ydata(), [100 * sources[e].test_set_std[0].estimate for e in (1, 4, 16)])
+    assert ax.get_xscale() == "log"
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["all", "init", "order"]
+    rng = np.random.default_rng(0)
+    base = rng.integers(0, 5, (6, 200))
+    twins = {e: measure_twins(base, {0: np.where(rng.random((6, 200)) < e, 0, base)}, base[0]) for e in (0.1, 0.2)}
+    seeds, poked = of(plot_lengths(twins).lines, "curvewise-line")
+    np.testing.assert_allclose(seeds.get_ydata(), [100 * t.seeds.estimate for t in twins.values()])
+    np.testing.assert_allclose(poked.get_ydata(), [100 * t.disagreement[0].estimate for t in twins.values()])
+    with pytest.raises(InputError, match="must map lengths"):
+        plot_lengths({})

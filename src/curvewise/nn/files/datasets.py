@@ -25,6 +25,9 @@ from curvewise.text import Message, arg
 PICKLED = ("LSUN", "LSUNClass")
 """Datasets whose folder holds a pickle that torchvision loads without a check."""
 
+SEGMENT = 2**20
+"""Added to the tokens of the second text of a pair, so that one array holds tokens and segments."""
+
 SPLITS = {True: ("train",), False: ("test", "val")}
 
 
@@ -126,7 +129,7 @@ def padding_of(tokenizer: Any, folder: str | PathLike[str]) -> int:
 
 
 def tokenise(
-    tokenizer: Any, texts: Sequence[str], pairs: Sequence[str] | None = None, *, length: int
+    tokenizer: Any, texts: Sequence[str], pairs: Sequence[str] | None = None, *, length: int, segments: bool = False
 ) -> tuple[NDArray[np.int32], int]:
     """Encode texts, or pairs of texts, as tokens, all of one length.
 
@@ -138,11 +141,14 @@ def tokenise(
         Texts to encode; the second texts where two belong together.
     length : int
         Longer ones are cut, shorter ones padded.
+    segments : bool
+        Whether to say which token belongs to the second text of a pair.
 
     Returns
     -------
     ids : ndarray of int32, shape (examples, length)
-        The tokens, padded on the tokenizer's side.
+        The tokens, padded on the tokenizer's side; with segments, :data:`SEGMENT` times the segment is
+        added to each.
     cut : int
         Number of texts that were too long.
     """
@@ -155,6 +161,18 @@ def tokenise(
         # Once without a limit, only to count the texts that are too long.
         whole = tokenizer(texts[here], seconds, truncation=False, verbose=False)["input_ids"]
         cut += sum(len(tokens) > length for tokens in whole)
-        padded = tokenizer(texts[here], seconds, truncation=True, padding="max_length", max_length=length)["input_ids"]
-        ids[here] = np.asarray(padded, dtype=np.int32)
+        fixed: dict[str, Any] = {"truncation": True, "padding": "max_length", "max_length": length}
+        padded = tokenizer(texts[here], seconds, return_token_type_ids=segments, **fixed)
+        ids[here] = np.asarray(padded["input_ids"], dtype=np.int32)
+        if segments:
+            which = np.asarray(padded["token_type_ids"], dtype=np.int32)
+            if not which.any() or ids[here].max() >= SEGMENT:
+                problem = "puts both texts of a pair into one segment" if not which.any() else "has too many tokens"
+                raise misfit("segments", True, f"the tokenizer {problem}: leave it out, or use one such as BERT's.")
+            ids[here] += SEGMENT * which
     return ids, cut
+
+
+def has_segments(tokenizer: Any) -> bool:
+    """Return whether a tokenizer tells the two texts of a pair apart."""
+    return any(tokenizer("a", "a", return_token_type_ids=True).get("token_type_ids") or ())

@@ -9,13 +9,15 @@ from typing import Any
 from torch import Tensor, nn
 
 from curvewise.errors import InputError, MissingDependencyError
+from curvewise.nn.files.datasets import SEGMENT
 from curvewise.text import Message, arg
 
 
 class HuggingFace(nn.Module):
     """A classifier of transformers, from tokens or pixels to logits.
 
-    Tokens equal to the model's padding are masked out.
+    Tokens equal to the model's padding are masked out. Tokens of the second text of a pair are larger by
+    :data:`~curvewise.nn.files.datasets.SEGMENT`, where the data has segments.
     """
 
     def __init__(self, network: nn.Module, *, text: bool, padding: int | None) -> None:
@@ -131,9 +133,12 @@ def is_hugging_face(model: nn.Module) -> bool:
 
 
 def call_hugging_face(model: nn.Module, x: Tensor, mask: Tensor | None) -> Any:
-    """Give a network of transformers its inputs by name: whole numbers are tokens."""
+    """Give a network of transformers its inputs by name: whole numbers are tokens, and perhaps their segments."""
     if x.is_floating_point():
         return model(pixel_values=x)
-    if mask is None:
-        return model(input_ids=x)
-    return model(input_ids=x, attention_mask=mask.long())
+    inputs = {"input_ids": x % SEGMENT}
+    if (getattr(model.config, "type_vocab_size", None) or 0) > 1:  # BERT and its like tell two texts apart
+        inputs["token_type_ids"] = x // SEGMENT
+    if mask is not None:
+        inputs["attention_mask"] = mask.long()
+    return model(**inputs)

@@ -117,7 +117,8 @@ def load_dataset(
         ``{"hf": PATH_OR_NAME}`` reads a Hugging Face dataset without the network
         (``image``, ``text``, ``label``, ``features``: columns), ``{"torchvision": "CIFAR10",
         "root": FOLDER}`` one of torchvision. Texts, in a table or a Hugging Face dataset, take
-        ``text`` (the column, or two), ``tokenizer`` (a folder) and ``length`` (128).
+        ``text`` (the column, or two), ``tokenizer`` (a folder) and ``length`` (128). Of two columns
+        ``segments=True`` also keeps which text a token belongs to, for ``hf:`` networks such as BERT.
 
         ``targets="numbers"`` takes the labels, of a ``.npz`` file or a table, for numbers to
         predict: (examples,), (examples, k) or images, whose axes are those of the inputs;
@@ -594,12 +595,15 @@ class TextEncoding:
         The token that stands for nothing.
     length : int
         Tokens per example; longer texts are cut, shorter ones padded.
+    segments : bool
+        Whether tokens say which of two texts they belong to.
     """
 
     columns: list[str]
     tokenizer: Any
     padding: int
     length: int
+    segments: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -761,9 +765,13 @@ def encoding_of(request: Request) -> TextEncoding:
             f"{arg('data.text', columns)} needs {arg('data.tokenizer')}: the folder of a Hugging Face tokenizer, such "
             "as that of the encoder to train."
         )
+    segments = request.one_of("segments", (True, False), False)
+    if segments and len(columns) < 2:
+        problem = f"tells two texts apart, and {arg('data.text', columns)} is one: name both columns."
+        raise InputError(problem, argument="data.segments", value=True)
     tokens = _tokens()
     tokenizer = tokens.load_tokenizer(folder)
-    return TextEncoding(columns, tokenizer, tokens.padding_of(tokenizer, folder), length)
+    return TextEncoding(columns, tokenizer, tokens.padding_of(tokenizer, folder), length, segments)
 
 
 def text_part(
@@ -777,10 +785,16 @@ def text_part(
                 f"as {brief(wrong[0])}: drop or fill these rows."
             )
 
+    if len(columns) > 1 and not encoding.segments and _tokens().has_segments(encoding.tokenizer):
+        notes.append(
+            f"the tokens of {source} do not say which text they belong to, as a BERT is used to: say segments = true."
+        )
+
     def read(rows: RowIndices | None) -> NDArray[np.int32]:
         wanted = range(len(labels)) if rows is None else rows
         texts = [[column[i] for i in wanted] for column in columns]
-        ids, cut = _tokens().tokenise(encoding.tokenizer, *texts, length=encoding.length)
+        how = {"length": encoding.length, "segments": encoding.segments}
+        ids, cut = _tokens().tokenise(encoding.tokenizer, *texts, **how)
         if cut:
             notes.append(
                 f"{cut:,} of {len(ids):,} texts of {source} are longer than {encoding.length} tokens and were cut."

@@ -58,7 +58,8 @@ class Design:
         ``[["init", "order", "augmentation"], ["init"], ["order"]]``.
     poke : dict, optional
         ``epoch`` (0) and ``factor`` (1.001): one weight is nudged then. Where ``vary`` holds
-        several lists, only in those that name ``"poke"``.
+        several lists, only in those that name ``"poke"``. A list of epochs makes a run for each, of
+        the same weight; a training is not poked after its end.
     grid : dict of str to sequence
         Settings of the learners, every combination of which is trained; those of networks leave
         estimators alone. A dict under the name of a learner is for that one:
@@ -80,7 +81,7 @@ class Design:
     folds: Sequence[int] | int | None = None
     seeds: Sequence[int] | int = 1
     vary: Sequence[str] | Sequence[Sequence[str]] = ("init", "order", "augmentation")
-    poke: Mapping[str, float] | None = None
+    poke: Mapping[str, Any] | None = None
     grid: Mapping[str, Sequence[Any] | Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     test: float = 0.2
     nested: bool = False
@@ -110,7 +111,8 @@ class Design:
         sizes = max(len(self.sizes or (1,)), *map(len, beside))
         subsets = zip(*(v if len(v) == sizes else (max(v),) * sizes for v in beside), strict=True)
         plain = [len(v) for v in self.grid.values() if not isinstance(v, Mapping)]
-        runs = int(sum(folds * seeds for folds, seeds in subsets)) * len(self.variations) * math.prod(plain)
+        chances = sum(len(self.poke_epochs) if self.is_poked(v) else 1 for v in self.variations)
+        runs = int(sum(folds * seeds for folds, seeds in subsets)) * chances * math.prod(plain)
         if runs > MOST_RUNS:
             raise InputError(
                 f"sizes × folds × seeds × vary × grid are {runs:,} runs of each learner: a study "
@@ -166,9 +168,14 @@ class Design:
         self._refuse("poke", not isinstance(self.poke, Mapping), "give a table such as {epoch = 0}.")
         if unknown := set(self.poke) - {"epoch", "factor"}:
             raise InputError(f"has {sorted(unknown)}: it takes epoch and factor.", argument="poke")
+        object.__setattr__(self, "poke", {name: _settled(value) for name, value in self.poke.items()})
+        assert self.poke is not None
         for name, value in self.poke.items():
-            if not _is_number(value) or (name == "epoch" and value < 0):
-                raise InputError(f"poke has {name}={value!r}: give a number, at least 0 for epoch.")
+            several = value if name == "epoch" and isinstance(value, tuple) else (value,)
+            right = all(_is_number(v) and (name != "epoch" or v >= 0) for v in several)
+            if not right or not several or len(set(several)) < len(several):
+                problem = "give a number, at least 0 for epoch, or a list of epochs, each once."
+                raise InputError(f"poke has {name}={value!r}: {problem}")
         if len(self.variations) > 1 and not poked:
             raise InputError("poke= is given, but no list of vary names 'poke': add it to one.")
 
@@ -187,6 +194,24 @@ class Design:
     def is_poked(self, variation: Sequence[str]) -> bool:
         """Return whether a weight is nudged in the runs of a variation."""
         return self.poke is not None and (len(self.variations) == 1 or "poke" in variation)
+
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """Variations to be held against the widest one, which is called all; twins of that are no source of their own.
+
+        >>> every = ["init", "order"]
+        >>> list(Design(vary=[every, ["init"], [*every, "poke"]], poke={}).sources)
+        ['all', 'init']
+        """
+        widest = max((v for v in self.variations if "poke" not in v), key=len, default=self.variations[0])
+        others = [v for v in self.variations if v != widest and set(v) != {*widest, "poke"}]
+        return {"all": widest, **{"+".join(v): v for v in others}}
+
+    @property
+    def poke_epochs(self) -> tuple[float, ...]:
+        """Epochs at which a weight is nudged, each in a run of its own."""
+        epoch = (self.poke or {}).get("epoch", 0.0)
+        return epoch if isinstance(epoch, tuple) else (epoch,)
 
     @property
     def settings(self) -> tuple[str, ...]:

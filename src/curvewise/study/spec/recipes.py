@@ -9,6 +9,7 @@ from typing import Any
 
 from curvewise.errors import InputError
 from curvewise.nn.training import Training
+from curvewise.study.data.dataset import binary_groupings
 from curvewise.study.spec.design import check_keys
 from curvewise.text import arg
 
@@ -110,6 +111,7 @@ def learning(
 # Variance between runs as in Jordan 2023.
 
 EPOCHS = (0, 4, 16, 64)
+SOURCE_EPOCHS = (1, 4, 16, 32, 64, 128)
 ALL = ["init", "order", "augmentation"]
 
 RESNET9 = {
@@ -125,7 +127,7 @@ RESNET9 = {
 }
 
 
-def variance(architecture: str = "resnet9") -> dict[str, Any]:
+def variance(architecture: str = "resnet9", epochs: Sequence[float] = EPOCHS) -> dict[str, Any]:
     """Many runs of one training at four lengths, with all three seeds varied.
 
     Jordan 2023, On the Variance of Neural Network Training, section 2 and appendix A.1: a ResNet
@@ -134,41 +136,132 @@ def variance(architecture: str = "resnet9") -> dict[str, Any]:
 
     The paper made 60,000 runs of each length; here 100, which ``seeds`` changes. It does not say
     at which precision; here float32 (``precision = "bfloat16"`` is quicker on a GPU).
-    """
-    usual = RESNET9 | {"architecture": architecture}
-    return {
-        "training": usual,
-        "learners": {architecture.replace(":", "-"): usual},
-        "design": {"seeds": 100, "vary": ALL, "grid": {"epochs": list(EPOCHS)}},
-    }
-
-
-def variance_sources(architecture: str = "resnet9", epoch: float = 0) -> dict[str, Any]:
-    """The effect of each source of randomness alone, and of a nudge of a single weight.
-
-    Jordan 2023, appendix D: the same training with all three seeds varied, with only one of
-    initial weights, order and augmentation varied, and with nothing varied but one weight that is
-    multiplied by 1.001.
-
-    Five experiments of ``seeds`` runs each and length, as one study: ``vary`` holds five lists.
-    The paper made 4,000 runs of each and looked at more lengths; here 100, at 4, 16 and 64 epochs.
 
     Parameters
     ----------
     architecture : str
         The network.
-    epoch : float
-        When the weight is nudged; the paper also nudges later.
+    epochs : sequence of float
+        Lengths of the training.
     """
-    found = variance(architecture)
-    return found | {
-        "design": {
-            "seeds": 100,
-            "vary": [ALL, ["init"], ["order"], ["augmentation"], ["poke"]],
-            "poke": {"epoch": epoch, "factor": 1.001},
-            "grid": {"epochs": list(EPOCHS[1:])},
-        }
+    return _resnet9(architecture, {"grid": {"epochs": list(epochs)}})
+
+
+def _resnet9(architecture: str, design: Mapping[str, Any]) -> dict[str, Any]:
+    """The training of the paper's core experiments, many times."""
+    usual = RESNET9 | {"architecture": architecture}
+    return {
+        "training": usual,
+        "learners": {architecture.replace(":", "-"): usual},
+        "design": {"seeds": 100, "vary": ALL, **design},
     }
+
+
+def variance_sources(
+    architecture: str = "resnet9", epoch: float | Sequence[float] = 0, epochs: Sequence[float] = SOURCE_EPOCHS
+) -> dict[str, Any]:
+    """The effect of each source of randomness alone, and of a nudge of a single weight.
+
+    Jordan 2023, appendix D: the same training with all three seeds varied, with only one of
+    initial weights, order and augmentation varied, and with one weight multiplied by 1.001.
+    ``study.sources(epochs=4)`` compares the sources, ``study.twins(epochs=4)`` the nudged runs with
+    those of the same seeds.
+
+    Six experiments of ``seeds`` runs each and length, as one study: ``vary`` holds six lists. The
+    nudge comes with all seeds varied, which makes a twin of each run of the first experiment, and
+    with nothing else varied. The paper made 4,000 runs of each; here 100, at the lengths that its
+    appendix names.
+
+    Parameters
+    ----------
+    architecture : str
+        The network.
+    epoch : float or sequence of float
+        When the weight is nudged; several for the right half of figure 11: ``[0, 1, 4, 16]``.
+    epochs : sequence of float
+        Lengths of the training.
+    """
+    vary = [ALL, ["init"], ["order"], ["augmentation"], [*ALL, "poke"], ["poke"]]
+    several = list(epoch) if isinstance(epoch, Sequence) else epoch
+    poke = {"epoch": several, "factor": 1.001}
+    return _resnet9(architecture, {"vary": vary, "poke": poke, "grid": {"epochs": list(epochs)}})
+
+
+def variance_binary(architecture: str = "resnet9", classes: int = 10, tasks: int | None = None) -> dict[str, Any]:
+    """A network for every way to split the classes in two, many times each.
+
+    Jordan 2023, section 3.4 and figure 6: 511 binary tasks out of the ten classes of CIFAR-10, whose
+    variance between runs is held against err/2n. How many runs of each, and for how many epochs, is
+    not said: here 20 of 64 epochs. :func:`~curvewise.variance.measure_bipartitions` takes the runs,
+    one task after another, or those of a training with all classes, whose votes it collapses.
+
+    Parameters
+    ----------
+    architecture : str
+        The network.
+    classes : int
+        Classes of the data.
+    tasks : int, optional
+        Draw so many of the tasks; by default all.
+    """
+    return _resnet9(architecture, {"seeds": 20, "grid": {"classes": binary_groupings(classes, tasks)}})
+
+
+def variance_rates(architecture: str = "resnet9") -> dict[str, Any]:
+    """The same training at thirteen learning rates.
+
+    Jordan 2023, section 4.3 and figure 8: every power of two from 2^-10 to 2^2, 64 epochs. The paper
+    made 1,000 runs of each; here 100. ``cw.variance.measure_sweep(study.predictions_by("rate"))``
+    decomposes the variance along them.
+    """
+    return _resnet9(architecture, {"grid": {"rate": [2.0**k for k in range(-10, 3)]}})
+
+
+def variance_augmentation(architecture: str = "resnet9") -> dict[str, Any]:
+    """With and without augmentation, on all of the data and on a fifth of it.
+
+    Jordan 2023, section 4.2 and figure 7: no augmentation, or a fixed fifth of the training examples,
+    give the same mean accuracy and very different variance. Here all four trainings, 100 runs of
+    each; the number of runs is not said in the paper.
+    """
+    grid = {"augmentation": [RESNET9["augmentation"], []]}
+    return _resnet9(architecture, {"sizes": [0.2, 1.0], "folds": 1, "grid": grid})
+
+
+def variance_imagenet(architecture: str = "resnet18", stem: str = "imagenet") -> dict[str, Any]:
+    """Many runs of an ImageNet training, for several test sets.
+
+    Jordan 2023, section 4.4 and appendix A.2 and C: ResNet-18 for 100 epochs, batches of 1024, SGD
+    with a rate that rises linearly to 0.5 over the first 2 epochs and falls linearly to 0, momentum
+    0.9, weight decay 5e-5; flips and random resized crops at a resolution of 192. The rate starts at
+    0 and not at 5e-5. The share of the area that a crop keeps is not said: 0.08 to 1, as usual.
+
+    The paper made 1,000 runs; here 100. The resolution is that of the data: ``data = { path =
+    "imagenet", size = 192 }``. Further test sets (ImageNet-V2, -R, -Sketch, ObjectNet) go into
+    ``evaluate``, each with ``data`` of its own. Images that do not fit on the device are streamed.
+
+    Parameters
+    ----------
+    architecture : str
+        The network.
+    stem : {"imagenet", "small", ""}
+        First layers of a ResNet: stride 4 for large images; "" where the network has no such option.
+    """
+    usual = {
+        "architecture": architecture,
+        "optimiser": "sgd",
+        "rate": 0.5,
+        "momentum": 0.9,
+        "weight_decay": 5e-5,
+        "batch": 1024,
+        "epochs": 100,
+        "schedule": "linear",
+        "warmup": 0.02,
+        "augmentation": ["flip", "resized-crop:0.08"],
+    }
+    usual |= {"stem": stem} if stem else {}
+    name = architecture.replace(":", "-")
+    return {"training": usual, "learners": {name: usual}, "design": {"seeds": 100, "vary": ALL}}
 
 
 def variance_linear() -> dict[str, Any]:
@@ -188,7 +281,11 @@ def variance_text(model: str = "", length: int | None = None) -> dict[str, Any]:
 
     Jordan 2023, section 4.1 and appendix A.3: 3 epochs, batches of 16, Adam with a rate of 2e-5
     that falls linearly to 0. What varies is the new last layer, the order of the examples, and
-    dropout, which goes with the seed of the augmentation.
+    dropout, which goes with the seed of the augmentation. The paper made 1,000 runs of BERT-base and
+    of BERT-large; here 100.
+
+    For pairs of sentences (MRPC) the data names both columns and the segments: ``data = { path =
+    "mrpc.csv", text = ["sentence1", "sentence2"], segments = true, tokenizer = "bert" }``.
 
     Parameters
     ----------
@@ -538,6 +635,10 @@ RECIPES: dict[str, Callable[..., dict[str, Any]]] = {
     "learning": learning,
     "variance": variance,
     "variance-sources": variance_sources,
+    "variance-binary": variance_binary,
+    "variance-rates": variance_rates,
+    "variance-augmentation": variance_augmentation,
+    "variance-imagenet": variance_imagenet,
     "variance-linear": variance_linear,
     "variance-text": variance_text,
     "response": response,

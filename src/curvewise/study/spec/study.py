@@ -6,6 +6,7 @@ Nothing here trains or reads a store: :class:`~curvewise.study.study.Study` adds
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import warnings
 import zlib
@@ -410,6 +411,11 @@ class StudySpec:
                 search = _search(self, name, about, settings, shared)
                 searches += [] if search is None else [search]
                 runs += _runs(self, name, about, settings, shared, None if search is None else search.id)
+        poked = {job.poke.epoch for job in runs if job.poke is not None}
+        late = [epoch for epoch in self.design.poke_epochs if epoch not in poked]
+        if late and any(map(self.design.is_poked, self.design.variations)):
+            problem = f"has epoch {late[0]:g}, and every training of the study ends before it: leave it out."
+            raise InputError(problem, argument="poke")
         return searches + runs
 
     def check_trainings(self, names: Collection[str]) -> None:
@@ -623,7 +629,12 @@ def _runs(
             learner = _validated(learner, name, subset)
             shared = {**about, "training": learner.as_dict()}
         where = {"n": n, "fold": fold, "subset": study.subset_digest(subset)}
+        training = learner.training
+        length = math.inf if training is None else training.steps_for(n) * training.batch_for(n) / n
         for varies, seeds, poke in _chances(study, subset):
+            # Of several epochs, those after the end of this training would leave it as it was.
+            if poke is not None and len(study.design.poke_epochs) > 1 and poke.epoch > length:
+                continue
             at = {**shared, **where, **{f"{k}_seed": v for k, v in seeds.items()}}
             if poke is not None:
                 at["poke"] = {"epoch": float(poke.epoch), "factor": float(poke.factor)}
@@ -663,8 +674,12 @@ def _chances(study: StudySpec, subset: Subset) -> Iterator[tuple[str, dict[str, 
             if (key := tuple(seeds.items())) in taken:
                 continue
             taken.add(key)
-            poke = Poke(seeds.pop("poke"), **(design.poke or {})) if "poke" in seeds else None
-            yield "+".join(variation), seeds, poke
+            if "poke" in seeds:
+                weight, about = seeds.pop("poke"), {k: v for k, v in (design.poke or {}).items() if k != "epoch"}
+                for epoch in design.poke_epochs:
+                    yield "+".join(variation), seeds, Poke(weight, epoch, **about)
+            else:
+                yield "+".join(variation), seeds, None
             left -= 1
             if not left:
                 break

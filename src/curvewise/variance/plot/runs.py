@@ -149,25 +149,34 @@ def plot_decomposition(
 
 
 def _runs(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> list[tuple[Any, str]]:
-    errors, totals = measure.of(result.run_errors), result._totals
-    exact = totals.binary and result.repeats == 1 and result.groups is None
+    _, edges, x, y = run_shape(result, measure)
+    counted = histogram(ax, measure.of(result.run_errors), edges)
+    line = curve(ax, x, y, SERIES["independent"], "-")
+    ax.set_xlabel(measure.label("test error of a run"))
+    how = "independent errors" if result.groups is None else "independent groups"
+    how = how if _is_exact(result) else f"{how} (normal)"
+    return [(counted[0], f"{result.runs:,} runs"), (line, how)]
+
+
+def _is_exact(result: VarianceDecomposition) -> bool:
+    """Return whether the number of independent errors has a known distribution, that of single answers."""
+    return result._totals.binary and result.repeats == 1 and result.groups is None
+
+
+def run_shape(result: VarianceDecomposition, measure: DrawnUnit) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    """Return mean error and bins of the runs; and as x and y the runs per bin that independent errors would give."""
+    errors, exact = measure.of(result.run_errors), _is_exact(result)
     step = float(measure.of(1 / result.examples)) if exact else 0.0
-    edges = edges_of(errors, step)
-    counted = histogram(ax, errors, edges)
+    edges, mean = edges_of(errors, step), float(errors.mean())
     scale = result.runs * (edges[1] - edges[0])
     if exact:
         pmf = poisson_binomial_pmf(shrunk_rates(result.example_errors, result.runs))
         likely = np.flatnonzero(pmf > LIKELY * pmf.max())
-        x, y = step * likely.astype(np.float64), pmf[likely] * scale / step
-    else:  # a normal density, four standard deviations to each side
-        mean, std = float(errors.mean()), float(measure.of(result.independent_std))
-        z = np.linspace(-4, 4, 161) if std else np.zeros(1)
-        x, y = mean + std * z, scale * np.exp(-(z**2) / 2) / (std * math.sqrt(2 * math.pi) if std else 1.0)
-    line = curve(ax, x, y, SERIES["independent"], "-")
-    ax.set_xlabel(measure.label("test error of a run"))
-    how = "independent errors" if result.groups is None else "independent groups"
-    how = how if exact else f"{how} (normal)"
-    return [(counted[0], f"{result.runs:,} runs"), (line, how)]
+        return mean, edges, step * likely.astype(np.float64), pmf[likely] * scale / step
+    # A normal density, four standard deviations to each side.
+    std = float(measure.of(result.independent_std))
+    z = np.linspace(-4, 4, 161) if std else np.zeros(1)
+    return mean, edges, mean + std * z, scale * np.exp(-(z**2) / 2) / (std * math.sqrt(2 * math.pi) if std else 1.0)
 
 
 def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> None:

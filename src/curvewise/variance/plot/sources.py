@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -25,15 +25,18 @@ from curvewise.drawing.axes import (
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import CUT, bars, choose, ends_of, finish, mark_value, warned
 from curvewise.drawing.style import NEUTRAL, colour
+from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number
+from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
-from curvewise.variance.plot.runs import SERIES, DrawnUnit, canvas, note_beside
+from curvewise.variance.plot.runs import SERIES, DrawnUnit, canvas, note_beside, run_shape
 from curvewise.variance.sources import SourceShares, TwinDisagreement
 from curvewise.variance.variances import VarianceSweep
 
 LINE = "curvewise-line"
 LEVEL = "curvewise-level"
 EXCESS = "curvewise-excess"
+BARS = "curvewise-bars"
 """Group ids of the artists."""
 
 _VERDICTS = {"suffices": "suffices", "less": "gives less", "more": "gives more", "unclear": "remains unclear"}
@@ -147,6 +150,71 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
     return ax
 
 
+def plot_lengths(
+    results: Mapping[float, SourceShares] | Mapping[float, TwinDisagreement],
+    ax: Axes | None = None,
+    *,
+    name: str = "epochs of training",
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw sources of randomness, or twins, along the length of training.
+
+    Parameters
+    ----------
+    results : mapping of float to SourceShares or TwinDisagreement
+        By the length of training: for each source the standard deviation between runs of test error;
+        or how often runs disagree with their twins, and with runs of other seeds.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    name : str
+        Name of the lengths.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    if not isinstance(results, Mapping) or not results:
+        raise InputError("must map lengths of training to results: {4: …, 64: …}.", argument="results")
+    lengths = sorted(results)
+    series: dict[str, list[tuple[float, Interval]]] = {}
+    for length in lengths:
+        one = results[length]
+        if isinstance(one, SourceShares):
+            found = {one.baseline: one.baseline_test_set_std, **dict(zip(one.sources, one.test_set_std, strict=True))}
+        else:
+            found = {"different seeds": one.seeds}
+            for when, rate in zip(one.when, one.disagreement, strict=True):
+                found[f"twins, poked at {when:g}" if isinstance(when, Real) else f"twins, {when}"] = rate
+        for label, interval in found.items():
+            series.setdefault(label, []).append((length, interval))
+    first = results[lengths[0]]
+    shares = isinstance(first, SourceShares)
+    measure = DrawnUnit(first.unit if isinstance(first, SourceShares) else "fraction")
+    with canvas(ax, 4.4) as (ax, own):
+        estimate, low, high = map(measure.of, ends_of([i for rows in series.values() for _, i in rows]))
+        limits = view(estimate, low, high, 0.0, floor=0.0)
+        key: list[tuple[Any, str]] = []
+        for k, (label, rows) in enumerate(series.items()):
+            shade = "#4D4D4D" if k == 0 else colour(k - 1)
+            x, marker = np.array([length for length, _ in rows]), "osD^v<>P"[k % 8]
+            _series(ax, x, [i for _, i in rows], measure, shade, marker, limits)
+            key.append((Line2D([], [], color=shade, marker=marker, ms=4.5), safe_text(label, 30)))
+        ax.set_ylim(*limits)
+        if lengths[0] > 0 and spans_decades(np.array(lengths)):
+            log_sizes(ax, lengths)
+        else:
+            ax.set_xticks(thinned(ax, lengths))
+        ax.set_xlabel(safe_text(name, 40))
+        ax.set_ylabel(measure.label("std between runs") if shares else "disagreement (%)")
+        last = results[lengths[-1]]
+        runs = last.baseline_runs if isinstance(last, SourceShares) else last.runs
+        text = f"Bars: {100 * last.level:.4g}% intervals. {runs:,} runs at length {format_number(lengths[-1])}."
+        notes = list(dict.fromkeys(w for r in results.values() for w in warned(r)))
+        finish(ax, own, key, [text, *notes[:2]], legend=legend, caption=caption, columns=2)
+    return ax
+
+
 def plot_sweep(
     result: VarianceSweep,
     ax: Axes | None = None,
@@ -155,7 +223,7 @@ def plot_sweep(
     legend: bool = True,
     caption: bool | None = None,
 ) -> Axes:
-    """Draw the standard deviations between runs along a hyperparameter, or the mean error.
+    """Draw the standard deviations between runs along a hyperparameter, or the errors.
 
     Parameters
     ----------
@@ -163,15 +231,18 @@ def plot_sweep(
         The result to draw.
     ax : Axes, optional
         Axes to draw on; a new figure by default.
-    what : {"std", "error"}
-        Standard deviations, with the excess over independent errors shaded; or the mean error.
+    what : {"std", "error", "runs"}
+        Standard deviations, with the excess over independent errors shaded; the mean error; or the
+        errors of the runs at each value, around their mean, with what independent errors would give.
     legend : bool
         Say what is what.
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    choose("what", what, ("std", "error"))
+    choose("what", what, ("std", "error", "runs"))
     measure, x = DrawnUnit(result.unit), np.array(result.values)
+    if what == "runs":
+        return _sweep_runs(result, ax, measure, legend, caption)
     with canvas(ax, 4.6) as (ax, own):
         if what == "std":
             key = _sweep_deviations(ax, result, measure, x)
@@ -202,6 +273,50 @@ def plot_sweep(
         )
         key, columns = (key[:3], 1) if narrow else (key, 2)
         finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=columns)
+    return ax
+
+
+def _sweep_runs(result: VarianceSweep, ax: Axes | None, measure: DrawnUnit, legend: bool, caption: bool | None) -> Axes:
+    """Draw a row for each value: the histogram of run errors around their mean, and independent errors as a line."""
+    count = len(result.values)
+    with canvas(ax, 2.0 + 0.75 * count) as (ax, own):
+        widest, labels, key, cut = 0.0, [], [], False
+        for row, value in enumerate(result.values):
+            part = result[value]
+            errors = measure.of(part.run_errors)
+            mean, edges, x, y = run_shape(part, measure)
+            heights = np.histogram(errors, edges)[0].astype(np.float64)
+            # A row is as high as its highest bar, or up to twice that for its curve; what is higher is cut off.
+            tallest = max(float(heights.max()), 1.0)
+            scale = 0.88 / max(tallest, min(float(y.max()), 2 * tallest))
+            cut = cut or float(y.max()) * scale > 0.9
+            bottom = float(count - 1 - row)
+            drawn = ax.stairs(bottom + heights * scale, edges - mean, baseline=bottom, fill=True, gid=BARS)
+            drawn.set(facecolor=NEUTRAL, alpha=0.45)
+            line = np.where(y * scale > 0.9, np.nan, y * scale)
+            ax.plot(x - mean, bottom + line, color=SERIES["independent"], lw=1.4, gid=LINE, label="_independent")
+            widest = max(widest, float(np.abs(errors - mean).max()), float(np.abs(x - mean).max()))
+            spread = f"std {measure.said(part.test_set_std)}, independent {measure.said(part.independent_std)}"
+            if not is_narrow(ax):
+                look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "color": "#4D4D4D"}
+                note_beside(ax, spread, (0.995, bottom + 0.55), (0, 0), **look)
+            labels.append(f"{format_number(value)}\n{measure.said(float(part.run_errors.mean()))}")
+            key = [(drawn, "runs"), (Line2D([], [], color=SERIES["independent"], lw=1.4), "independent errors")]
+        ax.set_yticks(np.arange(count)[::-1], labels=labels, va="bottom")
+        top = count if own or not legend else count * (1.12 if count > 1 else 1.3)
+        ax.set(xlim=(-widest * 1.05, widest * 1.05), ylim=(-0.06, top), xlabel=measure.label("test error minus mean"))
+        ax.set_ylabel(f"{safe_text(result.name, 24)}, mean {'error' if measure.bounded else result.unit}")
+        ax.tick_params(axis="y", length=0)
+        runs = (
+            f"{min(result.runs):,}" if len(set(result.runs)) == 1 else f"{min(result.runs):,} to {max(result.runs):,}"
+        )
+        found = [format_number(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
+        text = (
+            f"{runs} runs in each row, around their mean. They vary more than independent errors would at"
+            f" {', '.join(found) or 'no value'} (Cochran's Q, Holm over the values)."
+            f"{' Curves that are too high are cut off.' if cut else ''}"
+        )
+        finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=2)
     return ax
 
 

@@ -193,6 +193,9 @@ def plot_dependent_pairs(result: DependentPairs, ax: Axes | None = None, *, capt
         _label_pairs(ax, result, x, y)
         ax.set(xlabel="both right if independent (%)", ylabel="both right (%)")
         listed = len(result.first)
+        if result.named:
+            finish(ax, own, [], [result.sentences(), *warned(result)], caption=caption)
+            return ax
         text = (
             f"{result.dependent:,} of {result.pairs:,} pairs lie {DrawnUnit('fraction').said(result.min_effect)} or"
             f" more off the diagonal (outside the grey band) over {result.runs:,} runs, and not by chance"
@@ -334,9 +337,11 @@ def plot_bipartitions(
         key = [*key[::-1], *([] if is_narrow(ax) else [(line, "equal")])]
         ax.set(xlim=limits, ylim=limits, xlabel="predicted std (%)", ylabel="measured std (%)")
         which = f"All {result.tasks:,}" if result.tasks == result.possible else f"{result.tasks:,} of the possible"
+        which = f"{which} two-class tasks from {result.classes} classes"
+        which = f"{result.tasks:,} trainings for two classes" if result.trained else which
         ours, theirs = (format_interval(r, write=decimals(2)) for r in (result.r_squared, result.binomial_r_squared))
         text = (
-            f"{which} two-class tasks from {result.classes} classes, {result.runs:,} runs. R² = 1 − SSE/SST: {ours},"
+            f"{which}, {result.runs:,} runs. R² = 1 − SSE/SST: {ours},"
             f" binomial {theirs}. Error and disagreement differ on {result.rejected:,} tasks."
         )
         place: dict[str, Any] = {"columns": 3 if own else 1, "loc": "upper left"}

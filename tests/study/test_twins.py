@@ -1,0 +1,201 @@
+"""Poked runs and their twins: pairs that are known by construction, joined by their seeds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import curvewise as cw
+from curvewise.cli import main
+from curvewise.errors import CurvewiseWarning, InputError, quietly
+from curvewise.nn.training import Training
+from curvewise.report.study import study_report
+from curvewise.study import Dataset, Design, Evaluation, Learner, Study, binary_groupings, load_study
+from curvewise.variance.sources import measure_twins
+
+ALL = ["init", "order", "augmentation"]
+SIX = [ALL, ["init"], ["order"], ["augmentation"], ["poke"], [*ALL, "poke"]]
+
+
+def make(folder: Path, *, factor: float = 1.0, epoch: object = 0, **design: object) -> Study:
+    """Sharp classes and short trainings, so that runs with other seeds disagree much.
+
+    A factor of 1 nudges nothing: a run and its twin are the same, and any other pair is not.
+    """
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(4, 6))
+    y = np.arange(600) % 4
+    data = Dataset((centres[y] + rng.normal(size=(600, 6))).astype(np.float32), y)
+    net = Learner(Training("mlp", options={"width": 8}, rate=0.1, epochs=2, batch=16))
+    given = {
+        "sizes": [100],
+        "test": 0.5,
+        "folds": 1,
+        "seeds": 6,
+        "vary": SIX,
+        "poke": {"epoch": epoch, "factor": factor},
+    }
+    return Study(data, {"net": net}, Design(**{**given, **design}), folder=folder)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    study = make(tmp_path_factory.mktemp("twins"), epoch=[0, 1, 2])
+    assert study.run(workers=0, progress=False).failed == 0
+    return study
+
+
+def test_pairs_are_the_known_ones(made: Study):
+    with pytest.warns(CurvewiseWarning, match=r"1 poked run\(s\) have no twin"):  # the seventh of the last experiment
+        found = made.twins()
+    assert found.when == (0.0, 1.0, 2.0)
+    assert found.runs == 6
+    assert [d.estimate for d in found.disagreement] == [0.0, 0.0, 0.0]
+    # By hand, over all pairs of the six runs in which everything varies.
+    runs = np.asarray(made.predictions(vary="+".join(ALL)).values[:])
+    apart = [(a != b).mean() for i, a in enumerate(runs) for b in runs[:i]]
+    assert found.seeds.estimate == pytest.approx(np.mean(apart))
+    assert found.seeds.estimate > 0.05
+
+
+def test_a_real_nudge_is_that_of_the_same_seeds(tmp_path: Path):
+    study = make(tmp_path, factor=30.0, vary=[ALL, [*ALL, "poke"]])
+    study.run(workers=0, progress=False)
+    found = study.twins()
+    one, two = (np.asarray(study.predictions(vary=v).values[:]) for v in ("+".join(ALL), "+".join([*ALL, "poke"])))
+    assert found.disagreement[0].estimate == pytest.approx((one != two).mean())
+    assert 0 < found.disagreement[0].estimate < found.seeds.estimate
+
+
+def test_runs_of_a_study_that_cannot_be_matched_are_refused(made: Study):
+    plain, poked = made.predictions(vary="+".join(ALL)), made.predictions(vary="+".join([*ALL, "poke"]), poke=0)
+    with pytest.raises(InputError, match=r"cannot be matched.*study\.twins\(\)"):
+        measure_twins(plain, poked)
+    # Without their names they are one place apart, as the first twin is in the experiment that only pokes.
+    bare = [replace(p, run_ids=None) for p in (plain, poked)]
+    apart = (np.asarray(plain.values[:]) != np.asarray(poked.values[:])).mean()
+    assert apart > 0.05
+    with pytest.raises(InputError, match=r"agree far more with another run.*study\.twins\(\)"):
+        measure_twins(*bare)
+
+
+def test_the_epoch_of_the_nudge_is_a_coordinate(made: Study):
+    assert set(made.frame()["poke"].dropna()) == {0.0, 1.0, 2.0}
+    with pytest.raises(InputError, match=r"more than one training: poke is 0, 1, 2\. Choose with poke=0"):
+        made.predictions(vary="poke")
+    assert made.predictions(vary="poke", poke=1).runs == 6
+    with pytest.raises(InputError, match="leave it out"):
+        made.twins(vary="poke")
+    # Ids of runs with one epoch are those of a study that names only it.
+    alone = {job.id for job in make(made.folder, epoch=1).jobs}
+    assert alone < {job.id for job in made.jobs}
+
+
+def test_trainings_are_not_poked_after_their_end(tmp_path: Path):
+    study = make(tmp_path, epoch=[0, 4], grid={"epochs": [2, 8]})
+    poked = {(job.settings["epochs"], job.poke.epoch) for job in study.jobs if job.poke is not None}
+    assert poked == {(2, 0), (8, 0), (8, 4)}
+    with pytest.raises(InputError, match="poke has epoch 4, and every training of the study ends before it"):
+        make(tmp_path, epoch=[0, 4]).plan(measure=False)
+    for wrong in ([], [0, 0], [-1], ["late"]):
+        with pytest.raises(InputError, match="or a list of epochs"):
+            make(tmp_path, epoch=wrong)
+
+
+def test_a_file_may_list_epochs(tmp_path: Path):
+    study = replace(make(tmp_path, epoch=[0, 1]), data="digits")
+    study.save(tmp_path / "study.toml")
+    assert "epoch = [0, 1]" in (tmp_path / "study.toml").read_text()
+    assert load_study(tmp_path / "study.toml").design == study.design
+
+
+def test_no_twins_is_an_error(tmp_path: Path):
+    study = make(tmp_path, vary=[["init"], ["order", "poke"]], seeds=3)
+    study.run(workers=0, progress=False)
+    with pytest.warns(CurvewiseWarning, match="2 poked"), pytest.raises(InputError, match="at least three"):
+        study.twins()  # only the first run has one
+    study = make(tmp_path, vary=[["init"]], poke=None, seeds=3)
+    with pytest.raises(InputError, match="none of them have the same seeds"):
+        study.twins()
+
+
+def test_predictions_by_what_trainings_differ_in(tmp_path: Path):
+    study = make(tmp_path, vary=["init"], poke=None, seeds=6, grid={"epochs": [8, 16]})
+    study.run(workers=0, progress=False)
+    found = study.predictions_by("epochs")
+    assert list(found) == [8, 16]
+    assert found[8].run_ids.tolist() == study.predictions(epochs=8).run_ids.tolist()
+    with quietly():  # six runs are few
+        sweep = cw.variance.measure_sweep(found, name="epochs")
+    assert sweep.values == (8, 16)
+    assert sweep[8].error.estimate == pytest.approx(study.measurements(epochs=8).error.mean())
+    assert list(study.predictions_by("learner", epochs=8)) == ["net"]
+    with pytest.raises(InputError, match="no coordinate"):
+        study.predictions_by("width")
+
+
+def test_sources_are_held_against_the_widest(made: Study):
+    found = made.sources()
+    assert found.sources == ("init", "order", "augmentation", "poke")
+    assert found.baseline_runs == 6
+    assert found.baseline_test_set_std.estimate == pytest.approx(
+        float(np.std(made.predictions(vary="+".join(ALL)).errors().mean(axis=1), ddof=1))
+    )
+    with pytest.raises(InputError, match="vary each source alone"):
+        make(made.folder, vary=["init"], poke=None).sources()
+
+
+def test_a_report_has_sources_and_twins(made: Study):
+    found = study_report(made).found
+    (sources,), (twins,) = found["sources"].values(), found["twins"].values()
+    assert sources.sources == ("init", "order", "augmentation", "poke")
+    assert twins.runs == 6
+    assert "1 poked run(s) have no twin" in twins.warnings[-1]
+
+
+def test_a_report_has_sweeps_and_test_sets(tmp_path: Path):
+    study = make(tmp_path, vary=["init", "order"], poke=None, grid={"rate": [0.1, 0.2]})
+    other = Dataset(study.data.x[::2] + 1, study.data.y[::2])
+    study = replace(study, evaluate={"moved": Evaluation(data=other)})
+    study.run(workers=0, progress=False)
+    report = study_report(study)
+    ((name, sweep),) = report.found["sweeps"].items()
+    assert name == "rate: net, n=100"
+    assert sweep.values == (0.1, 0.2)
+    assert set(report.found["test_sets"]) == {"net, rate=0.1, n=100", "net, rate=0.2, n=100"}
+    sets = study.predictions_by("evaluation", rate=0.1)
+    assert list(sets) == ["test", "moved"]
+    with quietly():
+        compared = cw.variance.compare_test_sets(sets)
+    shown = report.found["test_sets"]["net, rate=0.1, n=100"]
+    assert shown.pairs[0].correlation == compared.pairs[0].correlation
+    # The same from the store, on the command line.
+    for command in (["sweep", "--by", "rate"], ["test-sets", "--where", "rate=0.1"]):
+        assert main(["variance", command[0], str(study.runs_folder), *command[1:]]) == 0
+
+
+def test_the_store_is_joined_on_the_command_line(made: Study, capsys: pytest.CaptureFixture[str]):
+    assert main(["variance", "twins", str(made.runs_folder), "--json"]) == 0
+    out = capsys.readouterr()
+    found = json.loads(out.out)
+    assert found["when"] == [0, 1, 2]
+    assert found["runs"] == 6
+    assert "joined by their seeds" in out.err
+    with pytest.warns(CurvewiseWarning):
+        assert found["seeds"]["estimate"] == pytest.approx(made.twins().seeds.estimate)
+
+
+def test_binary_tasks_are_trained_one_by_one(tmp_path: Path):
+    """Figure 6 with a training for each task; its error is that of the study's own measurements."""
+    study = make(tmp_path, vary=["init", "order"], poke=None, grid={"classes": binary_groupings(4)})
+    study.run(workers=0, progress=False)
+    tasks = study.predictions_by("classes")
+    assert next(iter(tasks)) == "0, 0, 0, 1"
+    found = cw.variance.measure_bipartitions(tasks)
+    assert (found.tasks, found.runs, found.trained) == (7, 6, True)
+    own = [study.measurements(classes=groups).error.mean() for groups in study.design.grid["classes"]]
+    np.testing.assert_allclose(found.errors, own)
