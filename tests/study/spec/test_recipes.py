@@ -113,7 +113,13 @@ def test_response_follows_schiff():
     other = study_recipe("response", data(images=True), family="resnet", widths=[16, 32])
     assert other.design.grid["architecture"] == ["resnet18", "resnet34", "resnet50"]
     assert other.design.grid["width"] == [16, 32]
-    assert other.design.grid["augmentation"][2] == ["rotation:180"]
+    assert other.design.grid["augmentation"] == [[], ["rotation:90"], ["rotation:180"]]
+    # Table 2: the only range that is not the same to both sides.
+    assert other.evaluate == {"rotation": Evaluation(perturbation="rotation", magnitude=(-180, 179))}
+    for name, reach in {"shift-x": 0.5, "shift-y": 0.5, "colour": 0.25}.items():
+        moved = study_recipe("response", data(images=True), perturbation=name)
+        assert moved.evaluate[name].magnitude == (-reach, reach)
+        assert moved.design.grid["augmentation"] == [[], [f"{name}:{reach / 2:g}"], [f"{name}:{reach:g}"]]
 
 
 def test_transfer_follows_atanov():
