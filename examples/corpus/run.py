@@ -65,13 +65,14 @@ def measure_invariance(out: Path, device: str | None, workers: int) -> None:
 def measure_images(family: str, out: Path, device: str | None, workers: int, epochs: int, width: int) -> None:
     """Train a family on CIFAR-10 with none, half and all of three perturbations, and measure responses to them."""
     shares = [[f"{name}:{-share * low:g}"] for name, (low, _) in RANGES.items() for share in (0.5, 1.0)]
-    usual = {"rate": 1e-3, "schedule": "cosine", "validation": 0.0, "epochs": epochs}
+    usual = {"rate": 1e-3, "schedule": "cosine", "epochs": epochs}
     usual["precision"] = "float32" if device == "cpu" else "bfloat16"
     study = cw.study_recipe(
         "response",
         str(HERE / f"cifar10-{IMAGES_OF_INVARIANCE}.npz"),
         family=family,
         learners={family: {**usual, "width": width}},
+        sizes=[IMAGES_OF_INVARIANCE],
         grid={**FAMILIES[family], "augmentation": [[], *shares]},
         evaluate={name: {"perturbation": name, "magnitude": reach} for name, reach in RANGES.items()},
         store=HERE / f"{family}-runs",
