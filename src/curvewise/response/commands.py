@@ -561,7 +561,7 @@ def invariance(
     """
     page = (showing or Showing()).page()
     need_torch()
-    from curvewise.response.judgement import judge_measures, tabulate_judgements
+    from curvewise.response.judgement import judge_measures
     from curvewise.study.response import keep_invariance, list_invariances, measure_invariance
     from curvewise.study.study import load_study
 
@@ -584,12 +584,19 @@ def invariance(
             judged[name] = judge_measures(
                 corpus, least_train_accuracy=least_train_accuracy, permutations=permutations, level=level, rng=seed
             )
-        warn_each([prefix(f"{name}: ", text) for text in corpus.notes])
+        for text in corpus.notes:
+            note(f"{name}: {text}")
     if len(judged) == 1:
         show_judgement(page, judged[chosen[0]], "corrected")
     else:
-        page.say(f"CMI × 100 of measures on training data, for {len(judged)} perturbations:")
-        page.say(tabulate_judgements(judged, page.markup or "text"))
+        rows = [(name, row) for name, found in judged.items() for row in found.rows]
+        columns: dict[str, list[Any]] = {"perturbation": [name for name, _ in rows]}
+        columns |= {"measure": [row.measure for _, row in rows], "models": [row.n for _, row in rows]}
+        for end in ("estimate", "low", "high"):
+            column = "CMI" if end == "estimate" else end
+            columns[column] = _shown("cmi", (getattr(row.cmi, end) for _, row in rows), 1)
+        columns["p"] = [f"{row.pvalue:.2g}" if row.pvalue == row.pvalue else "–" for _, row in rows]
+        page.table(f"Measures on training data (CMI × 100, {level:.0%} intervals)", columns, None)
         warn_each([prefix(f"{name}: ", text) for name, found in judged.items() for text in found.all_warnings])
         page.document = {"type": "Invariance", "judgements": {k: found.to_dict() for k, found in judged.items()}}
     save_plot(drawing.plot if drawing else None, judged[chosen[0]].plot)
