@@ -447,8 +447,8 @@ def _from_study(
     progress: bool | None,
 ) -> ModelCorpus:
     chosen = _invariance_runs(study, perturbation)
-    runs, notes = chosen.runs, list(chosen.notes)
-    _warn_of(notes, stacklevel=4)
+    runs, notes = chosen.runs, [*chosen.notes, *chosen.others]
+    _warn_of(chosen.notes, stacklevel=4)
     names = _names(list(settings_of(study, runs)), hyperparameters)
     places = _places(magnitudes, chosen.reach)
     look = partial(_look, perturbation=perturbation, places=places, reach=chosen.reach, how=how)
@@ -462,12 +462,16 @@ def _from_study(
 
 @dataclass(frozen=True)
 class _InvarianceRuns:
-    """Runs whose invariance to a perturbation can be measured, and the evaluation set with its range."""
+    """Runs whose invariance to a perturbation can be measured, the evaluation set with its range, and notes.
+
+    ``notes`` are on runs that are missing or outdated, ``others`` on those that were trained otherwise.
+    """
 
     evaluation: str
     reach: tuple[float, float]
     runs: list[Planned]
     notes: tuple[str, ...]
+    others: tuple[str, ...]
 
 
 def _invariance_runs(study: Study, perturbation: str) -> _InvarianceRuns:
@@ -482,9 +486,9 @@ def _invariance_runs(study: Study, perturbation: str) -> _InvarianceRuns:
             f"No run was trained plainly or with perturbation={perturbation!r} alone: the study's "
             "augmentations are others."
         )
-    if len(runs) < len(done):
-        notes.append(f"{len(done) - len(runs)} runs with another augmentation take no part.")
-    return _InvarianceRuns(evaluation, reach, runs, tuple(notes))
+    apart = len(done) - len(runs)
+    others = (f"{apart} runs with another augmentation take no part.",) if apart else ()
+    return _InvarianceRuns(evaluation, reach, runs, tuple(notes), others)
 
 
 def list_invariances(study: Study) -> list[str]:
