@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from curvewise.response.cmi import cmi_score
 from curvewise.response.comparison import compare_responses
 from curvewise.response.curve import ResponseCurve
 from curvewise.response.load import ModelCorpus
+from curvewise.response.networks import measurement
 from curvewise.response.networks.measurement import (
     judge_sensitivity,
     measure_response,
@@ -26,6 +28,7 @@ from curvewise.response.networks.measurement import (
 )
 from curvewise.response.networks.perturbations import PERTURBATIONS, find_perturbation
 from curvewise.response.networks.trial import Execution, Trial, draw_partners, lonely
+from curvewise.study.response import judge_invariance
 
 
 def small_cnn(seed: int = 0, width: int = 8) -> nn.Sequential:
@@ -500,6 +503,16 @@ def test_sensitivity(network: nn.Module, digits: tuple[np.ndarray, np.ndarray]) 
     assert by_default.batches.tolist() == [5, 10]  # 1,797 digits hold no 20 batches
 
 
+def test_defaults_are_the_papers() -> None:
+    """180 batches of 128, 20 draws, networks with 80% of their training set, a tenth of it augmented."""
+    usual = {f: inspect.signature(f).parameters for f in (measure_response, judge_sensitivity, judge_invariance)}
+    assert usual[measure_response]["examples"].default == 180 * 128
+    assert (usual[judge_sensitivity]["repeats"].default, usual[judge_sensitivity]["batch"].default) == (20, 128)
+    assert max(measurement.BATCHES) == 180
+    assert usual[judge_invariance]["least_train_accuracy"].default == 0.8
+    assert measurement.SHARE == 0.1
+
+
 @pytest.fixture(scope="module")
 def tiny_corpus(digits: tuple[np.ndarray, np.ndarray]) -> tuple[dict[str, nn.Module], ModelCorpus]:
     """Linear networks trained for longer and longer, whose gaps fall with the length."""
@@ -529,6 +542,10 @@ def test_sensitivity_of_a_corpus(
             values = [one.values[score][k, r] for one in alone]
             wanted = cmi_score(values, corpus.gap, corpus.hyperparameters, mode, orientation=sign)
             assert found.values[score][k, r] == wanted
+    # The largest number of batches is what a single curve with that seed is measured on.
+    seed = int(np.random.default_rng(5).integers(2**62, size=2)[1])
+    single = measure_response(models["1, 32"], digits, "noise", magnitudes=[0, 0.3, 0.6], examples=512, rng=seed)
+    assert alone[-1].values["gi"][1, 1] == single.gi
     assert len(np.unique(found.values["gi"])) > 1
     frame = found.frame()
     assert frame["examples"].tolist() == [128, 512]
