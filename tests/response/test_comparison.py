@@ -243,9 +243,9 @@ def test_contrasting_pairs_are_those_of_a_loop_over_all() -> None:
                 wanted[a, b] = gap[i] - gap[j]
     assert len(wanted) > 2
     assert list(found.pairs) == sorted(wanted, key=lambda pair: -wanted[pair])
-    frame = found.frame()
-    assert frame["gi_agrees"].tolist() == [curves[a].gi > curves[b].gi for a, b in found.pairs]
-    assert {*frame["gi_agrees"]} == {True, False}
+    agree = found.columns()["gi_agrees"]
+    assert agree == [curves[a].gi > curves[b].gi for a, b in found.pairs]
+    assert {*agree} == {True, False}
     assert min(s["gap"] for s in found.scores.values()) == 0
     assert max(s["gi"] for s in found.scores.values()) == 1
     by_name = find_contrasting_pairs(curves, dict(zip(names, gap, strict=True)), tolerance=0.1, least=0.3)

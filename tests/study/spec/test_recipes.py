@@ -122,6 +122,11 @@ def test_response_follows_schiff():
         moved = study_recipe("response", data(images=True), perturbation=name)
         assert moved.evaluate[name].magnitude == (-reach, reach)
         assert moved.design.grid["augmentation"] == [[], [f"{name}:{reach / 2:g}"], [f"{name}:{reach:g}"]]
+    for wrong in (-5, 0, "far", True):
+        with pytest.raises(InputError, match=f"reach={wrong!r}: give a number above 0"):
+            study_recipe("response", data(images=True), reach=wrong)
+    with pytest.raises(InputError, match="rotation' is for images"):
+        study_recipe("response", data()).plan(measure=False)
 
 
 def test_transfer_follows_atanov():

@@ -220,6 +220,8 @@ def response(
         raise InputError(f"family={family!r}: use one of {', '.join(DEPTHS)}.")
     if perturbation not in RANGES and reach is None:
         raise InputError(f"perturbation={perturbation!r}: use one of {', '.join(RANGES)}, or say reach=.")
+    if reach is not None and (isinstance(reach, bool) or not isinstance(reach, int | float) or not reach > 0):
+        raise InputError(f"reach={reach!r}: give a number above 0, such as 90 for degrees.")
     low, high = RANGES[perturbation] if reach is None else (-reach, reach)
     usual = {
         "architecture": DEPTHS[family][0],
