@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.response.comparison import compare_responses
+from curvewise.response.comparison import compare_responses, find_contrasting_pairs
 from curvewise.response.curve import ResponseCurve
 
 GRID = np.linspace(0, 0.5, 6)
@@ -219,3 +219,55 @@ def test_pairs_that_share_examples_count_half_where_all_differ_alike() -> None:
     found = compare_responses(*curves)
     assert found.paired
     assert found.pvalues["mean_accuracy"] == 2.0**-9
+
+
+def random_curves(count: int = 12) -> tuple[dict[str, ResponseCurve], np.ndarray]:
+    rng = np.random.default_rng(3)
+    curves = {}
+    for i in range(count):
+        last = int(rng.integers(60, 66)) * 10
+        between = np.sort(rng.integers(last, 1000, size=len(GRID) - 2))[::-1]
+        curves[f"net {i}"] = ResponseCurve.from_counts(GRID, [1000, *between, last], 1000)
+    return curves, rng.random(count) / 3
+
+
+def test_contrasting_pairs_are_those_of_a_loop_over_all() -> None:
+    curves, gap = random_curves()
+    found = find_contrasting_pairs(curves, gap, tolerance=0.1, least=0.3)
+    names, ends = list(curves), [c.correct[-1] / 1000 for c in curves.values()]
+    wanted = {}
+    for i, a in enumerate(names):
+        for j, b in enumerate(names):
+            alike = abs(ends[i] - ends[j]) <= 0.1 * (max(ends) - min(ends)) + 1e-9
+            if gap[i] - gap[j] >= 0.3 * (gap.max() - gap.min()) and alike:
+                wanted[a, b] = gap[i] - gap[j]
+    assert len(wanted) > 2
+    assert list(found.pairs) == sorted(wanted, key=lambda pair: -wanted[pair])
+    agree = found.columns()["gi_agrees"]
+    assert agree == [curves[a].gi > curves[b].gi for a, b in found.pairs]
+    assert {*agree} == {True, False}
+    assert min(s["gap"] for s in found.scores.values()) == 0
+    assert max(s["gi"] for s in found.scores.values()) == 1
+    by_name = find_contrasting_pairs(curves, dict(zip(names, gap, strict=True)), tolerance=0.1, least=0.3)
+    assert by_name.pairs == found.pairs
+    assert f"{len(wanted)} of 66 pairs" in found.sentences()
+    assert "curves" not in found.to_dict()
+
+
+def test_contrasting_pairs_say_what_is_wrong() -> None:
+    curves, gap = random_curves(4)
+    same = find_contrasting_pairs(curves, np.full(4, 0.1))
+    assert same.pairs == ()
+    assert same.sentences().startswith("0 of 6 pairs")
+    for given, message in (
+        ((curves, gap[:3]), r"gap has shape \(3,\) for 4 curves"),
+        ((curves, {"net 0": 1.0}), "'net 1' has a gap or a curve only"),
+        ((dict(list(curves.items())[:1]), gap), "at least two curves"),
+    ):
+        with pytest.raises(InputError, match=message):
+            find_contrasting_pairs(*given)
+    with pytest.raises(InputError, match="tolerance=2"):
+        find_contrasting_pairs(curves, gap, tolerance=2)
+    other = {**curves, "net 3": replace(curves["net 3"], perturbation="noise")}
+    with pytest.raises(InputError, match="differ in perturbation"):
+        find_contrasting_pairs(other, gap)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from curvewise.errors import InputError
-from curvewise.response.load import ModelCorpus
+from curvewise.response.judgement import judge_measures
+from curvewise.response.load import ModelCorpus, load_corpus
 
 
 def make(**changes: object) -> ModelCorpus:
@@ -90,3 +93,23 @@ def test_selecting_nothing_or_with_a_mask_of_other_length_is_an_error() -> None:
     with pytest.raises(InputError, match=r"mask has shape \(2,\)"):
         make().select([True, False])
     assert make().select([2, 0]).models == ("c", "a")
+
+
+@pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")  # of the models left out, which n tells
+def test_invariance_on_real_images_as_the_docs_say() -> None:
+    """24 VGGs and 12 ResNets of CIFAR-10 for each perturbation; what the page on the method concludes of them."""
+    orientation = {"gi-score": 1, "mean accuracy": -1, "augmented accuracy": -1}
+    for family, settings in (("vgg", ["architecture", "batch_norm", "batch"]), ("resnet", ["batch", "rate"])):
+        path = Path(__file__).parents[2] / "examples" / "corpus" / f"cifar10-{family}.csv"
+        columns = {"task": "perturbation"}
+        corpus = load_corpus(path, columns=columns, hyperparameters=settings, orientation=orientation)
+        assert {len(part) for part in corpus.by_task().values()} == {24 if family == "vgg" else 12}
+        judged = judge_measures(corpus, least_train_accuracy=0.8, permutations=99)
+        assert judged.tasks == ("rotation", "shift-x", "shift-y")
+        for task in judged.tasks:
+            assert judged.row("gi-score", task).n >= (19 if family == "vgg" else 11)
+            # All three tell the gap; none of them is shown to tell more than Gi, or less.
+            assert all(judged.row(name, task).pvalue <= 0.05 for name in orientation)
+        for other in ("mean accuracy", "augmented accuracy"):
+            difference = judged.compare("gi-score", other).difference
+            assert difference.low < 0 < difference.high

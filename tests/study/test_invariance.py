@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import warnings
 from dataclasses import replace
@@ -10,16 +11,17 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from curvewise.cli import main
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.task import Examples, Keep
 from curvewise.nn.training import Training
 from curvewise.response import judge_measures
 from curvewise.response.load import ModelCorpus
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.response import judge_invariance, measure_invariance
+from curvewise.study.response import judge_invariance, kept_invariance, list_invariances, measure_invariance
 from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Evaluation
-from curvewise.study.study import Study
+from curvewise.study.study import Study, load_study, study_recipe
 
 torch = pytest.importorskip("torch")
 
@@ -228,3 +230,114 @@ def test_bad_input_with_networks(case: str) -> None:
     }
     with pytest.raises(InputError, match=said):
         measure_invariance(**asked)
+
+
+FILE = """
+name = "turned"
+data = "digits"
+[learners.mlp]
+architecture = "mlp"
+epochs = 10
+batch = 10
+rate = 0.05
+[design]
+sizes = [120]
+folds = 1
+test = 60
+[design.grid]
+width = [8, 16]
+augmentation = [[], ["rotation:180"]]
+[evaluate.turned]
+perturbation = "rotation"
+magnitude = [-180, 179]
+[keep]
+checkpoints = "end"
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("command") / "study.toml"
+    path.write_text(FILE)
+    load_study(path).run(workers=0, progress=False)
+    return path
+
+
+ASKED = ("--magnitudes", "3", "--least-train-accuracy", "0", "--permutations", "9", "--device", "cpu")
+
+
+def test_the_command_judges_and_keeps_what_it_measured(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = load_study(file)
+    assert kept_invariance(study, "rotation") is None
+    assert main(["response", "invariance", str(file), *ASKED, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)  # of the few models
+        corpus = measure_invariance(study, "rotation", magnitudes=3, device="cpu", progress=False)
+        judged = judge_measures(corpus, least_train_accuracy=0, permutations=9)
+    assert [row["measure"] for row in told["rows"]] == MEASURES
+    assert [row["kendall"] for row in told["rows"]] == [row.kendall for row in judged.rows]
+    kept = kept_invariance(study, "rotation")
+    assert kept is not None
+    assert kept.models == corpus.models
+    for name in MEASURES:
+        assert np.array_equal(kept.measures[name], corpus.measures[name])
+    assert np.array_equal(kept.gap, corpus.gap)
+    # With runs of another design it is out of date.
+    other = replace(study, design=replace(study.design, grid={**study.design.grid, "width": [8]}))
+    assert kept_invariance(other, "rotation") is None
+    assert main(["store", "verify", str(study.runs_folder)]) == 0
+
+
+def test_the_report_shows_what_was_kept_or_measures_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from curvewise.report import lenses
+    from curvewise.report.study import study_report
+
+    shutil.rmtree(load_study(file).runs_folder / ".invariance", ignore_errors=True)
+    title = "Which measure on training data predicts the error under rotation?"
+    (section,) = [s for s in study_report(load_study(file)).sections if s.title == title]
+    assert "3 measures judged on" in section.text[0]
+    assert section.tables[0].columns["measure"] == MEASURES
+    # A large study is not measured in passing: the report says how.
+    monkeypatch.setattr(lenses, "INVARIANCE_LIMIT", 0)
+    (section,) = [s for s in study_report(load_study(file)).sections if s.title == title]
+    assert "curvewise response invariance" in section.text[0]
+    assert main(["response", "invariance", str(file), *ASKED]) == 0
+    (section,) = [s for s in study_report(load_study(file)).sections if s.title == title]
+    assert "3 measures judged on" in section.text[0]
+
+
+def test_the_command_needs_a_perturbation_that_is_trained_and_evaluated(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = tmp_path / "plain.toml"
+    plain.write_text(FILE.replace('[], ["rotation:180"]', "[]"))
+    assert list_invariances(load_study(plain)) == []
+    assert main(["response", "invariance", str(plain)]) == 2
+    assert "[evaluate.NAME]" in capsys.readouterr().err
+    assert main(["response", "invariance", str(file), "--perturbation", "shift-x", *ASKED]) == 1
+    assert "[evaluate.shift-x]" in capsys.readouterr().err
+
+
+def test_the_recipe_sweeps_the_range_it_evaluates(tmp_path: Path) -> None:
+    images, y = load_digits(return_X_y=True)
+    data = Dataset((images[:100].reshape(-1, 1, 8, 8) * 15).astype(np.uint8), y[:100])
+    study = study_recipe(
+        "response",
+        data,
+        sizes=[60],
+        folds=1,
+        grid={"augmentation": [[]], "batch": [20]},
+        learners={"vgg": {"width": 2, "epochs": 2, "rate": 0.01}},
+        folder=tmp_path,
+    )
+    assert study.evaluate["rotation"].magnitude == (-180, 179)
+    study.run(workers=0, progress=False, device="cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        found = measure_invariance(study, "rotation", device="cpu", progress=False)
+        own = study.network("vgg")
+        places = np.linspace(-180, 179, 11)
+        curve = measure_response(own.network, own.examples, "rotation", magnitudes=places, signs="keep")
+    assert found.measures["gi-score"].tolist() == [curve.gi]
+    assert found.measures["mean accuracy"].tolist() == [curve.mean_accuracy]

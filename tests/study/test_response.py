@@ -14,7 +14,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.response import measure_corpus
+from curvewise.study.response import judge_study_sensitivity, measure_corpus
 from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Evaluation
 from curvewise.study.study import Study
@@ -338,3 +338,22 @@ def test_bad_input(study: Study, case: str) -> None:
     given, said = BAD[case]
     with pytest.raises(InputError, match=said):
         measure_corpus(study, **{"measures": ["l2-norm"], **given})
+
+
+def test_sensitivity_of_a_study_is_that_of_its_networks(study: Study, tmp_path: Path) -> None:
+    from curvewise.response import judge_sensitivity
+
+    asked: dict[str, Any] = {"batches": [1, 3], "batch": 20, "repeats": 2, "magnitudes": 3}
+    found = judge_study_sensitivity(study, **asked)
+    corpus = measure_corpus(study, "l2-norm", seeds="first")
+    ids = [r["run"] for _, r in study.frame().iterrows()]
+    runs = {name: next(i for i in ids if name.endswith(i[:8])) for name in corpus.models}
+    networks = {name: study.network(run=run) for name, run in runs.items()}
+    examples = next(iter(networks.values())).examples
+    by_hand = judge_sensitivity({k: v.network for k, v in networks.items()}, examples, corpus, **asked)
+    assert (found.models, found.batches.tolist()) == (2, [1, 3])
+    for score, values in by_hand.values.items():
+        assert np.array_equal(found.values[score], values, equal_nan=True)
+    several = replace(study, design=replace(study.design, sizes=[60, 80]))
+    with pytest.warns(CurvewiseWarning, match="missing"):  # but the finished ones are of one size
+        judge_study_sensitivity(several, **asked)

@@ -47,6 +47,8 @@ PICTURES = {
     "StoppingCheck": "curvewise.variance.plot.plan:plot_stopping_check",
     "ResponseCurve": "curvewise.response.plot.curves:plot_response",
     "ResponseComparison": "curvewise.response.plot.comparison:plot_response_comparison",
+    "ContrastingPairs": "curvewise.response.plot.comparison:plot_contrasting_pairs",
+    "CorpusSensitivity": "curvewise.response.plot.curves:plot_corpus_sensitivity",
     "ResponseSensitivity": "curvewise.response.plot.curves:plot_sensitivity",
     "ConditionalInformation": "curvewise.response.plot.measures:plot_information",
     "MeasureJudgement": "curvewise.response.plot.measures:plot_judgement",

@@ -330,9 +330,48 @@ def _show_each(findings: StudyFindings, kind: str, title: str, label: str, act: 
     findings.sections.append(replace(part_of(result, label, kind), title=title))
 
 
+# Numbers that networks take, over all answers, up to which a report measures invariance itself: about a minute.
+INVARIANCE_LIMIT = 5e7
+
+
+def show_invariance(findings: StudyFindings) -> None:
+    """Judge measures of invariance, where networks were trained with a perturbation and evaluated over its range."""
+    from curvewise.response.judgement import judge_measures
+    from curvewise.study.response import PLACES, kept_invariance, list_invariances, measure_invariance
+
+    study = findings.study
+    names = list_invariances(study) if study.keep.checkpoints == "end" else []
+    unmade = any(run.state == "missing" for run in findings.planned)
+    answers = PLACES * sum(run.job.n for run in findings.planned)
+    small = answers * float(np.prod(study.examples.shape)) <= INVARIANCE_LIMIT if names else False
+    for name in names:
+        title = f"Which measure on training data predicts the error under {name}?"
+
+        def judged(name: str = name) -> Result:
+            corpus = kept_invariance(study, name)
+            if corpus is None:
+                corpus = measure_invariance(study, name, device="cpu", progress=False)
+            return judge_measures(corpus, least_train_accuracy=0.8)
+
+        kept, problem = attempt(partial(kept_invariance, study, name))
+        if problem or (kept is None and (unmade or not small)):
+            why = problem or "`curvewise response invariance` measures the networks when all runs are there."
+            findings.sections.append(Section(title, (f"Not measured yet: {why}",)))
+            continue
+        result, problem = attempt(judged)
+        if result is None:
+            findings.sections.append(Section(title, (f"Invariance is not judged: {problem}",)))
+            continue
+        findings.found.setdefault("invariance", {})[name] = result
+        section = name_parts(
+            section_of(result, title), f"invariance-{file_name(name)}", "Measures with their intervals"
+        )
+        findings.sections.append(section)
+
+
 LENSES = (
     *(show_errors, show_rates, show_curves, show_checks, compare_best, show_spread, show_sweeps, show_sources),
-    *(show_twins, show_test_sets, show_transfer, show_images),
+    *(show_twins, show_test_sets, show_transfer, show_images, show_invariance),
 )
 """In the order of the report."""
 

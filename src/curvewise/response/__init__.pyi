@@ -2,8 +2,11 @@ from curvewise.response.cmi import ConditionalInformation as ConditionalInformat
 from curvewise.response.cmi import cmi_score as cmi_score
 from curvewise.response.cmi import measure_cmi as measure_cmi
 from curvewise.response.combination import combine_measures as combine_measures
+from curvewise.response.comparison import ContrastingPairs as ContrastingPairs
 from curvewise.response.comparison import ResponseComparison as ResponseComparison
 from curvewise.response.comparison import compare_responses as compare_responses
+from curvewise.response.comparison import find_contrasting_pairs as find_contrasting_pairs
+from curvewise.response.curve import CorpusSensitivity as CorpusSensitivity
 from curvewise.response.curve import ResponseCurve as ResponseCurve
 from curvewise.response.curve import ResponseSensitivity as ResponseSensitivity
 from curvewise.response.judgement import MeasureComparison as MeasureComparison
@@ -13,6 +16,7 @@ from curvewise.response.judgement import judge_measures as judge_measures
 from curvewise.response.judgement import tabulate_judgements as tabulate_judgements
 from curvewise.response.load import ModelCorpus as ModelCorpus
 from curvewise.response.load import load_corpus as load_corpus
+from curvewise.response.networks.measurement import judge_sensitivity as judge_sensitivity
 from curvewise.response.networks.measurement import measure_response as measure_response
 from curvewise.response.networks.measurement import measure_responses as measure_responses
 from curvewise.response.networks.measurement import measure_sensitivity as measure_sensitivity
@@ -27,9 +31,11 @@ from curvewise.response.networks.perturbations import find_perturbation as find_
 from curvewise.response.networks.perturbations import perturb as perturb
 from curvewise.response.networks.subject import Measure as Measure
 from curvewise.response.networks.trial import Execution as Execution
+from curvewise.response.plot.comparison import plot_contrasting_pairs as plot_contrasting_pairs
 from curvewise.response.plot.comparison import plot_response_comparison as plot_response_comparison
 from curvewise.response.plot.comparison import plot_response_difference as plot_response_difference
 from curvewise.response.plot.comparison import plot_response_pairs as plot_response_pairs
+from curvewise.response.plot.curves import plot_corpus_sensitivity as plot_corpus_sensitivity
 from curvewise.response.plot.curves import plot_response as plot_response
 from curvewise.response.plot.curves import plot_responses as plot_responses
 from curvewise.response.plot.curves import plot_sensitivity as plot_sensitivity

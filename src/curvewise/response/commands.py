@@ -1,4 +1,4 @@
-"""``curvewise response``: measure, judge, measures, perturbations."""
+"""``curvewise response``: measure, judge, invariance, measures, perturbations."""
 
 from __future__ import annotations
 
@@ -502,6 +502,104 @@ def judge(
 
     save_plot(scatter, draw_scatter)
     save_plot(drawing.plot if drawing else None, result.plot)
+    return page.close()
+
+
+@response.command
+def invariance(
+    study: Annotated[Path, Parameter(name="STUDY")],
+    /,
+    *,
+    perturbation: Texts = [],  # noqa: B006
+    hyperparameter: Texts = [],  # noqa: B006
+    magnitudes: Annotated[int, Parameter(validator=Number(gte=2))] = 11,
+    examples: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
+    least_train_accuracy: Annotated[float, Parameter(validator=Number(gte=0, lte=1))] = 0.8,
+    permutations: Annotated[int, Parameter(validator=Number(gte=0))] = 999,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    device: str | None = None,
+    workers: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    trust: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Judge which measure on training data predicts how well a study's networks take a perturbation.
+
+    STUDY is a study file whose networks were trained without and with a perturbation, evaluated
+    over its range, and kept (checkpoints = "end"); see `curvewise study new --recipe response`.
+    What is measured is kept beside the runs, and `curvewise study report` shows it.
+
+    Example: `curvewise response invariance study.toml --perturbation rotation --plot judged.png`
+
+    Parameters
+    ----------
+    study
+        The study, run.
+    perturbation
+        Only this one; may be repeated. By default all that the study trains with and evaluates.
+    hyperparameter
+        A setting of the grid to hold fixed; may be repeated. By default all but the augmentation.
+    magnitudes
+        How many, over the range of the evaluation set, from its lowest to its highest.
+    examples
+        Training examples for the response curve; all by default.
+    least_train_accuracy
+        Leave out networks with a lower training accuracy; the paper takes 0.8.
+    permutations
+        Draws of the null.
+    level
+        Coverage of the intervals.
+    seed
+        Decides all draws.
+    device
+        Where to run the networks, such as cpu or cuda. By default a GPU if there is one.
+    workers
+        Processes that measure side by side; 0 works in this one.
+    trust
+        Import code that the study names.
+    """
+    page = (showing or Showing()).page()
+    need_torch()
+    from curvewise.response.judgement import judge_measures
+    from curvewise.study.response import keep_invariance, list_invariances, measure_invariance
+    from curvewise.study.study import load_study
+
+    loaded = load_study(study, trust=trust)
+    chosen = list(perturbation) or list_invariances(loaded)
+    if not chosen:
+        raise UsageError(
+            f"{study} trains with no perturbation that it evaluates over a range: add one as an augmentation, and "
+            "[evaluate.NAME] with perturbation and magnitude = [low, high]."
+        )
+    if drawing is not None and drawing.plot is not None and len(chosen) > 1:
+        raise UsageError(f"--plot draws one judgement, and there are {len(chosen)}: say which --perturbation.")
+    how: dict[str, Any] = {"hyperparameters": list(hyperparameter) or None, "magnitudes": magnitudes}
+    how |= {"examples": examples, "device": device, "workers": workers, "rng": seed}
+    judged = {}
+    for name in chosen:
+        with quietly():
+            corpus = measure_invariance(loaded, name, **how)
+            keep_invariance(loaded, name, corpus)
+            judged[name] = judge_measures(
+                corpus, least_train_accuracy=least_train_accuracy, permutations=permutations, level=level, rng=seed
+            )
+        for text in corpus.notes:
+            note(f"{name}: {text}")
+    if len(judged) == 1:
+        show_judgement(page, judged[chosen[0]], "corrected")
+    else:
+        rows = [(name, row) for name, found in judged.items() for row in found.rows]
+        columns: dict[str, list[Any]] = {"perturbation": [name for name, _ in rows]}
+        columns |= {"measure": [row.measure for _, row in rows], "models": [row.n for _, row in rows]}
+        for end in ("estimate", "low", "high"):
+            column = "CMI" if end == "estimate" else end
+            columns[column] = _shown("cmi", (getattr(row.cmi, end) for _, row in rows), 1)
+        columns["p"] = [f"{row.pvalue:.2g}" if row.pvalue == row.pvalue else "–" for _, row in rows]
+        page.table(f"Measures on training data (CMI × 100, {level:.0%} intervals)", columns, None)
+        warn_each([prefix(f"{name}: ", text) for name, found in judged.items() for text in found.all_warnings])
+        page.document = {"type": "Invariance", "judgements": {k: found.to_dict() for k, found in judged.items()}}
+    save_plot(drawing.plot if drawing else None, judged[chosen[0]].plot)
     return page.close()
 
 

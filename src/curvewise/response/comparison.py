@@ -1,21 +1,21 @@
-"""Comparison of two response curves, in pairs of answers where both answered the same perturbed examples."""
+"""Comparison of two response curves, and pairs of models that only the whole curve can tell apart."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri, stdtr
 
 from curvewise.errors import InputError
 from curvewise.response.curve import SCORES, ResponseCurve, answers_variance, linear_variance, quantile, score_slope
 from curvewise.text import arg
 from curvewise.types.results import Interval, Result, check_level, interval_columns
-from curvewise.types.units import FloatArray
+from curvewise.types.units import FloatArray, as_floats
 
 # The largest difference there can be.
 REACH = {"gi": 1.0, "mean_accuracy": 1.0}
@@ -229,3 +229,149 @@ def _doubts(a: ResponseCurve, b: ResponseCurve) -> list[str]:
     if not np.array_equal(a.magnitude, b.magnitude):
         found.append("The curves were measured at different magnitudes, and are not paired.")
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastingPairs(Result):
+    """Pairs of models that are equally accurate at the largest magnitude and have different generalization gaps.
+
+    Attributes
+    ----------
+    pairs : tuple of (str, str)
+        Names, the model with the larger gap first; the largest difference of gaps first.
+    curves : dict of str to ResponseCurve
+        Of every model, by name.
+    gap : dict of str to float
+        Generalization gap of every model.
+    scores : dict of str to dict of str to float
+        For each model ``"accuracy"`` at the largest magnitude (Mixup), ``"gi"`` and ``"gap"``, each brought to 0 for
+        the lowest and 1 for the highest of all models, as in figure 2 of Schiff et al. 2021.
+    tolerance, least : float
+        Largest difference of accuracies, and smallest of gaps, on that scale.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    curves: dict[str, ResponseCurve] = field(repr=False)
+    gap: dict[str, float] = field(repr=False)
+    scores: dict[str, dict[str, float]] = field(repr=False)
+    tolerance: float = 0.05
+    least: float = 0.2
+    warnings: tuple[str, ...] = ()
+
+    def _headline(self) -> str:
+        return f"{len(self.pairs)} pairs of {len(self.curves)} models"
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return a row for each pair: names, scores from 0 to 1, and whether Gi orders them as the gap does."""
+        found: dict[str, list[Any]] = {"a": [a for a, _ in self.pairs], "b": [b for _, b in self.pairs]}
+        for score in ("accuracy", "gi", "gap"):
+            for side, name in enumerate("ab"):
+                found[f"{score}_{name}"] = [self.scores[pair[side]][score] for pair in self.pairs]
+        found["gi_agrees"] = [x > y for x, y in zip(found["gi_a"], found["gi_b"], strict=True)]
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the pairs and scores, ready for JSON."""
+        found = super().to_dict()
+        del found["curves"]
+        return found
+
+    def sentences(self) -> str:
+        """Describe the result in a few sentences."""
+        at = next(iter(self.curves.values())).magnitude[-1]
+        whole = len(self.curves) * (len(self.curves) - 1) // 2
+        text = (
+            f"{len(self.pairs)} of {whole} pairs of models have accuracies at magnitude {at:g} within "
+            f"{self.tolerance:.0%} of their range, and gaps that differ by {self.least:.0%} of theirs or more."
+        )
+        if not self.pairs:
+            return text
+        agree = sum(self.columns()["gi_agrees"])
+        (a, b), (one, two) = self.pairs[0], (self.scores[name] for name in self.pairs[0])
+        return (
+            f"{text} The Gi-score is higher for the model with the larger gap in {agree} of them. The clearest: {a} "
+            f"(gap {one['gap']:.2f}, Gi {one['gi']:.2f}) and {b} (gap {two['gap']:.2f}, Gi {two['gi']:.2f}), "
+            "from 0 to 1 over all models."
+        )
+
+
+def find_contrasting_pairs(
+    curves: Mapping[str, ResponseCurve],
+    gap: Mapping[str, float] | ArrayLike,
+    *,
+    tolerance: float = 0.05,
+    least: float = 0.2,
+) -> ContrastingPairs:
+    """Find models with the same accuracy at the largest magnitude whose generalization gaps differ.
+
+    Of intra-class mixup, the accuracy at magnitude 0.5 is the Mixup score. Where it is the same for two models, only
+    the rest of the curve can tell them apart (figure 2 of Schiff et al. 2021).
+
+    Parameters
+    ----------
+    curves : dict of str to ResponseCurve
+        By model, of one perturbation over one range: as :func:`measure_responses` returns them.
+    gap : dict of str to float, or array_like
+        Training accuracy less test accuracy of each model, by name or in the order of the curves.
+    tolerance, least : float
+        Accuracies at the largest magnitude may differ by this share of their range over all models, and gaps must
+        differ by this share of theirs.
+
+    Returns
+    -------
+    ContrastingPairs
+        ``plot()`` draws the clearest pairs.
+
+    Raises
+    ------
+    InputError
+        If the curves do not compare, or gaps and curves do not fit together.
+
+    Examples
+    --------
+    >>> counts = {"slow": [100, 99, 97, 80], "fast": [100, 90, 84, 80], "best": [100, 100, 99, 95]}
+    >>> curves = {k: ResponseCurve.from_counts([0, 0.2, 0.4, 0.5], v, 100) for k, v in counts.items()}
+    >>> found = find_contrasting_pairs(curves, {"slow": 0.1, "fast": 0.3, "best": 0.05})
+    >>> found.pairs, found.columns()["gi_agrees"]
+    ((('fast', 'slow'),), [True])
+    """
+    if not isinstance(curves, Mapping) or len(curves) < 2:
+        raise InputError("give a dict of at least two curves by the names of their models.", argument="curves")
+    names = list(curves)
+    if isinstance(gap, Mapping):
+        if set(gap) != set(names):
+            odd = sorted(set(gap) ^ set(names))[0]
+            raise InputError(f"{odd!r} has a gap or a curve only: give both for each model.", argument="gap")
+        gap = [gap[name] for name in names]
+    gaps = as_floats(gap, "gap")
+    if gaps.shape != (len(names),) or not np.isfinite(gaps).all():
+        raise InputError(f"has shape {gaps.shape} for {len(names)} curves: one number for each.", argument="gap")
+    for name, share in (("tolerance", tolerance), ("least", least)):
+        if not 0 <= share <= 1:
+            raise InputError("give a share from 0 to 1.", argument=name, value=share)
+    for curve in curves.values():
+        _check_comparable(curves[names[0]], curve)
+    last = np.array([curve.accuracy[-1] for curve in curves.values()])
+    gi = np.array([curve.gi for curve in curves.values()])
+    table = {"accuracy": _spread_out(last), "gi": _spread_out(gi), "gap": _spread_out(gaps)}
+    first, second = np.triu_indices(len(names), 1)
+    apart = np.abs(table["gap"][first] - table["gap"][second])
+    # A little more than the tolerance: shares that are equal on paper must count as equal.
+    close = np.abs(table["accuracy"][first] - table["accuracy"][second]) <= tolerance + 1e-12
+    chosen = [k for k in np.argsort(-apart, kind="stable") if close[k] and apart[k] >= max(least, 1e-12)]
+    ends = [(first[k], second[k]) for k in chosen]
+    return ContrastingPairs(
+        pairs=tuple((names[i], names[j]) if gaps[i] > gaps[j] else (names[j], names[i]) for i, j in ends),
+        curves=dict(curves),
+        gap={name: float(value) for name, value in zip(names, gaps, strict=True)},
+        scores={name: {key: float(row[i]) for key, row in table.items()} for i, name in enumerate(names)},
+        tolerance=tolerance,
+        least=least,
+    )
+
+
+def _spread_out(values: FloatArray) -> FloatArray:
+    """Bring the lowest to 0 and the highest to 1; all to 0 where they are the same."""
+    reach = float(np.ptp(values))
+    scaled: FloatArray = (values - values.min()) / (reach or 1.0)
+    return scaled

@@ -501,3 +501,59 @@ class ResponseSensitivity(Result):
         if score not in self.values:
             raise InputError(f"use one of {', '.join(map(repr, SCORES))}.", argument="score", value=score)
         return self.values[score]
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusSensitivity(Result):
+    """Conditional mutual information of scores with the gap, over repeated samples of several sizes.
+
+    Attributes
+    ----------
+    batches : ndarray of int, shape (K,)
+        Numbers of batches, in rising order.
+    batch : int
+        Examples in a batch.
+    values : dict of str to ndarray, shape (K, R)
+        For ``"gi"``, ``"pal"`` and ``"mean_accuracy"`` the score of :func:`cmi_score` in every repeat.
+    models : int
+        How many the corpus has.
+    mode : {"corrected", "pgdl"}
+        Which score.
+    perturbation, layer : str
+        Names.
+    """
+
+    batches: NDArray[np.int64]
+    batch: int
+    values: dict[str, FloatArray] = field(repr=False)
+    models: int
+    mode: str = "corrected"
+    perturbation: str = "perturbation"
+    layer: str = "input"
+    warnings: tuple[str, ...] = ()
+
+    def mean(self, score: str = "gi") -> FloatArray:
+        """Mean over repeats at each number of batches."""
+        found: FloatArray = self.values[score].mean(axis=1)
+        return found
+
+    def spread(self, score: str = "gi") -> FloatArray:
+        """Standard deviation over repeats at each number of batches."""
+        found: FloatArray = self.values[score].std(axis=1, ddof=1)
+        return found
+
+    def columns(self) -> dict[str, Any]:
+        """Return a row for each number of batches."""
+        found: dict[str, Any] = {"batches": self.batches, "examples": self.batches * self.batch}
+        for score in SCORES:
+            found[score], found[f"{score}_sd"] = self.mean(score), self.spread(score)
+        return found
+
+    def sentences(self) -> str:
+        """Describe the result in a few sentences."""
+        mean, spread = 100 * self.mean(), 100 * self.spread()
+        return (
+            f"CMI × 100 of the Gi-score under {self.perturbation} at {place_in_words(self.layer)} with the gaps of "
+            f"{self.models} models, over {self.values['gi'].shape[1]} repeats: {mean[0]:.1f} ± {spread[0]:.1f} with "
+            f"{self.batches[0]} batches of {self.batch}, {mean[-1]:.1f} ± {spread[-1]:.1f} with {self.batches[-1]}."
+        )

@@ -9,6 +9,7 @@ from curvewise.study.lenses import ranking_table as ranking_table
 from curvewise.study.lenses import study_win_rates as study_win_rates
 from curvewise.study.lenses import transfer_risks as transfer_risks
 from curvewise.study.response import judge_invariance as judge_invariance
+from curvewise.study.response import judge_study_sensitivity as judge_study_sensitivity
 from curvewise.study.response import measure_corpus as measure_corpus
 from curvewise.study.response import measure_invariance as measure_invariance
 from curvewise.study.spec.design import Design as Design

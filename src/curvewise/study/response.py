@@ -25,12 +25,14 @@ from curvewise.progress import progress_bar
 from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
 from curvewise.store.record import TEST
+from curvewise.store.write import own_folder
 from curvewise.study.status import Planned, choose_devices, evaluation_digests, planned_runs
 from curvewise.study.study import Study, check_evaluation, has_network, label_of, load_model
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from curvewise.response.curve import CorpusSensitivity
     from curvewise.response.networks.subject import Measure
 
 
@@ -127,7 +129,7 @@ def make_corpus(
     for one in found:
         orientation |= one.orientation
     return ModelCorpus(
-        models=tuple(f"{label_of(study, r.job)}, {r.job.id[:8]}" for r in runs),
+        models=tuple(_model_name(study, r) for r in runs),
         hyperparameters=settings_of(study, runs),
         gap=error - train,
         measures={name: np.array([one.values.get(name, np.nan) for one in found], dtype=np.float64) for name in names},
@@ -135,6 +137,10 @@ def make_corpus(
         train_accuracy=1 - train,
         notes=(*notes, *_gather_notes(found)),
     )
+
+
+def _model_name(study: Study, run: Planned) -> str:
+    return f"{label_of(study, run.job)}, {run.job.id[:8]}"
 
 
 def _gather_notes(found: Sequence[NetworkMeasures]) -> list[str]:
@@ -261,10 +267,51 @@ def _twin(study: Study, run: str | None) -> tuple[nn.Module | None, list[str]]:
         return None, [f"Its twin {run[:8]} cannot be used: {error}"]
 
 
+def judge_study_sensitivity(
+    study: Study, perturbation: str = "mixup-intra", *, evaluation: str = TEST, **options: Any
+) -> CorpusSensitivity:
+    """Judge how the information in response scores of a study's networks depends on the number of batches.
+
+    Parameters
+    ----------
+    study : Study
+        With ``[keep] checkpoints = "end"``, and run on one training subset. Of several seeds of a training the first
+        is taken.
+    perturbation : str
+        As of :func:`curvewise.response.judge_sensitivity`.
+    evaluation : str
+        The gap is the error on this evaluation set less the error on the training examples.
+    **options
+        All others of :func:`curvewise.response.judge_sensitivity`.
+
+    Returns
+    -------
+    CorpusSensitivity
+
+    Raises
+    ------
+    InputError
+        If runs have no weights, or were trained on different examples.
+    """
+    from curvewise.response.networks.measurement import judge_sensitivity
+
+    done, notes = done_runs(study, evaluation)
+    _warn_of(notes, stacklevel=3)
+    runs, _ = _choose(done, "first")
+    if len({(r.job.n, r.job.fold) for r in runs}) > 1:
+        raise InputError("The networks were trained on several subsets: measure a study with one size and one fold.")
+    corpus = make_corpus(study, runs, [NetworkMeasures({}) for _ in runs], evaluation, notes)
+    loaded = [load_model(study, r.job.id) for r in runs]
+    networks = {name: model.network for name, model in zip(corpus.models, loaded, strict=True)}
+    return judge_sensitivity(networks, loaded[0].examples, corpus, perturbation, **options)
+
+
 # ---- Invariance: models trained with none, half and all of a perturbation
 
 ORIENTATION = {"gi-score": 1, "mean accuracy": -1, "augmented accuracy": -1}
 """Each measure of invariance, and whether more of it should mean a larger gap."""
+PLACES = 11
+"""Magnitudes of the response curve."""
 
 
 def judge_invariance(
@@ -309,7 +356,7 @@ def measure_invariance(
     hyperparameters: Mapping[str, ArrayLike] | Sequence[str] | None = None,
     data: tuple[Any, Any] | None = None,
     reach: tuple[float, float] | None = None,
-    magnitudes: int | Sequence[float] = 11,
+    magnitudes: int | Sequence[float] = PLACES,
     examples: int | None = None,
     device: str | None = None,
     workers: int = 0,
@@ -399,9 +446,37 @@ def _from_study(
     workers: int,
     progress: bool | None,
 ) -> ModelCorpus:
+    chosen = _invariance_runs(study, perturbation)
+    runs, notes = chosen.runs, [*chosen.notes, *chosen.others]
+    _warn_of(chosen.notes, stacklevel=4)
+    names = _names(list(settings_of(study, runs)), hyperparameters)
+    places = _places(magnitudes, chosen.reach)
+    look = partial(_look, perturbation=perturbation, places=places, reach=chosen.reach, how=how)
+    tasks = tasks_for(study, [r.job.id for r in runs], device, workers)
+    measured = measure_runs(study, look, tasks, workers, progress)
+    corpus = make_corpus(study, runs, measured, chosen.evaluation, notes)
+    _warn_of(corpus.notes[len(notes) :], stacklevel=4)
+    columns = {name: corpus.hyperparameters[name] for name in names}
+    return replace(corpus, hyperparameters=columns)
+
+
+@dataclass(frozen=True)
+class _InvarianceRuns:
+    """Runs whose invariance to a perturbation can be measured, the evaluation set with its range, and notes.
+
+    ``notes`` are on runs that are missing or outdated, ``others`` on those that were trained otherwise.
+    """
+
+    evaluation: str
+    reach: tuple[float, float]
+    runs: list[Planned]
+    notes: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+def _invariance_runs(study: Study, perturbation: str) -> _InvarianceRuns:
     evaluation, reach = _evaluation(study, perturbation)
     done, notes = done_runs(study, evaluation)
-    _warn_of(notes, stacklevel=4)
     # Networks trained plainly, or with this perturbation alone.
     augmentations = [r.job.learner.training.augmentation if r.job.learner.training else ("none",) for r in done]
     own = [all(spec.partition(":")[0] == perturbation for spec in specs) for specs in augmentations]
@@ -411,17 +486,57 @@ def _from_study(
             f"No run was trained plainly or with perturbation={perturbation!r} alone: the study's "
             "augmentations are others."
         )
-    if len(runs) < len(done):
-        notes.append(f"{len(done) - len(runs)} runs with another augmentation take no part.")
-    names = _names(list(settings_of(study, runs)), hyperparameters)
-    places = _places(magnitudes, reach)
-    look = partial(_look, perturbation=perturbation, places=places, reach=reach, how=how)
-    tasks = tasks_for(study, [r.job.id for r in runs], device, workers)
-    measured = measure_runs(study, look, tasks, workers, progress)
-    corpus = make_corpus(study, runs, measured, evaluation, notes)
-    _warn_of(corpus.notes[len(notes) :], stacklevel=4)
-    columns = {name: corpus.hyperparameters[name] for name in names}
-    return replace(corpus, hyperparameters=columns)
+    apart = len(done) - len(runs)
+    others = (f"{apart} runs with another augmentation take no part.",) if apart else ()
+    return _InvarianceRuns(evaluation, reach, runs, tuple(notes), others)
+
+
+def list_invariances(study: Study) -> list[str]:
+    """Name the perturbations that networks of a study are augmented with and evaluated over a range of."""
+    trained: set[str] = set()
+    for job in study.jobs:
+        specs = job.learner.training.augmentation if job.learner.training is not None else ()
+        trained |= {specs[0].partition(":")[0]} if len(specs) == 1 else set()
+    ranged = [e.perturbation for e in study.evaluate.values() if e.data is None and isinstance(e.magnitude, tuple)]
+    return [name for name in dict.fromkeys(ranged) if name is not None and name in trained]
+
+
+KEPT = ".invariance"
+"""Folder of a store for measures of invariance, which the report shows."""
+
+
+def keep_invariance(study: Study, perturbation: str, corpus: ModelCorpus) -> None:
+    """Write the measures of a study's networks beside its runs, where a report finds them."""
+    plain = {
+        "models": list(corpus.models),
+        "hyperparameters": {name: column.tolist() for name, column in corpus.hyperparameters.items()},
+        "gap": corpus.gap.tolist(),
+        "measures": {name: column.tolist() for name, column in corpus.measures.items()},
+        "train_accuracy": None if corpus.train_accuracy is None else corpus.train_accuracy.tolist(),
+        "notes": list(corpus.notes),
+    }
+    path = own_folder(study.runs_folder, KEPT) / f"{perturbation}.json"
+    path.write_text(json.dumps(plain), "utf-8")
+
+
+def kept_invariance(study: Study, perturbation: str) -> ModelCorpus | None:
+    """Read what :func:`keep_invariance` wrote; None if there is nothing, or it is of other runs than there are now."""
+    path = study.runs_folder / KEPT / f"{perturbation}.json"
+    if not path.is_file():
+        return None
+    plain = json.loads(path.read_text("utf-8"))
+    runs = _invariance_runs(study, perturbation).runs
+    if plain["models"] != [_model_name(study, run) for run in runs]:
+        return None
+    return ModelCorpus(
+        models=tuple(plain["models"]),
+        hyperparameters={name: np.array(column) for name, column in plain["hyperparameters"].items()},
+        gap=np.array(plain["gap"], dtype=np.float64),
+        measures={name: np.array(column, dtype=np.float64) for name, column in plain["measures"].items()},
+        orientation=ORIENTATION,
+        train_accuracy=np.array(plain["train_accuracy"], dtype=np.float64),
+        notes=tuple(plain["notes"]),
+    )
 
 
 def _names(there: list[str], asked: Any) -> list[str]:

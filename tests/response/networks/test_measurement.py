@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,20 @@ from torch.utils.data import DataLoader, TensorDataset
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.nn import Examples
 from curvewise.nn.data import draw_sample
+from curvewise.response.cmi import cmi_score
 from curvewise.response.comparison import compare_responses
 from curvewise.response.curve import ResponseCurve
-from curvewise.response.networks.measurement import measure_response, measure_responses, measure_sensitivity
+from curvewise.response.load import ModelCorpus
+from curvewise.response.networks import measurement
+from curvewise.response.networks.measurement import (
+    judge_sensitivity,
+    measure_response,
+    measure_responses,
+    measure_sensitivity,
+)
 from curvewise.response.networks.perturbations import PERTURBATIONS, find_perturbation
 from curvewise.response.networks.trial import Execution, Trial, draw_partners, lonely
+from curvewise.study.response import judge_invariance
 
 
 def small_cnn(seed: int = 0, width: int = 8) -> nn.Sequential:
@@ -491,6 +501,72 @@ def test_sensitivity(network: nn.Module, digits: tuple[np.ndarray, np.ndarray]) 
     assert np.array_equal(found.values["pal"], again.values["pal"])
     by_default = measure_sensitivity(network, digits, repeats=2, magnitudes=2)
     assert by_default.batches.tolist() == [5, 10]  # 1,797 digits hold no 20 batches
+
+
+def test_defaults_are_the_papers() -> None:
+    """180 batches of 128, 20 draws, networks with 80% of their training set, a tenth of it augmented."""
+    usual = {f: inspect.signature(f).parameters for f in (measure_response, judge_sensitivity, judge_invariance)}
+    assert usual[measure_response]["examples"].default == 180 * 128
+    assert (usual[judge_sensitivity]["repeats"].default, usual[judge_sensitivity]["batch"].default) == (20, 128)
+    assert max(measurement.BATCHES) == 180
+    assert usual[judge_invariance]["least_train_accuracy"].default == 0.8
+    assert measurement.SHARE == 0.1
+
+
+@pytest.fixture(scope="module")
+def tiny_corpus(digits: tuple[np.ndarray, np.ndarray]) -> tuple[dict[str, nn.Module], ModelCorpus]:
+    """Linear networks trained for longer and longer, whose gaps fall with the length."""
+    x, y = torch.from_numpy(digits[0]) / 255, torch.from_numpy(digits[1])
+    models: dict[str, nn.Module] = {}
+    for seed in (0, 1):
+        for steps in (4, 8, 32):
+            torch.manual_seed(seed)
+            linear = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+            models[f"{seed}, {steps}"] = trained(linear, x, y, steps)
+    gap = np.array([0.3, 0.2, 0.22, 0.26, 0.29, 0.1])
+    settings = {"seed": [0, 0, 0, 1, 1, 1], "long": [0, 0, 1, 0, 0, 1]}
+    return models, ModelCorpus(tuple(models), settings, gap, {})
+
+
+def test_sensitivity_of_a_corpus(
+    digits: tuple[np.ndarray, np.ndarray], tiny_corpus: tuple[dict[str, nn.Module], ModelCorpus]
+) -> None:
+    models, corpus = tiny_corpus
+    mode = "pgdl"
+    asked: dict[str, Any] = {"batches": [1, 4], "repeats": 2, "magnitudes": [0, 0.3, 0.6], "rng": 5}
+    found = judge_sensitivity(models, digits, corpus, "noise", mode=mode, **asked)
+    # Model by model: each is measured on the same draws, then judged together.
+    alone = [measure_sensitivity(models[name], digits, "noise", **asked) for name in corpus.models]
+    for score, sign in (("gi", 1), ("pal", -1), ("mean_accuracy", -1)):
+        for k, r in np.ndindex(2, 2):
+            values = [one.values[score][k, r] for one in alone]
+            wanted = cmi_score(values, corpus.gap, corpus.hyperparameters, mode, orientation=sign)
+            assert found.values[score][k, r] == wanted
+    # The largest number of batches is what a single curve with that seed is measured on.
+    seed = int(np.random.default_rng(5).integers(2**62, size=2)[1])
+    single = measure_response(models["1, 32"], digits, "noise", magnitudes=[0, 0.3, 0.6], examples=512, rng=seed)
+    assert alone[-1].values["gi"][1, 1] == single.gi
+    assert len(np.unique(found.values["gi"])) > 1
+    frame = found.frame()
+    assert frame["examples"].tolist() == [128, 512]
+    assert frame["gi_sd"].tolist() == found.values["gi"].std(axis=1, ddof=1).tolist()
+    assert "6 models, over 2 repeats" in found.sentences()
+    assert found.plot().get_ylabel() == "CMI × 100 of the Gi-score"
+
+
+def test_sensitivity_needs_a_corpus_of_the_models(
+    digits: tuple[np.ndarray, np.ndarray], tiny_corpus: tuple[dict[str, nn.Module], ModelCorpus]
+) -> None:
+    models, corpus = tiny_corpus
+    with pytest.raises(InputError, match="names of the corpus"):
+        judge_sensitivity({"other": next(iter(models.values()))}, digits, corpus)
+    with pytest.raises(InputError, match="layers is not known here"):
+        judge_sensitivity(models, digits, corpus, layers=1)
+    with pytest.raises(InputError, match=r"batches=.* of 128 need 25,600 examples, and there are 1,797"):
+        judge_sensitivity(models, digits, corpus, batches=[200])
+    parts = ModelCorpus(corpus.models, {}, corpus.gap, {}, tasks=np.repeat(["x", "y"], 3))
+    with pytest.raises(InputError, match="has 2 tasks"):
+        judge_sensitivity(models, digits, parts)
 
 
 def test_a_dropped_token_becomes_the_mask_or_the_padding():

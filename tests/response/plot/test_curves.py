@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from curvewise.drawing.panels import spread_out
 from curvewise.errors import InputError
-from curvewise.response import ResponseCurve
+from curvewise.response import ResponseCurve, find_contrasting_pairs
 from curvewise.response.plot.comparison import plot_response_pairs
 from curvewise.response.plot.curves import plot_response, plot_responses
 
@@ -274,3 +274,15 @@ def test_labels_move_as_little_as_can_be():
     np.testing.assert_allclose(places[order], [0.1, 0.41, 0.51, 0.61, 0.9])
     assert spread_out(np.ones(3), 0.1).max() == pytest.approx(1.0)
     assert spread_out(np.zeros(3), 0.1).min() == pytest.approx(0.0)
+
+
+def test_contrasting_pairs_are_drawn_with_their_names_and_gaps():
+    curves = {name: falling(drop, model="Net") for name, drop in (("a", 0.4), ("b", 0.4), ("c", 0.1))}
+    found = find_contrasting_pairs(curves, {"a": 0.1, "b": 0.3, "c": 0.05})
+    ax = found.plot()
+    (line, other) = (t.get_text() for t in ax.get_legend().get_texts())
+    assert line.startswith("b: Gi")
+    assert line.endswith("gap 30.0%")
+    assert other.startswith("a: Gi")
+    with pytest.raises(InputError, match="no pairs to draw"):
+        find_contrasting_pairs(curves, [0.1, 0.1, 0.1]).plot()

@@ -139,7 +139,9 @@ def test_response_follows_schiff():
     study = study_recipe("response", data(images=True), reach=90)
     (learner,) = study.learners.values()
     t = learner.training
-    assert (t.optimiser, t.schedule, t.validation) == ("adam", "plateau", 0.05)
+    # Plateaus of the training loss, as in the paper: those of a validation share would be of its own loss.
+    assert (t.optimiser, t.schedule, t.validation) == ("adam", "plateau", 0)
+    assert {(job.n, job.fold) for job in study.jobs} == {(304, 0)}  # 95% of 320; the other 80 are the test set
     assert study.design.grid == {
         "architecture": ["vgg11", "vgg13", "vgg16", "vgg19"],
         "batch_norm": [False, True],
@@ -152,7 +154,18 @@ def test_response_follows_schiff():
     other = study_recipe("response", data(images=True), family="resnet", widths=[16, 32])
     assert other.design.grid["architecture"] == ["resnet18", "resnet34", "resnet50"]
     assert other.design.grid["width"] == [16, 32]
-    assert other.design.grid["augmentation"][2] == ["rotation:180"]
+    assert other.design.grid["augmentation"] == [[], ["rotation:90"], ["rotation:180"]]
+    # Table 2: the only range that is not the same to both sides.
+    assert other.evaluate == {"rotation": Evaluation(perturbation="rotation", magnitude=(-180, 179))}
+    for name, reach in {"shift-x": 0.5, "shift-y": 0.5, "colour": 0.25}.items():
+        moved = study_recipe("response", data(images=True), perturbation=name)
+        assert moved.evaluate[name].magnitude == (-reach, reach)
+        assert moved.design.grid["augmentation"] == [[], [f"{name}:{reach / 2:g}"], [f"{name}:{reach:g}"]]
+    for wrong in (-5, 0, "far", True):
+        with pytest.raises(InputError, match=f"reach={wrong!r}: give a number above 0"):
+            study_recipe("response", data(images=True), reach=wrong)
+    with pytest.raises(InputError, match="rotation' is for images"):
+        study_recipe("response", data()).plan(measure=False)
 
 
 def test_transfer_follows_atanov():

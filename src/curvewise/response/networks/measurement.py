@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from curvewise.errors import CurvewiseWarning, InputError
@@ -25,7 +26,9 @@ from curvewise.nn.evaluation import (
     unsteady,
 )
 from curvewise.progress import Progress, progressing
-from curvewise.response.curve import ResponseCurve, ResponseSensitivity
+from curvewise.response.cmi import cmi_score
+from curvewise.response.curve import SCORES, CorpusSensitivity, ResponseCurve, ResponseSensitivity
+from curvewise.response.load import ModelCorpus
 from curvewise.response.networks.answers import BROKEN, RIGHT, Codes, NetworkInputs, answer, budget
 from curvewise.response.networks.perturbations import Perturbation, draw_magnitudes, find_perturbation
 from curvewise.response.networks.sites import NetworkHalves, probe, split
@@ -213,31 +216,144 @@ def measure_sensitivity(
     -------
     ResponseSensitivity
     """
-    check_count(repeats, "repeats", 2)
-    counts = np.unique(np.asarray(BATCHES if batches is None else batches))
-    if counts.dtype.kind not in "iu" or not counts.size or counts[0] < 1:
-        raise InputError("give whole numbers of at least 1.", argument="batches", value=batches)
-    # A seed for each repeat: more repeats leave the first ones as they are.
-    seeds = np.random.default_rng(_seed(rng)).integers(2**62, size=repeats).tolist()
     curves: dict[int, list[ResponseCurve]] = {}
-    with progressing("measuring", int(counts.sum()) * repeats, progress) as advance:
-        for seed in seeds:
-            sample = read_sample(data, reading, int(counts[-1]) * BATCH, seed)
-            fit = [int(count) for count in counts if count * BATCH <= len(sample)]
-            if not fit or (batches is not None and len(fit) < len(counts)):
-                least = counts[-1] if fit else counts[0]
+    plan = _SensitivityPlan.of(batches, BATCH, repeats, rng)
+    with progressing("measuring", int(plan.counts.sum()) * repeats, progress) as advance:
+        for count, trial in plan.trials(data, perturbation, reading, layer=layer, magnitudes=magnitudes):
+            curve = _measure(model, trial, Execution.of(device), name_of(model), lambda _: None)
+            curves.setdefault(count, []).append(curve)
+            advance(count)
+    return ResponseSensitivity.from_curves(BATCH, curves)
+
+
+def judge_sensitivity(
+    models: Mapping[str, Any],
+    data: Any,
+    corpus: ModelCorpus,
+    perturbation: Change = "mixup-intra",
+    *,
+    batches: Sequence[int] | None = None,
+    batch: int = BATCH,
+    repeats: int = 20,
+    mode: str = "corrected",
+    rng: int | np.random.Generator = 0,
+    progress: Progress = None,
+    **measuring: Any,
+) -> CorpusSensitivity:
+    """Judge how the information in response scores depends on the number of batches.
+
+    For each number of batches and each repeat, every model of a corpus is measured on the same newly drawn examples,
+    and the conditional mutual information of each score with the gap is computed: figures 3 (right) and 5 of Schiff et
+    al. 2021.
+
+    Parameters
+    ----------
+    models : mapping of str to Module or callable
+        By name, trained on the same examples.
+    data : Dataset, DataLoader, Examples, (inputs, labels), Tensor or ndarray
+        These examples.
+    corpus : ModelCorpus
+        Gap and hyperparameters of the models, under the same names; of one task.
+    perturbation : str, Perturbation or callable
+        As of :func:`measure_response`.
+    batches : sequence of int, optional
+        Numbers of batches; by default 5 to 180, as far as there is data.
+    batch : int
+        Examples in a batch.
+    repeats : int
+        Of each.
+    mode : {"corrected", "pgdl"}
+        As of :func:`cmi_score`; the paper's is the competition's, ``"pgdl"``.
+    rng, progress
+        As of :func:`measure_response`.
+    **measuring
+        ``layer``, ``magnitudes``, ``reading`` and ``device`` of :func:`measure_response`.
+
+    Returns
+    -------
+    CorpusSensitivity
+        Mean and standard deviation over the repeats; ``plot()`` draws them.
+
+    Raises
+    ------
+    InputError
+        If models and corpus have different names, or arguments do not fit together.
+    """
+    reading, device = measuring.pop("reading", None), measuring.pop("device", None)
+    if odd := sorted(measuring.keys() - {"layer", "magnitudes"}):
+        raise InputError(f"{odd[0]} is not known here: use layer, magnitudes, reading or device.")
+    if not isinstance(models, Mapping) or not isinstance(corpus, ModelCorpus) or set(models) != set(corpus.models):
+        raise InputError("models must be a dict with the names of the corpus, no more and no fewer.")
+    if len(corpus.task_names) > 1:
+        raise InputError(f"has {len(corpus.task_names)} tasks: give the models of one.", argument="corpus")
+    check_count(batch, "batch", 1)
+    plan = _SensitivityPlan.of(batches, batch, repeats, rng)
+    found: dict[int, dict[str, list[float]]] = {}
+    notes: dict[str, str] = {}
+    alarms: dict[str, None] = {}
+    where = "input"
+    with progressing("measuring", int(plan.counts.sum()) * repeats * len(models), progress) as advance:
+        for count, trial in plan.trials(data, perturbation, reading, **measuring):
+            curves = []
+            for name in corpus.models:
+                curves.append(_measure(models[name], trial, Execution.of(device), name, lambda _: None))
+                advance(count)
+            where = curves[0].layer
+            # The first note on each model: others differ in their numbers.
+            for curve in curves:
+                notes |= {curve.model: curve.warnings[0]} if curve.warnings and curve.model not in notes else {}
+            for score, orientation in zip(SCORES, (1, -1, -1), strict=True):
+                values = [getattr(c, score) for c in curves]
+                # A score that some model does not have leaves nothing to judge in this repeat.
+                told = math.nan
+                if np.isfinite(values).all():
+                    with warnings.catch_warnings(record=True) as heard:
+                        warnings.simplefilter("always", CurvewiseWarning)
+                        told = cmi_score(values, corpus.gap, corpus.hyperparameters, mode, orientation=orientation)
+                    alarms |= {str(one.message): None for one in heard}
+                found.setdefault(count, {}).setdefault(score, []).append(told)
+    counts = sorted(found)
+    table = {score: np.array([found[count][score] for count in counts]) for score in SCORES}
+    name = find_perturbation(perturbation).name
+    said = (*alarms, *(f"{model}: {text}" for model, text in notes.items()))
+    return CorpusSensitivity(np.array(counts), batch, table, len(models), mode, name, where, said)
+
+
+class _SensitivityPlan(NamedTuple):
+    """Numbers of batches, the size of one, and a seed for each repeat."""
+
+    counts: NDArray[Any]
+    batch: int
+    seeds: list[int]
+    asked: bool
+
+    @classmethod
+    def of(
+        cls, batches: Sequence[int] | None, batch: int, repeats: int, rng: int | np.random.Generator
+    ) -> _SensitivityPlan:
+        check_count(repeats, "repeats", 2)
+        counts = np.unique(np.asarray(BATCHES if batches is None else batches))
+        if counts.dtype.kind not in "iu" or not counts.size or counts[0] < 1:
+            raise InputError("give whole numbers of at least 1.", argument="batches", value=batches)
+        # A seed for each repeat: more repeats leave the first ones as they are.
+        seeds = np.random.default_rng(_seed(rng)).integers(2**62, size=repeats).tolist()
+        return cls(counts, batch, seeds, batches is not None)
+
+    def trials(
+        self, data: Any, perturbation: Change, reading: Mapping[str, Any] | None, **where: Any
+    ) -> Iterator[tuple[int, Trial]]:
+        """Yield each number of batches of each repeat, and what is tried there; fewer batches are the first ones."""
+        for seed in self.seeds:
+            sample = read_sample(data, reading, int(self.counts[-1]) * self.batch, seed)
+            fit = [int(count) for count in self.counts if count * self.batch <= len(sample)]
+            if not fit or (self.asked and len(fit) < len(self.counts)):
+                least = self.counts[-1] if fit else self.counts[0]
                 raise InputError(
-                    f"{arg('batches', counts.tolist())} of {BATCH} need {least * BATCH:,} examples, and there are "
-                    f"{len(sample):,}: give fewer."
+                    f"{arg('batches', self.counts.tolist())} of {self.batch} need {least * self.batch:,} examples, "
+                    f"and there are {len(sample):,}: give fewer."
                 )
             for count in fit:
-                trial = Trial.prepare(
-                    sample.take(count * BATCH), perturbation, seed, layer=layer, magnitudes=magnitudes
-                )
-                curve = _measure(model, trial, Execution.of(device), name_of(model), lambda _: None)
-                curves.setdefault(count, []).append(curve)
-                advance(count)
-    return ResponseSensitivity.from_curves(BATCH, curves)
+                yield count, Trial.prepare(sample.take(count * self.batch), perturbation, seed, **where)
 
 
 def _trial(

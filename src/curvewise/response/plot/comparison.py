@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from curvewise.drawing.marks import MARK, bars, choose, finish, warned, zero_lin
 from curvewise.drawing.panels import new_panels, told, write_below
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style, write_caption
 from curvewise.errors import InputError
-from curvewise.response.comparison import ResponseComparison, compare_responses, difference_variance
+from curvewise.response.comparison import ContrastingPairs, ResponseComparison, compare_responses, difference_variance
 from curvewise.response.curve import ResponseCurve
 from curvewise.response.plot.curves import (
     accuracy_axis,
@@ -231,6 +232,38 @@ def plot_response_pairs(
             elif caption is not False:
                 write_caption(axes[0], lines, under=axes[0].get_legend())
     return axes[0]
+
+
+def plot_contrasting_pairs(
+    result: ContrastingPairs, ax: Axes | None = None, *, most: int = 2, caption: bool | None = None
+) -> Axes:
+    """Draw the two curves of the clearest pairs, with their gaps.
+
+    Parameters
+    ----------
+    result : ContrastingPairs
+        What to draw.
+    ax : Axes, optional
+        Axes to draw on, for the first pair; a new figure by default.
+    most : int
+        At most so many pairs, a panel for each.
+    caption : bool, optional
+        As of :func:`plot_response_pairs`.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or those of the first panel.
+    """
+    shown = result.pairs[: 1 if ax is not None else most]
+    if not shown:
+        raise InputError(
+            "has no pairs to draw: look again with a larger tolerance or a lower least.", argument="result"
+        )
+    # Curves carry the name of a network's class, which all models may share: the keys tell them apart.
+    pairs = [tuple(replace(result.curves[name], model=name) for name in pair) for pair in shown]
+    gaps = [(result.gap[a], result.gap[b]) for a, b in shown]
+    return plot_response_pairs(pairs, ax, gaps=gaps, caption=caption)  # type: ignore[arg-type]
 
 
 def _is_pair(pairs: Any) -> bool:

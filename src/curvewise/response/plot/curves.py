@@ -17,7 +17,7 @@ from curvewise.drawing.marks import choose, finish, mark_value, note, warned
 from curvewise.drawing.panels import new_panels, signed, spread_out, told, write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, style
 from curvewise.errors import InputError
-from curvewise.response.curve import ResponseCurve, ResponseSensitivity
+from curvewise.response.curve import CorpusSensitivity, ResponseCurve, ResponseSensitivity
 from curvewise.types.results import check_level
 from curvewise.types.units import FloatArray
 
@@ -347,6 +347,41 @@ def plot_sensitivity(
     return _draw_kind(ax, kind, draw, _sensitivity_caption(result, kind != "time"), caption, 3.9)
 
 
+def plot_corpus_sensitivity(
+    result: CorpusSensitivity, ax: Axes | None = None, *, score: str = "gi", caption: bool | None = None
+) -> Axes:
+    """Draw the conditional mutual information of a score, with its spread over repeats, against the number of batches.
+
+    Parameters
+    ----------
+    result : CorpusSensitivity
+        What to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    score : {"gi", "pal", "mean_accuracy"}
+        Which.
+    caption : bool, optional
+        Write under the picture what is shown; by default where there is room.
+
+    Returns
+    -------
+    Axes
+        The Axes given, or the new ones.
+    """
+    choose("score", score, tuple(LABELS))
+    with style():
+        own = ax is None
+        ax = ax or new_axes()
+        _series(ax, result, 100 * result.values[score], colour(0))
+        ax.set_ylabel(f"CMI × 100 of the {LABELS[score]}")
+        said = (
+            f"{shorten(clean(result.perturbation), 30)}, {result.models} models, {result.values[score].shape[1]} "
+            "repeats on fresh examples (dots); shaded: ± their standard deviation."
+        )
+        finish(ax, own, [], [said, *warned(result)], caption=caption)
+    return ax
+
+
 def _score(ax: Axes, result: ResponseSensitivity, score: str) -> None:
     """Draw mean ± standard deviation, the repeats, and the standard error that a single curve reports."""
     _series(ax, result, result.values[score], colour(0))
@@ -366,7 +401,7 @@ def _time(ax: Axes, result: ResponseSensitivity) -> None:
     ax.set_title("time of a curve", loc="left")
 
 
-def _series(ax: Axes, result: ResponseSensitivity, values: FloatArray, shade: str) -> None:
+def _series(ax: Axes, result: ResponseSensitivity | CorpusSensitivity, values: FloatArray, shade: str) -> None:
     x, mean, spread = result.batches, values.mean(axis=1), values.std(axis=1, ddof=1)
     low, high = mean - spread, mean + spread
     ax.fill_between(x, low, high, color=shade, alpha=0.18, linewidth=0.0, gid=BAND)

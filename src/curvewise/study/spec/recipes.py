@@ -315,8 +315,8 @@ BATCHES = (1024, 2048, 4096)
 RESPONSE_RATES = (1e-4, 1e-5)
 RESPONSE_SHARES = (0.0, 0.5, 1.0)
 
-REACH = {"rotation": 180.0, "shift-x": 0.5, "shift-y": 0.5, "colour": 0.25}
-"""Reach of each perturbation to either side, table 2; 90 degrees for digits."""
+RANGES = {"rotation": (-180.0, 179.0), "shift-x": (-0.5, 0.5), "shift-y": (-0.5, 0.5), "colour": (-0.25, 0.25)}
+"""Lowest and highest magnitude of each perturbation, table 2; ±90 degrees for digits."""
 
 
 def response(
@@ -343,16 +343,18 @@ def response(
     perturbation : {"rotation", "shift-x", "shift-y", "colour"}
         What is augmented and tried.
     reach : float, optional
-        How far it goes: 180 degrees, half of the image, or 0.25 for colour; the paper takes 90
-        degrees for digits.
+        How far it goes to either side. By default the paper's ranges: -180 to 179 degrees, half of
+        the image, or 0.25 for colour; the paper takes 90 degrees for digits.
     widths : sequence of int
         Channels of the first layer; as usual if empty.
     """
     if family not in DEPTHS:
         raise InputError(f"family={family!r}: use one of {', '.join(DEPTHS)}.")
-    if perturbation not in REACH and reach is None:
-        raise InputError(f"perturbation={perturbation!r}: use one of {', '.join(REACH)}, or say reach=.")
-    full = REACH[perturbation] if reach is None else reach
+    if perturbation not in RANGES and reach is None:
+        raise InputError(f"perturbation={perturbation!r}: use one of {', '.join(RANGES)}, or say reach=.")
+    if reach is not None and (isinstance(reach, bool) or not isinstance(reach, int | float) or not reach > 0):
+        raise InputError(f"reach={reach!r}: give a number above 0, such as 90 for degrees.")
+    low, high = RANGES[perturbation] if reach is None else (-reach, reach)
     usual = {
         "architecture": DEPTHS[family][0],
         "optimiser": "adam",
@@ -361,18 +363,19 @@ def response(
         "epochs": 200,
         "schedule": "plateau",
         "patience": 10,
-        "validation": 0.05,
     }
     grid: dict[str, Any] = {"architecture": DEPTHS[family]}
     grid |= {"batch_norm": [False, True]} if family == "vgg" else {}
     grid |= {"width": list(widths)} if widths else {}
     grid |= {"batch": list(BATCHES), "rate": list(RESPONSE_RATES)}
-    grid["augmentation"] = [[f"{perturbation}:{s * full:g}"] if s else [] for s in RESPONSE_SHARES]
+    # Augmentation draws from both sides alike: up to 180 degrees, which the last degree of the range leaves out.
+    grid["augmentation"] = [[f"{perturbation}:{-s * low:g}"] if s else [] for s in RESPONSE_SHARES]
+    # 95% are trained on. A validation share would hold the rest out as well, but plateaus would be those of its loss.
     return {
         "training": usual,
         "learners": {family: usual},
-        "design": {"grid": grid},
-        "evaluate": {perturbation: {"perturbation": perturbation, "magnitude": [-full, full]}},
+        "design": {"sizes": [0.95], "folds": 1, "grid": grid},
+        "evaluate": {perturbation: {"perturbation": perturbation, "magnitude": [low, high]}},
         "keep": {"checkpoints": "end"},
     }
 
