@@ -164,6 +164,7 @@ def test_ranking_follows_li():
     t = pretraining.learners["resnet50"].training
     assert [round(d * t.steps) for d in t.drops] == [90_000, 180_000, 270_000]
     assert (t.steps, t.augmentation) == (300_000, ("resized-crop:0.08", "flip"))
+    assert "resnet101" in study_recipe("ranking-checkpoints", "imagenet", architecture="resnet101").learners
     places = study_recipe("ranking-checkpoints", "places", stages=(60_000, 120_000, 180_000, 200_000))
     t = places.learners["resnet50"].training
     assert (t.steps, [round(d * t.steps) for d in t.drops]) == (200_000, [60_000, 120_000, 180_000])
