@@ -394,7 +394,7 @@ def stage_checkpoints(
     jobs = {job.id: job for job in study.jobs}
     channels = whole.shape[0] if len(whole.shape) == 3 else 0
     as_trained = None
-    if channels in (1, 3):
+    if channels in (1, 3) and whole.mean is not None and whole.std is not None:
         as_trained = Preprocessing(mean=whole.mean, std=whole.std, channels="grey" if channels == 1 else "rgb")
     found = []
     for name, path in checkpoint_files(study, learner, n=n, **settings).items():
@@ -405,8 +405,8 @@ def stage_checkpoints(
             raise UntrustedCodeError(
                 f"{job.name!r} is made by {place}: its code is not imported unless the study is loaded with trust=True."
             )
-        made = {"factory": training.architecture, "options": training.options, "folder": study.folder}
-        found.append(Checkpoint(name, path, preprocessing=as_trained, shape=whole.shape, classes=whole.outputs, **made))
+        made: dict[str, Any] = {"factory": training.architecture, "options": training.options, "folder": study.folder}
+        found.append(Checkpoint(name, path, preprocessing=as_trained, shape=whole.shape, **made))
     return found
 
 
