@@ -10,7 +10,7 @@ get_ipython().run_line_magic("config", "InlineBackend.figure_formats = ['svg']")
 _corpora = [
     f"corpus/{name}.csv" for name in ("cifar10", "cifar10-vgg", "cifar10-resnet", "rotation", "shift-x", "shift-y")
 ]
-_pools = [f"checkpoints/{name}.csv" for name in ("scores", "finetune", "judged", "stable_transfer")]
+_pools = [f"checkpoints/{name}.csv" for name in ("scores", "finetune", "judged", "stable_transfer", "grid", "rivals")]
 os.makedirs("corpus", exist_ok=True)
 os.makedirs("checkpoints", exist_ok=True)
 os.makedirs("transfer", exist_ok=True)

@@ -42,9 +42,13 @@ def judge_pool(scores: Path, finetuned: Path, out: Path) -> None:
 
 
 def judge_stable_transfer(out: Path) -> None:
-    """The same on 19 networks and 9 tasks that others fine-tuned (Agostinelli et al. 2022)."""
+    """The same on 19 networks and 9 tasks that others fine-tuned (Agostinelli et al. 2022).
+
+    Without the H-score of that table, which its program computes by an elementwise product.
+    """
     name = "source_model_architectures_table.csv"
     long = pd.read_csv(Path(os.environ["CURVEWISE_DATA"]) / "ranking" / name)
+    long = long[long["Transferability Metric"] != "hscore"]
     keys = ["Target Dataset", "Source Architecture"]
     found = []
     for trained, rows in long.groupby("Trainable Backbone"):

@@ -4,10 +4,12 @@
     python examples/checkpoints/run.py features                     # one pass for each checkpoint
     python examples/checkpoints/run.py score                        # every measure, and a probe
     python examples/checkpoints/run.py finetune --device cuda       # the truth: minutes on a GPU
+    python examples/checkpoints/run.py grid --device cuda           # NLEEP over its two settings
+    python examples/checkpoints/run.py rivals --device cuda         # a few epochs of fine-tuning as a measure
     python examples/checkpoints/run.py judge                        # Kendall of every measure
 
 What is large is kept in pool-runs beside this file, and a second call goes on where the first was
-stopped. Small files come out of it: scores.csv, finetune.csv, judged.csv, stable_transfer.csv.
+stopped. Small files come out of it: scores.csv, finetune.csv, grid.csv, rivals.csv, judged.csv, stable_transfer.csv.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def unpack(work: Path) -> None:
 
 
 def main(asked: argparse.Namespace) -> None:
-    """Do one of the five things."""
+    """Do one of the seven things."""
     asked.out.mkdir(parents=True, exist_ok=True)
     if asked.what == "prepare":
         prepare(asked.work, {"mnist": asked.mnist, "cifar10": asked.cifar10})
@@ -58,10 +60,15 @@ def main(asked: argparse.Namespace) -> None:
 
     unpack(asked.work)
     chosen = [m for m in POOL if not asked.only or any(o in m.name for o in asked.only)]
-    if asked.what in ("features", "score"):
-        from score import extract_pool, score_pool
+    if asked.what in ("features", "score", "grid", "rivals"):
+        from score import extract_pool, grid_pool, rival_pool, score_pool
         from tasks import TASKS
 
+        if asked.what in ("grid", "rivals"):
+            how = _given(asked, "images", "device", "tasks", *(["rates"] if asked.what == "rivals" else []))
+            function = grid_pool if asked.what == "grid" else rival_pool
+            function(asked.work, asked.out / f"{asked.what}.csv", members=chosen, **how)
+            return
         given = _given(asked, "images", "tested", "device")
         if asked.what == "score":
             tasks = asked.tasks or TASKS
@@ -87,7 +94,7 @@ def _given(asked: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["prepare", "features", "score", "finetune", "judge"])
+    parser.add_argument("what", choices=["prepare", "features", "score", "finetune", "grid", "rivals", "judge"])
     parser.add_argument("--mnist", help="folder with the IDX files of MNIST")
     parser.add_argument("--cifar10", help="CIFAR-10, unless it is below CURVEWISE_DATA")
     parser.add_argument("--only", nargs="*", help="checkpoints whose name contains one of these")
@@ -95,7 +102,7 @@ if __name__ == "__main__":
     parser.add_argument("--device", help="cpu, cuda or cuda:0; by default what there is")
     parser.add_argument("--images", type=int, help="to train on (score 1000, finetune 2000)")
     parser.add_argument("--tested", type=int, help="to test on (score 500, finetune 2000)")
-    parser.add_argument("--rates", nargs="+", type=float, help="of learning (1e-4, 3e-4, 1e-3)")
+    parser.add_argument("--rates", nargs="+", type=float, help="of learning (finetune 1e-4, 3e-4, 1e-3, rivals 1e-2)")
     parser.add_argument("--epochs", type=int, help="of fine-tuning (6)")
     parser.add_argument("--precision", choices=["bfloat16", "float32"], help="(bfloat16)")
     parser.add_argument("--workers", type=int, default=2, help="processes side by side")

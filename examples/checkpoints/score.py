@@ -1,9 +1,14 @@
-"""Features of every checkpoint on every task, what measures say of them, and a linear probe."""
+"""Features of every checkpoint on every task, what measures say of them, and a linear probe.
+
+Of the networks that can be trained also what a few epochs of fine-tuning say, and NLEEP over its two settings.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -111,3 +116,94 @@ def _about(member: Member, found: CheckpointFeatures, y: np.ndarray, test_y: np.
         "source accuracy": member.accuracy,
         "probe": probe,
     }
+
+
+def grid_pool(
+    folder: Path,
+    out: Path,
+    *,
+    tasks: Sequence[str] = TASKS,
+    members: Sequence[Member] = POOL,
+    images: int = IMAGES,
+    device: str | None = None,
+) -> None:
+    """Write Kendall's τ of NLEEP with fine-tuned accuracies over its two settings: figure 2 of the paper.
+
+    Networks are those that :func:`finetune.finetune` starts from, without those that know the task. Their features
+    go to ``features-TASK.npz`` among what is large.
+    """
+    from curvewise.ranking.agreement import measure_nleep_grid
+
+    tables = []
+    for task in tasks:
+        x, y, _, _ = read_task(folder / "tasks", task, images, 0)
+        found, _ = extract_many([_packed(m, folder) for m in _strangers(members, task)], x, device=device)
+        features = {name: f.features for name, f in found.items()}
+        np.savez(folder / f"features-{task}.npz", labels=y, **features)
+        grid = measure_nleep_grid({task: (features, y, _truth(task))})
+        table = grid.frame().melt("energy", var_name="components", value_name="kendall")
+        table["components"] = table["components"].str.removeprefix("components_").astype(int)
+        tables.append(table.assign(task=task, n=len(features)))
+    pd.concat(tables).to_csv(out, index=False, float_format="%.4g")
+
+
+def rival_pool(
+    folder: Path,
+    out: Path,
+    *,
+    tasks: Sequence[str] = TASKS,
+    members: Sequence[Member] = POOL,
+    images: int = IMAGES,
+    rates: Sequence[float] = (0.01,),
+    device: str | None = None,
+) -> None:
+    """Write what fine-tuning for 1 and 5 epochs says of the networks that can be trained, one row after the other.
+
+    A fifth of the images is held out to be scored, as for other measures; by default at curvewise's own rate.
+    """
+    from curvewise.ranking.measure import as_targets
+    from curvewise.ranking.networks.finetuning import find_networks, finetuning_score
+    from curvewise.ranking.networks.inputs import read_inputs
+    from curvewise.ranking.scoring import split_rows
+
+    for task in tasks:
+        x, y, _, _ = read_task(folder / "tasks", task, images, 0)
+        train, test = split_rows(as_targets(y, len(y), allowed=("classes",)), 0.2, np.random.default_rng(0))
+        pool = [_packed(m, folder) for m in _strangers(members, task)]
+        for name, given in find_networks(pool, read_inputs((x, y), rng=np.random.default_rng(0)), device).items():
+            for rate in rates:
+                row: dict[str, Any] = {"task": task, "checkpoint": name, "images": images, "rate": rate}
+                for epochs in (1, 5):
+                    begun = time.perf_counter()
+                    rows = {"test_data": given.data[test], "test_labels": y[test], "epochs": epochs, "rate": rate}
+                    row[f"finetune-{epochs}"] = finetuning_score(
+                        given.network, given.data[train], y[train], **rows, **given.options
+                    )
+                    row[f"seconds-{epochs}"] = time.perf_counter() - begun
+                pd.DataFrame([row]).to_csv(out, mode="a", header=not out.is_file(), index=False, float_format="%.4g")
+
+
+def _strangers(members: Sequence[Member], task: str) -> list[Member]:
+    """Networks that can be trained and were not trained on the task itself."""
+    return [m for m in members if m.body and (task, m.source) != ("cifar10", "CIFAR-10")]
+
+
+def _truth(task: str) -> dict[str, float]:
+    """Accuracy of each network after fine-tuning at its best rate."""
+    table = pd.read_csv(Path(__file__).parent / "finetune.csv")
+    found = table[table["task"] == task].groupby("checkpoint")["accuracy"].max()
+    return {str(k): float(v) for k, v in found.items()}
+
+
+def _packed(member: Member, folder: Path) -> Checkpoint:
+    """A network with the weights that fine-tuning starts from."""
+    from finetune import packed_name
+    from networks import BODIES
+    from safetensors.torch import load_file
+
+    body = BODIES[member.body](**member.options)
+    stored = load_file(folder / "packs" / packed_name(member))
+    body.load_state_dict({k.removeprefix("body."): v.float() for k, v in stored.items()}, strict=False)
+    size = (member.size, member.size) if isinstance(member.size, int) else member.size
+    prepared = Preprocessing(size, mean=member.scale[0], std=member.scale[1])
+    return Checkpoint(member.name, body.eval(), preprocessing=prepared)

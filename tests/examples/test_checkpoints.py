@@ -193,6 +193,16 @@ def test_what_is_committed_follows_from_the_scores(example, tmp_path):
     pd.testing.assert_frame_equal(pd.read_csv(again), pd.read_csv(CHECKPOINTS / "judged.csv"))
 
 
+def test_rivals_and_the_grid_are_of_networks_that_were_fine_tuned(example):
+    tuned = {m.name for m in example.pool.POOL if m.body}
+    rivals, grid = (pd.read_csv(CHECKPOINTS / f"{name}.csv") for name in ("rivals", "grid"))
+    assert set(rivals["checkpoint"]) <= tuned
+    assert rivals[["finetune-1", "finetune-5"]].stack().between(0, 1).all()
+    assert grid.groupby("task")["n"].first().to_dict() == {"cifar10": 12, "fashion-mnist": 16, "mnist": 16}
+    assert grid.groupby("task").size().eq(5 * 8).all()
+    assert grid["kendall"].between(-1, 1).all()
+
+
 def test_published_scores_are_judged_as_in_the_files(example, data_dir, tmp_path, monkeypatch):
     monkeypatch.setenv("CURVEWISE_DATA", str(data_dir))
     example.judge.judge_stable_transfer(tmp_path / "again.csv")

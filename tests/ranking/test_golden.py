@@ -14,6 +14,7 @@ from scipy import stats
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.judgement import RankingJudgement, judge_rankings
 from curvewise.ranking.load import load_checkpoint_scores
+from curvewise.ranking.rank import RELIABILITY
 from curvewise.ranking.scores import CheckpointScores
 
 ARCHITECTURES = "source_model_architectures_table.csv"
@@ -58,6 +59,41 @@ def test_nleep_is_best_there_and_surely_so(judged: dict[bool, RankingJudgement],
     means = {m: judged[tuned].row(m).kendall.estimate for m in judged[tuned].measures}
     assert max(means, key=means.__getitem__) == "nleep"
     assert all(r.pvalue < 0.05 for r in ahead.values())
+
+
+CLASSES = {
+    "caltech_birds2011": 200,
+    "cifar10": 10,
+    "cifar100": 100,
+    "dtd": 47,
+    "imagenette": 10,
+    "oxford_flowers102": 102,
+    "oxford_iiit_pet": 37,
+    "stanford_dogs": 120,
+    "sun397": 397,
+}
+
+
+def test_published_scores_lie_where_formulas_allow_but_for_the_h_score(tables: dict[bool, CheckpointScores]) -> None:
+    """The H-score is at most C − 1: that table's is an elementwise product, and no reference of ours."""
+    table = tables[TUNED]
+    classes = np.array([CLASSES[task] for task in table.tasks])
+    assert (np.abs(table.scores["gbc"] + classes * (classes - 1) / 2) <= classes * (classes - 1) / 2).all()
+    for name in ("leep", "nleep"):  # in-sample, no worse than the shares of the classes
+        assert (table.scores[name] <= 0).all()
+        assert (table.scores[name] >= -np.log(classes)).all()
+    # The evidence at vanishing weights: all is noise, with 1/C of the squares.
+    assert (table.scores["logme"] >= -0.5 * (np.log(2 * np.pi / classes) + 1)).all()
+    assert (table.scores["hscore"] > classes - 1)[table.tasks != "sun397"].all()
+    assert "stable_transfer" not in RELIABILITY["h-score"].source
+
+
+def test_a_second_table_has_a_gbc_that_cannot_be(data_dir: Path) -> None:
+    """Ten classes have 90 ordered pairs, each with at most 1: why no constant comes from that table."""
+    with (data_dir / "ranking" / "model_spider_baseline_results.csv").open(newline="") as handle:
+        rows = [row for row in csv.DictReader(handle) if row["Dataset"] == "CIFAR10"]
+    assert min(float(row["GBC"]) for row in rows) < -90
+    assert all(0 < float(row["H-Score"]) < 9 for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@
 | h-score   | yes          | yes      | yes   | yes   |
 | gbc       | yes          | yes      | yes   | yes   |
 | transrate | yes          | yes      | no    | yes   |
-| parc      | yes          | no       | yes   | no    |
+| parc      | yes          | no       | yes   | yes   |
 | knn       | yes          | yes      | yes   | yes   |
 
 GBC with diagonal covariances turns with the features unless principal components are taken first;
-kNN by cosine depends on the shift; TransRate with unit_scale does not depend on the scale.
+kNN by cosine and PARC of features that are not standardised depend on the shift; TransRate with
+unit_scale or of rows of norm 1 does not depend on the scale.
 """
 
 from __future__ import annotations
@@ -38,13 +39,15 @@ MEASURES: dict[str, Measure] = {
     "gbc diagonal": partial(gbc, covariance="diagonal", dims=3),
     "transrate": transrate,
     "transrate unit": partial(transrate, unit_scale=True),
+    "transrate rows": partial(transrate, rows="unit"),
     "parc": parc,
+    "parc plain": partial(parc, standardise=False),
     "knn": knn,
     "knn cosine": partial(knn, metric="cosine"),
 }
-TURNING = [name for name in MEASURES if name != "parc"]
+TURNING = [name for name in MEASURES if not name.startswith("parc")]
 SCALING = [name for name in MEASURES if name != "transrate"]
-SHIFTING = [name for name in MEASURES if name not in ("logme", "parc", "knn cosine")]
+SHIFTING = [name for name in MEASURES if name not in ("logme", "parc plain", "knn cosine", "transrate rows")]
 
 pytestmark = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 seeds = st.integers(0, 2**32 - 1)
@@ -138,7 +141,7 @@ def test_plain_h_score_has_no_units_at_all(seed):
 def test_adding_one_number_to_every_feature_leaves_parc(seed):
     features, labels, rng = draw(seed)
     moved = features + rng.standard_normal((len(labels), 1))
-    same(parc(moved, labels), parc(features, labels))
+    same(parc(moved, labels, standardise=False), parc(features, labels, standardise=False))
 
 
 @few
@@ -172,7 +175,8 @@ def test_what_they_do_depend_on():
     turned = features @ rotation(rng, d)
     differs(logme, features, moved, labels)  # no intercept
     differs(parc, features, turned, labels)  # correlates over the axes
-    differs(parc, features, moved, labels)
+    differs(MEASURES["parc plain"], features, moved, labels)
+    differs(MEASURES["transrate rows"], features, moved, labels)  # norms are from 0
     differs(transrate, features, 10 * features, labels)  # the distortion has a unit
     differs(MEASURES["knn cosine"], features, moved, labels)
     differs(partial(gbc, covariance="diagonal", dims=None), features, turned, labels)
@@ -187,7 +191,7 @@ def test_the_small_print_is_warned_of():
             measure(features, labels)
 
 
-@pytest.mark.parametrize("name", [name for name in MEASURES if name != "parc"])
+@pytest.mark.parametrize("name", [name for name in MEASURES if not name.startswith("parc")])
 @pytest.mark.parametrize("case", ["one", "one, two rows", "constant", "one of a class"])
 def test_few_features_and_examples_give_numbers(name, case):
     """scipy.linalg.eigh(driver="evd") fails for one feature before scipy 1.14."""

@@ -346,3 +346,28 @@ def test_bad_input(table: CheckpointScores) -> None:
     named = CheckpointScores(["a", "b"], [0.5, 0.6], {"m": [1, 2]}, groups=["x", "union"])
     with pytest.raises(InputError, match="rename it"):
         judge_rankings(named)
+
+
+def test_union_of_three_groups_ranks_all_their_checkpoints_together() -> None:
+    """Table 5 of the paper: groups differ in their level, so that the union is not the mean of its groups."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for group, (size, level) in {"I": (6, 0.3), "II": (5, 0.5), "III": (4, 0.7)}.items():
+        for task in ("flowers", "scenes"):
+            rows.append((group, task, "From-Scratch", 0.35, np.nan))
+            for i in range(size):
+                accuracy = level + 0.1 * rng.random()
+                rows.append((group, task, f"{group} {i}", accuracy, accuracy + 0.1 * rng.normal()))
+    groups, tasks, names, accuracy, scores = (np.array(column) for column in zip(*rows, strict=True))
+    table = CheckpointScores(names, accuracy, {"m": scores}, tasks=tasks, groups=groups, reference=("From-Scratch",))
+    judged = judge_rankings(table)
+    assert judged.groups == ("I", "II", "III", "union")
+    assert [judged.row("m", "scenes", group=g).n for g in judged.groups] == [6, 5, 4, 15]
+    for task in ("flowers", "scenes"):
+        own = (tasks == task) & (names != "From-Scratch")
+        expected = stats.kendalltau(scores[own], accuracy[own]).statistic
+        assert judged.row("m", task, group="union").kendall.estimate == pytest.approx(expected)
+    parts = [judged.row("m", group=g).kendall.estimate for g in ("I", "II", "III")]
+    assert judged.row("m", group="union").kendall.estimate > max(parts)
+    (below,) = {r.below for r in judged.references if r.group == "union" and r.task == "scenes"}
+    assert below == int((accuracy[(tasks == "scenes") & (names != "From-Scratch")] < 0.35).sum())

@@ -30,14 +30,25 @@ def by_pairs(features, marks) -> float:
 def test_is_its_definition(classes):
     features, labels = made(40, 6, classes, seed=classes)
     expected = by_pairs(features, np.eye(classes)[labels])
-    assert parc(features, labels) == pytest.approx(expected, rel=1e-10)
+    assert parc(features, labels, standardise=False) == pytest.approx(expected, rel=1e-10)
+
+
+def test_features_are_standardised_first_as_in_the_authors_program():
+    """scikit-learn's scaler before the plain formula; a constant feature stays out of it, as there."""
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    features, labels = made(60, 6, 3, seed=5)
+    uneven = np.c_[features * [1, 10, 100, 1, 1, 0.01] + [5, 0, 0, -3, 0, 0], np.full(60, 7.3)]
+    scaled = preprocessing.StandardScaler().fit_transform(uneven)
+    expected = by_pairs(scaled, np.eye(3)[labels])
+    assert parc(uneven, labels) == pytest.approx(expected, rel=1e-10)
+    assert parc(uneven, labels) != pytest.approx(parc(uneven, labels, standardise=False), abs=0.05)
 
 
 def test_is_its_definition_for_several_labels():
     features, _ = made(40, 6, 3, seed=0)
     marks = np.random.default_rng(1).integers(0, 2, (40, 5))
     marks[:, 0], marks[:, 1] = 1, 0  # so that none has all or none
-    assert parc(features, marks) == pytest.approx(by_pairs(features, marks), rel=1e-10)
+    assert parc(features, marks, standardise=False) == pytest.approx(by_pairs(features, marks), rel=1e-10)
 
 
 def test_is_a_scaled_mann_whitney_statistic():
@@ -50,7 +61,7 @@ def test_is_a_scaled_mann_whitney_statistic():
     auc = mannwhitneyu(distance[~like], distance[like]).statistic / (a * b)
     n = a + b
     expected = (2 * auc - 1) * np.sqrt(3 * a * b / (n**2 - 1))
-    assert parc(features, labels) == pytest.approx(expected, rel=1e-10)
+    assert parc(features, labels, standardise=False) == pytest.approx(expected, rel=1e-10)
 
 
 def test_more_examples_than_asked_for_are_drawn_by_the_seed():
@@ -67,10 +78,10 @@ def test_features_constant_within_examples():
     features, labels = made(40, 4, 2, seed=3)
     features[:5] = 2.0
     with pytest.warns(CurvewiseWarning, match="5 of 40 examples have the same number"):
-        some = parc(features, labels)
+        some = parc(features, labels, standardise=False)
     assert -1 < some < 1
     with pytest.warns(CurvewiseWarning, match="40 of 40"):
-        assert parc(np.ones((40, 4)), labels) == 0.0
+        assert parc(np.ones((40, 4)), labels, standardise=False) == 0.0
 
 
 @pytest.mark.parametrize("row", [[1.0, 2.0, 4.0], [0.1, 0.7, 0.3]])

@@ -78,6 +78,27 @@ def test_unit_scale_takes_the_scale_away():
         assert found == pytest.approx(expected, rel=1e-8)
 
 
+def test_rows_of_norm_1_before_and_after_centring_as_in_the_authors_program():
+    """Classes of several sizes, which count by their share; a row of zeros stays one."""
+    features, labels = made(90, 5, 3, seed=6)
+    features[4] = 0
+    norms = np.linalg.norm(features, axis=1, keepdims=True)
+    z = features / np.where(norms > 0, norms, 1)
+    z -= z.mean(axis=0)
+    z /= np.linalg.norm(z, axis=1, keepdims=True)
+
+    def rate(rows):
+        values = np.linalg.eigvalsh(rows.T @ rows / len(rows))
+        return 0.5 * np.log1p(values / 1e-4).sum()
+
+    within = sum((labels == c).mean() * rate(z[labels == c]) for c in np.unique(labels))
+    found = transrate(features, labels, rows="unit")
+    assert found == pytest.approx(rate(z) - within, rel=1e-9)
+    assert found != pytest.approx(transrate(features, labels), rel=0.1)
+    with pytest.raises(InputError, match=r"rows='norm': use 'plain' or 'unit'"):
+        transrate(features, labels, rows="norm")
+
+
 def test_rates_grow_with_the_distance_of_classes():
     scores = [transrate(*made(300, 6, 4, seed=2, apart=apart)) for apart in (0, 2, 4, 8)]
     assert scores == sorted(scores)

@@ -15,10 +15,11 @@ from curvewise.nn.task import Keep
 from curvewise.nn.training import Training
 from curvewise.ranking.judgement import judge_rankings
 from curvewise.ranking.moments import MEASURES as SPECTRAL
+from curvewise.ranking.moments import h_score
 from curvewise.ranking.rank import add_rankings, rank_features
 from curvewise.store.read import list_runs
 from curvewise.study.data.dataset import Dataset
-from curvewise.study.lenses import checkpoint_files, ranking_table
+from curvewise.study.lenses import checkpoint_files, ranking_table, stage_checkpoints
 from curvewise.study.spec.design import Design, Learner
 from curvewise.study.study import Study, study_recipe
 
@@ -26,6 +27,7 @@ torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 
 from curvewise.nn.networks import features_of, make_network  # noqa: E402
+from curvewise.ranking.networks.rank import rank_checkpoints  # noqa: E402
 
 MEASURES = {measure.name: measure for measure in SPECTRAL if measure.name in ("h-score", "logme")}
 
@@ -82,6 +84,24 @@ def test_files_of_every_drop_and_the_end(pretrained: Study) -> None:
     weights = run.checkpoint("drop-1")
     kept = safetensors.load_file(files["net drop-1"])
     assert all(np.array_equal(kept[name], weights[name]) for name in weights)
+
+
+def test_stages_of_one_network_are_ranked_in_one_call(pretrained: Study) -> None:
+    """Features are those of the kept weights on images as the network saw them, in the order of the training."""
+    task = patterns(3, 90, 1, 90.0)
+    stages = stage_checkpoints(pretrained)
+    assert [stage.name for stage in stages] == ["net drop-1", "net drop-2", "net drop-3", "net end"]
+    found = rank_checkpoints(stages, (task.x, task.y), "h-score", resamples=0)
+    assert found.failures == {}
+    whole = pretrained.examples
+    mean, std = (np.reshape(v, (-1, 1, 1)) for v in (whole.mean, whole.std))
+    x = torch.from_numpy(((task.x / 255 - mean) / std).astype(np.float32))
+    for name, path in checkpoint_files(pretrained).items():
+        network = make_network(Training("mlp", options={"width": 16}, weights=path), (1, 8, 8), 6)
+        with torch.no_grad():
+            own = features_of(network.eval(), x).numpy()
+        score = found.scores["h-score"][found.checkpoints.index(name)]
+        assert score == pytest.approx(h_score(own, task.y), rel=1e-4)
 
 
 def test_runs_of_one_training_are_numbered(tmp_path: Path) -> None:

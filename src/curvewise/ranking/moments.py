@@ -326,11 +326,19 @@ def _solve(products: FloatArray, shrinkage: float, ridge: float, right: FloatArr
     return found
 
 
-def transrate(features: ArrayLike, labels: ArrayLike, *, eps: float = 1e-4, unit_scale: bool = False) -> float:
+def transrate(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    eps: float = 1e-4,
+    unit_scale: bool = False,
+    rows: Literal["plain", "unit"] = "plain",
+) -> float:
     """Coding rate of all features less the mean coding rate within classes (Huang et al. 2022).
 
     The rate of n centred rows Z is ½ log det(I + ZᵀZ/(n ε)), in nats; classes count by their share
-    of the examples (the paper's program takes their plain mean, the same for classes of one size).
+    of the examples, as in the author's program. (The listing printed in the paper takes their plain
+    mean, which is the same for classes of one size.)
 
     Parameters
     ----------
@@ -344,6 +352,10 @@ def transrate(features: ArrayLike, labels: ArrayLike, *, eps: float = 1e-4, unit
     unit_scale : bool
         Divide the features by the root of their mean variance first, so that the result does not
         depend on their scale, which differs between checkpoints. Not so in the paper.
+    rows : {"plain", "unit"}
+        "unit" divides each example's features by their norm, before and after they are centred, as
+        the author's program does; the result then does not depend on their scale either. "plain" is
+        the formula.
 
     Returns
     -------
@@ -369,8 +381,14 @@ def transrate(features: ArrayLike, labels: ArrayLike, *, eps: float = 1e-4, unit
     remedy = "give a number above 0."
     if not 0 < as_number(eps, "eps", remedy) < np.inf:
         raise InputError(remedy, argument="eps", value=eps)
+    if rows not in ("plain", "unit"):
+        raise InputError("use 'plain' or 'unit'.", argument="rows", value=rows)
     examples = read_rows(features, labels, "TransRate")
-    n, d = examples.features.shape
+    x, centre = examples.features, mean_of(examples.features)
+    if rows == "unit":
+        x = _unit_rows(x)
+        x, centre = _unit_rows(x - x.mean(axis=0)), np.zeros(x.shape[1])
+    n, d = x.shape
     if n < d:
         warn(
             f"TransRate of {n} examples with {d} features says how many examples there are rather "
@@ -381,17 +399,23 @@ def transrate(features: ArrayLike, labels: ArrayLike, *, eps: float = 1e-4, unit
             "TransRate hardly sees how far apart two classes lie, as both are centred on the mean "
             "of all examples: rank by another measure."
         )
-    centre = mean_of(examples.features)
     order = np.argsort(examples.codes, kind="stable")
     ends = np.cumsum(examples.counts)
     within = 0.0
-    products = smaller_products(examples.features, centre)
+    products = smaller_products(x, centre)
     if unit_scale:
         eps *= float(np.trace(products)) / (n * d) or 1.0
     for end, count in zip(ends, examples.counts, strict=True):
-        rows = examples.features[order[end - count : end]]
-        within += float(count) / n * _rate(smaller_products(rows, centre), count * eps, max(count, d))
+        own = x[order[end - count : end]]
+        within += float(count) / n * _rate(smaller_products(own, centre), count * eps, max(count, d))
     return _rate(products, n * eps, max(n, d)) - within
+
+
+def _unit_rows(x: Matrix) -> FloatArray:
+    """Return rows of norm 1; a row of zeros stays as it is."""
+    norms = np.linalg.norm(x.astype(np.float64), axis=1, keepdims=True)
+    found: FloatArray = x / np.where(norms > 0, norms, 1.0)
+    return found
 
 
 def _rate(products: FloatArray, scale: float, longest: int) -> float:
@@ -663,7 +687,7 @@ MEASURES = (
         cost="A product of the features with themselves and a determinant, for all and for each "
         "class: about two seconds of CPU for 10,000 examples of 2,048 dimensions.",
         fails="Says little with fewer examples than dimensions, or of two classes; depends on the "
-        "scale of the features, which differs between checkpoints (see unit_scale).",
+        "scale of the features, which differs between checkpoints (see unit_scale and rows).",
         flops=lambda n, d, classes: _flops(n, d, 1 / 3) + classes * _flops(n / classes, d, 1 / 3),
         targets=("classes", "multilabel"),
     ),

@@ -6,6 +6,7 @@ from curvewise.study.data.load import load_dataset as load_dataset
 from curvewise.study.lenses import checkpoint_files as checkpoint_files
 from curvewise.study.lenses import predicted_images as predicted_images
 from curvewise.study.lenses import ranking_table as ranking_table
+from curvewise.study.lenses import stage_checkpoints as stage_checkpoints
 from curvewise.study.lenses import study_win_rates as study_win_rates
 from curvewise.study.lenses import transfer_risks as transfer_risks
 from curvewise.study.response import judge_invariance as judge_invariance

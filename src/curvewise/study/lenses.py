@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError, StoreError
+from curvewise.errors import CurvewiseWarning, InputError, StoreError, UntrustedCodeError
 from curvewise.ranking.scores import ONE_GROUP, CheckpointScores
 from curvewise.reading.roles import normal
 from curvewise.store.read import array_of, is_file
@@ -30,6 +30,7 @@ from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
 
 if TYPE_CHECKING:
+    from curvewise.ranking.networks.checkpoints import Checkpoint
     from curvewise.study.study import Study
     from curvewise.transfer.wins import WinRates
 
@@ -452,6 +453,54 @@ def checkpoint_files(
             if not is_file(path):
                 raise StoreError(f"{path} is missing, or is no plain file. {REMEDY}")
             found[f"{name} {moment}"] = str(path)
+    return found
+
+
+def stage_checkpoints(
+    study: Study, learner: str | None = None, *, n: int | None = None, **settings: Any
+) -> list[Checkpoint]:
+    """Stages of a study's networks as checkpoints that :func:`rank_checkpoints` takes: one at each drop and the end.
+
+    Each knows its architecture and the normalisation it was trained with, so that
+    ``rank_checkpoints(stage_checkpoints(study), data)`` ranks the stages for another task.
+
+    Parameters
+    ----------
+    study, learner, n, **settings
+        As of :func:`checkpoint_files`.
+
+    Returns
+    -------
+    list of Checkpoint
+        In the order of the training.
+
+    Raises
+    ------
+    InputError
+        If no run has weights.
+    UntrustedCodeError
+        If a network is made by code that the study may not import.
+    """
+    from curvewise.ranking.networks.checkpoints import Checkpoint
+    from curvewise.ranking.networks.preprocessing import Preprocessing
+
+    root, whole = study.runs_folder.resolve(), study.examples
+    jobs = {job.id: job for job in study.jobs}
+    channels = whole.shape[0] if len(whole.shape) == 3 else 0
+    as_trained = None
+    if channels in (1, 3) and whole.mean is not None and whole.std is not None:
+        as_trained = Preprocessing(mean=whole.mean, std=whole.std, channels="grey" if channels == 1 else "rgb")
+    found = []
+    for name, path in checkpoint_files(study, learner, n=n, **settings).items():
+        job = jobs[PurePath(path).relative_to(root).parts[0]]
+        training = job.learner.training
+        assert training is not None  # only networks have weights
+        if (place := study.unimported(job.learner)) is not None:
+            raise UntrustedCodeError(
+                f"{job.name!r} is made by {place}: its code is not imported unless the study is loaded with trust=True."
+            )
+        made: dict[str, Any] = {"factory": training.architecture, "options": training.options, "folder": study.folder}
+        found.append(Checkpoint(name, path, preprocessing=as_trained, shape=whole.shape, **made))
     return found
 
 

@@ -609,6 +609,18 @@ def test_functions_take_pixels_or_what_was_prepared() -> None:
         extract_features(own, IMAGES, layer="fc")
 
 
+def test_tokens_of_a_function_are_a_row_each() -> None:
+    """The last axis of (examples, tokens, features) holds features, the second of a map of pixels."""
+    places = IMAGES.reshape(37, 3, -1).transpose(0, 2, 1)
+    given = {5: lambda x: x.reshape(len(x), 3, -1).transpose(0, 2, 1)[:, :5], 120: lambda x: x.astype(np.float32)}
+    for count, function in given.items():
+        found = extract_features(Checkpoint("own", function, pool="tokens"), IMAGES, batch=9)
+        assert isinstance(found, TokenFeatures)
+        assert np.array_equal(found.features, places[:, :count].reshape(-1, 3))
+        assert found.examples is not None
+        assert found.examples.tolist() == np.repeat(np.arange(37), count).tolist()
+
+
 def test_features_that_were_given(tmp_path: Path) -> None:
     features = RNG.normal(size=(37, 4)).astype(np.float32)
     own = RNG.dirichlet(np.ones(3), 37).astype(np.float32)

@@ -129,6 +129,17 @@ def test_a_tensor_or_a_node_by_name_and_all_of_them(tmp_path: Path) -> None:
         extract_features(one, IMAGES, layer="flatt")
 
 
+def test_places_of_a_map_are_tokens_of_their_image(tmp_path: Path) -> None:
+    """Six channels of 6 × 7 places: 42 rows for each image, not 6 × 6 or 6 × 7 by another axis."""
+    one = Checkpoint("net", network(tmp_path / "net.onnx"), preprocessing=PLAIN, layer="act", pool="tokens")
+    maps, _, _ = by_hand(IMAGES.astype(np.float32) / 255)
+    found = extract_features(one, IMAGES, batch=4)
+    places = maps.shape[2] * maps.shape[3]
+    assert places != maps.shape[1] * maps.shape[2]
+    assert np.allclose(found.features, maps.reshape(11, 6, -1).transpose(0, 2, 1).reshape(-1, 6), atol=1e-5)
+    assert found.examples.tolist() == np.repeat(np.arange(11), places).tolist()
+
+
 def test_without_a_classifier_the_output_or_the_largest_map(tmp_path: Path) -> None:
     maps, features, _ = by_hand(IMAGES.astype(np.float32) / 255)
     for kind in ("headless", "detector"):

@@ -278,6 +278,11 @@ def test_ranking_follows_li():
     assert pretraining.keep.checkpoints == "drops"
     t = pretraining.learners["resnet50"].training
     assert [round(d * t.steps) for d in t.drops] == [90_000, 180_000, 270_000]
+    assert (t.steps, t.augmentation) == (300_000, ("resized-crop:0.08", "flip"))
+    assert "resnet101" in study_recipe("ranking-checkpoints", "imagenet", architecture="resnet101").learners
+    places = study_recipe("ranking-checkpoints", "places", stages=(60_000, 120_000, 180_000, 200_000))
+    t = places.learners["resnet50"].training
+    assert (t.steps, [round(d * t.steps) for d in t.drops]) == (200_000, [60_000, 120_000, 180_000])
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -391,7 +396,7 @@ SHORTER = {
     "transfer": {"architecture": "cnn", "learners": {"scratch": {**BRIEF, "width": 4}, "blind": {}}},
     "transfer-imagenet": {"architecture": "cnn", "learners": {"scratch": {"epochs": 2, "width": 4, "batch": 16}}},
     "ranking": {"architecture": "mlp", "grid": {"rate": [0.01], "steps": [3]}},
-    "ranking-checkpoints": {"learners": {"net": {"architecture": "mlp", "steps": 10}}},
+    "ranking-checkpoints": {"learners": {"net": {"architecture": "mlp", "steps": 10, "augmentation": []}}},
 }
 
 

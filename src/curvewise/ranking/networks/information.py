@@ -32,6 +32,8 @@ LOOK = 25
 PATIENCE = 10
 # Examples for each dimension below which a critic learns its examples by heart.
 FEW = 10
+# Training examples from which principal axes are computed at most, and components that are counted.
+AXES_FROM, COMPONENTS = 8192, 128
 
 
 def information_score(
@@ -74,7 +76,8 @@ def information_score(
         Above 0 and up to 1; the paper on ranking takes 0.01 and 0.5.
     energy : float, optional
         Share of the variance that principal components keep before (0.8 in the paper); all
-        features by default.
+        features by default. Of more than 8,192 training examples, so many are drawn for the axes,
+        which would else cost more than all the rest.
     batch : int
         K. Where there are fewer examples, as many as there are.
     steps : int
@@ -109,7 +112,12 @@ def information_score(
     train, test = read_labelled(features, labels, test_features, test_labels, "the bound I_α")
     if energy is not None:
         # Both on the principal components of the training examples.
-        scores, projection = project(train.x, energy)
+        some = train.x
+        if len(some) > AXES_FROM:
+            some = some[np.sort(random.choice(len(some), AXES_FROM, replace=False))]
+        scores, projection = project(some, energy)
+        if some is not train.x:
+            scores = projection.apply(train.x)
         shown = scores if test is train else projection.apply(test.x.astype(scores.dtype))
         train, test = Labelled(scores, train.targets), Labelled(shown, test.targets)
     place = find_device(device or "cpu")
@@ -164,7 +172,10 @@ def _pairs(
 
 def _flops(n: int, d: int, classes: int, *, energy: bool) -> float:
     """Count operations of a thousand steps, with 128 principal components at most."""
-    inputs, before = (min(d, 128), 2.0 * n * d * d) if energy else (d, 0.0)
+    inputs, before = d, 0.0
+    if energy:
+        rows, inputs = min(n, AXES_FROM), min(d, COMPONENTS)
+        before = 2.0 * rows * d * min(rows, d) + 2.0 * n * d * inputs  # the axes, and all examples along them
     return before + 1000 * 6.0 * 128 * WIDTH * (inputs + WIDTH + classes)
 
 

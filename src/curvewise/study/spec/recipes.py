@@ -611,14 +611,32 @@ def ranking(
     }
 
 
-def ranking_checkpoints(architecture: str = "resnet50") -> dict[str, Any]:
-    """Pretrain, and keep the weights around every drop of the rate: checkpoints to be ranked.
+def ranking_checkpoints(
+    architecture: str = "resnet50",
+    stages: Sequence[int] = (90_000, 180_000, 270_000, 300_000),
+    augmentation: Sequence[str] = ("resized-crop:0.08", "flip"),
+) -> dict[str, Any]:
+    """Pretrain, and keep the weights at every drop of the rate and at the end: checkpoints to be ranked.
 
-    Li et al. 2021, section 2.2, group II: a network of each source at several stages, kept at
-    each drop of the learning rate; 300,000 steps, of which the paper names 90,000, 270,000 and
-    300,000. Rate, decay and batch of the pretraining are not said: 0.1, 1e-4 and 512 are taken,
-    with drops at 90,000, 180,000 and 270,000 steps.
+    Li et al. 2021, section 2.2, group II, and A.4, group IV: a network of each source at four
+    stages, kept right after each drop of the learning rate. Stages are 90,000, 180,000, 270,000 and
+    300,000 steps for ImageNet and iNaturalist, 60,000, 120,000, 180,000 and 200,000 for Places365;
+    the first architecture is ResNet-50, that of group IV ResNet-101. Images are augmented as for
+    Inception networks: a random crop of 8 to 100% of the area, resized, and a random mirror image.
+    Rate, decay and batch of the pretraining are not said: 0.1, 1e-4 and 512 are taken.
+
+    ``curvewise.study.stage_checkpoints`` makes of the finished study what ``rank_checkpoints`` takes.
+
+    Parameters
+    ----------
+    architecture : str
+        The network.
+    stages : sequence of int
+        Steps at which weights are kept; the rate drops at all but the last, where training ends.
+    augmentation : sequence of str
+        Of the images.
     """
+    *drops, steps = stages
     usual = {
         "architecture": architecture,
         "optimiser": "sgd",
@@ -626,10 +644,10 @@ def ranking_checkpoints(architecture: str = "resnet50") -> dict[str, Any]:
         "momentum": 0.9,
         "weight_decay": 1e-4,
         "batch": 512,
-        "steps": 300_000,
+        "steps": steps,
         "schedule": "drops",
-        "drops": [0.3, 0.6, 0.9],
-        "augmentation": ["flip", "translate:4"],
+        "drops": [step / steps for step in drops],
+        "augmentation": list(augmentation),
     }
     return {"training": usual, "learners": {architecture.replace(":", "-"): usual}, "keep": {"checkpoints": "drops"}}
 
