@@ -68,7 +68,7 @@ class Setup:
             if seed is not None:
                 torch.default_generator.manual_seed(seed)
             network = make_network(self.training, self.shape, self.outputs, self.folder)
-            return network if self.body is None else Probe(self.body, network)
+            return network if self.body is None else LinearProbe(self.body, network)
 
     def arithmetic(self) -> contextlib.AbstractContextManager[Any]:
         """Return a context in which the precision is the one asked for."""
@@ -78,7 +78,7 @@ class Setup:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, cache_enabled=False)
 
 
-class Probe(nn.Module):
+class LinearProbe(nn.Module):
     """A linear layer on the features of a network that stays as it is, in evaluation mode."""
 
     def __init__(self, body: nn.Module, layer: nn.Module) -> None:
