@@ -48,6 +48,7 @@ BEHIND: dict[str, tuple[str, ...]] = {
     "variance test-sets": ("variance:load_predictions", "variance:compare_test_sets"),
     "response measure": ("response:measure_response",),
     "response judge": ("response:load_corpus", "response:judge_measures", "response:cmi_score"),
+    "response invariance": ("study:judge_invariance", "study:measure_invariance"),
     "response measures": ("response:measure_model",),
     "response perturbations": (),
     "transfer measure": ("transfer:load_risks", "study:transfer_risks", "transfer:measure_transfer"),
