@@ -293,6 +293,9 @@ class Training:
         """Return everything that determines the training, ready for JSON."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         plain = {k: v for k, v in plain.items() if k not in LATER or v is not None}
+        # Schedules that watch passed over a warm-up before version 0.2: runs of that time are others.
+        if self.warmup and self.schedule in CONTROLLED:
+            plain["warmup_watched"] = True
         return {
             k: list(v) if isinstance(v, tuple) else dict(v) if isinstance(v, Mapping) else v for k, v in plain.items()
         }
