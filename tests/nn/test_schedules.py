@@ -479,6 +479,6 @@ def test_a_rate_that_diverges_leaves_the_lower_ones(digits: Examples, monkeypatc
 
 
 def test_a_warm_up_that_was_once_passed_over_makes_another_run():
-    assert "warmup_watched" in Training(schedule="early-stop", warmup=0.1).as_dict()
-    for old in (Training(schedule="early-stop"), Training(schedule="linear", warmup=0.1)):
+    assert "warmup_watched" in Training(schedule="early-stop", validation=0.2, warmup=0.1).as_dict()
+    for old in (Training(schedule="early-stop", validation=0.2), Training(schedule="linear", warmup=0.1)):
         assert "warmup_watched" not in old.as_dict()

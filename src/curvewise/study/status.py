@@ -665,12 +665,12 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
         name = run.job.name + (SEARCH if run.job.is_search else "")
         rows.setdefault((name, run.job.n), []).append(run)
     due = {key: [r for r in runs if r.standing.is_due()] for key, runs in rows.items()}
+    check_inputs((r.job for runs in due.values() for r in runs), study.dataset)
     study.check_trainings({r.job.name for runs in due.values() for r in runs})
     estimates = {key: [clock.estimate(r.job) for r in runs] for key, runs in due.items()}
     needed = bytes_per_run(study, planned, measure) * sum(map(len, due.values()))
     there = next((p for p in (study.runs_folder, *study.runs_folder.resolve().parents) if p.exists()), None)
     free = math.nan if there is None else float(shutil.disk_usage(there).free)
-    check_inputs((r.job for runs in due.values() for r in runs), study.dataset)
     bad = _bad_learners(study, [r.job for runs in due.values() for r in runs])
     full = f"The runs take about {format_bytes(needed)}, and {format_bytes(free)} are free."
     # That such a learner could not be measured need not be said too.

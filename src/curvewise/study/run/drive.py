@@ -198,11 +198,11 @@ class Drive:
         self._standings = {job.id: self._stand(job) for job in self.jobs}
         due = [j for j in self.jobs if self._standings[j.id].is_due(self.settings.retry_failed)]
         self.due = {job.id: job for job in due}
+        check_inputs(due, self.study.dataset)
         self.study.check_trainings({job.name for job in due})
         for identity, standing in self._standings.items():
             if standing.state == "failed" and identity not in self.due:
                 self._failed[identity] = standing.text
-        check_inputs(due, self.study.dataset)
         self.board = Board(due, self._workers, self.settings.in_flight, on_gpu=self._on_gpu)
         states = [s.state for s in self._standings.values()]
         parts = [f"{states.count('done')} there"]
