@@ -263,7 +263,7 @@ def dense(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def test_predicted_images_are_those_that_were_kept(dense):
     found = predicted_images(dense, examples=[5, 2])
     assert found.methods == ("blind guess", "scratch", "pretrained", "gold")
-    assert (found.sizes, found.examples, found.loss) == ((12, 24), (5, 2), "l1")
+    assert (found.sizes, found.positions, found.loss) == ((12, 24), (5, 2), "l1")
     test = dense.evaluation_sets["test"]
     assert np.array_equal(found.targets, test.y[[5, 2]])
     assert np.array_equal(found.inputs, test.x[[5, 2]])
@@ -279,7 +279,7 @@ def test_predicted_images_are_those_that_were_kept(dense):
     median = np.median(dense.examples.y[dense.train_rows], axis=0)
     assert np.allclose(found.images_of("blind guess")[0], median)
     assert predicted_images(dense, methods=["scratch"], n=24).methods == ("blind guess", "scratch")
-    assert predicted_images(dense, examples=2).examples == (0, 4)
+    assert predicted_images(dense, examples=2).positions == (0, 4)
 
 
 def test_images_that_were_not_kept_are_asked_for(study, dense):

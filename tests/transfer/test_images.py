@@ -33,7 +33,7 @@ def found(**options: Any) -> PredictedImages:
 @pytest.mark.parametrize(("loss", "power"), [("l1", 1), ("l2", 2)])
 def test_losses_are_means_over_the_pixels_of_each_image(loss: str, power: int) -> None:
     made = found(loss=loss, examples=[3, 1])
-    assert (made.methods, made.sizes, made.examples) == (("blind", "scratch", "late"), (10, 100), (3, 1))
+    assert (made.methods, made.sizes, made.positions) == (("blind", "scratch", "late"), (10, 100), (3, 1))
     for row in made.rows:
         image = {"blind": np.zeros_like(TARGETS), "scratch": OFF.get(row.n), "late": TARGETS}[row.method]
         expected = (np.abs(image[row.example] - TARGETS[row.example]) ** power).mean()

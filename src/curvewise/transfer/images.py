@@ -154,7 +154,7 @@ class PredictedImages(Result):
         return tuple(self._predictions)
 
     @property
-    def examples(self) -> tuple[int, ...]:
+    def positions(self) -> tuple[int, ...]:
         """Positions of the examples."""
         return tuple(dict.fromkeys(row.example for row in self.rows))
 
@@ -184,11 +184,11 @@ class PredictedImages(Result):
         for n in self.sizes:
             means = []
             for method in self.methods:
-                losses = [self.loss_of(method, example, n) for example in self.examples]
+                losses = [self.loss_of(method, example, n) for example in self.positions]
                 if np.isfinite(losses).all():
                     means.append(f"{method} {format_number(float(np.mean(losses)), 3)}")
             parts.append(f"{f'n = {n:,}: ' if n else ''}{', '.join(means)}")
-        return f"Mean {self.loss.upper()} loss over {len(self.examples)} images. {'; '.join(parts)}."
+        return f"Mean {self.loss.upper()} loss over {len(self.positions)} images. {'; '.join(parts)}."
 
     def columns(self) -> dict[str, list[Any]]:
         """Return a row for each predicted image."""

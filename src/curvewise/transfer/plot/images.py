@@ -80,20 +80,20 @@ def plot_predictions(
     channels, height, width = wanted.shape[1:]
     if channel is not None and not 0 <= channel < channels:
         raise InputError(f"the images have channels 0 to {channels - 1}.", argument="channel", value=channel)
-    if len(found.examples) * len(found.sizes) > MOST_ROWS:
-        problem = f"make {len(found.examples) * len(found.sizes)} rows of images: at most {MOST_ROWS} are drawn."
-        raise InputError(f"{len(found.examples)} examples {problem}", argument="examples", remedy="Choose fewer.")
+    if len(found.positions) * len(found.sizes) > MOST_ROWS:
+        problem = f"make {len(found.positions) * len(found.sizes)} rows of images: at most {MOST_ROWS} are drawn."
+        raise InputError(f"{len(found.positions)} examples {problem}", argument="examples", remedy="Choose fewer.")
     one = channel if channel is not None else None if channels == 3 else 0
     low, high = (float(end(wanted if one is None else wanted[:, one])) for end in (np.min, np.max))
     names = [*([INPUT] if found.inputs is not None else []), *found.methods, TARGET]
     tall = height / width
     with style():
         own = ax is None
-        count = len(found.examples) * len(found.sizes)
+        count = len(found.positions) * len(found.sizes)
         size = (CELL * len(names) + 0.9, CELL * (tall + ROOM) * count + 0.9)
         ax = ax or new_axes(*size)
         middles, top = [], 0.0
-        for i, example in enumerate(found.examples):
+        for i, example in enumerate(found.positions):
             top += 0.15 if i and len(found.sizes) > 1 else 0.0
             for n in found.sizes:
                 for column, name in enumerate(names):
@@ -110,7 +110,7 @@ def plot_predictions(
                         text = f"{found.loss_of(name, example, n):.3g}"
                         at = (left + 0.5, top + tall + 0.02)
                         ax.text(*at, text, ha="center", va="top", fontsize=7.5)
-                label = [f"image {example}"] if len(found.examples) > 1 or not n else []
+                label = [f"image {example}"] if len(found.positions) > 1 or not n else []
                 middles.append((top + tall / 2, "\n".join([*label, *([f"n = {compact(n)}"] if n else [])])))
                 top += tall + ROOM
         ax.set_aspect("equal")
