@@ -720,3 +720,20 @@ def test_predictions_for_other_examples_than_the_labels_are_refused(tmp_path, ke
     with pytest.raises(InputError, match=r"has shape \(.*labels 'test' 3 examples"):
         write_run(tmp_path, {"learner": "a"}, labels=[0, 1, 1], **kept)
     assert not list_runs(tmp_path)
+
+
+def test_a_folder_that_another_worker_makes_at_the_same_moment_is_no_link(tmp_path, monkeypatch):
+    look, looks = _files.is_folder, []
+
+    def slow(path: Any) -> bool:
+        found = look(path)
+        looks.append(path)
+        if len(looks) == 1:  # between the first look and what follows from it
+            Path(path).mkdir()
+        return found
+
+    monkeypatch.setattr(_files, "is_folder", slow)
+    assert _files.own_folder(tmp_path, "labels").is_dir()
+    (tmp_path / "linked").symlink_to(tmp_path / "labels")
+    with pytest.raises(StoreError, match="is a link or a file"):
+        _files.own_folder(tmp_path, "linked")

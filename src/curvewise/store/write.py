@@ -379,9 +379,11 @@ def own_folder(store: Path, name: str) -> Path:
     """
     folder = store / name
     if not is_folder(folder):
-        if os.path.lexists(folder):
+        if not os.path.lexists(folder):
+            make_folder(folder)
+        # Looked at again: another worker may have made it since the first look.
+        if not is_folder(folder):
             raise StoreError(f"{folder} is a link or a file, where the store has a folder of its own: remove it.")
-        make_folder(folder)
     return folder
 
 
