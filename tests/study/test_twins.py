@@ -119,7 +119,7 @@ def test_no_twins_is_an_error(tmp_path: Path):
     with pytest.warns(CurvewiseWarning, match="2 poked"), pytest.raises(InputError, match="at least three"):
         study.twins()  # only the first run has one
     study = make(tmp_path, vary=[["init"]], poke=None, seeds=3)
-    with pytest.raises(InputError, match="none of them have the same seeds"):
+    with pytest.raises(InputError, match=r"None of the 3 run\(s\) had a weight nudged.*variance-sources"):
         study.twins()
 
 
@@ -199,3 +199,47 @@ def test_binary_tasks_are_trained_one_by_one(tmp_path: Path):
     assert (found.tasks, found.runs, found.trained) == (7, 6, True)
     own = [study.measurements(classes=groups).error.mean() for groups in study.design.grid["classes"]]
     np.testing.assert_allclose(found.errors, own)
+
+
+def test_a_study_and_its_store_choose_the_same_copy_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The experiment that only pokes makes more twins of the first run; folders are in another order than the plan."""
+    for vary in (SIX, [ALL, [*ALL, "poke"], ["poke"]]):
+        study = make(tmp_path, factor=300.0, vary=vary)
+        study.run(workers=0, progress=False)
+        with quietly():
+            found = study.twins().disagreement[0].estimate
+        capsys.readouterr()
+        assert main(["variance", "twins", str(study.runs_folder), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["disagreement"][0]["estimate"] == pytest.approx(found, rel=1e-12)
+
+
+def test_nudges_of_several_factors_are_not_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    found = {}
+    for factor in (1.0, 1e4):
+        study = make(tmp_path, factor=factor, epoch=[0, 1], vary=[ALL, [*ALL, "poke"]])
+        study.run(workers=0, progress=False)
+        with quietly():
+            found[factor] = [d.estimate for d in study.twins().disagreement]
+    store = str(study.runs_folder)
+    assert main(["variance", "twins", store]) != 0
+    said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "several factors" in said
+    assert "--where poke_factor=1" in said
+    for factor, both in found.items():
+        assert main(["variance", "twins", store, "--json", "--where", f"poke_factor={factor}"]) == 0
+        got = json.loads(capsys.readouterr().out)["disagreement"]
+        assert [d["estimate"] for d in got] == pytest.approx(both)
+        chosen = ["--where", f"poke_factor={factor}", "--where", "poke_epoch=1"]
+        assert main(["variance", "twins", store, "--json", *chosen]) == 0
+        got = json.loads(capsys.readouterr().out)["disagreement"]
+        assert [d["estimate"] for d in got] == pytest.approx(both[1:])
+    assert main(["variance", "twins", store, "--where", "poke_factor=7"]) != 0
+    assert "1e4" in (said := capsys.readouterr().err) or "10000" in said
+
+
+def test_sources_take_the_first_nudge_that_a_training_reaches(tmp_path: Path):
+    study = make(tmp_path, epoch=[4, 0], grid={"epochs": [2, 8]}, seeds=3)
+    study.run(workers=0, progress=False)
+    with quietly():
+        assert "poke" in study.sources(epochs=2).sources
+        assert "poke" in study.sources(epochs=8).sources

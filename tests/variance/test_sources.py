@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import f as f_distribution
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, quietly
 from curvewise.types import Predictions
 from curvewise.variance.anova import VarianceSplit, variance_degrees
 from curvewise.variance.decompose import decompose_variance
@@ -49,7 +49,7 @@ def test_without_variance():
     none = split(0.0, noise=0.0)
     some = split(1e-6, noise=0.0)
     assert variance_ratio(some, none).test_set.estimate == math.inf
-    assert variance_ratio(none, some).test_set_pvalue == 0.0
+    assert variance_ratio(none, some).test_set_pvalue == 1.0  # as the interval, [0, ∞], leaves everything open
     both = variance_ratio(none, none)
     assert math.isnan(both.test_set.estimate)
     assert both.test_set_pvalue == 1.0
@@ -209,3 +209,12 @@ def test_sources_must_share_the_test_set():
 def test_few_runs_warn():
     with pytest.warns(CurvewiseWarning, match="3 runs"):
         compare_variances(errors_of(3, 500, 0.0), errors_of(30, 500, 0.0))
+
+
+def test_runs_that_do_not_differ_get_no_verdict():
+    runs = np.random.default_rng(0).random((30, 300)) < 0.2
+    with quietly():
+        found = measure_sources({"all": runs, "init": np.repeat(runs[:1], 5, axis=0)})
+    assert found.test_set_share[0].high == np.inf
+    assert (found.verdicts, found.pvalues) == (("unclear",), (1.0,))
+    assert found.one_suffices is None

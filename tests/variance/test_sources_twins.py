@@ -236,6 +236,30 @@ def test_twins_in_other_places_are_refused():
     assert measure_twins(*apart).fraction[0].estimate == pytest.approx(1, abs=0.05)
 
 
+def test_a_few_twins_in_other_places_are_refused():
+    rng = np.random.default_rng(13)
+    truth = rng.integers(0, 10, 400)
+    runs = np.where(rng.random((40, 400)) < 0.2, rng.integers(0, 10, (40, 400)), truth)
+    for moved in (2, 4, 20):
+        order = np.arange(40)
+        order[5 : 5 + moved] = np.roll(order[5 : 5 + moved], 1)
+        with pytest.raises(InputError, match=f"{moved} of 40 twins agree far more"):
+            measure_twins(runs, runs[order], truth)
+    # A run that diverged is unlike its twin, which is as near to the others as they are to each other.
+    astray = runs.copy()
+    astray[[3, 8]] = 0
+    assert measure_twins(astray, runs, truth).runs == 40
+    assert measure_twins(runs, astray, truth).runs == 40
+
+
+def test_places_of_many_runs_are_checked():
+    rng = np.random.default_rng(14)
+    truth = rng.integers(0, 10, 200)
+    runs = np.where(rng.random((4100, 200)) < 0.2, rng.integers(0, 10, (4100, 200)), truth)
+    with pytest.raises(InputError, match="agree far more"):
+        measure_twins(runs, np.roll(runs, 1, axis=0), truth)
+
+
 def test_coverage_with_runs_and_examples_sampled():
     """New runs and new examples each time; truth from the rates that the data are made with."""
     rng = np.random.default_rng(0)

@@ -47,6 +47,8 @@ _CHANCE = ("seed", "fold", "subset", "run", "repeat", "replicate", "trial")
 # Coordinates that tell runs apart and mean nothing to a reader.
 HASHES = ("data", "subset", "recipe", "search", "weights")
 _NUMBER_LOSSES = ("l1", "l2")
+# Parts of a nudge, by which runs may be chosen.
+_NUDGES = ("poke_epoch", "poke_factor")
 # The order in which a study names its coordinates; records have theirs sorted by name.
 _FIRST = ("learner", "n", "fold", "seed", "init_seed", "order_seed", "augmentation_seed", "poke_seed")
 
@@ -265,18 +267,32 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
     Raises
     ------
     InputError
-        If no run has a twin, or the runs that have are of more than one training.
+        If no run has a twin, the runs that have are of more than one training, or nudges have several factors.
     """
     plain: dict[str, Path] = {}
     nudged: dict[float, dict[str, Path]] = {}
-    for path, record in records.items():
+    factors: dict[float, None] = {}
+    # Several weights may have been nudged in copies of one run. One counts, as pairs must not share a run: that of
+    # the lowest seed, which depends neither on the order of a plan nor on the names of folders.
+    for path, record in sorted(records.items(), key=lambda item: (_nudged_weight(item[1]), item[0].name)):
         about = dict(record["coordinates"])
         poke = about.pop("poke", None)
         about.pop("poke_seed", None)
         key = json.dumps(about, sort_keys=True)
-        # Several weights may have been nudged in copies of one run: the first counts, as pairs must not share a run.
         epoch = None if poke is None else float(poke["epoch"])
         (plain if epoch is None else nudged.setdefault(epoch, {})).setdefault(key, path)
+        factors |= {} if poke is None else {float(poke["factor"]): None}
+    if not nudged:
+        raise InputError(
+            f"None of the {len(records)} run(s) had a weight nudged: there are no twins.",
+            remedy='Study them with vary = [["init", "order", "augmentation"], ["init", "order", "augmentation", "poke"]]'
+            " and poke = { epoch = 0 }, or the recipe variance-sources.",
+        )
+    if len(factors) > 1:
+        raise InputError(
+            f"The nudges multiply a weight by several factors, {list_names(sorted(factors))}, which are not to be mixed.",
+            remedy=f"Choose one with {arg('where', {'poke_factor': min(factors)})}.",
+        )
     epochs = sorted(nudged)
     joined = [key for key in plain if all(key in nudged[epoch] for epoch in epochs)] if epochs else []
     if not joined:
@@ -299,6 +315,10 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
     return TwinRecords(reference, twins, notes)
 
 
+def _nudged_weight(record: Mapping[str, Any]) -> int:
+    return int(record["coordinates"].get("poke_seed") or 0)
+
+
 @dataclass(frozen=True)
 class TwinRecords:
     """Folders of runs that were left alone; at each epoch of a nudge those of their twins, in the same order."""
@@ -311,9 +331,19 @@ class TwinRecords:
 def read_twins(
     folder: Path, learner: str | None, where: Mapping[str, Any] | None, key: str | None = None
 ) -> tuple[RawPredictions, dict[float, RawPredictions]]:
-    """Take the predictions of runs that were left alone, and by epoch of the nudge those of their twins."""
+    """Take the predictions of runs that were left alone, and by epoch of the nudge those of their twins.
+
+    ``poke_epoch`` and ``poke_factor`` in ``where`` choose among the nudges.
+    """
     every = {Path(path): r for path, r in read_records(folder).items() if not is_search(r)}
-    kept = _matching(every, {**(where or {}), **({} if learner is None else {"learner": learner})}, folder)
+    wanted = {**(where or {}), **({} if learner is None else {"learner": learner})}
+    nudge = wanted.pop("poke", None)
+    chosen = {f"poke_{k}": v for k, v in nudge.items()} if isinstance(nudge, Mapping) else {}
+    chosen |= {k: wanted.pop(k) for k in _NUDGES if k in wanted}
+    kept = _matching(every, wanted, folder)
+    alone = {p: r for p, r in kept.items() if r["coordinates"].get("poke") is None}
+    if chosen and len(alone) < len(kept):
+        kept = alone | _matching({p: r for p, r in kept.items() if p not in alone}, chosen, folder)
     name = key or PREDICTIONS
     joined = twin_records({p: r for p, r in kept.items() if r["status"] == "done" and name in r["arrays"]})
 
@@ -401,8 +431,8 @@ def _matching(
 ) -> dict[Path, dict[str, Any]]:
     kept = dict(records)
     for name, value in wanted.items():
-        there = [r["coordinates"].get(name) for r in kept.values()]
-        kept = {p: r for p, r in kept.items() if r["coordinates"].get(name) == value}
+        there = [_coordinate(r, name) for r in kept.values()]
+        kept = {p: r for p, r in kept.items() if _coordinate(r, name) == value}
         if not kept:
             close = suggest(value, [t for t in there if isinstance(t, str)])
             raise InputError(
@@ -410,6 +440,14 @@ def _matching(
                 f"{list_names(_distinct(there))}."
             )
     return kept
+
+
+def _coordinate(record: Mapping[str, Any], name: str) -> Any:
+    """Return a coordinate of a run, or a part of its nudge; None where it has none."""
+    about = record["coordinates"]
+    if name in _NUDGES and name not in about:
+        return (about.get("poke") or {}).get(name.removeprefix("poke_"))
+    return about.get(name)
 
 
 def _check_one_training(kept: Mapping[Path, dict[str, Any]], folder: Path) -> None:

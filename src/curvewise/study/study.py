@@ -331,7 +331,7 @@ class Study(StudySpec):
         """Measure how much runs differ when only one source of randomness is varied.
 
         Needs several lists in ``vary``; the longest is that of all sources. A nudge is one of them
-        where nothing else varies with it, at the first of its epochs.
+        where nothing else varies with it, at the first of its epochs that the training reaches.
 
         Parameters
         ----------
@@ -347,8 +347,11 @@ class Study(StudySpec):
             raise InputError(problem, argument="vary")
         found = {}
         for name, variation in self.design.sources.items():
-            nudged = {"poke": self.design.poke_epochs[0]} if self.design.is_poked(variation) else {}
-            asked = {"n": n, "vary": "+".join(variation), **nudged, **settings}
+            asked = {"n": n, "vary": "+".join(variation), **settings}
+            if self.design.is_poked(variation) and "poke" not in settings:
+                planned = choose_runs(self, learner=learner, **asked)
+                reached = {r.job.poke.epoch for r in planned if r.job.poke is not None}
+                asked["poke"] = next(epoch for epoch in self.design.poke_epochs if epoch in reached)
             found[name] = self.predictions(learner, evaluation=evaluation, **asked)
         return measure_sources(found, level=level)
 

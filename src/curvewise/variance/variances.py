@@ -325,7 +325,7 @@ class VarianceRatio:
     test_set : Interval
         Ratio of the standard deviations of test error.
     test_set_pvalue : float
-        Two-sided, against equal variances, by F.
+        Two-sided, against equal variances, by F; 1 where the runs of a training do not differ at all.
     distribution : Interval
         Ratio of the standard deviations of true error. The estimate is NaN where neither training
         shows any, infinite where only b shows none.
@@ -386,10 +386,8 @@ def _test_set_ratio(a: VarianceSplit, b: VarianceSplit, tails: _PooledTails, lev
 def _pvalue_at(ratio: float, a: VarianceSplit, b: VarianceSplit, tails: _PooledTails) -> float:
     """Two-sided p-value against this ratio of the standard deviations of test error."""
     f = _divide(a.test_set, b.test_set) / ratio**2
-    if math.isnan(f):
-        return 1.0
-    if f in (0.0, math.inf):
-        return 0.0
+    if not 0 < f < math.inf:
+        return 1.0  # runs that do not differ at all are no sample of a variance: the interval is [0, ∞]
     one, two = (variance_degrees(s.runs, tails.excess(ratio)) for s in (a, b))
     return min(1.0, 2 * float(min(fdtr(one, two, f), fdtrc(one, two, f))))
 

@@ -58,6 +58,18 @@ def test_classes_that_are_only_numbers_are_matched_by_number() -> None:
     assert found.tolist() == [1, 0, 1, 1]
 
 
+def test_numbers_that_are_sorted_as_texts_are_matched_by_number() -> None:
+    """Folders of ImageNet-V2 are called 0 to 999, and "10" stands before "2"."""
+    names = tuple(f"n{i:02d}" for i in range(12))
+    texts = tuple(sorted(map(str, range(12))))
+    y = np.arange(12)
+    there = Dataset(images(12).x, y, classes=texts)
+    found = study(images(36, names), other=Evaluation(there)).evaluation_sets["other"].y
+    assert found.tolist() == [int(texts[i]) for i in y]
+    found = study(images(36, texts), other=Evaluation(Dataset(images(12).x, y, classes=names))).evaluation_sets
+    assert [int(texts[i]) for i in found["other"].y] == y.tolist()
+
+
 def test_names_that_nothing_uses_do_not_matter_and_unknown_classes_do() -> None:
     unused = Dataset(images(4).x, np.array([0, 0, 1, 1]), classes=("dog", "cat", "bird"))
     found = study(images(), other=Evaluation(unused)).evaluation_sets["other"].y

@@ -505,13 +505,22 @@ def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours:
     if all(theirs[i] in position for i in used):
         numbers = np.array([position.get(label, -1) for label in theirs], dtype=np.int64)
         return numbers[y]
-    # Names that are just the numbers 0, 1, … are no names: then the numbers must mean the same.
-    unnamed = any(names == tuple(map(str, range(len(names)))) for names in (theirs, ours))
-    if unnamed and used[-1] < len(ours):
-        return y.astype(np.int64)
+    # Names that are just the numbers 0, 1, … are no names: then the numbers must mean the same. Folders are sorted as
+    # texts, "10" before "2".
+    there, here = _only_numbers(theirs), _only_numbers(ours)
+    if there is not None or here is not None:
+        numbers = y.astype(np.int64) if there is None else there[y]
+        if numbers.max() < len(ours):
+            return numbers if here is None else np.argsort(here)[numbers]
     unknown = [theirs[i] for i in used if theirs[i] not in position]
     problem = f"has classes that the study does not: {list_names(unknown, 5)}; the study has {list_names(ours, 10)}."
     raise InputError(problem, argument=f"evaluate.{name}", remedy="Name them alike.")
+
+
+def _only_numbers(names: tuple[str, ...]) -> NDArray[np.int64] | None:
+    """Return the numbers that are the names of classes, each from 0 on once; None where they are no such names."""
+    numbers = [int(name) if name.isdecimal() else -1 for name in names]
+    return np.array(numbers, dtype=np.int64) if sorted(numbers) == list(range(len(names))) else None
 
 
 def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> None:
