@@ -580,7 +580,7 @@ def invariance(
     for name in chosen:
         with quietly():
             corpus = measure_invariance(loaded, name, **how)
-            keep_invariance(loaded, name, corpus)
+            keep_invariance(loaded, name, corpus, magnitudes=magnitudes, examples=examples, rng=seed)
             judged[name] = judge_measures(
                 corpus, least_train_accuracy=least_train_accuracy, permutations=permutations, level=level, rng=seed
             )
@@ -801,9 +801,9 @@ def read_measures(words: Sequence[str]) -> dict[str, int | None]:
 
 def _known_orientations(names: Iterable[str]) -> dict[str, int]:
     """Orientations of names that are measures of `curvewise response measures`."""
-    from curvewise.response.networks.measures import MEASURES
+    from curvewise.response.load import KNOWN_ORIENTATION
 
-    return {name: MEASURES[name].orientation for name in names if name in MEASURES}
+    return {name: KNOWN_ORIENTATION[name] for name in names if name in KNOWN_ORIENTATION}
 
 
 def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
