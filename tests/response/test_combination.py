@@ -11,7 +11,7 @@ from scipy import stats
 from curvewise.errors import InputError
 from curvewise.response.cmi import cmi_score
 from curvewise.response.combination import combine_measures
-from curvewise.response.load import ModelCorpus, load_corpus
+from curvewise.response.load import KNOWN_ORIENTATION, ModelCorpus, load_corpus
 
 rng = np.random.default_rng(0)
 CAUSE = rng.normal(size=30)
@@ -86,6 +86,34 @@ def test_a_corpus_brings_its_orientation_and_tasks() -> None:
     two = {k: MEASURES[k] for k in ("gi", "pal")}
     wanted = combine_measures(two, "npca", orientation=ORIENTATION, tasks=tasks)
     np.testing.assert_array_equal(ours, wanted)
+
+
+@pytest.mark.parametrize("as_corpus", [True, False])
+def test_known_measures_have_their_orientation_by_name(as_corpus: bool) -> None:
+    """The page's calls for tables 6 to 9, on a corpus that declares no orientation."""
+    gi, pal, mixup = MEASURES["gi"], MEASURES["pal"], 1 - MEASURES["gi"]
+    named = {"gi-intra": gi, "pal-intra": pal, "mixup": mixup, "own": gi}
+    given = ModelCorpus(tuple(map(str, range(30))), {}, np.zeros(30), named) if as_corpus else named
+    told = {"names": ["gi-intra", "pal-intra"]}
+    np.testing.assert_allclose(combine_measures(given, "average", **told), (gi - pal) / 2)
+    np.testing.assert_allclose(combine_measures(given, "signed-product", **told), gi * -pal)
+    np.testing.assert_allclose(combine_measures(given, "signed-product+average", **told), gi * -pal + (gi - pal) / 2)
+    ranks = (stats.rankdata(gi) + stats.rankdata(-pal)) / 2
+    np.testing.assert_allclose(combine_measures(given, "rank", **told), ranks)
+    # Only Pal is negated in the paper: its rows with Mixup.
+    told = {"names": ["gi-intra", "mixup"], "orientation": {"mixup": 1}}
+    np.testing.assert_allclose(combine_measures(given, "signed-product", **told), gi * mixup)
+    np.testing.assert_allclose(combine_measures(given, "signed-product+average", **told), gi * mixup + (gi + mixup) / 2)
+    with pytest.raises(InputError, match=r"orientation of 'own'.*Give orientation=\{'own': 1\}"):
+        combine_measures(given, "signed-product", names=["gi-intra", "own"])
+
+
+def test_known_orientations_are_those_of_the_measures() -> None:
+    pytest.importorskip("torch")
+    from curvewise.response.networks.measures import MEASURES as COMPUTED
+    from curvewise.study.response import ORIENTATION as INVARIANCE
+
+    assert {m.name: m.orientation for m in COMPUTED.values()} | INVARIANCE == KNOWN_ORIENTATION
 
 
 def test_failed_and_constant_measures() -> None:
@@ -168,7 +196,7 @@ def test_signed_products_lose_what_the_published_ones_lose() -> None:
     def score(measure: np.ndarray) -> float:
         return cmi_score(measure, corpus.gap, corpus.hyperparameters, mode="pgdl")
 
-    told = {"names": ["gi-intra", "pal-intra"], "orientation": {"pal-intra": -1}}
+    told = {"names": ["gi-intra", "pal-intra"]}
     signed, product = (combine_measures(corpus, how, **told) for how in ("signed-product", "product"))
     assert stats.kendalltau(signed, product).statistic < -0.9
     assert score(signed) == pytest.approx(score(-gi), abs=0.005)

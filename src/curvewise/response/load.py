@@ -298,6 +298,26 @@ def _models(table: Table, roles: ColumnRoles) -> tuple[tuple[str, ...], list[str
     return tuple(unique), [f"models from {column!r}, with the row where a name is there twice"]
 
 
+# As list_measures() declares them, without torch (a test compares the two); and the scores of measure_invariance.
+_RISING = """
+    loss parameters l2-norm frobenius-sum frobenius-product spectral-sum spectral-product operator-sum
+    operator-product stable-rank-sum distance distance-spectral path-norm sharpness-worst sharpness-average
+    sharpness-adaptive-worst sharpness-adaptive-average pac-bayes pac-bayes-distance jacobian jacobian-softmax dbi
+    dbi-last gi-intra gi-intra-layer1 gi-inter gi-inter-layer1 dbi-mixup augmentation-penalty disagreement
+    disagreement-soft gi-score
+"""
+_FALLING = """
+    accuracy margin-10 margin-50 margin-10-spectral margin-10-spread margin-10-input margin-10-layer1 flatness
+    flatness-magnitude pal-intra pal-intra-layer1 pal-inter pal-inter-layer1 mean-accuracy mixup manifold-mixup
+"""
+KNOWN_ORIENTATION = {
+    **dict.fromkeys(_RISING.split(), 1),
+    **dict.fromkeys(_FALLING.split(), -1),
+    **dict.fromkeys(("mean accuracy", "augmented accuracy"), -1),
+}
+"""Orientation of each measure that curvewise computes, by its name."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelCorpus(RowTable):
     """A table of trained models on which measures of generalization can be judged.
