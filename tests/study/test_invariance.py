@@ -291,6 +291,17 @@ def test_the_command_judges_and_keeps_what_it_measured(file: Path, capsys: pytes
     assert main(["store", "verify", str(study.runs_folder)]) == 0
 
 
+def test_the_command_shows_the_score_of_the_paper(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["response", "invariance", str(file), *ASKED, "--json"]) == 0
+    scores = {row["measure"]: row["pgdl"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert main(["response", "invariance", str(file), *ASKED, "--mode", "pgdl"]) == 0
+    shown = capsys.readouterr().out
+    assert "pgdl" in shown
+    for measure, score in scores.items():
+        (line,) = [line for line in shown.splitlines() if line.strip().startswith(measure)]
+        assert ("–" if score is None else f"{100 * score:.2f}") in line
+
+
 def test_kept_measures_are_not_those_of_a_study_that_changed(file: Path, tmp_path: Path) -> None:
     shutil.copytree(file.parent, tmp_path / "copy")
     path = tmp_path / "copy" / file.name
