@@ -100,6 +100,11 @@ def test_known_measures_have_their_orientation_by_name(as_corpus: bool) -> None:
     np.testing.assert_allclose(combine_measures(given, "signed-product+average", **told), gi * -pal + (gi - pal) / 2)
     ranks = (stats.rankdata(gi) + stats.rankdata(-pal)) / 2
     np.testing.assert_allclose(combine_measures(given, "rank", **told), ranks)
+    # Two Pal-scores: the paper negates Pal beside Gi only, and in a product of two the signs cancel.
+    twice = {"pal-inter": pal + 1, "pal-intra": pal}
+    kept = combine_measures(twice, "average", orientation=dict.fromkeys(twice, 1))
+    np.testing.assert_allclose(kept, pal + 0.5)
+    np.testing.assert_allclose(combine_measures(twice, "signed-product"), (pal + 1) * pal)
     # Only Pal is negated in the paper: its rows with Mixup.
     told = {"names": ["gi-intra", "mixup"], "orientation": {"mixup": 1}}
     np.testing.assert_allclose(combine_measures(given, "signed-product", **told), gi * mixup)
@@ -176,6 +181,16 @@ def test_the_published_average_is_the_mean_of_the_tasks(row: tuple[float, ...]) 
     assert np.mean(row[:-1]) == pytest.approx(row[-1], abs=0.0051)
 
 
+def fitted_corpus() -> ModelCorpus:
+    """Read our networks that fit their training data; no orientation is declared."""
+    corpus = load_corpus(
+        Path(__file__).parents[2] / "examples" / "corpus" / "cifar10.csv",
+        hyperparameters=["depth", "width", "batch_norm", "batch", "rate"],
+    )
+    assert corpus.train_accuracy is not None
+    return corpus.select(corpus.train_accuracy >= 0.99)
+
+
 def test_signed_products_lose_what_the_published_ones_lose() -> None:
     """In table 7 the product of Gi and Pal scores 1/8 to 1/3 below Gi alone in every task, as −Gi would.
 
@@ -185,12 +200,7 @@ def test_signed_products_lose_what_the_published_ones_lose() -> None:
     for name in list(PUBLISHED)[:3]:
         ratio = np.divide(PUBLISHED[name], GI_INTRA)[1:8]
         assert 0.6 < ratio.min() < ratio.max() < 0.96
-    corpus = load_corpus(
-        Path(__file__).parents[2] / "examples" / "corpus" / "cifar10.csv",
-        hyperparameters=["depth", "width", "batch_norm", "batch", "rate"],
-    )
-    assert corpus.train_accuracy is not None
-    corpus = corpus.select(corpus.train_accuracy >= 0.99)
+    corpus = fitted_corpus()
     gi, pal = (corpus.measures[name] for name in ("gi-intra", "pal-intra"))
 
     def score(measure: np.ndarray) -> float:
@@ -203,3 +213,18 @@ def test_signed_products_lose_what_the_published_ones_lose() -> None:
     assert 0.55 < score(signed) / score(gi) < 0.96
     assert score(product) == pytest.approx(score(gi), abs=0.005)
     assert np.corrcoef(pal, gi)[0, 1] < 0
+
+
+def test_the_rows_with_mixup_negate_nothing() -> None:
+    """The scores that docs/response.md gives, as in the paper and with Mixup negated."""
+    corpus = fitted_corpus()
+    gi, mixup = (corpus.measures[name] for name in ("gi-intra", "mixup"))
+    told = {"names": ["gi-intra", "mixup"]}
+    wanted = {"signed-product": (gi * mixup, 11.6, 7.8)}
+    wanted["signed-product+average"] = (gi * mixup + (gi + mixup) / 2, 1.9, 5.9)
+    for how, (by_hand, paper, negated) in wanted.items():
+        ours = combine_measures(corpus, how, orientation={"mixup": 1}, **told)
+        np.testing.assert_allclose(ours, by_hand)
+        for measure, score in ((ours, paper), (combine_measures(corpus, how, **told), negated)):
+            found = 100 * cmi_score(measure, corpus.gap, corpus.hyperparameters, mode="pgdl")
+            assert found == pytest.approx(score, abs=0.051)
