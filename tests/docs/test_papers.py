@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,34 @@ def test_page_is_what_the_tables_say():
     assert (ROOT / "docs" / "papers.md").read_text("utf-8") == papers.page(), "run python tools/papers.py"
 
 
+def find_called(node: ast.expr) -> Any:
+    """Return what is called: cw.name, cw.lens.name or a method of a study; None for a method of a result."""
+    if isinstance(node, ast.Name):
+        return {"cw": cw, "study": cw.Study}.get(node.id)
+    owner = find_called(node.value) if isinstance(node, ast.Attribute) else None
+    return None if owner is None else getattr(owner, node.attr)  # type: ignore[attr-defined]
+
+
+def check_keywords(call: ast.Call) -> None:
+    """Check that a function takes every keyword that it is given; **kwargs take all."""
+    called = find_called(call.func)
+    if called is None:
+        return
+    takes = inspect.signature(called).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in takes):
+        return
+    names = {p.name for p in takes if p.kind is not p.POSITIONAL_ONLY}
+    for keyword in call.keywords:
+        assert keyword.arg is None or keyword.arg in names, f"{ast.unparse(call.func)} takes no {keyword.arg}"
+
+
+def test_a_keyword_that_a_function_does_not_take_is_found():
+    good, bad = (ast.parse(f"cw.gi_score(m, a, {k})").body[0].value for k in ("signs=1", "sings=1"))  # type: ignore[attr-defined]
+    check_keywords(good)
+    with pytest.raises(AssertionError, match="gi_score takes no sings"):
+        check_keywords(bad)
+
+
 @pytest.mark.parametrize("row", [row for _, row in ITEMS], ids=[f"{name}-{row['where']}" for name, row in ITEMS])
 def test_item_has_a_call_that_is_checked_or_a_reason(row: dict[str, Any]):
     assert ("call" in row) != ("missing" in row)
@@ -46,6 +75,8 @@ def test_item_has_a_call_that_is_checked_or_a_reason(row: dict[str, Any]):
                 and node.value.value.id == "cw"
             ):
                 assert hasattr(getattr(cw, node.value.attr), node.attr), node.attr
+            elif isinstance(node, ast.Call):
+                check_keywords(node)
     elif row["call"].startswith("curvewise "):
         group, command = row["call"].split()[1:3]
         assert main([group, command, "--help"]) == 0

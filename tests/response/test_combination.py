@@ -11,7 +11,7 @@ from scipy import stats
 from curvewise.errors import InputError
 from curvewise.response.cmi import cmi_score
 from curvewise.response.combination import combine_measures
-from curvewise.response.load import ModelCorpus, load_corpus
+from curvewise.response.load import KNOWN_ORIENTATION, ModelCorpus, load_corpus
 
 rng = np.random.default_rng(0)
 CAUSE = rng.normal(size=30)
@@ -88,6 +88,39 @@ def test_a_corpus_brings_its_orientation_and_tasks() -> None:
     np.testing.assert_array_equal(ours, wanted)
 
 
+@pytest.mark.parametrize("as_corpus", [True, False])
+def test_known_measures_have_their_orientation_by_name(as_corpus: bool) -> None:
+    """The page's calls for tables 6 to 9, on a corpus that declares no orientation."""
+    gi, pal, mixup = MEASURES["gi"], MEASURES["pal"], 1 - MEASURES["gi"]
+    named = {"gi-intra": gi, "pal-intra": pal, "mixup": mixup, "own": gi}
+    given = ModelCorpus(tuple(map(str, range(30))), {}, np.zeros(30), named) if as_corpus else named
+    told = {"names": ["gi-intra", "pal-intra"]}
+    np.testing.assert_allclose(combine_measures(given, "average", **told), (gi - pal) / 2)
+    np.testing.assert_allclose(combine_measures(given, "signed-product", **told), gi * -pal)
+    np.testing.assert_allclose(combine_measures(given, "signed-product+average", **told), gi * -pal + (gi - pal) / 2)
+    ranks = (stats.rankdata(gi) + stats.rankdata(-pal)) / 2
+    np.testing.assert_allclose(combine_measures(given, "rank", **told), ranks)
+    # Two Pal-scores: the paper negates Pal beside Gi only, and in a product of two the signs cancel.
+    twice = {"pal-inter": pal + 1, "pal-intra": pal}
+    kept = combine_measures(twice, "average", orientation=dict.fromkeys(twice, 1))
+    np.testing.assert_allclose(kept, pal + 0.5)
+    np.testing.assert_allclose(combine_measures(twice, "signed-product"), (pal + 1) * pal)
+    # Only Pal is negated in the paper: its rows with Mixup.
+    told = {"names": ["gi-intra", "mixup"], "orientation": {"mixup": 1}}
+    np.testing.assert_allclose(combine_measures(given, "signed-product", **told), gi * mixup)
+    np.testing.assert_allclose(combine_measures(given, "signed-product+average", **told), gi * mixup + (gi + mixup) / 2)
+    with pytest.raises(InputError, match=r"orientation of 'own'.*Give orientation=\{'own': 1\}"):
+        combine_measures(given, "signed-product", names=["gi-intra", "own"])
+
+
+def test_known_orientations_are_those_of_the_measures() -> None:
+    pytest.importorskip("torch")
+    from curvewise.response.networks.measures import MEASURES as COMPUTED
+    from curvewise.study.response import ORIENTATION as INVARIANCE
+
+    assert {m.name: m.orientation for m in COMPUTED.values()} | INVARIANCE == KNOWN_ORIENTATION
+
+
 def test_failed_and_constant_measures() -> None:
     broken = MEASURES | {"gi": MEASURES["gi"].copy()}
     broken["gi"][3] = np.nan
@@ -148,6 +181,16 @@ def test_the_published_average_is_the_mean_of_the_tasks(row: tuple[float, ...]) 
     assert np.mean(row[:-1]) == pytest.approx(row[-1], abs=0.0051)
 
 
+def fitted_corpus() -> ModelCorpus:
+    """Read our networks that fit their training data; no orientation is declared."""
+    corpus = load_corpus(
+        Path(__file__).parents[2] / "examples" / "corpus" / "cifar10.csv",
+        hyperparameters=["depth", "width", "batch_norm", "batch", "rate"],
+    )
+    assert corpus.train_accuracy is not None
+    return corpus.select(corpus.train_accuracy >= 0.99)
+
+
 def test_signed_products_lose_what_the_published_ones_lose() -> None:
     """In table 7 the product of Gi and Pal scores 1/8 to 1/3 below Gi alone in every task, as −Gi would.
 
@@ -157,21 +200,31 @@ def test_signed_products_lose_what_the_published_ones_lose() -> None:
     for name in list(PUBLISHED)[:3]:
         ratio = np.divide(PUBLISHED[name], GI_INTRA)[1:8]
         assert 0.6 < ratio.min() < ratio.max() < 0.96
-    corpus = load_corpus(
-        Path(__file__).parents[2] / "examples" / "corpus" / "cifar10.csv",
-        hyperparameters=["depth", "width", "batch_norm", "batch", "rate"],
-    )
-    assert corpus.train_accuracy is not None
-    corpus = corpus.select(corpus.train_accuracy >= 0.99)
+    corpus = fitted_corpus()
     gi, pal = (corpus.measures[name] for name in ("gi-intra", "pal-intra"))
 
     def score(measure: np.ndarray) -> float:
         return cmi_score(measure, corpus.gap, corpus.hyperparameters, mode="pgdl")
 
-    told = {"names": ["gi-intra", "pal-intra"], "orientation": {"pal-intra": -1}}
+    told = {"names": ["gi-intra", "pal-intra"]}
     signed, product = (combine_measures(corpus, how, **told) for how in ("signed-product", "product"))
     assert stats.kendalltau(signed, product).statistic < -0.9
     assert score(signed) == pytest.approx(score(-gi), abs=0.005)
     assert 0.55 < score(signed) / score(gi) < 0.96
     assert score(product) == pytest.approx(score(gi), abs=0.005)
     assert np.corrcoef(pal, gi)[0, 1] < 0
+
+
+def test_the_rows_with_mixup_negate_nothing() -> None:
+    """The scores that docs/response.md gives, as in the paper and with Mixup negated."""
+    corpus = fitted_corpus()
+    gi, mixup = (corpus.measures[name] for name in ("gi-intra", "mixup"))
+    told = {"names": ["gi-intra", "mixup"]}
+    wanted = {"signed-product": (gi * mixup, 11.6, 7.8)}
+    wanted["signed-product+average"] = (gi * mixup + (gi + mixup) / 2, 1.9, 5.9)
+    for how, (by_hand, paper, negated) in wanted.items():
+        ours = combine_measures(corpus, how, orientation={"mixup": 1}, **told)
+        np.testing.assert_allclose(ours, by_hand)
+        for measure, score in ((ours, paper), (combine_measures(corpus, how, **told), negated)):
+            found = 100 * cmi_score(measure, corpus.gap, corpus.hyperparameters, mode="pgdl")
+            assert found == pytest.approx(score, abs=0.051)

@@ -261,6 +261,7 @@ def test_contrasting_pairs_say_what_is_wrong() -> None:
     assert same.sentences().startswith("0 of 6 pairs")
     for given, message in (
         ((curves, gap[:3]), r"gap has shape \(3,\) for 4 curves"),
+        ((curves, [0.1, np.nan, 0.2, 0.3]), "gap is not a finite number for 'net 1': leave that model out"),
         ((curves, {"net 0": 1.0}), "'net 1' has a gap or a curve only"),
         ((dict(list(curves.items())[:1]), gap), "at least two curves"),
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from scipy import stats
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.response.cmi import cmi_score
 from curvewise.response.judgement import granulated_kendall, judge_measures, tabulate_judgements
-from curvewise.response.load import ModelCorpus
+from curvewise.response.load import ModelCorpus, join_corpora
 from curvewise.stats.correlation import kendall
 
 GRID = np.array(list(product(range(3), range(2), range(2), range(2)))).T
@@ -235,6 +236,40 @@ def test_judgements_of_several_perturbations_stand_below_each_other() -> None:
     assert text.count(r"\textbf") == 6
     with pytest.raises(InputError, match="judgements is empty"):
         tabulate_judgements({})
+
+
+def test_data_sets_stand_side_by_side() -> None:
+    """Table 3 of Schiff et al.: perturbations below each other, data sets and families side by side."""
+    parts = {"CIFAR-10, VGG": replace(corpus(1, 1), tasks=None), "SVHN, VGG": replace(corpus(2, 1), tasks=None)}
+    joined = join_corpora(parts)
+    judged = judge_measures(joined, ["good", "poor"], permutations=0, least_train_accuracy=0.8)
+    for name, part in parts.items():
+        alone = judge_measures(part, ["good", "poor"], permutations=0, least_train_accuracy=0.8)
+        for measure in ("good", "poor"):
+            assert judged.row(measure, name).value("pgdl") == alone.row(measure).value("pgdl")
+    text = tabulate_judgements({"Rotation": judged}, value="pgdl")
+    assert "CIFAR-10, VGG" in text.split("\n")[0]
+    assert "SVHN, VGG" in text.split("\n")[0]
+
+
+def test_corpora_that_differ_in_columns_are_joined() -> None:
+    one = ModelCorpus(("a",), {"depth": [2]}, [0.1], {"x": [1.0]}, {"x": 1}, train_accuracy=[0.9])
+    two = ModelCorpus(("a", "b"), {"width": [3, 4]}, [0.2, 0.3], {"y": [2.0, 3.0]}, tasks=["s", "t"])
+    joined = join_corpora({"one": one, "two": two})
+    assert joined.task_names == ("one", "two, s", "two, t")
+    assert joined.hyperparameters["depth"].tolist() == [2, None, None]
+    assert np.isnan(joined.measures["x"]).tolist() == [False, True, True]
+    assert joined.orientation == {"x": 1}
+    assert joined.train_accuracy is not None
+    assert np.isnan(joined.train_accuracy).tolist() == [False, True, True]
+    for given, message in (
+        ({}, "at least one corpus"),
+        ({"one": 1}, "holds a int for 'one'"),
+        ({"one": one, "other": one.with_measures({"x": [1.0]}, -1)}, "two orientations of 'x'"),
+        ({"two, s": one, "two": two}, "two tasks called 'two, s'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            join_corpora(given)
 
 
 def test_names_cannot_break_a_table() -> None:

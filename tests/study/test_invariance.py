@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import warnings
 from dataclasses import replace
@@ -279,14 +280,46 @@ def test_the_command_judges_and_keeps_what_it_measured(file: Path, capsys: pytes
     assert [row["kendall"] for row in told["rows"]] == [row.kendall for row in judged.rows]
     kept = kept_invariance(study, "rotation")
     assert kept is not None
-    assert kept.models == corpus.models
+    assert kept.corpus.models == corpus.models
     for name in MEASURES:
-        assert np.array_equal(kept.measures[name], corpus.measures[name])
-    assert np.array_equal(kept.gap, corpus.gap)
+        assert np.array_equal(kept.corpus.measures[name], corpus.measures[name])
+    assert np.array_equal(kept.corpus.gap, corpus.gap)
+    assert kept.settings == {"magnitudes": 3, "examples": None, "rng": 0}
     # With runs of another design it is out of date.
     other = replace(study, design=replace(study.design, grid={**study.design.grid, "width": [8]}))
     assert kept_invariance(other, "rotation") is None
     assert main(["store", "verify", str(study.runs_folder)]) == 0
+
+
+def test_the_command_shows_the_score_of_the_paper(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["response", "invariance", str(file), *ASKED, "--json"]) == 0
+    scores = {row["measure"]: row["pgdl"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert main(["response", "invariance", str(file), *ASKED, "--mode", "pgdl"]) == 0
+    shown = capsys.readouterr().out
+    assert "pgdl" in shown
+    for measure, score in scores.items():
+        (line,) = [line for line in shown.splitlines() if line.strip().startswith(measure)]
+        assert ("–" if score is None else f"{100 * score:.2f}") in line
+
+
+def test_kept_measures_are_not_those_of_a_study_that_changed(file: Path, tmp_path: Path) -> None:
+    shutil.copytree(file.parent, tmp_path / "copy")
+    path = tmp_path / "copy" / file.name
+    assert main(["response", "invariance", str(path), *ASKED]) == 0
+    assert kept_invariance(load_study(path), "rotation") is not None
+    changed = re.sub(r"magnitude = .*", "magnitude = [-10, 10]", FILE)
+    assert changed != FILE
+    path.write_text(changed)
+    load_study(path).run(workers=0, progress=False)  # the same runs, evaluated over another range
+    assert kept_invariance(load_study(path), "rotation") is None
+    # A file that names other settings than it was measured with, or none, is not used.
+    assert main(["response", "invariance", str(path), *ASKED]) == 0
+    (kept,) = (load_study(path).runs_folder / ".invariance").glob("*.json")
+    told = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**told, "settings": {**told["settings"], "magnitudes": 11}}))
+    assert kept_invariance(load_study(path), "rotation") is None
+    kept.write_text(json.dumps({k: v for k, v in told.items() if k not in ("settings", "digest")}))
+    assert kept_invariance(load_study(path), "rotation") is None
 
 
 def test_the_report_shows_what_was_kept_or_measures_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,14 +330,16 @@ def test_the_report_shows_what_was_kept_or_measures_it(file: Path, monkeypatch: 
     title = "Which measure on training data predicts the error under rotation?"
     (section,) = [s for s in study_report(load_study(file)).sections if s.title == title]
     assert "3 measures judged on" in section.text[0]
+    assert section.text[-1].startswith("Measured at 11 magnitudes on all training examples of each network, seed 0;")
     assert section.tables[0].columns["measure"] == MEASURES
     # A large study is not measured in passing: the report says how.
     monkeypatch.setattr(lenses, "INVARIANCE_LIMIT", 0)
     (section,) = [s for s in study_report(load_study(file)).sections if s.title == title]
     assert "curvewise response invariance" in section.text[0]
-    assert main(["response", "invariance", str(file), *ASKED]) == 0
+    assert main(["response", "invariance", str(file), *ASKED, "--examples", "20"]) == 0
     (section,) = [s for s in study_report(load_study(file)).sections if s.title == title]
     assert "3 measures judged on" in section.text[0]
+    assert section.text[-1].startswith("Measured at 3 magnitudes on 20 training examples of each network, seed 0;")
 
 
 def test_the_command_needs_a_perturbation_that_is_trained_and_evaluated(

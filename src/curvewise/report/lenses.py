@@ -16,6 +16,7 @@ from curvewise.text import format_number, prefix
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve
+    from curvewise.study.response import KeptInvariance
     from curvewise.study.spec.study import Job
     from curvewise.study.status import Planned
     from curvewise.study.study import Study
@@ -336,8 +337,7 @@ INVARIANCE_LIMIT = 5e7
 
 def show_invariance(findings: StudyFindings) -> None:
     """Judge measures of invariance, where networks were trained with a perturbation and evaluated over its range."""
-    from curvewise.response.judgement import judge_measures
-    from curvewise.study.response import PLACES, kept_invariance, list_invariances, measure_invariance
+    from curvewise.study.response import PLACES, kept_invariance, list_invariances
 
     study = findings.study
     names = list_invariances(study) if study.keep.checkpoints == "end" else []
@@ -347,26 +347,32 @@ def show_invariance(findings: StudyFindings) -> None:
     for name in names:
         title = f"Which measure on training data predicts the error under {name}?"
 
-        def judged(name: str = name) -> Result:
-            corpus = kept_invariance(study, name)
-            if corpus is None:
-                corpus = measure_invariance(study, name, device="cpu", progress=False)
-            return judge_measures(corpus, least_train_accuracy=0.8)
-
         kept, problem = attempt(partial(kept_invariance, study, name))
         if problem or (kept is None and (unmade or not small)):
             why = problem or "`curvewise response invariance` measures the networks when all runs are there."
             findings.sections.append(Section(title, (f"Not measured yet: {why}",)))
             continue
-        result, problem = attempt(judged)
-        if result is None:
+        found, problem = attempt(partial(_judge_invariance, study, name, kept))
+        if found is None:
             findings.sections.append(Section(title, (f"Invariance is not judged: {problem}",)))
             continue
+        result, settings = found
         findings.found.setdefault("invariance", {})[name] = result
         section = name_parts(
             section_of(result, title), f"invariance-{file_name(name)}", "Measures with their intervals"
         )
-        findings.sections.append(section)
+        findings.sections.append(replace(section, text=(*section.text, settings)))
+
+
+def _judge_invariance(study: Study, name: str, kept: KeptInvariance | None) -> tuple[Result, str]:
+    """Judge measures that were kept, or measure the networks; and state the settings of the measurement."""
+    from curvewise.response.judgement import judge_measures
+    from curvewise.study.response import PLACES, KeptInvariance, measure_invariance
+
+    if kept is None:
+        corpus = measure_invariance(study, name, device="cpu", progress=False)
+        kept = KeptInvariance(corpus, {"magnitudes": PLACES, "examples": None, "rng": 0})
+    return judge_measures(kept.corpus, least_train_accuracy=0.8), kept.sentence
 
 
 LENSES = (

@@ -15,6 +15,7 @@ from curvewise.response.judgement import granulated_kendall as granulated_kendal
 from curvewise.response.judgement import judge_measures as judge_measures
 from curvewise.response.judgement import tabulate_judgements as tabulate_judgements
 from curvewise.response.load import ModelCorpus as ModelCorpus
+from curvewise.response.load import join_corpora as join_corpora
 from curvewise.response.load import load_corpus as load_corpus
 from curvewise.response.networks.measurement import judge_sensitivity as judge_sensitivity
 from curvewise.response.networks.measurement import measure_response as measure_response

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.response.load import ModelCorpus
+from curvewise.response.load import KNOWN_ORIENTATION, ModelCorpus
 from curvewise.stats.correlation import average_ranks
 from curvewise.text import arg
 from curvewise.types.units import FloatArray, as_floats
@@ -35,10 +35,12 @@ def combine_measures(
         is such that the mean of the loadings is positive. Their mean. Their product, in which a measure that falls with
         the gap divides. The sum of the last two. The product as tables 7 and 8 of Schiff et al. 2021 have it, in which
         a measure that falls with the gap is negated, Gi · (−Pal); and its sum with the mean. The mean of their ranks.
+        The paper does not negate Mixup scores: for those rows say ``orientation={"mixup": 1}``.
     names : sequence of str, optional
         Measures to combine; all by default.
     orientation : dict of str to {1, -1}, optional
-        -1 for a measure of which less means a larger gap; by default what the corpus declares, or 1.
+        -1 for a measure of which less means a larger gap. By default what the corpus declares, else what
+        :func:`list_measures` declares for that name, else 1; a signed product needs it for measures of other names.
     tasks : array_like of str, optional
         Components, standard deviations and ranks are computed within each task. By default those of the corpus.
 
@@ -50,7 +52,8 @@ def combine_measures(
     Raises
     ------
     InputError
-        For a product of negative numbers, which has no direction.
+        For a product of negative numbers, which has no direction, and for a signed product of measures whose
+        orientation is not known.
 
     Notes
     -----
@@ -68,6 +71,7 @@ def combine_measures(
     """
     if how not in _WAYS:
         raise InputError(f"use one of {', '.join(map(repr, _WAYS))}.", argument="how", value=how)
+    told = orientation is not None
     if isinstance(measures, ModelCorpus):
         orientation = {**measures.orientation, **(orientation or {})}
         tasks = measures.tasks if tasks is None else tasks
@@ -83,7 +87,15 @@ def combine_measures(
     for name, sign in (orientation or {}).items():
         if name not in measures or sign not in (1, -1):
             raise InputError(f"orientation[{name!r}]={sign!r}: give 1 or -1 for a measure out of {list(measures)!r}.")
-    signs = np.array([float((orientation or {}).get(name, 1)) for name in wanted])
+    known = KNOWN_ORIENTATION | dict(orientation or {})
+    unknown = [name for name in wanted if name not in known]
+    # Whoever names orientations has decided on all of them.
+    if how.startswith("signed") and unknown and not told:
+        raise InputError(
+            f"{arg('how', how)} needs the orientation of {unknown[0]!r}, which is not known.",
+            remedy=f"Give orientation={{{unknown[0]!r}: 1}}, or -1 if less of it means a larger gap.",
+        )
+    signs = np.array([float(known.get(name, 1)) for name in wanted])
     rows = [as_floats(measures[name], f"measure {name!r}") for name in wanted]
     shapes = {row.shape for row in rows}
     if len(shapes) > 1 or rows[0].ndim != 1:

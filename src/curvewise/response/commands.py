@@ -89,6 +89,7 @@ VALUES = {
     "spearman": ("spearman", "Spearman's ρ"),
 }
 """Modes of a judgement: the name of the value, and its title."""
+Mode = Literal["corrected", "pgdl", "kendall", "granulated", "pearson", "spearman"]
 SHOWN_OF_A_PERTURBATION = ("name", "of", "pairs", "unit", "low", "high", "usual", "coloured")
 # Pairs of models that are shown; --json has all of them.
 MOST_PAIRS = 20
@@ -435,7 +436,7 @@ def judge(
     measure: Texts = [],  # noqa: B006
     shelf: Annotated[bool, Parameter(negative="", show_default=False)] = False,
     least_train_accuracy: Annotated[float | None, Parameter(validator=Number(gte=0, lte=1))] = None,
-    mode: Literal["corrected", "pgdl", "kendall", "granulated", "pearson", "spearman"] = "corrected",
+    mode: Mode = "corrected",
     permutations: Annotated[int, Parameter(validator=Number(gte=0))] = 999,
     level: Level = 0.95,
     seed: Seed = 0,
@@ -515,6 +516,7 @@ def invariance(
     magnitudes: Annotated[int, Parameter(validator=Number(gte=2))] = 11,
     examples: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
     least_train_accuracy: Annotated[float, Parameter(validator=Number(gte=0, lte=1))] = 0.8,
+    mode: Mode = "corrected",
     permutations: Annotated[int, Parameter(validator=Number(gte=0))] = 999,
     level: Level = 0.95,
     seed: Seed = 0,
@@ -546,6 +548,9 @@ def invariance(
         Training examples for the response curve; all by default.
     least_train_accuracy
         Leave out networks with a lower training accuracy; the paper takes 0.8.
+    mode
+        What the table shows beside the corrected conditional mutual information, and the order of measures follows:
+        pgdl is the competition's, which the paper has; or a correlation.
     permutations
         Draws of the null.
     level
@@ -580,14 +585,14 @@ def invariance(
     for name in chosen:
         with quietly():
             corpus = measure_invariance(loaded, name, **how)
-            keep_invariance(loaded, name, corpus)
+            keep_invariance(loaded, name, corpus, magnitudes=magnitudes, examples=examples, rng=seed)
             judged[name] = judge_measures(
                 corpus, least_train_accuracy=least_train_accuracy, permutations=permutations, level=level, rng=seed
             )
         for text in corpus.notes:
             note(f"{name}: {text}")
     if len(judged) == 1:
-        show_judgement(page, judged[chosen[0]], "corrected")
+        show_judgement(page, judged[chosen[0]], mode)
     else:
         rows = [(name, row) for name, found in judged.items() for row in found.rows]
         columns: dict[str, list[Any]] = {"perturbation": [name for name, _ in rows]}
@@ -596,6 +601,9 @@ def invariance(
             column = "CMI" if end == "estimate" else end
             columns[column] = _shown("cmi", (getattr(row.cmi, end) for _, row in rows), 1)
         columns["p"] = [f"{row.pvalue:.2g}" if row.pvalue == row.pvalue else "–" for _, row in rows]
+        if mode != "corrected":
+            value = VALUES[mode][0]
+            columns[value] = _shown(value, (row.value(value) for _, row in rows))
         page.table(f"Measures on training data (CMI × 100, {level:.0%} intervals)", columns, None)
         warn_each([prefix(f"{name}: ", text) for name, found in judged.items() for text in found.all_warnings])
         page.document = {"type": "Invariance", "judgements": {k: found.to_dict() for k, found in judged.items()}}
@@ -801,9 +809,9 @@ def read_measures(words: Sequence[str]) -> dict[str, int | None]:
 
 def _known_orientations(names: Iterable[str]) -> dict[str, int]:
     """Orientations of names that are measures of `curvewise response measures`."""
-    from curvewise.response.networks.measures import MEASURES
+    from curvewise.response.load import KNOWN_ORIENTATION
 
-    return {name: MEASURES[name].orientation for name in names if name in MEASURES}
+    return {name: KNOWN_ORIENTATION[name] for name in names if name in KNOWN_ORIENTATION}
 
 
 def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:

@@ -344,8 +344,10 @@ def find_contrasting_pairs(
             raise InputError(f"{odd!r} has a gap or a curve only: give both for each model.", argument="gap")
         gap = [gap[name] for name in names]
     gaps = as_floats(gap, "gap")
-    if gaps.shape != (len(names),) or not np.isfinite(gaps).all():
+    if gaps.shape != (len(names),):
         raise InputError(f"has shape {gaps.shape} for {len(names)} curves: one number for each.", argument="gap")
+    if lost := [name for name, value in zip(names, gaps, strict=True) if not np.isfinite(value)]:
+        raise InputError(f"is not a finite number for {lost[0]!r}: leave that model out.", argument="gap")
     for name, share in (("tolerance", tolerance), ("least", least)):
         if not 0 <= share <= 1:
             raise InputError("give a share from 0 to 1.", argument=name, value=share)

@@ -241,12 +241,12 @@ class ResponseCurve(Result):
 
 
 def place_in_words(layer: str) -> str:
-    """Write "the input" or the name of the layer.
+    """Write "the input" or the name of the module, which is not the number of a layer.
 
-    >>> place_in_words("input"), place_in_words("conv1")
-    ('the input', 'layer conv1')
+    >>> place_in_words("input"), place_in_words("2")
+    ('the input', "module '2'")
     """
-    return "the input" if layer == "input" else f"layer {layer}"
+    return "the input" if layer == "input" else f"module {layer!r}"
 
 
 def score_slope(curve: ResponseCurve, score: str) -> FloatArray:

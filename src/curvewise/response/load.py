@@ -142,6 +142,69 @@ def load_corpus(
     return _from_table(table, roles, orientation, unit)
 
 
+def join_corpora(corpora: Mapping[str, ModelCorpus]) -> ModelCorpus:
+    """Join corpora into one in which each is a task, such as data sets and families of networks side by side.
+
+    Parameters
+    ----------
+    corpora : dict of str to ModelCorpus
+        By the name of the task; a corpus with tasks of its own gives ``"name, task"`` for each.
+
+    Returns
+    -------
+    ModelCorpus
+        A hyperparameter that one of them lacks is None there, a measure NaN. Models are only compared with others of
+        their task, so that hyperparameters and gaps of different tasks need not be comparable.
+
+    Raises
+    ------
+    InputError
+        If there is none, two of them declare different orientations of a measure, or tasks have the same name.
+
+    Examples
+    --------
+    >>> one = ModelCorpus(("a", "b"), {"depth": [2, 4]}, [0.1, 0.2], {"norm": [5.0, 6.0]})
+    >>> joined = join_corpora({"CIFAR-10": one, "SVHN": one})
+    >>> joined, joined.task_names
+    (ModelCorpus(4 models, 2 tasks, 1 hyperparameter, 1 measure), ('CIFAR-10', 'SVHN'))
+    """
+    if not isinstance(corpora, Mapping) or not corpora:
+        raise InputError("give a dict of at least one corpus by the name of its task.", argument="corpora")
+    orientation: dict[str, int] = {}
+    for name, corpus in corpora.items():
+        if not isinstance(corpus, ModelCorpus):
+            raise InputError(f"holds a {type(corpus).__name__} for {name!r}: give a ModelCorpus.", argument="corpora")
+        for measure, sign in corpus.orientation.items():
+            if orientation.setdefault(measure, sign) != sign:
+                raise InputError(f"declare two orientations of {measure!r}: give it one.", argument="corpora")
+    parts = list(corpora.values())
+    tasks = [
+        [str(name)] * len(c) if c.tasks is None else [f"{name}, {task}" for task in c.tasks]
+        for name, c in corpora.items()
+    ]
+    if twice := [t for t, count in Counter(t for own in tasks for t in set(own)).items() if count > 1]:
+        raise InputError(f"hold two tasks called {twice[0]!r}: give them different names.", argument="corpora")
+    settings = dict.fromkeys(k for c in parts for k in c.hyperparameters)
+    measures = dict.fromkeys(k for c in parts for k in c.measures)
+
+    def column(values: NDArray[Any] | None, count: int, lacking: Any) -> list[Any]:
+        return [lacking] * count if values is None else values.tolist()
+
+    shares = [value for c in parts for value in column(c.train_accuracy, len(c), np.nan)]
+    return ModelCorpus(
+        models=tuple(model for c in parts for model in c.models),
+        hyperparameters={
+            k: mixed_array([v for c in parts for v in column(c.hyperparameters.get(k), len(c), None)]) for k in settings
+        },
+        gap=np.concatenate([c.gap for c in parts]),
+        measures={k: np.array([v for c in parts for v in column(c.measures.get(k), len(c), np.nan)]) for k in measures},
+        orientation=orientation,
+        tasks=np.array([task for own in tasks for task in own]),
+        train_accuracy=None if all(c.train_accuracy is None for c in parts) else np.array(shares),
+        notes=tuple(f"{name}: {note}" for name, c in corpora.items() for note in c.notes),
+    )
+
+
 def _read(source: Any) -> tuple[Any, str]:
     """Read a folder, a table, or data that may be a table or specifications; return it with its name."""
     if not isinstance(source, str | PathLike):
@@ -296,6 +359,26 @@ def _models(table: Table, roles: ColumnRoles) -> tuple[tuple[str, ...], list[str
         for place, name, row in zip(where, names, table.rows, strict=True)
     ]
     return tuple(unique), [f"models from {column!r}, with the row where a name is there twice"]
+
+
+# As list_measures() declares them, without torch (a test compares the two); and the scores of measure_invariance.
+_RISING = """
+    loss parameters l2-norm frobenius-sum frobenius-product spectral-sum spectral-product operator-sum
+    operator-product stable-rank-sum distance distance-spectral path-norm sharpness-worst sharpness-average
+    sharpness-adaptive-worst sharpness-adaptive-average pac-bayes pac-bayes-distance jacobian jacobian-softmax dbi
+    dbi-last gi-intra gi-intra-layer1 gi-inter gi-inter-layer1 dbi-mixup augmentation-penalty disagreement
+    disagreement-soft gi-score
+"""
+_FALLING = """
+    accuracy margin-10 margin-50 margin-10-spectral margin-10-spread margin-10-input margin-10-layer1 flatness
+    flatness-magnitude pal-intra pal-intra-layer1 pal-inter pal-inter-layer1 mean-accuracy mixup manifold-mixup
+"""
+KNOWN_ORIENTATION = {
+    **dict.fromkeys(_RISING.split(), 1),
+    **dict.fromkeys(_FALLING.split(), -1),
+    **dict.fromkeys(("mean accuracy", "augmented accuracy"), -1),
+}
+"""Orientation of each measure that curvewise computes, by its name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -24,7 +24,7 @@ from curvewise.nn.own_code import installed_only
 from curvewise.progress import progress_bar
 from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
-from curvewise.store.record import TEST
+from curvewise.store.record import TEST, data_digest
 from curvewise.store.write import own_folder
 from curvewise.study.status import Planned, choose_devices, evaluation_digests, planned_runs
 from curvewise.study.study import Study, check_evaluation, has_network, label_of, load_model
@@ -505,8 +505,48 @@ KEPT = ".invariance"
 """Folder of a store for measures of invariance, which the report shows."""
 
 
-def keep_invariance(study: Study, perturbation: str, corpus: ModelCorpus) -> None:
-    """Write the measures of a study's networks beside its runs, where a report finds them."""
+@dataclass(frozen=True)
+class KeptInvariance:
+    """Kept measures of a study's networks, and the settings that they were measured with."""
+
+    corpus: ModelCorpus
+    settings: Mapping[str, Any]
+
+    @property
+    def sentence(self) -> str:
+        """State the settings.
+
+        >>> corpus = ModelCorpus(("a",), {"width": [8]}, [0.1], {"gi-score": [0.2]})
+        >>> KeptInvariance(corpus, {"magnitudes": 2, "examples": 20, "rng": 0}).sentence
+        'Measured at 2 magnitudes on 20 training examples of each network, seed 0; hyperparameters held fixed: width.'
+        """
+        places, examples = self.settings["magnitudes"], self.settings["examples"]
+        where = f"{places if isinstance(places, int) else len(places)} magnitudes"
+        which = "all training examples" if examples is None else f"{examples:,} training examples"
+        fixed = ", ".join(self.corpus.hyperparameters) or "none"
+        seed = self.settings["rng"]
+        return f"Measured at {where} on {which} of each network, seed {seed}; hyperparameters held fixed: {fixed}."
+
+
+# Raised when what is measured changes, so that kept measures are measured anew.
+_KEPT_VERSION = 1
+
+
+def keep_invariance(
+    study: Study,
+    perturbation: str,
+    corpus: ModelCorpus,
+    *,
+    magnitudes: int | Sequence[float] = PLACES,
+    examples: int | None = None,
+    rng: int = 0,
+) -> None:
+    """Write the measures of a study's networks beside its runs, where a report finds them.
+
+    ``magnitudes``, ``examples`` and ``rng`` are those of :func:`measure_invariance` that the corpus was made with.
+    """
+    places = magnitudes if isinstance(magnitudes, int) else [float(m) for m in magnitudes]
+    settings = {"magnitudes": places, "examples": examples, "rng": rng}
     plain = {
         "models": list(corpus.models),
         "hyperparameters": {name: column.tolist() for name, column in corpus.hyperparameters.items()},
@@ -514,21 +554,41 @@ def keep_invariance(study: Study, perturbation: str, corpus: ModelCorpus) -> Non
         "measures": {name: column.tolist() for name, column in corpus.measures.items()},
         "train_accuracy": None if corpus.train_accuracy is None else corpus.train_accuracy.tolist(),
         "notes": list(corpus.notes),
+        "settings": settings,
+        "digest": _invariance_digest(study, perturbation, list(corpus.hyperparameters), settings),
     }
     path = own_folder(study.runs_folder, KEPT) / f"{perturbation}.json"
     path.write_text(json.dumps(plain), "utf-8")
 
 
-def kept_invariance(study: Study, perturbation: str) -> ModelCorpus | None:
-    """Read what :func:`keep_invariance` wrote; None if there is nothing, or it is of other runs than there are now."""
+def _invariance_digest(study: Study, perturbation: str, names: Sequence[str], settings: Mapping[str, Any]) -> str:
+    """Hash everything that decides measures of invariance: networks, evaluation set, hyperparameters and settings."""
+    chosen = _invariance_runs(study, perturbation)
+    columns = settings_of(study, chosen.runs)
+    decides = {
+        "version": _KEPT_VERSION,
+        "evaluation": [chosen.evaluation, *chosen.reach, evaluation_digests(study).get(chosen.evaluation)],
+        "models": [_model_name(study, r) for r in chosen.runs],
+        "runs": [[r.job.id, r.record.get("files", {}).get("end")] for r in chosen.runs],
+        "errors": [[r.standing.metrics[k] for k in ("train_error", metric_of(chosen.evaluation))] for r in chosen.runs],
+        "hyperparameters": {name: columns[name].tolist() if name in columns else None for name in names},
+        "settings": dict(settings),
+    }
+    return data_digest([json.dumps(decides, sort_keys=True, default=str)])
+
+
+def kept_invariance(study: Study, perturbation: str) -> KeptInvariance | None:
+    """Read what :func:`keep_invariance` wrote; None if there is nothing, or the study or its runs have changed."""
     path = study.runs_folder / KEPT / f"{perturbation}.json"
     if not path.is_file():
         return None
     plain = json.loads(path.read_text("utf-8"))
-    runs = _invariance_runs(study, perturbation).runs
-    if plain["models"] != [_model_name(study, run) for run in runs]:
+    settings = plain.get("settings")  # missing in files of earlier versions, which do not say how they were measured
+    if settings is None:
         return None
-    return ModelCorpus(
+    if plain.get("digest") != _invariance_digest(study, perturbation, list(plain["hyperparameters"]), settings):
+        return None
+    corpus = ModelCorpus(
         models=tuple(plain["models"]),
         hyperparameters={name: np.array(column) for name, column in plain["hyperparameters"].items()},
         gap=np.array(plain["gap"], dtype=np.float64),
@@ -537,6 +597,7 @@ def kept_invariance(study: Study, perturbation: str) -> ModelCorpus | None:
         train_accuracy=np.array(plain["train_accuracy"], dtype=np.float64),
         notes=tuple(plain["notes"]),
     )
+    return KeptInvariance(corpus, settings)
 
 
 def _names(there: list[str], asked: Any) -> list[str]:

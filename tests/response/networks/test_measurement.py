@@ -609,6 +609,14 @@ def test_images_in_another_form_are_told_what_to_do(change, said):
         measure_response(model, (x, torch.arange(40) % 2), "rotation")
 
 
+@pytest.mark.filterwarnings("ignore:The model is right on")
+def test_the_number_of_a_layer_is_not_confused_with_the_name_of_its_module():
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
+    curve = measure_response(model, (torch.rand(40, 4), torch.arange(40) % 2), "mixup-inter", layer=1)
+    assert curve.layer == "2"
+    assert "to mixup-inter at module '2', magnitudes" in curve.sentences()
+
+
 @pytest.mark.parametrize("perturbation", ["mixup-intra", "mixup-inter"])
 def test_the_seed_decides_the_partners_of_the_same_sample(perturbation):
     sample = draw_sample((torch.rand(40, 3), torch.arange(40) % 4), rng=0)
