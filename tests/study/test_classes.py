@@ -10,8 +10,11 @@ import pytest
 from curvewise import load_dataset, load_study
 from curvewise.errors import InputError
 from curvewise.nn.training import Training
+from curvewise.store.claims import Claims
 from curvewise.store.read import read_run
 from curvewise.study import Dataset, Design, Learner, Study, binary_groupings
+from curvewise.study.run.drive import Board
+from curvewise.study.run.maker import Maker
 
 DIGITS = load_dataset({"name": "digits", "examples": 600})
 NET = Learner(Training("mlp", options={"width": 8}, epochs=2, batch=16))
@@ -95,6 +98,21 @@ def test_validation_is_a_share_or_so_many_of_each_class():
     for wrong in ("1", "0/class", "one/class", "0.5/class"):
         with pytest.raises(InputError, match="'1/class'"):
             Training("mlp", schedule="early-stop", validation=wrong)
+
+
+def test_a_gpu_trains_no_run_with_what_another_size_holds_out(tmp_path: Path):
+    sizes = ["3/class + 1/class", "5/class + 2/class", 0.25]
+    study = Study(DIGITS, {"net": STOPPED}, Design(sizes=sizes, folds=1), folder=tmp_path)
+    board, chunks = Board(study.jobs, 1, on_gpu=True), []
+    while chunk := board.next_chunk():
+        chunks.append([job.learner.training.validation for job in chunk])
+    assert sorted(map(str, chunks)) == ["['1/class']", "['2/class']", "[0.2]"]
+    # Nor where a worker is given them together.
+    study.runs_folder.mkdir(parents=True)
+    with Claims(study.runs_folder) as claims:
+        Maker(study, claims=claims, tell=lambda event: None).make(study.jobs)
+    held = {job.n: read_run(study.runs_folder / job.id).metrics["validation_error"] for job in study.jobs}
+    assert all(np.isclose(held[n] * many % 1, [0, 1], atol=1e-9).any() for n, many in ((40, 10), (70, 20), (120, 24)))
 
 
 # --- Classes that a grid groups --------------------------------------------------------------------

@@ -364,7 +364,9 @@ def group_of(job: Job) -> str:
 
 def kind_of(job: Job) -> str:
     """Name what runs must share to be trained side by side."""
-    return json.dumps([job.name, job.is_search, job.needs, dict(job.settings)], default=str)
+    # With the training: what a size holds out may differ where learner and settings are the same.
+    training = job.learner.as_dict()
+    return json.dumps([job.name, job.is_search, job.needs, dict(job.settings), training], default=str)
 
 
 # ---- The outcome of a training, as the parts of a stored run
