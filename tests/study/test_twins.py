@@ -113,6 +113,13 @@ def test_a_file_may_list_epochs(tmp_path: Path):
     assert load_study(tmp_path / "study.toml").design == study.design
 
 
+def test_a_poke_as_it_usually_is_is_a_source(tmp_path: Path):
+    study = make(tmp_path, vary=[["init", "order"], ["poke"]], poke={}, seeds=3)
+    study.run(workers=0, progress=False)
+    with quietly():
+        assert study.sources().sources == ("poke",)
+
+
 def test_no_twins_is_an_error(tmp_path: Path):
     study = make(tmp_path, vary=[["init"], ["order", "poke"]], seeds=3)
     study.run(workers=0, progress=False)

@@ -751,7 +751,7 @@ def label_of(study: StudySpec, job: Job) -> str:
 
 def choose_runs(study: StudySpec, *, learner: str | None = None, **wanted: Any) -> list[Planned]:
     """Choose the planned runs with the given learner, size, fold, variation or settings of the grid."""
-    known = ("n", "fold", "vary", *(("poke",) if study.design.poke else ()), *study.design.settings)
+    known = ("n", "fold", "vary", *(("poke",) if study.design.poke is not None else ()), *study.design.settings)
     for name in wanted:
         if name not in known:
             raise InputError(f"{name}= is no coordinate of this study: it has {', '.join(known)}.")
