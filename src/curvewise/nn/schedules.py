@@ -420,7 +420,10 @@ class Best:
 def _hold_out(course: Course, share: float | str) -> Tensor:
     """Train on a part of the subset from here on; return the rows of the other part."""
     lane, assignment = course.lane, course.assignments[0]
-    train, held = split_rows(assignment.rows, lane.setup.data.strata, share)
+    if assignment.held is None:
+        train, held = split_rows(assignment.rows, lane.setup.data.strata, share)
+    else:
+        train, held = assignment.rows[~np.isin(assignment.rows, assignment.held)], assignment.held
     if not len(held) or not len(train):
         part = share if isinstance(share, str) else f"a share of {share:.2g}"
         course.notes.append(
