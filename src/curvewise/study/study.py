@@ -308,7 +308,8 @@ class Study(StudySpec):
         Returns
         -------
         TwinDisagreement
-            By the epoch of the nudge. Its notes say how many runs are left out.
+            By the epoch of the nudge. Its notes say how many runs are left out, also those that went
+            back to a best epoch before the nudge.
 
         Raises
         ------
