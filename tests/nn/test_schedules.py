@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from torch.nn import functional
 from torch.optim import lr_scheduler
 
-from curvewise.nn import Assignment, Examples, Keep, Trained, Training
+from curvewise.nn import Assignment, Examples, Keep, Poke, Trained, Training
 from curvewise.nn.chance import split_rows, visits
 from curvewise.nn.engine import train
 from curvewise.nn.networks import make_network
@@ -306,6 +306,43 @@ def test_a_lower_loss_is_better_and_does_not_prolong_the_wait(
     lengths = {"steps": 100, "look_every": 5, "patience_steps": 20}
     found = run(replace(PLAIN, schedule="early-stop", validation=0.3, **lengths), assigned(2, 40), digits)
     assert found.metrics["steps"] == found.metrics["best_step"] == 25
+
+
+def best_at_ten(course: Course, held: Any) -> tuple[float, float]:
+    """Judge the weights after ten steps to be the best."""
+    return abs(course.taken - 10) / 100, 1.0
+
+
+def test_a_nudge_after_the_best_epoch_is_noted_and_leaves_the_best_as_it_was(
+    digits: Examples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Course, "validate", best_at_ten)
+    lengths = {"steps": 100, "look_every": 5, "patience_steps": 20}
+    training, one = replace(PLAIN, schedule="early-stop", validation=0.3, **lengths), assigned(2, 40)
+    plain = run(training, one, digits)
+    assert (plain.metrics["best_step"], plain.metrics["steps"]) == (10, 30)
+    epoch = plain.metrics["epochs"] / 30
+    for step, note in ((9, ""), (10, "was undone"), (29, "was undone"), (30, "ended before"), (40, "ended before")):
+        found = run(training, replace(one, poke=Poke(1, step * epoch, 3.0)), digits)
+        same = all(np.array_equal(found.checkpoints["end"][k], w) for k, w in plain.checkpoints["end"].items())
+        assert same == bool(note)
+        assert len(found.notes) == bool(note)
+        assert all(text.startswith("No weight was nudged") and note in text for text in found.notes)
+
+
+@pytest.mark.parametrize("look", [1, 2, 3])
+def test_patience_counts_epochs_however_often_it_is_looked(
+    look: int, digits: Examples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Course, "validate", lambda course, held: (0.5, 1.0))
+    training = replace(PLAIN, steps=100, validation=0.3, patience=3, look_every=look)
+    found = run(replace(training, schedule="early-stop"), assigned(2, 40), digits).metrics
+    per_epoch = found["steps"] / found["epochs"]
+    # The error falls at the first look, and from there it takes three epochs, to the next look.
+    assert found["steps"] == look + look * math.ceil(3 * per_epoch / look)
+    drops = run(replace(training, schedule="plateau"), assigned(2, 40), digits).metrics["drops"]
+    wait = look * (math.floor(3 * per_epoch / look) + 1)
+    assert drops == (100 - look) // wait
 
 
 def test_a_plateau_counts_steps(digits: Examples) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,13 @@ import pytest
 
 from curvewise import load_dataset, load_study
 from curvewise.errors import InputError
+from curvewise.nn import engine
 from curvewise.nn.training import Training
+from curvewise.store.claims import Claims
 from curvewise.store.read import read_run
 from curvewise.study import Dataset, Design, Learner, Study, binary_groupings
+from curvewise.study.run.drive import Board
+from curvewise.study.run.maker import Maker, held_rows
 
 DIGITS = load_dataset({"name": "digits", "examples": 600})
 NET = Learner(Training("mlp", options={"width": 8}, epochs=2, batch=16))
@@ -95,6 +100,79 @@ def test_validation_is_a_share_or_so_many_of_each_class():
     for wrong in ("1", "0/class", "one/class", "0.5/class"):
         with pytest.raises(InputError, match="'1/class'"):
             Training("mlp", schedule="early-stop", validation=wrong)
+
+
+def test_grouped_classes_are_held_out_by_the_classes_of_the_data(tmp_path: Path):
+    design = Design(sizes=["3/class + 1/class"], folds=1, grid={"classes": GROUPS})
+    study = Study(DIGITS, {"net": STOPPED}, design, folder=tmp_path)
+    assert study.run(workers=0, progress=False).done == 2
+    for job in study.jobs:
+        assert np.bincount(DIGITS.y[held_rows(study.grouped(job), job)]).tolist() == [1] * 10
+        metrics = read_run(study.runs_folder / job.id).metrics
+        assert metrics["steps"] / metrics["epochs"] == 30 / 16  # thirty are trained on, in batches of sixteen
+
+
+def test_a_gpu_trains_no_run_with_what_another_size_holds_out(tmp_path: Path):
+    sizes = ["3/class + 1/class", "5/class + 2/class", 0.25]
+    study = Study(DIGITS, {"net": STOPPED}, Design(sizes=sizes, folds=1), folder=tmp_path)
+    board, chunks = Board(study.jobs, 1, on_gpu=True), []
+    while chunk := board.next_chunk():
+        chunks.append([job.learner.training.validation for job in chunk])
+    assert sorted(map(str, chunks)) == ["['1/class']", "['2/class']", "[0.2]"]
+    # Nor where a worker is given them together.
+    study.runs_folder.mkdir(parents=True)
+    with Claims(study.runs_folder) as claims:
+        Maker(study, claims=claims, tell=lambda event: None).make(study.jobs)
+    held = {job.n: read_run(study.runs_folder / job.id).metrics["validation_error"] for job in study.jobs}
+    assert all(np.isclose(held[n] * many % 1, [0, 1], atol=1e-9).any() for n, many in ((40, 10), (70, 20), (120, 24)))
+
+
+def test_a_size_that_leaves_too_few_to_train_on_is_refused_at_plan():
+    with pytest.raises(InputError, match=r"sizes holds '5 \+ 1/class'.*5 example\(s\) to train on for 10 classes"):
+        Study(DIGITS, {"net": STOPPED}, Design(sizes=["5 + 1/class"], folds=1)).plan(measure=False)
+
+
+def test_so_many_as_the_size_says_are_held_out_of_every_class():
+    # Also of a rare class that has no other example.
+    y = np.repeat([0, 1], [59, 2])
+    data = Dataset(np.random.default_rng(0).normal(size=(61, 2)), y, np.zeros((2, 2)), np.arange(2))
+    study = Study(data, {"net": STOPPED}, Design(sizes=["9 + 1/class", "18 + 1/class"], folds=3))
+    for job in study.jobs:
+        rows, held = study.rows_of(job.n, job.fold), held_rows(study, job)
+        assert len(rows) - len(held) == job.n - 2
+        assert sorted(data.y[held]) == [0, 1]
+
+
+def test_a_batch_is_no_larger_than_what_a_size_leaves_to_train_on(tmp_path: Path):
+    net = replace(STOPPED, training=replace(STOPPED.training, batch=64, epochs=2))
+    study = Study(DIGITS, {"net": net}, Design(sizes=["2/class + 1/class"], folds=1), folder=tmp_path)
+    study.run(workers=0, progress=False)
+    metrics = read_run(study.runs_folder / study.jobs[0].id).metrics
+    assert (metrics["steps"], metrics["epochs"]) == (2, 2)  # of 20 examples, all of which are a batch
+
+
+def test_the_rate_is_searched_with_what_its_size_holds_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    net = replace(STOPPED, training=replace(STOPPED.training, rate=(0.01, 0.1), epochs=1))
+    design = Design(sizes=["3/class + 1/class"], folds=1)
+    search, run = Study(DIGITS, {"net": net}, design, folder=tmp_path).jobs
+    assert search.is_search
+    assert search.coordinates["training"]["validation"] == run.coordinates["training"]["validation"] == "1/class"
+    study, seen = Study(DIGITS, {"net": net}, design, folder=tmp_path), []
+    own = engine.train
+
+    def noted(training, assignments, *rest, **how):
+        seen.extend(assignments)
+        return own(training, assignments, *rest, **how)
+
+    monkeypatch.setattr(engine, "train", noted)
+    assert study.run(workers=0, progress=False).done == 2
+    assert len(seen) == 3  # two rates, and the run
+    held = held_rows(study, run)
+    assert np.bincount(DIGITS.y[held]).tolist() == [1] * 10
+    assert all(np.array_equal(a.held, held) and len(a.rows) == 40 for a in seen)
+    found = read_run(study.runs_folder / search.id).metrics
+    tenths = 10 * np.array([v for k, v in found.items() if k.startswith("error.")])
+    assert np.allclose(tenths, tenths.round())  # on the ten
 
 
 # --- Classes that a grid groups --------------------------------------------------------------------

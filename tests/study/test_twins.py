@@ -14,7 +14,10 @@ from curvewise.cli import main
 from curvewise.errors import CurvewiseWarning, InputError, quietly
 from curvewise.nn.training import Training
 from curvewise.report.study import study_report
+from curvewise.store.read import read_run
+from curvewise.store.tables import _is_undone, twin_records
 from curvewise.study import Dataset, Design, Evaluation, Learner, Study, binary_groupings, load_study
+from curvewise.study.status import planned_runs
 from curvewise.variance.sources import measure_twins
 
 ALL = ["init", "order", "augmentation"]
@@ -111,6 +114,37 @@ def test_a_file_may_list_epochs(tmp_path: Path):
     study.save(tmp_path / "study.toml")
     assert "epoch = [0, 1]" in (tmp_path / "study.toml").read_text()
     assert load_study(tmp_path / "study.toml").design == study.design
+
+
+def test_a_poke_as_it_usually_is_is_a_source(tmp_path: Path):
+    study = make(tmp_path, vary=[["init", "order"], ["poke"]], poke={}, seeds=3)
+    study.run(workers=0, progress=False)
+    with quietly():
+        assert study.sources().sources == ("poke",)
+
+
+def test_a_nudge_that_early_stopping_undid_makes_no_pair(tmp_path: Path):
+    study = make(tmp_path, factor=30.0, epoch=3, vary=[ALL, [*ALL, "poke"]], seeds=12)
+    training = Training(
+        *("mlp", {"width": 8}), rate=0.5, epochs=30, batch=16, schedule="early-stop", validation=0.3, patience=3
+    )
+    study = replace(study, learners={"net": Learner(training)})
+    assert study.run(workers=0, progress=False).failed == 0
+    poked = [job for job in study.jobs if job.poke is not None]
+    undone = [any("was undone" in n for n in read_run(study.runs_folder / job.id).notes) for job in poked]
+    assert 3 <= sum(undone) <= 9
+    with pytest.warns(CurvewiseWarning, match=rf"{sum(undone)} poked run\(s\) are left out"):
+        found = study.twins()
+    assert found.runs == 12 - sum(undone)
+    one, two = (np.asarray(study.predictions(vary=v).values[:]) for v in ("+".join(ALL), "+".join([*ALL, "poke"])))
+    assert found.disagreement[0].estimate == pytest.approx((one != two)[~np.array(undone)].mean())
+    assert not (one != two)[undone].any()
+    # Runs that were stored before there was a note are known by their best epoch.
+    records = {study.runs_folder / r.job.id: {**r.record, "notes": []} for r in planned_runs(study)}
+    assert len(twin_records(records).reference) == found.runs
+    late = {p: r for p, r in records.items() if "poke" not in r["coordinates"] or _is_undone(r)}
+    with pytest.raises(InputError, match="Nudge at an earlier epoch"):
+        twin_records(late)
 
 
 def test_no_twins_is_an_error(tmp_path: Path):

@@ -95,12 +95,12 @@ def visits(seeds: Tensor, rows: Tensor, first: int, last: int) -> Tensor:
 
 
 def split_rows(
-    rows: NDArray[np.int64], y: NDArray[np.int64], share: float | str
+    rows: NDArray[np.int64], y: NDArray[np.int64], share: float | str, least: int = 1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Hold out a share of each class, or with ``"1/class"`` so many examples of each.
 
     Every class with two or more examples keeps at least one on each side as far as the share
-    allows; the order of the rows is kept.
+    allows; with ``least=0`` all of a class may be held out. The order of the rows is kept.
 
     Examples
     --------
@@ -121,13 +121,13 @@ def split_rows(
         ideal = counts * share
         wanted = max(1, round(share * len(rows)))
     take = np.floor(ideal).astype(int)
-    take = np.minimum(take, counts - 1)
+    take = np.minimum(take, counts - least)
     # Whole numbers fall short of the share: classes that lost most by rounding give one more, until it is met.
     spare = np.argsort(take - ideal, kind="stable")
     for i in spare:
         if take.sum() >= wanted:
             break
-        take[i] += take[i] < counts[i] - 1
+        take[i] += take[i] < counts[i] - least
     for label, k in zip(classes, take, strict=True):
         members = np.flatnonzero(labels == label)
         held[generator.permutation(members)[:k]] = True

@@ -128,7 +128,9 @@ def _train_whole(
     goal = Goal(training, shown, options["keep"])
     batches: dict[int, list[int]] = {}
     for i, assignment in enumerate(assignments):
-        batches.setdefault(training.batch_for(len(assignment.rows)), []).append(i)
+        # A share held out by the training itself does not count: stored runs have batches of the size they had.
+        held = 0 if assignment.held is None else len(assignment.held)
+        batches.setdefault(training.batch_for(len(assignment.rows) - held), []).append(i)
     for batch, numbers in batches.items():
         if not batch:
             nothing = Trained(error="There are no examples to train on.")

@@ -30,6 +30,7 @@ DROP = 0.1  # share of the rate that a drop leaves
 DROPS = 2  # drops of the searched schedule
 PATIENCE = 10.0  # epochs, as torch's ReduceLROnPlateau waits
 SHARE = 1 / 3  # held out by the searched schedule
+UNPOKED = "No weight was nudged"  # a note of runs that begins so keeps them out of the twins
 
 Steps = Generator[None, None, None]
 Weights = dict[str, NDArray[Any]]
@@ -58,7 +59,8 @@ def drive(lane: Lane, goal: Goal, assignments: Sequence[Assignment]) -> Generato
     yield from CONTROLS.get(goal.training.schedule, fixed)(course)
     yield  # the other lanes get work before this one is waited for
     with lane.at_work():
-        course.poke()
+        if course.back is None:  # weights of an earlier step are not those that were to be nudged
+            course.poke()
         return _finish(course)
 
 
@@ -69,6 +71,7 @@ class Course:
         self.lane, self.goal, self.assignments = lane, goal, assignments
         self.training = goal.training
         self.taken, self.passed = 0, 0  # steps and, where they are counted, epochs
+        self.back: int | None = None  # the step whose weights are the result, where that is not the last
         self.checkpoints: list[dict[str, Weights]] = [{} for _ in assignments]
         self.metrics: dict[str, float] = {}
         self.notes: list[str] = []
@@ -86,6 +89,13 @@ class Course:
         if training.steps is not None:
             return training.steps
         return math.ceil(round(training.epochs * self.n / self.lane.setup.batch, 9))
+
+    def patience_steps(self, patience: float) -> float | None:
+        """Return the patience in steps, where epochs are not what the training looks after."""
+        training = self.training
+        if training.patience_steps is not None or training.look_every is None:
+            return training.patience_steps
+        return patience * self.n / self.lane.setup.batch
 
     @property
     def rate(self) -> float:
@@ -144,11 +154,13 @@ class Course:
             self.lane.poke([a.poke if at == self.taken else None for a, at in both])
 
     def unpoked(self, member: int) -> tuple[str, ...]:
-        """Return a note where the training was over before a weight was to be nudged."""
-        poke = self.assignments[member].poke
-        if poke is None or self._poke_steps()[member] <= self.taken:
+        """Return a note where no weight of the result was nudged."""
+        poke, at = self.assignments[member].poke, self._poke_steps()[member]
+        if poke is None or at < (self.taken + 1 if self.back is None else self.back):
             return ()
-        return (f"No weight was nudged: the training ended before epoch {poke.epoch:g}.",)
+        if self.back is not None and at < self.taken:
+            return (f"{UNPOKED}: the nudge at epoch {poke.epoch:g} came after the best epoch, and was undone.",)
+        return (f"{UNPOKED}: the training ended before epoch {poke.epoch:g}.",)
 
     def _poke_steps(self) -> list[int]:
         """Return the step before which each network is nudged; −1 for never."""
@@ -281,6 +293,7 @@ def plateau(course: Course) -> Steps:
     training = course.training
     patience = training.patience_for(course.n, PATIENCE)
     held = _hold_out(course, training.validation) if training.validation else None
+    in_steps = course.patience_steps(patience)
     rate, best, waited, drops, since = course.rate, math.inf, 0, 0, 0
     for step in course.looks():
         before = course.taken
@@ -300,7 +313,6 @@ def plateau(course: Course) -> Steps:
             best, waited, since = loss, 0, course.taken
         else:
             waited += 1
-        in_steps = training.patience_steps
         if waited > patience if in_steps is None else course.taken - since > in_steps:
             course.dropped()
             rate, waited, since, drops = rate * DROP, 0, course.taken, drops + 1
@@ -311,20 +323,21 @@ def early_stop(course: Course) -> Steps:
     """Stop when the validation error has not fallen for a while, and go back to its best epoch.
 
     Of epochs with the same error, that with the least validation loss is the best. Where targets
-    are numbers, the loss stands for the error throughout. With ``look_every``, an epoch here is
-    that many steps, and ``patience_steps`` counts steps in either case.
+    are numbers, the loss stands for the error throughout. With ``look_every``, the best epoch is
+    the best of these steps; ``patience`` counts epochs and ``patience_steps`` steps in either case.
     """
     training = course.training
     patience = training.patience_for(course.n, PATIENCE)
     held = _hold_out(course, training.validation)
+    in_steps = course.patience_steps(patience)
     best = Best(course)
     for step in course.looks():
         yield from course.to(step, course.rate)
         best.look(*course.validate(held))
-        in_steps = training.patience_steps
         if best.stalled >= patience if in_steps is None else course.taken - best.fell >= in_steps:
             break
     best.go_back()
+    course.back = best.step if best.step < course.taken else None
     best.report()
     course.metrics["best_epoch"] = float(best.epoch)
     if training.look_every is not None:  # epochs as they were passed, not looks
@@ -420,7 +433,10 @@ class Best:
 def _hold_out(course: Course, share: float | str) -> Tensor:
     """Train on a part of the subset from here on; return the rows of the other part."""
     lane, assignment = course.lane, course.assignments[0]
-    train, held = split_rows(assignment.rows, lane.setup.data.strata, share)
+    if assignment.held is None:
+        train, held = split_rows(assignment.rows, lane.setup.data.strata, share)
+    else:
+        train, held = assignment.rows[~np.isin(assignment.rows, assignment.held)], assignment.held
     if not len(held) or not len(train):
         part = share if isinstance(share, str) else f"a share of {share:.2g}"
         course.notes.append(

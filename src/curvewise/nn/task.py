@@ -90,6 +90,9 @@ class Assignment:
         (dropout included). The three do not touch each other.
     poke : Poke, optional
         A weight to nudge, and when.
+    held : ndarray of int, optional
+        Those of its rows that a schedule which validates holds out; by default they are drawn as
+        ``validation`` of the training says.
     """
 
     rows: NDArray[np.int64]
@@ -97,6 +100,7 @@ class Assignment:
     order: int = 0
     augmentation: int = 0
     poke: Poke | None = None
+    held: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)

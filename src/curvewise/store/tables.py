@@ -256,6 +256,27 @@ def read_store(
     )
 
 
+def _is_undone(record: Mapping[str, Any]) -> bool:
+    """Tell whether the result of a poked run is as if no weight had been nudged.
+
+    A note says so; of runs that were stored before there was one, the best epoch of early stopping does.
+    """
+    about, measured = record["coordinates"], record["metrics"]
+    if about.get("poke") is None:
+        return False
+    if any(note.startswith("No weight was nudged") for note in record["notes"]):
+        return True
+    training = about.get("training") or {}
+    steps, epochs, best = (measured.get(name) for name in ("steps", "epochs", "best_epoch"))
+    if training.get("schedule") != "early-stop" or training.get("members", 1) > 1 or not epochs or best is None:
+        return False
+    per_epoch = steps / epochs
+    step = measured.get("best_step")
+    step = math.ceil(round(best * per_epoch, 6)) if step is None else step
+    at = round(about["poke"]["epoch"] * per_epoch)
+    return bool(at >= step and not at == step == steps)  # weights of the last step are nudged if they are the best
+
+
 def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
     """Join runs of which a weight was nudged to those that were left alone, by all their other coordinates.
 
@@ -271,10 +292,16 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
     """
     plain: dict[str, Path] = {}
     nudged: dict[float, dict[str, Path]] = {}
+    undone = {path for path, record in records.items() if _is_undone(record)}
+    vain = (
+        f"{len(undone)} poked run(s) are left out: they went back to a best epoch before the nudge, or ended before it"
+    )
     factors: dict[float, None] = {}
     # Several weights may have been nudged in copies of one run. One counts, as pairs must not share a run: that of
     # the lowest seed, which depends neither on the order of a plan nor on the names of folders.
     for path, record in sorted(records.items(), key=lambda item: (_nudged_weight(item[1]), item[0].name)):
+        if path in undone:
+            continue
         about = dict(record["coordinates"])
         poke = about.pop("poke", None)
         about.pop("poke_seed", None)
@@ -282,7 +309,7 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
         epoch = None if poke is None else float(poke["epoch"])
         (plain if epoch is None else nudged.setdefault(epoch, {})).setdefault(key, path)
         factors |= {} if poke is None else {float(poke["factor"]): None}
-    if not nudged:
+    if not nudged and not undone:
         raise InputError(
             f"None of the {len(records)} run(s) had a weight nudged: there are no twins.",
             remedy='Study them with vary = [["init", "order", "augmentation"], ["init", "order", "augmentation", "poke"]]'
@@ -295,6 +322,8 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
         )
     epochs = sorted(nudged)
     joined = [key for key in plain if all(key in nudged[epoch] for epoch in epochs)] if epochs else []
+    if not joined and undone and not nudged:
+        raise InputError(f"{vain}. Nudge at an earlier epoch, or use a schedule that does not go back.")
     if not joined:
         raise InputError(
             f"{len(records)} run(s) hold {len(plain)} that were left alone and {sum(map(len, nudged.values()))} of"
@@ -305,6 +334,7 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
     _check_one_training({path: dict(records[path]) for path in reference}, reference[0].parent)
     lost = len({key for found in nudged.values() for key in found} - set(joined))
     notes = [f"{lost} poked run(s) have no twin with the same seeds at every epoch, and are left out"] if lost else []
+    notes += [vain] if undone else []
     runs = [records[path]["coordinates"] for path in reference]
     named = ["init", "order", *(["augmentation"] if (runs[0].get("training") or {}).get("augmentation") else [])]
     fixed = [k for k in named if len({run.get(f"{k}_seed") for run in runs}) == 1]

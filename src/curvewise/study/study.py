@@ -308,7 +308,8 @@ class Study(StudySpec):
         Returns
         -------
         TwinDisagreement
-            By the epoch of the nudge. Its notes say how many runs are left out.
+            By the epoch of the nudge. Its notes say how many runs are left out, also those that went
+            back to a best epoch before the nudge.
 
         Raises
         ------
@@ -754,7 +755,7 @@ def label_of(study: StudySpec, job: Job) -> str:
 
 def choose_runs(study: StudySpec, *, learner: str | None = None, **wanted: Any) -> list[Planned]:
     """Choose the planned runs with the given learner, size, fold, variation or settings of the grid."""
-    known = ("n", "fold", "vary", *(("poke",) if study.design.poke else ()), *study.design.settings)
+    known = ("n", "fold", "vary", *(("poke",) if study.design.poke is not None else ()), *study.design.settings)
     for name in wanted:
         if name not in known:
             raise InputError(f"{name}= is no coordinate of this study: it has {', '.join(known)}.")

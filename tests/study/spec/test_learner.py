@@ -66,3 +66,9 @@ def test_what_is_trained_is_all_in_the_coordinates():
 )
 def test_options_with_the_names_of_settings_come_back(learner):
     assert learner_from_table(table_of_learner(learner)) == learner
+
+
+@pytest.mark.parametrize("setting", ["batch", "look_every", "patience_n", "patience_steps", "like", "weights_into"])
+def test_no_setting_of_a_training_reaches_an_estimator(setting):
+    assert not Learner(estimator="sklearn.svm:SVC").takes(setting)
+    assert Learner(estimator="sklearn.linear_model:SGDClassifier").takes("loss")  # its own

@@ -267,7 +267,8 @@ class Maker:
         keep = self._keep(jobs[0])
         if members > 1 and jobs[0].learner.loss is not None:  # an ensemble averages numbers, kept or not
             keep = replace(keep, predictions=True)
-        assignments = [assign(job, study.rows_of(job.n, job.fold), member) for job in jobs for member in range(members)]
+        drawn = [(job, study.rows_of(job.n, job.fold), held_rows(study, job)) for job in jobs]
+        assignments = [assign(job, rows, m, held) for job, rows, held in drawn for m in range(members)]
         gathered: dict[int, dict[int, Trained]] = {}
         for index, trained in train(
             training,
@@ -364,7 +365,9 @@ def group_of(job: Job) -> str:
 
 def kind_of(job: Job) -> str:
     """Name what runs must share to be trained side by side."""
-    return json.dumps([job.name, job.is_search, job.needs, dict(job.settings)], default=str)
+    # With the training: what a size holds out may differ where learner and settings are the same.
+    training = job.learner.as_dict()
+    return json.dumps([job.name, job.is_search, job.needs, dict(job.settings), training], default=str)
 
 
 # ---- The outcome of a training, as the parts of a stored run
@@ -448,7 +451,20 @@ def _check_finite(values: NDArray[Any], what: str, name: str) -> None:
         raise UnusablePredictions(f"The training diverged: {what} for {name!r} are not finite.")
 
 
-def assign(job: Job, rows: NDArray[np.int64], member: int = 0) -> Assignment:
+def held_rows(study: StudySpec, job: Job) -> NDArray[np.int64] | None:
+    """Choose the examples of a run to validate on, where its size says how many; None where it does not.
+
+    So many of each class of the data, also where the run tells groups of classes apart.
+    """
+    from curvewise.nn.chance import split_rows
+
+    held = study.held_of(job.n)
+    if not held:
+        return None
+    return split_rows(study.rows_of(job.n, job.fold), study.dataset.y, f"{held}/class", least=0)[1]
+
+
+def assign(job: Job, rows: NDArray[np.int64], member: int = 0, held: NDArray[np.int64] | None = None) -> Assignment:
     """Assign the engine a job, or one network of its ensemble.
 
     The first network has the seeds of a run without an ensemble, the others seeds derived of them.
@@ -458,7 +474,7 @@ def assign(job: Job, rows: NDArray[np.int64], member: int = 0) -> Assignment:
         own = job.seeds[name]
         return own if not member else int(np.random.SeedSequence([own, member]).generate_state(1)[0])
 
-    return Assignment(rows, seed("init"), seed("order"), seed("augmentation"), job.poke)
+    return Assignment(rows, seed("init"), seed("order"), seed("augmentation"), job.poke, held)
 
 
 def average(members: Sequence[Trained]) -> Trained:
@@ -501,6 +517,7 @@ def average(members: Sequence[Trained]) -> Trained:
 def search_rate(study: StudySpec, job: Job, *, device: str = "cpu", stream: bool | None = None) -> Trained:
     """Train with each candidate rate on two thirds of a subset and try it on the other third.
 
+    Where the size of the subset says what to validate on, on the rest of it and on that.
     The rate with the least error is taken; among equals the one with the lower loss, then the lower
     rate. Where targets are numbers, the one with the least loss. One that diverges counts as all
     wrong.
@@ -529,14 +546,17 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu", stream: bool
     subset = study.rows_of(job.n, job.fold)
     numbers = study.examples.is_numbers
     labels = np.zeros(len(study.examples.y), np.int64) if numbers else study.examples.y
-    rows, held = split_in_three(subset, labels, job.seeds["order"])
+    own = held_rows(study, job)
+    rows, held = split_in_three(subset, labels, job.seeds["order"]) if own is None else (subset, own)
     sets = {VALIDATION: replace(study.examples, x=study.examples.x[held], y=study.examples.y[held])}
     tried: list[tuple[float, float, float]] = []
     errors: list[str] = []
     seconds, path = 0.0, ""
     for rate in training.rates:
         how: dict[str, Any] = {"device": device, "folder": study.folder, "stream": stream}
-        ((_, trained),) = train(replace(training, rate=rate), [assign(job, rows)], study.examples, sets, **how)
+        ((_, trained),) = train(
+            replace(training, rate=rate), [assign(job, rows, held=own)], study.examples, sets, **how
+        )
         seconds, path = seconds + trained.seconds, trained.path
         # Error and loss on the validation third, and why there are none; numbers have no error.
         error, loss, reason = 1.0, float("inf"), trained.error

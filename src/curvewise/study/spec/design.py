@@ -365,7 +365,8 @@ class Learner:
             return True
         if self.command is not None:
             return setting in asked_fields(self.command) or setting in FIELDS  # which is refused
-        return setting != "members" and setting not in Training().as_dict()
+        # Estimators have a loss of their own.
+        return setting == "loss" or setting not in {"members", *(f.name for f in fields(Training))}
 
     def with_settings(self, settings: Mapping[str, Any]) -> Learner:
         """The learner with some of its settings replaced, as a grid asks for; classes are the data's."""

@@ -251,6 +251,9 @@ class StudySpec:
             lacking = ", ".join(f"{names[i]!r} ({there[i]})" for i in few[:5])
             problem = f"holds {size!r}, and there are fewer training examples of {len(few)} class(es): {lacking}."
             raise InputError(problem, argument="sizes", remedy="Ask for fewer, or leave these classes out of the data.")
+        if held and not each and count < len(names):
+            problem = f"holds {size!r}, which leaves {count} example(s) to train on for {len(names)} classes."
+            raise InputError(problem, argument="sizes", remedy=f"Ask for '{len(names)} + {held}/class' or more.")
 
     @cached_property
     def _subsets(self) -> dict[tuple[int, int], tuple[NDArray[np.int64], str]]:
@@ -264,6 +267,10 @@ class StudySpec:
     def rows_of(self, n: int, fold: int) -> NDArray[np.int64]:
         """Positions of the examples of one training subset."""
         return self._subsets[n, fold][0]
+
+    def held_of(self, n: int) -> int:
+        """Examples of each class that a size sets aside to validate on."""
+        return self.partition.at(n)[0].held
 
     def subset_digest(self, subset: Subset) -> str:
         """Hash of the examples of one training subset."""
@@ -700,6 +707,9 @@ def _search(study: StudySpec, name: str, learner: Learner, settings: Any, shared
         return None
     sizes = study.partition.sizes
     subset = study.partition.at(sizes[len(sizes) // 2])[0]
+    if subset.held:
+        learner = _validated(learner, name, subset)
+        shared = {**shared, "training": learner.as_dict()}
     seeds = study.design.seeds_of(study.seed, subset.n, subset.fold, 0)
     seeds.pop("poke", None)
     # No fold: the id of a search must not depend on how many folds the study has.
