@@ -25,7 +25,7 @@ from curvewise.progress import progress_bar
 from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
 from curvewise.store.record import TEST
-from curvewise.store.write import own_folder
+from curvewise.store.write import write_file
 from curvewise.study.status import Planned, choose_devices, evaluation_digests, planned_runs
 from curvewise.study.study import Study, check_evaluation, has_network, label_of, load_model
 
@@ -515,8 +515,7 @@ def keep_invariance(study: Study, perturbation: str, corpus: ModelCorpus) -> Non
         "train_accuracy": None if corpus.train_accuracy is None else corpus.train_accuracy.tolist(),
         "notes": list(corpus.notes),
     }
-    path = own_folder(study.runs_folder, KEPT) / f"{perturbation}.json"
-    path.write_text(json.dumps(plain), "utf-8")
+    write_file(study.runs_folder, KEPT, f"{perturbation}.json", json.dumps(plain).encode())
 
 
 def kept_invariance(study: Study, perturbation: str) -> ModelCorpus | None:

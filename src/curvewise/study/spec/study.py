@@ -461,10 +461,19 @@ def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
             remedy = "Use 'unet', or 'module:function' for a factory of your own."
         if problem:
             raise InputError(problem, argument=f"learners.{job.name}.architecture", value=name, remedy=remedy)
-        coloured = [spec for spec in training.augmentation if spec.partition(":")[0] == "colour"]
-        if coloured and data.is_image and channels != 3:
-            problem, remedy = f"is for three channels, and the data has {kind}.", "Leave it out, or use 'noise'."
-            raise InputError(problem, argument=f"learners.{job.name}.augmentation", value=coloured[0], remedy=remedy)
+
+
+def half_coloured(jobs: Iterable[Job], data: Dataset) -> list[str]:
+    """Warn of colour augmentation that changes only a part of what it names: such images have no colours."""
+    channels, found = data.x.shape[1], {}
+    for job in jobs if data.is_image and channels != 3 else ():
+        for spec in job.learner.training.augmentation if job.learner.training is not None else ():
+            if spec.partition(":")[0] == "colour":
+                found[job.name, spec] = (
+                    f"learners.{job.name}.{arg('augmentation', spec)} changes brightness and contrast only: the images "
+                    f"have {channels} channel{'s' if channels > 1 else ''}, and so no saturation and hue."
+                )
+    return list(found.values())
 
 
 def examples_digest(examples: Examples) -> str:
@@ -507,9 +516,14 @@ def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours:
         return numbers[y]
     # Names that are just the numbers 0, 1, … are no names: then the numbers must mean the same.
     unnamed = any(names == tuple(map(str, range(len(names)))) for names in (theirs, ours))
+    unknown = [theirs[i] for i in used if theirs[i] not in position]
+    if unnamed and (joined := [label for label in (*theirs, *ours) if "+" in label]):  # as Dataset.grouped names them
+        problem = (
+            f"has the classes {list_names(theirs, 5)} and the study {list_names(ours, 5)}: {joined[0]!r} is a group."
+        )
+        raise InputError(problem, argument=f"evaluate.{name}", remedy=f"Group both alike, with {arg('data.classes')}.")
     if unnamed and used[-1] < len(ours):
         return y.astype(np.int64)
-    unknown = [theirs[i] for i in used if theirs[i] not in position]
     problem = f"has classes that the study does not: {list_names(unknown, 5)}; the study has {list_names(ours, 10)}."
     raise InputError(problem, argument=f"evaluate.{name}", remedy="Name them alike.")
 
