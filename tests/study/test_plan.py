@@ -464,6 +464,18 @@ def test_colour_augmentation_of_grey_images_is_planned_with_a_warning():
         assert sum("changes brightness and contrast only: the images have 1 channel" in w for w in found) == count
 
 
+@pytest.mark.parametrize(
+    ("training", "told"),
+    [
+        (Training("googlenet", options={"stem": "imagenet"}), "learners.a: architecture='googlenet': with stem='imag"),
+        (Training("torchvision:vgg11", options={"weights": "DEFAULT"}), "learners.a: options=.*torchvision would down"),
+    ],
+)
+def test_networks_that_cannot_be_made_for_these_images_are_refused_at_plan(training, told):
+    with pytest.raises(InputError, match=told):
+        Study(_data("grey"), {"a": Learner(training)}).plan(measure=False)
+
+
 def test_recipes_on_data_that_they_fit_are_planned(tmp_path):
     for recipe, options, kind in (
         ("variance-text", {"model": "bert"}, "text"),

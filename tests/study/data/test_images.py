@@ -583,6 +583,23 @@ def test_a_damaged_image_leaves_no_cache(tmp_path: Path) -> None:
     assert not list((tmp_path / "kept").iterdir())
 
 
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (np.arange(1, 7)[:, None] + 0.5, r"labels that are not whole numbers: SVHN has bytes and labels 1 to 10"),
+        (np.array([["a", 2]], dtype=object), r"labels of type object: SVHN has"),
+        (np.zeros((0, 1), dtype=np.uint8), r"no labels: SVHN has"),
+        (np.full((6, 1), 11), r"labels 11 to 11: SVHN has"),
+    ],
+)
+def test_labels_that_svhn_has_not_are_told(tmp_path: Path, labels: Any, told: str) -> None:
+    from scipy.io import savemat
+
+    savemat(tmp_path / "train_32x32.mat", {"X": RNG.integers(0, 256, (32, 32, 3, 6), dtype=np.uint8), "y": labels})
+    with pytest.raises(InputError, match=f"train_32x32.mat holds .*{told}"):
+        load_dataset(str(tmp_path))
+
+
 def test_pixels_and_hash_of_a_cache_belong_together(tmp_path: Path) -> None:
     write_folder(tmp_path / "set")
     spec = {"path": "set", "cache": "kept"}
@@ -591,7 +608,7 @@ def test_pixels_and_hash_of_a_cache_belong_together(tmp_path: Path) -> None:
     changed = bytearray(array.read_bytes())
     changed[-10] ^= 255
     array.write_bytes(changed)
-    with pytest.raises(InputError, match="it holds other pixels than were written. Remove it"):
+    with pytest.raises(InputError, match=r"it holds other pixels than were written. Remove it"):
         load_dataset(spec, folder=tmp_path)
     array.unlink()
     assert load_dataset(spec, folder=tmp_path).digest == plain.digest

@@ -320,7 +320,8 @@ def _plain_data(data: Any, where: str) -> Any:
 
 def _inherited(study: StudySpec, name: str) -> dict[str, list[str]]:
     """Name the settings of a learner that came from a recipe and that nothing reads: they are part of its runs' ids."""
-    learner, idle = study.learners[name], set()
+    learner = study.learners[name]
+    idle: set[str] = set()
     if learner.inherited:
         for settings in study.design.combinations(name, learner.takes):
             training = learner.with_settings(settings).training

@@ -25,7 +25,13 @@ from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyErro
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
 from curvewise.nn.own_code import names_own_code
 from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
-from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training
+from curvewise.nn.training import (
+    IMAGE_ARCHITECTURES,
+    ROW_ARCHITECTURES,
+    Training,
+    check_sides,
+    check_torchvision_options,
+)
 from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
@@ -461,6 +467,13 @@ def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
             remedy = "Use 'unet', or 'module:function' for a factory of your own."
         if problem:
             raise InputError(problem, argument=f"learners.{job.name}.architecture", value=name, remedy=remedy)
+        try:
+            if data.is_image:
+                check_sides(name, training.options.get("stem", "small"), data.x.shape[2:])
+            if route == "torchvision":
+                check_torchvision_options(rest, training.options)
+        except InputError as error:
+            raise InputError(f"learners.{job.name}: {error}") from error
 
 
 def half_coloured(jobs: Iterable[Job], data: Dataset) -> list[str]:
