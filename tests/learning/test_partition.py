@@ -326,3 +326,19 @@ def test_few_examples_of_each_class_can_be_nested():
 def test_few_examples_that_cannot_be_drawn_are_refused(sizes, options, message):
     with pytest.raises(InputError, match=message):
         partition_training_set(np.repeat([0, 1], [13, 100]), sizes, **options)
+
+
+@pytest.mark.parametrize(
+    ("members", "sizes", "named"),
+    [
+        ([90, 10], ["3/class + 2/class", 20], "'3/class [+] 2/class', which cannot lie inside the size 20"),
+        ([50] * 9 + [20], ["5/class", 0.2, 1.0], "'5/class', which cannot lie inside the size 94"),
+        ([90, 10], ["4 + 3/class", 20], "'4 [+] 3/class', which cannot lie inside the size 20"),
+    ],
+)
+def test_classes_that_a_larger_subset_has_too_few_of_cannot_be_nested(members, sizes, named):
+    labels = np.repeat(np.arange(len(members)), members)
+    with pytest.raises(InputError, match=named):
+        quiet(labels, sizes, 1, nested=True)
+    for subset in quiet(labels, sizes, 1):
+        assert len(set(subset.indices.tolist())) == subset.n

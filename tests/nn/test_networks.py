@@ -20,7 +20,7 @@ from curvewise.nn.devices import one_thread
 from curvewise.nn.engine import train
 from curvewise.nn.networks import features_of, head_of, initial_network, make_network, restore_network
 from curvewise.nn.task import Assignment, Examples, Keep
-from curvewise.nn.training import ROW_ARCHITECTURES, Training
+from curvewise.nn.training import ROW_ARCHITECTURES, SMALLEST_SIDES, Training
 
 SHAPES = [(1, 8, 8), (1, 28, 28), (3, 32, 32)]
 SLIM: dict[str, dict[str, Any]] = {**{name: {"width": 8} for name in ROW_ARCHITECTURES}, "linear": {}}
@@ -62,6 +62,14 @@ def test_sizes_are_the_known_ones(
     # torch draws nothing for a network without memory, which keeps this quick
     with torch.device("meta"):
         assert _size(ARCHITECTURES[name](shape, classes, **options)) == size
+
+
+@pytest.mark.parametrize(("name", "stem", "side"), [(*key, side) for key, side in SMALLEST_SIDES.items()])
+def test_images_of_the_smallest_side_are_taken_and_smaller_ones_refused(name: str, stem: str, side: int) -> None:
+    training = Training(name, options={"width": 8, "stem": stem})
+    assert make_network(training, (3, side, side), 4)(torch.zeros(2, 3, side, side)).shape == (2, 4)
+    with pytest.raises(InputError, match=f"architecture='{name}': with stem='{stem}' needs images of {side}×{side}"):
+        make_network(training, (3, 20, side - 1) if side > 2 else (3, 1, 1), 4)
 
 
 def test_layers_have_the_names_of_torchvision_s_files() -> None:
@@ -264,6 +272,8 @@ def test_torchvision_is_asked_for_by_name_and_never_downloads(monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace(models=models))
     make_network(Training("torchvision:resnet18", options={"norm_layer": None}), (3, 8, 8), 4)
     make_network(Training("torchvision:googlenet"), (3, 8, 8), 4)
+    with pytest.raises(InputError, match=r"weights='DEFAULT', which torchvision would download.*Fetch the file"):
+        make_network(Training("torchvision:resnet18", options={"weights": "DEFAULT"}), (3, 8, 8), 4)
     with pytest.raises(InputError, match=r"list_models"):
         make_network(Training("torchvision:resnet9000"), (3, 8, 8), 4)
     with pytest.raises(InputError, match=r"3 channels, and these have 1.*channels=3"):

@@ -66,6 +66,24 @@ def rows_of(study: Study, corpus: ModelCorpus) -> list[Any]:
     return [next(r for _, r in frame.iterrows() if name.endswith(r["run"][:8])) for name in corpus.models]
 
 
+def test_measures_are_not_written_through_a_link(tmp_path: Path) -> None:
+    from curvewise.study.response import KEPT, keep_invariance
+
+    study = Study("digits", {"a": Learner(Training("mlp", epochs=0))}, folder=tmp_path)
+    (study.runs_folder / KEPT).mkdir(parents=True)
+    (tmp_path / "victim").write_text("precious")
+    (study.runs_folder / KEPT / "rotation.json").symlink_to(tmp_path / "victim")
+    corpus = ModelCorpus(
+        models=("a", "b", "c"),
+        hyperparameters={"h": np.array([1, 2, 3])},
+        gap=np.array([0.1, 0.2, 0.3]),
+        measures={"gi-score": np.array([1.0, 2.0, 3.0])},
+    )
+    keep_invariance(study, "rotation", corpus)
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (study.runs_folder / KEPT / "rotation.json").is_symlink()
+
+
 def test_only_plain_runs_and_those_with_this_perturbation(study: Study, corpus: ModelCorpus) -> None:
     assert sorted((r["augmentation"], r["width"]) for r in rows_of(study, corpus)) == [
         ("none", 16),

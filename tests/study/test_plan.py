@@ -446,7 +446,6 @@ def _data(kind: str) -> Dataset:
         ("transfer", {}, "text", r"learners.scratch.architecture='resnet50': takes images, and the data has tokens"),
         ("learning", {}, "features", r"architecture='resnet18': takes images.*features. Use 'linear' or 'mlp'"),
         ("variance-text", {"model": "bert"}, "features", r"takes images or texts, and the data has rows of features"),
-        ("response", {"perturbation": "colour"}, "grey", r"learners.vgg.augmentation='colour:0.125': is for three"),
         ("response", {}, "text", "perturbation='rotation' is for images"),
     ],
 )
@@ -457,11 +456,32 @@ def test_a_recipe_on_data_that_it_does_not_fit_is_refused_at_plan(tmp_path, reci
             go()
 
 
+def test_colour_augmentation_of_grey_images_is_planned_with_a_warning():
+    learner = Learner(Training("mlp", augmentation=("colour:0.2",)))
+    for kind, count in (("grey", 1), ("features", 0)):
+        kept = {"grey": learner, "features": Learner(Training("mlp"))}[kind]
+        found = Study(_data(kind), {"a": kept}).plan(measure=False).warnings
+        assert sum("changes brightness and contrast only: the images have 1 channel" in w for w in found) == count
+
+
+@pytest.mark.parametrize(
+    ("training", "told"),
+    [
+        (Training("googlenet", options={"stem": "imagenet"}), "learners.a: architecture='googlenet': with stem='imag"),
+        (Training("torchvision:vgg11", options={"weights": "DEFAULT"}), "learners.a: options=.*torchvision would down"),
+    ],
+)
+def test_networks_that_cannot_be_made_for_these_images_are_refused_at_plan(training, told):
+    with pytest.raises(InputError, match=told):
+        Study(_data("grey"), {"a": Learner(training)}).plan(measure=False)
+
+
 def test_recipes_on_data_that_they_fit_are_planned(tmp_path):
     for recipe, options, kind in (
         ("variance-text", {"model": "bert"}, "text"),
         ("variance-linear", {}, "features"),
         ("response", {"perturbation": "shift-x"}, "grey"),
+        ("response", {"perturbation": "colour"}, "grey"),
         ("learning", {}, "grey"),
     ):
         assert study_recipe(recipe, _data(kind), folder=str(tmp_path), **options).plan(measure=False).total_runs

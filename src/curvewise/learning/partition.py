@@ -177,6 +177,7 @@ def partition_training_set(
     parents = [np.arange(len(codes), dtype=np.int64)]
     for amount, k in sorted(zip(amounts, how_many, strict=True), key=lambda pair: -pair[0].total):
         generator = np.random.default_rng([entropy, amount.count])
+        _check_room(codes, classes, parents[:k], amount)
         indices[amount.total] = draw_subsets(codes, parents, amount, k, generator)
         parents = indices[amount.total] if nested else parents
     # Each nested subset begins with its own fold of the next smaller size.
@@ -184,6 +185,8 @@ def partition_training_set(
         for fold, first in enumerate(indices[small][: len(indices[large])]):
             rest = indices[large][fold]
             indices[large][fold] = np.concatenate([first, rest[~np.isin(rest, first)]])
+    for n, subsets_of_n in indices.items():
+        assert all(len(s) == n == len(np.unique(s)) for s in subsets_of_n), f"a subset of {n} holds an example twice"
     notes = tuple(w for n in counts for w in _notes(indices[n], codes))
     for note in notes:
         python_warnings.warn(note, CurvewiseWarning, stacklevel=2)
@@ -401,6 +404,23 @@ def entropy_of(rng: int | np.random.Generator) -> int:
     if not isinstance(rng, int | np.integer) or isinstance(rng, bool) or rng < 0:
         raise InputError("pass a seed of at least 0 or a numpy.random.Generator.", argument="rng", value=rng)
     return int(rng)
+
+
+def _check_room(codes: IntArray, classes: list[Any], parents: list[IntArray], amount: Amount) -> None:
+    """Refuse to nest a size with classes in a subset that has too few examples of one."""
+    need = (amount.count if amount.per_class else 0) + amount.held
+    for parent in parents:
+        members = np.bincount(codes[parent], minlength=len(classes))
+        if members.min() < need:
+            few = int(members.argmin())
+            held = f"{amount.held}/class" if amount.held else ""
+            asked = " + ".join(filter(None, (f"{amount.count}{'/class' if amount.per_class else ''}", held)))
+            problem = (
+                f"holds {asked!r}, which cannot lie inside the size {len(parent)}: a subset of that has "
+                f"{members[few]} example(s) of the class {classes[few]!r}, and {need} are needed."
+            )
+            remedy = f"Ask for fewer of each class or for more than {len(parent)}, or leave {arg('nested', False)}."
+            raise InputError(problem, argument="sizes", remedy=remedy)
 
 
 def draw_subsets(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from curvewise.errors import InputError
-from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, misfit
+from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, check_sides, misfit
 
 
 def linear(shape: tuple[int, ...], classes: int, *, bias: bool = True) -> nn.Module:
@@ -210,9 +210,7 @@ class AlexNet(nn.Module):
         _check_positive(width=width)
         _check_choice("stem", stem, STEMS)
         first = (11, 4, 2) if stem == "imagenet" else (3, 1, 1)
-        if min(sides) + 2 * first[2] < first[0]:
-            problem = f"with its 11×11 convolution needs images of 7×7 pixels or more, and these have {sides}."
-            raise misfit("architecture", "alexnet", problem, "Use stem='small'.")
+        check_sides("alexnet", stem, sides)
         layers: list[nn.Module] = []
         # For each convolution its channels, (kernel, stride, padding), and whether pooling follows.
         for wide, (kernel, stride, padding), pooled in (
@@ -580,9 +578,10 @@ class GoogLeNet(nn.Module):
         self, shape: tuple[int, ...], classes: int, *, width: int = 64, stem: str = "small", dropout: float = 0.2
     ) -> None:
         super().__init__()
-        channels, _, _ = image_shape(shape, "googlenet")
+        channels, *sides = image_shape(shape, "googlenet")
         _check_positive(width=width)
         _check_choice("stem", stem, STEMS)
+        check_sides("googlenet", stem, sides)
 
         def scaled(*counts: int) -> list[int]:
             return [max(1, count * width // 64) for count in counts]

@@ -21,7 +21,7 @@ from curvewise.nn.files.hugging_face import hugging_face_model
 from curvewise.nn.files.tensors import load_part, load_weights, read_weights
 from curvewise.nn.own_code import find_function, importable, installed, names_own_code
 from curvewise.nn.task import Outputs, check_outputs_of
-from curvewise.nn.training import IMAGE_ARCHITECTURES, Training, misfit
+from curvewise.nn.training import IMAGE_ARCHITECTURES, Training, check_torchvision_options, misfit
 from curvewise.text import Message, arg
 
 
@@ -128,6 +128,9 @@ def following_weights(training: Training, given: Mapping[str, Any]) -> Training:
     factory = ARCHITECTURES.get(training.architecture)
     usual = None if factory is None else inspect.signature(factory).parameters.get("stem")
     side = next((given[n].shape[-1] for n in FIRST_LAYERS if n in given and len(given[n].shape) == 4), None)
+    if training.like and not training.weights and usual is not None and usual.default is not None and side is None:
+        problem = f"it has none of {', '.join(FIRST_LAYERS)}, but {', '.join(list(given)[:3]) or 'nothing'}, …"
+        raise misfit("like", training.like, problem, "Name its weights as the architecture does, or leave it out.")
     if usual is None or usual.default is None or side is None:
         return training
     stem = "small" if side <= 3 else "imagenet"
@@ -261,6 +264,7 @@ def _torchvision_model(name: str, shape: tuple[int, ...], classes: int, options:
     if name not in models.list_models(module=models):
         known = "See torchvision.models.list_models()."
         raise misfit("architecture", asked, "not a classifier of the installed torchvision.", known)
+    check_torchvision_options(name, options)
     # Auxiliary classifiers would make an Inception return several outputs.
     inception = {"aux_logits": False, "init_weights": True} if name in ("googlenet", "inception_v3") else {}
     model: nn.Module = models.get_model(name, **{"weights": None, "num_classes": classes, **inception, **options})

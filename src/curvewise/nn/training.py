@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -22,6 +22,8 @@ IMAGE_ARCHITECTURES = ("unet", "unet6")
 
 ``curvewise.nn.architectures`` has a factory of each name. Those of timm, torchvision and Hugging Face give a row.
 """
+SMALLEST_SIDES = {("alexnet", "imagenet"): 7, ("googlenet", "small"): 2, ("googlenet", "imagenet"): 15}
+"""Pixels that an image needs along either side, by architecture and stem: with fewer nothing is left after pooling."""
 
 OPTIMISERS = ("sgd", "sgdw", "adam", "adamw", "ranger")
 CONTROLLED = ("plateau", "early-stop", "searched")
@@ -379,6 +381,25 @@ def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, ...]) -> f
 def misfit(argument: str, value: Any, problem: str, remedy: str = "") -> InputError:
     """Return the error for a value that cannot be used, its parts in the order of the message."""
     return InputError(problem, argument=argument, value=value, remedy=remedy)
+
+
+def check_sides(architecture: str, stem: Any, sides: Sequence[int]) -> None:
+    """Refuse images that are too small for a network."""
+    least = SMALLEST_SIDES.get((architecture, str(stem)), 1)
+    if min(sides) < least:
+        problem = (
+            f"with stem={stem!r} needs images of {least}×{least} pixels or more; these have {sides[0]}×{sides[1]}."
+        )
+        remedy = "Use stem='small'." if stem == "imagenet" else "Use larger images, or another architecture."
+        raise misfit("architecture", architecture, problem, remedy)
+
+
+def check_torchvision_options(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse weights that torchvision would download."""
+    if options.get("weights") is not None:
+        problem = f"has weights={options['weights']!r}, which torchvision would download for {name}, and nothing is."
+        remedy = f"Fetch the file, and give its path as {arg('weights')} beside the options."
+        raise misfit("options", dict(options), problem, remedy)
 
 
 def _check_number(

@@ -25,7 +25,7 @@ from curvewise.progress import progress_bar
 from curvewise.response.judgement import MeasureJudgement, judge_measures
 from curvewise.response.load import ModelCorpus
 from curvewise.store.record import TEST, data_digest
-from curvewise.store.write import own_folder
+from curvewise.store.write import write_file
 from curvewise.study.status import Planned, choose_devices, evaluation_digests, planned_runs
 from curvewise.study.study import Study, check_evaluation, has_network, label_of, load_model
 
@@ -557,8 +557,7 @@ def keep_invariance(
         "settings": settings,
         "digest": _invariance_digest(study, perturbation, list(corpus.hyperparameters), settings),
     }
-    path = own_folder(study.runs_folder, KEPT) / f"{perturbation}.json"
-    path.write_text(json.dumps(plain), "utf-8")
+    write_file(study.runs_folder, KEPT, f"{perturbation}.json", json.dumps(plain).encode())
 
 
 def _invariance_digest(study: Study, perturbation: str, names: Sequence[str], settings: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ from curvewise.store.tables import LOSSES, reason_of
 from curvewise.study.run.estimators import make_estimator
 from curvewise.study.run.programs import check_options, fill_command
 from curvewise.study.spec.design import FIELDS
-from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, check_inputs, examples_digest
+from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, check_inputs, examples_digest, half_coloured
 from curvewise.text import Message, arg, either, suggest
 from curvewise.types.results import Result
 
@@ -695,6 +695,7 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
             *_unimported(study),
             *(f"{name}: {why}" for name, reasons in bad.items() for why in reasons),
             *_warnings(study, planned, device),
+            *half_coloured((r.job for runs in due.values() for r in runs), study.dataset),
             *problems,
             *([full] if needed > free else []),
         ),

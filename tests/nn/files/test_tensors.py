@@ -218,3 +218,13 @@ def test_the_file_of_a_hugging_face_model_fits_its_wrapper(tmp_path: Path) -> No
     assert notes_of(model) == ()
     for key, value in source.state_dict().items():
         assert torch.equal(model.network.state_dict()[key], value)
+
+
+@pytest.mark.parametrize("prefix", ["_orig_mod.module.", "module.encoder_q."])
+def test_a_file_whose_weights_cannot_be_placed_is_no_likeness(prefix: str, tmp_path: Path) -> None:
+    made = make_network(Training("resnet18", options={"width": 4, "stem": "imagenet"}), (3, 32, 32), 3)
+    torch.save({prefix + name: value for name, value in made.state_dict().items()}, tmp_path / "w.pt")
+    for options in ({"width": 4}, {"width": 4, "stem": "small"}):
+        with pytest.raises(InputError, match=r"like='w.pt': it has none of conv1.weight.*Name its weights"):
+            settle_weights(Training("resnet18", options=options, like="w.pt"), (3, 32, 32), 3, tmp_path)
+    assert settle_weights(Training("mlp", like="w.pt"), (3, 32, 32), 3, tmp_path) == Training("mlp")

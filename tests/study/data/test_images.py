@@ -552,7 +552,7 @@ def test_a_cache_spares_the_decoding_and_changes_nothing(tmp_path: Path, monkeyp
     data = load_dataset({**spec, "cache": "kept"}, folder=tmp_path)
     assert len(seen) == 8
     assert data.digest == load_dataset(spec, folder=tmp_path).digest != plain.digest
-    assert not [p.name for p in (tmp_path / "kept").iterdir() if p.suffix not in (".npy", ".json")]
+    assert not [p.name for p in (tmp_path / "kept").iterdir() if p.suffix != ".npy"]
 
 
 def test_a_cache_follows_no_links_and_is_checked(tmp_path: Path) -> None:
@@ -581,3 +581,51 @@ def test_a_damaged_image_leaves_no_cache(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"b/2.png is not a whole picture"):
         load_dataset({"path": "set", "cache": "kept", "channels": 3}, folder=tmp_path)
     assert not list((tmp_path / "kept").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (np.arange(1, 7)[:, None] + 0.5, r"labels that are not whole numbers: SVHN has bytes and labels 1 to 10"),
+        (np.array([["a", 2]], dtype=object), r"labels of type object: SVHN has"),
+        (np.zeros((0, 1), dtype=np.uint8), r"no labels: SVHN has"),
+        (np.full((6, 1), 11), r"labels 11 to 11: SVHN has"),
+    ],
+)
+def test_labels_that_svhn_has_not_are_told(tmp_path: Path, labels: Any, told: str) -> None:
+    from scipy.io import savemat
+
+    savemat(tmp_path / "train_32x32.mat", {"X": RNG.integers(0, 256, (32, 32, 3, 6), dtype=np.uint8), "y": labels})
+    with pytest.raises(InputError, match=f"train_32x32.mat holds .*{told}"):
+        load_dataset(str(tmp_path))
+
+
+def test_pixels_and_hash_of_a_cache_belong_together(tmp_path: Path) -> None:
+    write_folder(tmp_path / "set")
+    spec = {"path": "set", "cache": "kept"}
+    plain = load_dataset(spec, folder=tmp_path)
+    (array,) = (tmp_path / "kept").glob("*.npy")
+    changed = bytearray(array.read_bytes())
+    changed[-10] ^= 255
+    array.write_bytes(changed)
+    with pytest.raises(InputError, match=r"it holds other pixels than were written. Remove it"):
+        load_dataset(spec, folder=tmp_path)
+    array.unlink()
+    assert load_dataset(spec, folder=tmp_path).digest == plain.digest
+
+
+def test_a_replaced_image_or_another_folder_is_another_cache(tmp_path: Path) -> None:
+    def write(folder: Path, level: int) -> None:
+        for label in "ab":
+            (folder / label).mkdir(parents=True, exist_ok=True)
+            for i in range(3):
+                file = folder / label / f"{i}.bmp"
+                Image.fromarray(np.full((4, 4, 3), level + i, dtype=np.uint8)).save(file)
+                os.utime(file, (1, 1))  # nor does its length change
+
+    kept = str(tmp_path / "kept")
+    for folder, level in (("set", 0), ("set", 100), ("other", 200)):
+        write(tmp_path / folder, level)
+        data = load_dataset({"path": folder, "cache": kept}, folder=tmp_path)
+        assert data.x.max() == level + 2
+        assert data.digest == load_dataset(folder, folder=tmp_path).digest

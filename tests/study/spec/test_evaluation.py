@@ -189,3 +189,13 @@ def test_perturbations_are_for_their_kind_of_data_and_tokens_are_not_features() 
         _ = study(TOKENS, other=Evaluation(unpadded)).evaluation_sets
     with pytest.raises(InputError, match=r"evaluate.gone: .*which token is the padding"):
         _ = study(unpadded, gone=Evaluation(None, "token-dropout", 0.4)).evaluation_sets
+
+
+def test_classes_that_only_one_side_groups_are_not_matched_by_number() -> None:
+    plain = Dataset(RNG.normal(size=(90, 3)), np.repeat([0, 1, 2], 30))
+    joined = plain.grouped([0, 0, 1])
+    few = Dataset(RNG.normal(size=(20, 3)), np.repeat([0, 1], 10))
+    for own, other in ((joined, plain), (joined, few), (plain, joined)):
+        with pytest.raises(InputError, match=r"evaluate.o has the classes.*'0[+]1' is a group. Group both alike"):
+            _ = study(own, o=Evaluation(other)).evaluation_sets
+    assert study(joined, o=Evaluation(joined)).evaluation_sets["o"].y.tolist() == [0] * 60 + [1] * 30

@@ -14,6 +14,7 @@ from curvewise.nn.training import Training
 from curvewise.report.study import study_report
 from curvewise.store.read import list_runs
 from curvewise.study import RECIPES, Dataset, Evaluation, Keep, Learner, Study, load_study, study_recipe, transfer_risks
+from curvewise.study.spec.document import learner_from_table
 
 
 def data(n: int = 400, classes: int = 4, images: bool = False) -> Dataset:
@@ -624,3 +625,21 @@ def test_options_that_the_architecture_does_not_take_stand_in_the_plan():
 def test_recipes_without_a_choice_of_network_take_no_options():
     with pytest.raises(InputError, match="'options' is not known here"):
         study_recipe("variance-linear", "digits", options={"width": 4})
+
+
+def test_a_recipe_whose_settings_are_idle_for_a_learner_can_be_saved_and_planned(tmp_path):
+    mine = {"architecture": "mlp", "schedule": "linear", "augmentation": [], "width": 8}
+    study = study_recipe(
+        "transfer", "digits", learners={"mine": mine}, sizes=[50], folds=1, seeds=1, folder=str(tmp_path)
+    )
+    study.plan(measure=False)
+    again = load_study(study.save(tmp_path / "study.toml"))
+    assert [job.id for job in again.jobs] == [job.id for job in study.jobs]
+    again.plan(measure=False)
+    twice = load_study(again.save(tmp_path / "again.toml"))
+    twice.plan(measure=False)
+    own = {"architecture": "mlp", "schedule": "linear", "validation": 0.2}
+    with pytest.raises(InputError, match=r"validation=0.2: changes nothing here"):
+        Study("digits", {"mine": learner_from_table(own)}).plan(measure=False)
+    with pytest.raises(InputError, match=r"inherited='validation': give a list of settings"):
+        learner_from_table({**own, "inherited": "validation"})

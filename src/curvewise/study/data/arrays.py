@@ -358,10 +358,16 @@ def _svhn_part(path: Path) -> DataPart:
         raise
     except Exception as error:  # a file that is not of MATLAB, or damaged, raises many kinds
         raise InputError(f"{format_path(path)} cannot be read: {error}. Fetch it again.") from error
-    x, y = np.asarray(found["X"]), np.asarray(found["y"]).ravel().astype(np.int64)
-    if x.dtype != np.uint8 or y.min() < 1 or y.max() > 10:
-        raise InputError(
-            f"{format_path(path)} holds {x.dtype} and labels {y.min()} to {y.max()}: SVHN has bytes and 1 to 10."
-        )
+    x, y = np.asarray(found["X"]), np.asarray(found["y"]).ravel()
+    if y.dtype.kind not in "uif" or not y.size:
+        labels = f"labels of type {y.dtype}" if y.size else "no labels"
+    elif np.any(y != np.floor(y)):  # NaN among them
+        labels = "labels that are not whole numbers"
+    else:
+        labels = "" if y.min() >= 1 and y.max() <= 10 else f"labels {y.min():g} to {y.max():g}"
+    if x.dtype != np.uint8 or labels:
+        held = " and ".join(filter(None, (str(x.dtype), labels)))
+        raise InputError(f"{format_path(path)} holds {held}: SVHN has bytes and labels 1 to 10.")
+    y = y.astype(np.int64)
     # MATLAB counts from 1, and the digit 0 is its class 10.
     return array_part(np.ascontiguousarray(x.transpose(3, 2, 0, 1)), y % 10, format_path(path), format_path(path))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
-import json
 import os
 import stat
 import uuid
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,30 +116,34 @@ def file_part(found: ImageFiles, reading: ImageReading) -> DataPart:
 def _from_cache(files: Sequence[Path], reading: ImageReading, folder: Path) -> NDArray[np.uint8]:
     """Map the decoded images of these files; decode them into the cache first where they are not there.
 
-    A cache is known by name, length and time of change of every file, and by how they are decoded. Beside the array
-    stands its hash, so that runs are named without reading all of it again. Links are not followed.
+    A cache is known by the folder, and name, length, times of change and inode of every file, and by how they are
+    decoded. The name of the array's file ends in the hash of its pixels, so that neither is there without the other;
+    it is compared at every start. Links are not followed.
     """
-    about = hashlib.sha256(repr(("images/1", reading.size, reading.channels)).encode())
+    about = hashlib.sha256(repr(("images/2", str(reading.root.resolve()), reading.size, reading.channels)).encode())
     for file in files:
         seen = file.stat()
-        about.update(
-            f"{file.relative_to(reading.root)}\0{seen.st_size}\0{seen.st_mtime_ns}\0".encode("utf-8", "replace")
-        )
-    place = folder / f"{about.hexdigest()[:32]}.npy"
+        marks = f"{seen.st_size}\0{seen.st_mtime_ns}\0{seen.st_ctime_ns}\0{seen.st_ino}"
+        about.update(f"{file.relative_to(reading.root)}\0{marks}\0".encode("utf-8", "replace"))
+    key = about.hexdigest()[:32]
+    place = folder / f"{key}.npy"
     try:
         if not _is_plain(folder, stat.S_ISDIR):
-            folder.mkdir(parents=True)
-        if not _is_plain(place):
-            _write_aside(place, lambda file: _write_images(file, files, reading))
+            folder.mkdir(parents=True, exist_ok=True)  # another worker may have made it since
+        kept = sorted(folder.glob(f"{key}-*.npy"))
+        if not kept:
+            kept = [_write_images(folder, key, files, reading)]
+        place = kept[0]
+        if len(kept) > 1 or not _is_plain(place):
+            raise ValueError("there are two of these images")
         array = np.load(place, mmap_mode="r", allow_pickle=False)
         if array.dtype != np.uint8 or array.ndim != 4 or len(array) != len(files):
             raise ValueError(f"it holds {array.dtype} of shape {array.shape}")
-        known = place.with_suffix(".json")
-        if not _is_plain(known):
-            text = json.dumps({"digest": data_digest(array)}).encode()
-            _write_aside(known, lambda file: file.write(text))
-        array.digest = str(json.loads(known.read_bytes())["digest"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        digest = data_digest(array)
+        if place.name != f"{key}-{digest}.npy":
+            raise ValueError("it holds other pixels than were written")
+        array.digest = digest
+    except (OSError, ValueError) as error:
         reason = os_reason(error) if isinstance(error, OSError) else str(error)
         problem = f"{format_path(place)} cannot be used: {reason}. Remove it, or name another folder."
         raise InputError(problem, argument="data.cache", value=str(folder)) from error
@@ -159,24 +162,23 @@ def _is_plain(path: Path, kind: Callable[[int], bool] = stat.S_ISREG) -> bool:
     return True
 
 
-def _write_aside(place: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file under another name, and give it its own when it is whole."""
-    aside = place.with_name(f".{uuid.uuid4().hex}.tmp")
+def _write_images(folder: Path, key: str, files: Sequence[Path], reading: ImageReading) -> Path:
+    """Write one array of images aside, and name the file by their hash when it is whole.
+
+    Picture by picture: a full disk is then an error, and not a fault in memory.
+    """
+    aside = folder / f".{uuid.uuid4().hex}.tmp"
     try:
         with aside.open("xb") as file:
-            write(file)
-        aside.replace(place)
+            for i, picture in enumerate(_of_one_size(files, reading.decode, lambda i: _image_name(files[i]))):
+                if i == 0:
+                    shape = (len(files), *picture.shape)
+                    np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+                file.write(picture.tobytes())
+        place = folder / f"{key}-{data_digest(np.load(aside, mmap_mode='r', allow_pickle=False))}.npy"
+        return aside.replace(place)
     finally:
         aside.unlink(missing_ok=True)
-
-
-def _write_images(file: IO[bytes], files: Sequence[Path], reading: ImageReading) -> None:
-    """Write one array of images, picture by picture: a full disk is then an error, and not a fault in memory."""
-    for i, picture in enumerate(_of_one_size(files, reading.decode, lambda i: _image_name(files[i]))):
-        if i == 0:
-            shape = (len(files), *picture.shape)
-            np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
-        file.write(picture.tobytes())
 
 
 def _subfolders(path: Path) -> list[Path]:

@@ -156,6 +156,9 @@ FOREIGN = {
 """Names of our settings elsewhere, too far apart in spelling to be found by it."""
 
 
+INHERITED = "inherited"
+"""In a file that was saved, settings of a recipe that a change of another one made idle: no mistake of the user."""
+
 INSTEAD = {"epochs": "steps", "patience": "patience_steps", "patience_steps": "patience"}
 """Settings of a recipe that one given beside it replaces."""
 
@@ -233,13 +236,17 @@ def learner_from_table(table: Mapping[str, Any], defaults: Mapping[str, Any] | N
     >>> learner_from_table({"architecture": "mlp", "width": 32, "epochs": 5}).training.options
     {'width': 32}
     """
-    inherited: tuple[str, ...] = ()
+    said = table.get(INHERITED, [])
+    if not isinstance(said, list | tuple) or not all(name in SETTINGS for name in said):
+        raise InputError("give a list of settings.", argument=INHERITED, value=said)
+    table = {k: v for k, v in table.items() if k != INHERITED}
+    inherited: tuple[str, ...] = tuple(said)
     if not any(kind in table for kind in ("estimator", "command")):
         # A length or a patience in another unit takes the place of the recipe's.
         gone = {INSTEAD[k] for k in table if INSTEAD.get(k) not in (None, *table)}
         usual = {k: v for k, v in (defaults or {}).items() if k not in gone}
         table = {**usual, **table}
-        inherited = tuple(k for k, v in usual.items() if table[k] == v)
+        inherited += tuple(k for k, v in usual.items() if table[k] == v)
     kinds = [kind for kind in KINDS if kind in table]
     if len(kinds) != 1:
         likely = {FOREIGN.get(k) or next(iter(get_close_matches(k, KINDS, 1)), None) for k in table} & set(KINDS)
@@ -290,7 +297,7 @@ def document_of(study: StudySpec, folder: Path | None = None) -> dict[str, Any]:
     if folder is not None and (start := os.path.relpath(study.folder.resolve(), folder.resolve())) != ".":
         document["folder"] = start
     document["data"] = _plain_data(study.data, "data")
-    document["learners"] = {k: table_of_learner(v) for k, v in study.learners.items()}
+    document["learners"] = {k: table_of_learner(v) | _inherited(study, k) for k, v in study.learners.items()}
     document["design"] = _changed(study.design, Design())
     document["evaluate"] = {
         name: _changed(e, Evaluation())
@@ -309,6 +316,18 @@ def _plain_data(data: Any, where: str) -> Any:
             "targets = 'numbers' }), or name a function that makes it, data = 'module:function'."
         )
     return data if isinstance(data, str) else dict(data)
+
+
+def _inherited(study: StudySpec, name: str) -> dict[str, list[str]]:
+    """Name the settings of a learner that came from a recipe and that nothing reads: they are part of its runs' ids."""
+    learner = study.learners[name]
+    idle: set[str] = set()
+    if learner.inherited:
+        for settings in study.design.combinations(name, learner.takes):
+            training = learner.with_settings(settings).training
+            idle |= set() if training is None else training.idle().keys()
+    left = [k for k in learner.inherited if k in idle]
+    return {INHERITED: left} if left else {}
 
 
 def table_of_learner(learner: Learner) -> dict[str, Any]:

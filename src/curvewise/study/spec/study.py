@@ -25,7 +25,13 @@ from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyErro
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
 from curvewise.nn.own_code import names_own_code
 from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
-from curvewise.nn.training import IMAGE_ARCHITECTURES, ROW_ARCHITECTURES, Training
+from curvewise.nn.training import (
+    IMAGE_ARCHITECTURES,
+    ROW_ARCHITECTURES,
+    Training,
+    check_sides,
+    check_torchvision_options,
+)
 from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
@@ -468,10 +474,26 @@ def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
             remedy = "Use 'unet', or 'module:function' for a factory of your own."
         if problem:
             raise InputError(problem, argument=f"learners.{job.name}.architecture", value=name, remedy=remedy)
-        coloured = [spec for spec in training.augmentation if spec.partition(":")[0] == "colour"]
-        if coloured and data.is_image and channels != 3:
-            problem, remedy = f"is for three channels, and the data has {kind}.", "Leave it out, or use 'noise'."
-            raise InputError(problem, argument=f"learners.{job.name}.augmentation", value=coloured[0], remedy=remedy)
+        try:
+            if data.is_image:
+                check_sides(name, training.options.get("stem", "small"), data.x.shape[2:])
+            if route == "torchvision":
+                check_torchvision_options(rest, training.options)
+        except InputError as error:
+            raise InputError(f"learners.{job.name}: {error}") from error
+
+
+def half_coloured(jobs: Iterable[Job], data: Dataset) -> list[str]:
+    """Warn of colour augmentation that changes only a part of what it names: such images have no colours."""
+    channels, found = data.x.shape[1], {}
+    for job in jobs if data.is_image and channels != 3 else ():
+        for spec in job.learner.training.augmentation if job.learner.training is not None else ():
+            if spec.partition(":")[0] == "colour":
+                found[job.name, spec] = (
+                    f"learners.{job.name}.{arg('augmentation', spec)} changes brightness and contrast only: the images "
+                    f"have {channels} channel{'s' if channels > 1 else ''}, and so no saturation and hue."
+                )
+    return list(found.values())
 
 
 def examples_digest(examples: Examples) -> str:
@@ -515,11 +537,15 @@ def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours:
     # Names that are just the numbers 0, 1, … are no names: then the numbers must mean the same. Folders are sorted as
     # texts, "10" before "2".
     there, here = _only_numbers(theirs), _only_numbers(ours)
+    unknown = [theirs[i] for i in used if theirs[i] not in position]
     if there is not None or here is not None:
+        if joined := [label for label in (*theirs, *ours) if "+" in label]:  # as Dataset.grouped names them
+            problem = f"has the classes {list_names(theirs, 5)} and the study {list_names(ours, 5)}: {joined[0]!r} is a group."
+            remedy = f"Group both alike, with {arg('data.classes')}."
+            raise InputError(problem, argument=f"evaluate.{name}", remedy=remedy)
         numbers = y.astype(np.int64) if there is None else there[y]
         if numbers.max() < len(ours):
             return numbers if here is None else np.argsort(here)[numbers]
-    unknown = [theirs[i] for i in used if theirs[i] not in position]
     problem = f"has classes that the study does not: {list_names(unknown, 5)}; the study has {list_names(ours, 10)}."
     raise InputError(problem, argument=f"evaluate.{name}", remedy="Name them alike.")
 
