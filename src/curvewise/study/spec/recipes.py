@@ -72,8 +72,8 @@ def learning(
     protocol : {"cifar", "places", "small"}
         Which data set's protocol. CIFAR: four pixels of padding and a random crop. Places365: random
         resized crops and flips, 16, 8, 4, 3, 3 and 1 subsets of 25 to 400 and of 1,600 examples per
-        class; classes with fewer need ``sizes`` of yours. The small data sets of figure 10: 4, 2 and 1 subsets of 20, 40 and 80%
-        of all the data, and a patience of 15 epochs at the largest; the paper augments them as another
+        class; classes with fewer need ``sizes`` of yours. The small data sets of figure 10: 4, 2 and 1
+        subsets of 20, 40 and 80% of all the data, and a patience of 15 epochs at the largest; the paper augments them as another
         one did, here as Places365.
     """
     if protocol not in PROTOCOLS:
@@ -603,6 +603,7 @@ def ranking(
         "weight_decay": 0.0,
         "batch": 512,
         "schedule": "cosine",
+        "augmentation": [],
     }
     learners: dict[str, Any] = {k: usual | {"weights": v} for k, v in (checkpoints or {}).items()}
     if scratch or not learners:
