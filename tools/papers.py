@@ -59,7 +59,7 @@ def page() -> str:
 
 def as_text(value: Any) -> str:
     """Write a constant."""
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import tomllib
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,7 +118,37 @@ def test_a_protocol_that_is_not_known_is_refused():
         plan(weights=3)
 
 
+def test_the_linearised_asymptote_is_error_less_reliance(golden):
+    curve = cw.fit_learning_curve(*golden["pretr_ft"], unit="percent")
+    (found,) = curve.linearised_at(float("inf"), at=400)
+    assert found == pytest.approx(curve.error_at(400) - curve.data_reliance_at(400))
+
+
+def test_gamma_far_from_a_half_is_a_sign_of_bad_hyperparameters():
+    n = np.repeat(N5, 2)
+    error = 10 + 40 * n**-0.05 + np.tile([-0.01, 0.01], 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.CurvewiseWarning)
+        curve = cw.fit_learning_curve(n, error, unit="percent")
+    assert any("badly chosen hyperparameters" in text for text in curve.warnings)
+
+
 # ---- Figures
+
+
+def test_calls_of_the_page():
+    """The rows of docs/papers/learning.toml that plan a study, word for word."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "papers" / "learning.toml").read_text("utf-8")
+    rows = {r["where"]: r["call"] for r in tomllib.loads(text)["item"] if r.get("call", "").startswith("cw.study_rec")}
+    found = {where: eval(call, {"cw": cw}).learners for where, call in rows.items()}
+    pretrained = found["Section 4.2, figure 4, pretrained"]
+    assert {k: v.training.momentum for k, v in pretrained.items()}["plain"] == 0
+    assert {v.training.weights for v in pretrained.values()} == {"resnet18.pt"}
+    linear = found["Section 4.2, figures 7d and 7e"]
+    assert {v.training.trained for v in linear.values()} == {"head"}
+    assert list(linear) == list(found["Section 4.2, figures 7a and 7b, all networks"])
+    assert {"resnet34", "wide_resnet101_2"} < set(linear)
+    assert found["Appendix A, size of images"]["pretrained"].training.augmentation == ("translate:28",)
 
 
 def test_figure_1_curves_with_their_error_and_reliance(ran, curves):

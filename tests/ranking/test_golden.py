@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from curvewise.errors import InputError
 from curvewise.ranking.agreement import ranking_agreement
 from curvewise.ranking.judgement import RankingJudgement, judge_rankings
 from curvewise.ranking.load import load_checkpoint_scores
+from curvewise.ranking.prediction import nleep
 from curvewise.ranking.rank import RELIABILITY
 from curvewise.ranking.scores import CheckpointScores
 
@@ -182,6 +184,22 @@ def test_rel_cannot_fall_with_k(data_dir: Path) -> None:
         each = np.array([rel[f"rel_at_{k}"] for k in range(1, 13)])
         assert (np.diff(each, axis=0) >= -1e-12).all()
         np.testing.assert_allclose(each[-1], 1)
+
+
+def test_table_9_has_no_training_from_scratch(data_dir: Path) -> None:
+    path = data_dir / "ranking" / "neucrab_tables" / "table9.csv"
+    found = load_checkpoint_scores(path, wide="checkpoints", unit="percent")
+    assert len(set(found.checkpoints)) == 13
+    assert found.reference == ()
+    with pytest.raises(InputError, match="no checkpoint of the table has this name"):
+        load_checkpoint_scores(path, wide="checkpoints", unit="percent", reference="From-Scratch")
+
+
+def test_defaults_of_nleep_are_the_papers() -> None:
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(60, 5)), np.arange(60) % 2
+    assert nleep(features, labels) == nleep(features, labels, energy=0.8, components=5)
+    assert nleep(features, labels) != nleep(features, labels, energy=0.8, components=2)
 
 
 def test_checkpoints_below_training_from_scratch(data_dir: Path) -> None:

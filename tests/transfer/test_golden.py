@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import tomllib
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import curvewise
 from curvewise.errors import CurvewiseWarning
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import TransferResult
@@ -88,6 +90,15 @@ def test_pooled_seeds_give_every_published_value(measured: dict[str, TransferRes
     got = {key: measured["pooled"].improvement(*key).cci.estimate for key in published()}
     assert len(got) == 28
     assert {k: round(v, 3) for k, v in got.items()} == published()
+
+
+def test_the_call_of_the_page_gives_every_published_value(table: dict[str, list]) -> None:
+    """The row of docs/papers/transfer.toml, word for word."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "papers" / "transfer.toml").read_text("utf-8")
+    (row,) = [r for r in tomllib.loads(text)["item"] if r["where"] == "Table 1, normals, depth and ImageNet"]
+    found = eval(row["call"], {"cw": curvewise, "losses": table})
+    got = {key: round(found.improvement(*key).cci.estimate, 3) for key in published()}
+    assert got == published()
 
 
 def test_risks_with_their_controls_give_the_same(table: dict[str, list], measured: dict[str, TransferResult]) -> None:

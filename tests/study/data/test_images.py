@@ -122,6 +122,15 @@ def test_an_archive_is_decoded_as_pillow_does(tmp_path: Path) -> None:
     assert data.name == "cats"
 
 
+def test_an_archive_is_enlarged(tmp_path: Path) -> None:
+    """CIFAR at 224 × 224, as pretrained networks want it, where its archive of JPEG images is read by name."""
+    pictures = write_archive(tmp_path / "cifar10_jpeg.npz")
+    data = load_dataset({"name": "cifar10", "size": 224}, folder=tmp_path)
+    assert data.x.shape == (12, 3, 224, 224)
+    expected = Image.fromarray(np.moveaxis(pictures[0], 0, 2)).resize((224, 224), Image.Resampling.BILINEAR)
+    assert np.abs(np.asarray(expected).mean(axis=(0, 1)) - data.x[0].mean(axis=(1, 2))).max() < 2
+
+
 def test_only_the_pictures_asked_for_are_decoded(tmp_path: Path) -> None:
     pictures = write_archive(tmp_path / "a.npz")
     some = load_dataset({"path": str(tmp_path / "a.npz"), "examples": 4})
@@ -430,9 +439,18 @@ def test_folders_of_train_and_another_name(
         load_dataset({**spec, "test": "elsewhere"}, folder=tmp_path)
 
 
-@pytest.mark.parametrize("section", ["Caltech-101", "EuroSAT"])
-def test_folders_without_a_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: str) -> None:
-    spec = run_lines(section, tmp_path, monkeypatch)
+def test_caltech_has_thirty_images_of_each_class_to_train_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, n in (("ant", 31), ("yin_yang", 34)):
+        (tmp_path / "101_ObjectCategories" / name).mkdir(parents=True)
+        for i in range(n):
+            picture(6, 6).save(tmp_path / "101_ObjectCategories" / name / f"image_{i:04d}.jpg")
+    data = load_dataset({**run_lines("Caltech-101", tmp_path, monkeypatch), "size": 6}, folder=tmp_path)
+    assert np.bincount(data.y).tolist() == [30, 30]
+    assert np.bincount(data.test_y).tolist() == [1, 4]
+
+
+def test_folders_without_a_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = run_lines("EuroSAT", tmp_path, monkeypatch)
     pictures = write_folder(tmp_path / spec["path"], h=6, w=6)
     data = load_dataset({**spec, "size": 6}, folder=tmp_path)
     assert_same(data.x, pictures)

@@ -56,6 +56,30 @@ def test_learning_has_disjoint_partitions_of_the_paper_s_sizes():
     assert not parts.warnings
 
 
+def test_learning_leaves_the_test_set_of_the_data_alone():
+    """As CIFAR-100 in proportion: 500 images of each class become 25 to 400, and 100 are tested on."""
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(2), 500)
+    both = Dataset(rng.random((1000, 3)), y, rng.random((40, 3)), np.arange(40) % 2)
+    study = study_recipe("learning", both)
+    assert study.partition.sizes == (50, 100, 200, 400, 800)
+    tested = study.test_examples()
+    assert np.bincount(tested.y).tolist() == [100, 100]
+    rows = np.setdiff1d(np.arange(1000), study.train_rows)
+    np.testing.assert_array_equal(tested.x, both.x[rows])
+    own = study_recipe("learning", both, hold_out=False)
+    assert own.partition.sizes[-1] == 1000
+    np.testing.assert_array_equal(own.test_examples().x, both.test_x)
+    with pytest.raises(InputError, match="hold_out='yes': give true or false"):
+        study_recipe("learning", both, hold_out="yes")
+
+
+def test_places_counts_examples_of_each_class():
+    many = Dataset(np.zeros((4400, 1)), np.arange(4400) % 2)
+    study = study_recipe("learning", many, protocol="places")
+    assert study.partition.sizes == (50, 100, 200, 400, 800, 3200)
+    assert study.partition.folds == (16, 8, 4, 3, 3, 1)
+
+
 def test_variance_follows_jordan():
     study = study_recipe("variance", "cifar10")
     t = study.learners["resnet9"].training

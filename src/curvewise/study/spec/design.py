@@ -67,6 +67,8 @@ class Design:
         the data: each value has the new class of every old one, as :func:`binary_groupings` lists.
     test : float or int
         Share or number of examples held out, where the data has no test set of its own.
+    hold_out : bool
+        Whether to hold out ``test`` even where the data has a test set of its own, which is then not used.
     nested, stratify, per_class : bool
         As in :func:`curvewise.learning.partition_training_set`. Numbers have no classes to stratify by.
 
@@ -84,6 +86,7 @@ class Design:
     poke: Mapping[str, Any] | None = None
     grid: Mapping[str, Sequence[Any] | Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     test: float = 0.2
+    hold_out: bool = False
     nested: bool = False
     stratify: bool = True
     per_class: bool = False
@@ -143,7 +146,7 @@ class Design:
         self._refuse("folds", not right, "give whole numbers, one or one for each size.")
         for name, largest in (("seeds", max(seeds)), ("folds", max(folds, default=1))):
             self._refuse(name, largest > MOST_RUNS, f"a study makes at most {MOST_RUNS:,} runs.")
-        for name in ("nested", "stratify", "per_class"):
+        for name in ("hold_out", "nested", "stratify", "per_class"):
             self._refuse(name, not isinstance(getattr(self, name), bool), "give true or false.")
 
     def _check_variations(self) -> None:

@@ -20,7 +20,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
     "cifar": {"augmentation": ["translate:4"], "sizes": [0.0625, 0.125, 0.25, 0.5, 1.0], "folds": [16, 8, 4, 2, 1]},
     "places": {
         "augmentation": ["resized-crop:0.08", "flip"],
-        "sizes": [0.015625, 0.03125, 0.0625, 0.125, 0.25, 1.0],
+        "sizes": ["25/class", "50/class", "100/class", "200/class", "400/class", "1600/class"],
         "folds": [16, 8, 4, 3, 3, 1],
     },
     "small": {
@@ -43,8 +43,9 @@ def learning(
     """Learning curves of a network: everything trained, only the last layer, and an ensemble.
 
     Hoiem et al. 2021, Learning Curves for Analysis of Deep Networks, section 4 and appendix A:
-    a fifth of the data is held out; 16, 8, 4, 2 and 1 disjoint subsets of 1/16, 1/8, 1/4, 1/2 and
-    all of the rest (25 to 400 examples per class of CIFAR-100); the learning rate is searched on
+    a fifth of the data is held out, also where the data has a test set of its own, which is not used
+    (``hold_out``); 16, 8, 4, 2 and 1 disjoint subsets of 1/16, 1/8, 1/4, 1/2 and all of the rest
+    (25 to 400 examples per class of CIFAR-100); the learning rate is searched on
     one subset; the schedule of each subset is found on two thirds of it, watching the last third
     with a patience of 5 epochs at 400 examples per class that goes as n^-1/2, falls twice to a
     tenth from the best epoch, and is then followed on the whole subset. Batches of 64, weight
@@ -52,8 +53,10 @@ def learning(
 
     The paper does not say which rates were searched: those are taken that its table 3 names. It
     limits the epochs by patience only; here 200 is the most. It enlarges all images to 224 × 224;
-    here they are trained as they are stored. Its networks start from ImageNet weights unless
-    it says otherwise: give their file as ``weights``.
+    here they have the size of the data: say ``size=224`` there, which networks with ImageNet weights
+    need (their last maps are 1 × 1 for images of 32 × 32). CIFAR's binary files take no ``size``.
+    Random resized crops are cut from what the data holds, which is already the middle of an image.
+    Its networks start from ImageNet weights unless it says otherwise: give their file as ``weights``.
 
     Parameters
     ----------
@@ -68,9 +71,9 @@ def learning(
         Of the images; by default that of the protocol.
     protocol : {"cifar", "places", "small"}
         Which data set's protocol. CIFAR: four pixels of padding and a random crop. Places365: random
-        resized crops and flips, 16, 8, 4, 3, 3 and 1 subsets of 1/64 to 1/4 and of all (25 to 400 and
-        1,600 examples per class). The small data sets of figure 10: 4, 2 and 1 subsets of 20, 40 and 80%
-        of all the data, and a patience of 15 epochs at the largest; the paper augments them as another
+        resized crops and flips, 16, 8, 4, 3, 3 and 1 subsets of 25 to 400 and of 1,600 examples per
+        class; classes with fewer need ``sizes`` of yours. The small data sets of figure 10: 4, 2 and 1
+        subsets of 20, 40 and 80% of all the data, and a patience of 15 epochs at the largest; the paper augments them as another
         one did, here as Places365.
     """
     if protocol not in PROTOCOLS:
@@ -104,7 +107,7 @@ def learning(
     return {
         "training": usual,
         "learners": learners,
-        "design": {"sizes": chosen["sizes"], "folds": chosen["folds"], "test": 0.2},
+        "design": {"sizes": chosen["sizes"], "folds": chosen["folds"], "test": 0.2, "hold_out": True},
     }
 
 
@@ -600,6 +603,7 @@ def ranking(
         "weight_decay": 0.0,
         "batch": 512,
         "schedule": "cosine",
+        "augmentation": [],
     }
     learners: dict[str, Any] = {k: usual | {"weights": v} for k, v in (checkpoints or {}).items()}
     if scratch or not learners:

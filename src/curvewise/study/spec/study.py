@@ -209,7 +209,12 @@ class StudySpec:
     def train_rows(self) -> NDArray[np.int64]:
         """Positions of the examples that may be trained on."""
         rows = np.arange(len(self.dataset.y), dtype=np.int64)
-        return rows if self.dataset.test_x is not None else np.setdiff1d(rows, self._held_out)
+        return rows if self._has_own_test else np.setdiff1d(rows, self._held_out)
+
+    @property
+    def _has_own_test(self) -> bool:
+        """True if the study is tested on the data's own test set."""
+        return self.dataset.test_x is not None and not self.design.hold_out
 
     @cached_property
     def _held_out(self) -> NDArray[np.int64]:
@@ -318,7 +323,7 @@ class StudySpec:
     def test_examples(self) -> Examples:
         """The test set: the data's own, or the examples held out."""
         data = self.dataset
-        if data.test_x is not None and data.test_y is not None:
+        if self._has_own_test and data.test_x is not None and data.test_y is not None:
             return self.as_examples(data.test_x, data.test_y)
         return self.as_examples(data.x[self._held_out], data.y[self._held_out])
 
