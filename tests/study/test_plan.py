@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -154,7 +155,53 @@ def test_measuring_ends_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr("curvewise.study.status.MOST_SECONDS", -1.0)
     found = make(tmp_path).plan(device="cpu")
     assert set(found.source) == {"unknown"}
-    assert any("not all was measured" in w for w in found.warnings)
+    assert any("not all was measured" in w and "runs of net is unknown" in w for w in found.warnings)
+
+
+def test_unknown_times_beside_known_ones_are_never_zero(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from curvewise.nn import engine
+
+    asked, clock = [], [0.0]
+
+    def measure_seconds(training, examples, n, **_):
+        asked.append((training.options["width"], training.rate))
+        clock[0] += 40.0
+        return 3600.0
+
+    monkeypatch.setattr(engine, "measure_seconds", measure_seconds)
+    monkeypatch.setattr("curvewise.study.status.time.monotonic", lambda: clock[0])
+    grid = {"width": [4, 5, 6], "rate": [0.1, 0.2]}
+    found = make(tmp_path, sizes=[20], folds=1, seeds=1, grid=grid).plan(device="cpu")
+    # Rates take the same time; the third width comes after the minute.
+    assert asked == [(4, 0.1), (5, 0.1)]
+    assert found.unknown == (2,)
+    assert math.isnan(found.total_seconds)
+    assert found.known_seconds == pytest.approx(4 * 3600 * 41 / 20, rel=0.1)
+    text = found.sentences()
+    assert "at least" in text
+    assert "about 0 s" not in text
+    assert "2 runs of unknown length" in text
+    assert "(from a short measurement)" in text
+
+
+@pytest.mark.parametrize(("length", "taken"), [(0.01, 1 + 4 * 16), (1.0, 2 + 4 * 3), (60.0, 1)])
+def test_a_measurement_of_slow_steps_is_short(monkeypatch, length, taken):
+    pytest.importorskip("torch")
+    from curvewise.nn import engine
+
+    clock = [0.0]
+
+    class Slow:
+        capacity, stream = 100, None
+        at_work, start_line = staticmethod(nullcontext), staticmethod(lambda: None)
+
+        def advance(self, steps):
+            clock[0] += steps * length
+
+    monkeypatch.setattr(engine.time, "perf_counter", lambda: clock[0])
+    assert engine.seconds_per_step([Slow()], most=15.0) == pytest.approx(length)
+    assert clock[0] == pytest.approx(taken * length)
 
 
 def test_warnings_of_the_subsets_are_in_the_plan(tmp_path):
