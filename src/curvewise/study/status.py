@@ -635,7 +635,8 @@ class Plan(Result):
                     f"{self.workers} {'GPUs' if gpu else 'cores'}" if several else self.device if gpu else "one core"
                 )
                 text += (
-                    f" That takes {'at least' if unknown else 'about'} {duration(self.known_seconds / self.workers)} on {place}, "
+                    f" That takes {'at least' if unknown else 'about'} "
+                    f"{duration(self.known_seconds / self.workers)} on {place}, "
                     f"{self.known_seconds / 3600:.2g} {self.hours_of}-hours (from {how})"
                 )
                 text += f", and {unknown:,} runs of unknown length." if unknown else "."
