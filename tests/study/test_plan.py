@@ -512,3 +512,34 @@ def test_recipes_on_data_that_they_fit_are_planned(tmp_path):
         ("learning", {}, "grey"),
     ):
         assert study_recipe(recipe, _data(kind), folder=str(tmp_path), **options).plan(measure=False).total_runs
+
+
+def test_an_option_that_an_architecture_lacks_is_refused(tmp_path):
+    pytest.importorskip("torch")
+    bad = Learner(Training("mlp", options={"widht": 4}))
+    with pytest.raises(InputError, match=r"learners\.bad: mlp has no option 'widht'.*'width'.*Its options are .*width"):
+        make(tmp_path, {"net": NET, "bad": bad}).plan(measure=False)
+
+
+def test_a_test_set_that_cannot_be_held_out_is_named_as_in_the_file(tmp_path):
+    with pytest.raises(InputError, match=r"design\.test = 60000: cannot be held out of 200 examples") as told:
+        make(tmp_path, test=60000).plan(measure=False)
+    assert told.value.argument is None
+    assert "X_test" not in str(told.value)
+
+
+def test_missing_weights_are_told_of_the_learner_that_has_them(tmp_path):
+    pytest.importorskip("torch")
+    like, weights = (Learner(Training("resnet18", **{key: "nope.pt"})) for key in ("like", "weights"))
+    with pytest.raises(InputError, match=r"learners\.pretrained: .*nope\.pt"):
+        make(tmp_path, {"scratch": like, "pretrained": weights}, IMAGES).plan(measure=False)
+    with pytest.raises(InputError, match=r"learners\.scratch\.like: .*nope\.pt"):
+        make(tmp_path, {"scratch": like}, IMAGES).plan(measure=False)
+
+
+def test_weights_may_be_called_pth_tar(tmp_path):
+    torch = pytest.importorskip("torch")
+    from curvewise.nn.files.tensors import read_weights
+
+    torch.save({"epoch": 3, "state_dict": {"module.a": torch.ones(2)}}, tmp_path / "w.pth.tar")
+    assert list(read_weights(tmp_path / "w.pth.tar")) == ["a"]
