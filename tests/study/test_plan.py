@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -154,7 +155,53 @@ def test_measuring_ends_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr("curvewise.study.status.MOST_SECONDS", -1.0)
     found = make(tmp_path).plan(device="cpu")
     assert set(found.source) == {"unknown"}
-    assert any("not all was measured" in w for w in found.warnings)
+    assert any("not all was measured" in w and "runs of net is unknown" in w for w in found.warnings)
+
+
+def test_unknown_times_beside_known_ones_are_never_zero(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from curvewise.nn import engine
+
+    asked, clock = [], [0.0]
+
+    def measure_seconds(training, examples, n, **_):
+        asked.append((training.options["width"], training.rate))
+        clock[0] += 40.0
+        return 3600.0
+
+    monkeypatch.setattr(engine, "measure_seconds", measure_seconds)
+    monkeypatch.setattr("curvewise.study.status.time.monotonic", lambda: clock[0])
+    grid = {"width": [4, 5, 6], "rate": [0.1, 0.2]}
+    found = make(tmp_path, sizes=[20], folds=1, seeds=1, grid=grid).plan(device="cpu")
+    # Rates take the same time; the third width comes after the minute.
+    assert asked == [(4, 0.1), (5, 0.1)]
+    assert found.unknown == (2,)
+    assert math.isnan(found.total_seconds)
+    assert found.known_seconds == pytest.approx(4 * 3600 * 41 / 20, rel=0.1)
+    text = found.sentences()
+    assert "at least" in text
+    assert "about 0 s" not in text
+    assert "2 runs of unknown length" in text
+    assert "(from a short measurement)" in text
+
+
+@pytest.mark.parametrize(("length", "taken"), [(0.01, 1 + 4 * 16), (1.0, 2 + 4 * 3), (60.0, 1)])
+def test_a_measurement_of_slow_steps_is_short(monkeypatch, length, taken):
+    pytest.importorskip("torch")
+    from curvewise.nn import engine
+
+    clock = [0.0]
+
+    class Slow:
+        capacity, stream = 100, None
+        at_work, start_line = staticmethod(nullcontext), staticmethod(lambda: None)
+
+        def advance(self, steps):
+            clock[0] += steps * length
+
+    monkeypatch.setattr(engine.time, "perf_counter", lambda: clock[0])
+    assert engine.seconds_per_step([Slow()], most=15.0) == pytest.approx(length)
+    assert clock[0] == pytest.approx(taken * length)
 
 
 def test_warnings_of_the_subsets_are_in_the_plan(tmp_path):
@@ -485,3 +532,34 @@ def test_recipes_on_data_that_they_fit_are_planned(tmp_path):
         ("learning", {}, "grey"),
     ):
         assert study_recipe(recipe, _data(kind), folder=str(tmp_path), **options).plan(measure=False).total_runs
+
+
+def test_an_option_that_an_architecture_lacks_is_refused(tmp_path):
+    pytest.importorskip("torch")
+    bad = Learner(Training("mlp", options={"widht": 4}))
+    with pytest.raises(InputError, match=r"learners\.bad: mlp has no option 'widht'.*'width'.*Its options are .*width"):
+        make(tmp_path, {"net": NET, "bad": bad}).plan(measure=False)
+
+
+def test_a_test_set_that_cannot_be_held_out_is_named_as_in_the_file(tmp_path):
+    with pytest.raises(InputError, match=r"design\.test = 60000: cannot be held out of 200 examples") as told:
+        make(tmp_path, test=60000).plan(measure=False)
+    assert told.value.argument is None
+    assert "X_test" not in str(told.value)
+
+
+def test_missing_weights_are_told_of_the_learner_that_has_them(tmp_path):
+    pytest.importorskip("torch")
+    like, weights = (Learner(Training("resnet18", **{key: "nope.pt"})) for key in ("like", "weights"))
+    with pytest.raises(InputError, match=r"learners\.pretrained: .*nope\.pt"):
+        make(tmp_path, {"scratch": like, "pretrained": weights}, IMAGES).plan(measure=False)
+    with pytest.raises(InputError, match=r"learners\.scratch\.like: .*nope\.pt"):
+        make(tmp_path, {"scratch": like}, IMAGES).plan(measure=False)
+
+
+def test_weights_may_be_called_pth_tar(tmp_path):
+    torch = pytest.importorskip("torch")
+    from curvewise.nn.files.tensors import read_weights
+
+    torch.save({"epoch": 3, "state_dict": {"module.a": torch.ones(2)}}, tmp_path / "w.pth.tar")
+    assert list(read_weights(tmp_path / "w.pth.tar")) == ["a"]

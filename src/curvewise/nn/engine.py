@@ -9,6 +9,7 @@ Three ways, all of which give a run the same result whoever trains beside it:
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import traceback
@@ -150,6 +151,10 @@ def _train_whole(
             yield done
 
 
+MOST_MEASURING = 15.0
+"""Seconds for the steps of one measurement."""
+
+
 def measure_seconds(
     training: Training, examples: Examples, n: int, *, device: str | torch.device = "cpu", folder: Path | None = None
 ) -> float:
@@ -176,7 +181,7 @@ def measure_seconds(
                 lanes: list[Lane] = [make_single(replace(setup, compiled=False))()]
             else:
                 lanes = find_lanes(setup, MOST_LANES if setup.cuda else CPU_STACKS[-1], None)
-            seconds = seconds_per_step(lanes) / sum(lane.width for lane in lanes)
+            seconds = seconds_per_step(lanes, most=MOST_MEASURING) / sum(lane.width for lane in lanes)
     except CurvewiseError:
         raise
     except Exception as error:
@@ -336,22 +341,39 @@ def _is_serious(error: Exception) -> bool:
 # Lanes: made once for many trainings, as many as are the quickest.
 
 
-def seconds_per_step(lanes: Sequence[Lane], *, quick: bool = False) -> float:
-    """Measure the time in which every lane takes one step; overwrites what they hold."""
+def seconds_per_step(lanes: Sequence[Lane], *, quick: bool = False, most: float = math.inf) -> float:
+    """Measure the time in which every lane takes one step; overwrites what they hold.
+
+    Takes fewer steps, at the least one, where all would last longer than about ``most`` seconds.
+    """
     best = float("inf")
     steps = 4 if quick else 16
+    if math.isfinite(most):
+        start = time.perf_counter()
+        _take_steps(lanes, 1)
+        first = time.perf_counter() - start
+        if 2 * first > most:
+            return first
+        if 4 * steps * first > most:  # again: the first may have been spent on warming up
+            start = time.perf_counter()
+            _take_steps(lanes, 1)
+            steps = min(steps, max(1, int(most / (4 * (time.perf_counter() - start)))))
     for repeat in range(4):
         start = time.perf_counter()
-        for lane in lanes:
-            with lane.at_work():
-                lane.start_line()
-                lane.advance(min(steps, lane.capacity))
-        for lane in lanes:
-            if lane.stream is not None:
-                lane.stream.synchronize()
+        _take_steps(lanes, steps)
         if repeat:  # the first warms up
             best = min(best, (time.perf_counter() - start) / min(steps, lanes[0].capacity))
     return best
+
+
+def _take_steps(lanes: Sequence[Lane], steps: int) -> None:
+    for lane in lanes:
+        with lane.at_work():
+            lane.start_line()
+            lane.advance(min(steps, lane.capacity))
+    for lane in lanes:
+        if lane.stream is not None:
+            lane.stream.synchronize()
 
 
 class LanePool:

@@ -444,6 +444,7 @@ class Clock:
         self._stored = {key: sum(s for s, _ in pairs) / sum(c for _, c in pairs) for key, pairs in spent.items()}
         self._measured: dict[tuple[str, ...], float] = {}
         self._spent = 0.0
+        self.unmeasured: dict[str, None] = {}
 
     def estimate(self, job: Job) -> tuple[float, str]:
         """Seconds that a run will take, NaN if nothing is known, and where the number comes from."""
@@ -459,17 +460,18 @@ class Clock:
         training = job.learner.training
         assert training is not None
         step = replace(training, rate=training.rates[0], epochs=1, steps=None, **_PLAIN)
-        key = (repr(step), str(step.batch_for(job.n)))
+        # The rate has no part in the time of a step: a grid of rates is measured once.
+        key = (repr(replace(step, rate=1.0)), str(step.batch_for(job.n)))
         if key not in self._measured:
+            if self._spent > MOST_SECONDS:
+                self.unmeasured[job.name] = None
+                return math.nan
             looks = step.steps_for(job.n) * step.batch_for(job.n)
             self._measured[key] = self._seconds(job.name, step, job.n) / looks
         return self._measured[key] * job.cost
 
     def _seconds(self, name: str, step: Training, n: int) -> float:
         """Seconds of one pass over n examples."""
-        if self._spent > MOST_SECONDS:
-            self.problems[f"Measuring took {duration(self._spent)}, so not all was measured."] = None
-            return math.nan
         start = time.monotonic()
         try:
             from curvewise.nn.engine import measure_seconds
@@ -555,9 +557,11 @@ class Plan(Result):
     runs, done, failed, to_do : tuple of int
         How many there are, and how many of them are done, have failed, or are to be made (again).
     seconds : tuple of float
-        Estimated time of what is to do, one run after the other; NaN where nothing is known.
+        Estimated time of what is to do, one run after the other; NaN where that of any run is unknown.
     source : tuple of str
         Where the estimate comes from: stored runs, a short measurement, or nowhere.
+    known, unknown : tuple
+        Estimated time of those runs to do whose time is known, and how many others there are.
     bytes_needed, bytes_free : float
         Disk space that the runs to do will take, and what there is; NaN where it is not known.
     warnings : tuple of str
@@ -576,6 +580,8 @@ class Plan(Result):
     to_do: tuple[int, ...]
     seconds: tuple[float, ...]
     source: tuple[str, ...]
+    known: tuple[float, ...]
+    unknown: tuple[int, ...]
     bytes_needed: float
     bytes_free: float
     warnings: tuple[str, ...]
@@ -598,7 +604,7 @@ class Plan(Result):
     @property
     def known_seconds(self) -> float:
         """Estimated time of what can be estimated."""
-        return float(np.nansum([s for s, k in zip(self.seconds, self.to_do, strict=True) if k]))
+        return float(sum(self.known))
 
     @property
     def hours(self) -> float:
@@ -617,18 +623,20 @@ class Plan(Result):
         text += f", {sum(self.failed):,} failed" if any(self.failed) else ""
         text += f", {self.total_to_do:,} to do."
         if self.total_to_do:
-            unknown = sum(k for s, k in zip(self.source, self.to_do, strict=True) if s == UNKNOWN)
+            unknown = sum(self.unknown)
             if unknown == self.total_to_do:
                 text += " How long that takes is not known: no such run is stored and none was measured."
             else:
                 sources = zip(self.source, self.to_do, strict=True)
-                how = " and ".join(dict.fromkeys(s for s, k in sources if k and s != UNKNOWN))
+                each = (s for joined, k in sources if k for s in joined.split(" and "))
+                how = " and ".join(dict.fromkeys(s for s in each if s != UNKNOWN))
                 gpu, several = self.hours_of == "GPU", self.workers != 1
                 place = (
                     f"{self.workers} {'GPUs' if gpu else 'cores'}" if several else self.device if gpu else "one core"
                 )
                 text += (
-                    f" That takes about {duration(self.known_seconds / self.workers)} on {place}, "
+                    f" That takes {'at least' if unknown else 'about'} "
+                    f"{duration(self.known_seconds / self.workers)} on {place}, "
                     f"{self.known_seconds / 3600:.2g} {self.hours_of}-hours (from {how})"
                 )
                 text += f", and {unknown:,} runs of unknown length." if unknown else "."
@@ -675,6 +683,11 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
     full = f"The runs take about {format_bytes(needed)}, and {format_bytes(free)} are free."
     # That such a learner could not be measured need not be said too.
     problems = [p for p in clock.problems if not p.startswith(tuple(f"{k} could" for k in bad))]
+    if late := [name for name in clock.unmeasured if name not in bad]:
+        problems.append(
+            f"Measuring stopped after {duration(MOST_SECONDS)}, so not all was measured: the time of all or some runs "
+            f"of {', '.join(late)} is unknown."
+        )
     return Plan(
         name=study.name,
         store=str(study.runs_folder),
@@ -688,6 +701,8 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
         to_do=tuple(map(len, due.values())),
         seconds=tuple(float(sum(seconds for seconds, _ in found)) for found in estimates.values()),
         source=tuple(" and ".join(dict.fromkeys(source for _, source in found)) for found in estimates.values()),
+        known=tuple(float(sum(s for s, _ in found if math.isfinite(s))) for found in estimates.values()),
+        unknown=tuple(sum(math.isnan(s) for s, _ in found) for found in estimates.values()),
         bytes_needed=needed,
         bytes_free=free,
         warnings=(

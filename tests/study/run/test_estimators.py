@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import log_loss
 from sklearn.naive_bayes import GaussianNB
@@ -74,6 +75,22 @@ def test_probabilities_are_those_of_scikit_learn(place, made, options):
     if seen.min() > 1e-6:
         loss = log_loss(Y[rows], seen, labels=range(10))
         assert trained.metrics["train_loss"] == pytest.approx(loss, rel=1e-4)
+
+
+def test_a_blind_guess_is_given_no_images(monkeypatch):
+    widths = set()
+    usual = DummyClassifier.fit
+
+    def fit(self, x, y, **given):
+        widths.add(x.shape[1:])
+        return usual(self, x, y, **given)
+
+    monkeypatch.setattr(DummyClassifier, "fit", fit)
+    study, _, rows, trained = fit_one(Learner(estimator="sklearn.dummy:DummyClassifier", options={"strategy": "prior"}))
+    assert widths == {(1,)}
+    own = usual(DummyClassifier(strategy="prior"), flat(IMAGES[rows]), Y[rows])
+    for name, part in study.evaluation_sets.items():
+        np.testing.assert_allclose(trained.probabilities[name], own.predict_proba(flat(part.x)), rtol=1e-6)
 
 
 def test_without_probabilities_the_result_is_hard_and_has_no_loss():

@@ -578,6 +578,23 @@ def test_weights_choose_the_stem_of_all_that_are_compared(tmp_path, name):
     assert not any("like" in job.coordinates["training"] for job in small.jobs)
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("learning", {"learners": {"scratch": {}, "pretrained": {"weights": "w.npz"}}}),
+        ("learning", {"weights": "w.npz", "learners": {"none": {}, "pretrained": {}}}),
+        ("ranking", {"learners": {"none": {}, "a": {"weights": "w.npz"}}}),
+    ],
+)
+def test_controls_that_are_named_have_the_stem_of_the_weights(tmp_path, name, given):
+    save_weights(tmp_path, "resnet18", width=2, stem="imagenet")
+    usual = {"architecture": "resnet18", "options": {"width": 2}, **ONE_SIZE, "folder": tmp_path}
+    found = networks(study_recipe(name, IMAGES, **usual, **given))
+    assert {k: t.options["stem"] for k, t in found.items()} == dict.fromkeys(given["learners"], "imagenet")
+    given["learners"] |= {"small": {"stem": "small"}}  # which says its own
+    assert networks(study_recipe(name, IMAGES, **usual, **given))["small"].options["stem"] == "small"
+
+
 DEEPER = r"do not fit architecture='resnet18'.*96 not in the network, such as layer1\.2.*Use the architecture"
 OTHER = r"do not fit architecture='resnet18'.*missing in the file, such as conv1\.weight"
 STEM = r"stem='small' \(a first layer of 3×3\), not stem='imagenet'.*Leave stem out"

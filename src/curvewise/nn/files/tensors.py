@@ -123,13 +123,14 @@ def read_weights(path: Path, *, shapes: bool = False) -> dict[str, Tensor]:
     Parameters
     ----------
     path : Path
-        ``.safetensors``, ``.npz`` with an array for each name, or ``.pt``, ``.pth``, ``.th`` with
+        ``.safetensors``, ``.npz`` with an array for each name, or ``.pt``, ``.pth``, ``.pth.tar``, ``.th`` with
         tensors and nothing else, alone or under ``"state_dict"``; a ``module.`` in front of every
         name is taken off.
     shapes : bool
         Look at names and shapes only: large files are not read whole, nor checked for NaN.
     """
-    if path.suffix not in _SUFFIXES:
+    # The usual name of checkpoints of ImageNet, which are no archives.
+    if path.suffix not in _SUFFIXES and not path.name.endswith((".pth.tar", ".pt.tar")):
         raise misfit("weights", str(path), f"files that end in {', '.join(_SUFFIXES)} can be read.")
     if not path.is_file():
         raise misfit("weights", str(path), "there is no such file.", "Check the path.")

@@ -692,7 +692,31 @@ def with_recipe(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, 
             merged[table] = {**{k: v for k, v in given.get(table, {}).items() if k not in gone}, **mine}
     if not own.get("learners"):
         return {**merged, "learners": learners}, learners
-    return merged, {name: learners.get(name, usual) for name in own["learners"]}
+    if not isinstance(own["learners"], Mapping):  # said later
+        return merged, {}
+    defaults = {name: learners.get(name, usual) for name in own["learners"]}
+    # The file of the recipe is not what a control is like where the pretrained learner is given another.
+    plain = {name: {k: v for k, v in table.items() if k != "like"} for name, table in defaults.items()}
+    tables = {name: {**plain[name], **t} for name, t in own["learners"].items() if isinstance(t, Mapping)}
+    return merged, {name: {**table, **_form(tables, name)} for name, table in defaults.items()}
+
+
+def _form(tables: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, str]:
+    """Give a control the form of the pretrained network: it differs in its weights alone, also where those choose it.
+
+    Parameters
+    ----------
+    tables : dict of str to dict
+        All learners.
+    name : str
+        Of the learner, which is a control where another of the same architecture has weights and it has none.
+    """
+    table = tables.get(name, {})
+    own = any(key in table for key in ("like", "stem", "estimator", "command")) or table.get("weights")
+    if own or "stem" in (table.get("options") or ()):
+        return {}
+    alike = (t for t in tables.values() if t.get("weights") and t.get("architecture") == table.get("architecture"))
+    return next(({"like": t["weights"]} for t in alike), {})
 
 
 def _check_beside_sizes(design: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
@@ -733,10 +757,6 @@ def _with_options(document: dict[str, Any], options: Any) -> dict[str, Any]:
         raise InputError(problem, argument="options", remedy="Give it for a learner: learners={'NAME': {…}}.")
     document["training"] = {**document["training"], **options}
     networks = {k: {**v, **options} for k, v in document["learners"].items() if "architecture" in v}
-    files = {v["architecture"]: v["weights"] for v in reversed(networks.values()) if v.get("weights")}
-    for table in networks.values():
-        if table["architecture"] in files and not table.get("weights"):
-            # A control differs from the pretrained network in its weights alone, also where those choose the stem.
-            table["like"] = files[table["architecture"]]
-    document["learners"] = {**document["learners"], **networks}
+    formed = {name: {**table, **_form(networks, name)} for name, table in networks.items()}
+    document["learners"] = {**document["learners"], **formed}
     return document

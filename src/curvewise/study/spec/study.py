@@ -6,11 +6,13 @@ Nothing here trains or reads a store: :class:`~curvewise.study.study.Study` adds
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import re
 import warnings
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import count
@@ -36,7 +38,7 @@ from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
 from curvewise.study.spec.design import CLASSES, Design, Learner, check_learner, settle_learner
-from curvewise.text import arg, either, list_names
+from curvewise.text import arg, either, list_names, suggest
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
 SEARCH = "rate-search/1"
@@ -218,7 +220,13 @@ class StudySpec:
 
     @cached_property
     def _held_out(self) -> NDArray[np.int64]:
-        return hold_out(self.dataset.y, self.design.test, self._stratify, self.seed)[1]
+        try:
+            return hold_out(self.dataset.y, self.design.test, self._stratify, self.seed)[1]
+        except InputError as error:
+            if error.argument != "test":
+                raise
+            problem = f"design.test = {self.design.test}: cannot be held out of {len(self.dataset.y)} examples."
+            raise InputError(problem, remedy="Give a fraction between 0 and 1, or a smaller number.") from error
 
     @property
     def _stratify(self) -> bool:
@@ -445,8 +453,25 @@ class StudySpec:
         for job in self.jobs:
             if job.name in names and job.learner.training is not None:
                 versions.setdefault(job.name, []).append(job.learner)
+                _check_options(job.name, job.learner.training)
         for name, found in versions.items():
             check_learner(name, list({id(learner): learner for learner in found}.values()), self.examples.shape)
+
+
+def _check_options(name: str, training: Training) -> None:
+    """Refuse options that an architecture of ours does not have: every run would fail."""
+    with suppress(ModuleNotFoundError):  # of torch: options are known where networks can be made
+        from curvewise.nn.architectures import ARCHITECTURES
+
+        factory = ARCHITECTURES.get(training.architecture)
+        if factory is None:
+            return
+        takes = inspect.signature(factory).parameters
+        known = list(takes)[2:]
+        wrong = [option for option in training.options if option not in known]
+        if wrong and not any(p.kind is p.VAR_KEYWORD for p in takes.values()):
+            problem = f"learners.{name}: {training.architecture} has no option {wrong[0]!r}.{suggest(wrong[0], known)}"
+            raise InputError(problem, remedy=f"Its options are {', '.join(known) or 'none'}.")
 
 
 def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
@@ -768,7 +793,12 @@ def _settle_weights(study: StudySpec, learner: Learner, name: str, opened: dict[
         try:
             opened[key] = settle_weights(training, tuple(study.dataset.x.shape[1:]), study.outputs, study.folder)
         except InputError as error:
-            raise InputError(f"learners.{name}: {error}") from error
+            place = f"learners.{name}"
+            if training.weights is None:  # the file is that of another learner, whose form this one has
+                others = {k: v.training for k, v in study.learners.items() if v.training is not None}
+                owner = next((k for k, other in others.items() if other.weights == training.like), None)
+                place = f"learners.{name}.like" if owner is None else f"learners.{owner}"
+            raise InputError(f"{place}: {error}") from error
     return replace(learner, training=replace(training, options=opened[key].options, like=opened[key].like))
 
 
