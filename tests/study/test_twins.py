@@ -277,3 +277,27 @@ def test_sources_take_the_first_nudge_that_a_training_reaches(tmp_path: Path):
     with quietly():
         assert "poke" in study.sources(epochs=2).sources
         assert "poke" in study.sources(epochs=8).sources
+
+
+def test_a_store_says_that_test_sets_share_examples_and_asks_for_the_coordinate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    noisy = {"noisy": Evaluation(perturbation="rotation", magnitude=10)}
+    study = replace(make(tmp_path, vary=ALL, poke=None, grid={"epochs": [0, 2]}), data="digits", evaluate=noisy)
+    study.run(workers=0, progress=False)
+    store = str(study.runs_folder)
+    assert main(["variance", "test-sets", store, "--where", "epochs=2"]) == 0
+    assert "test and noisy share " in " ".join(capsys.readouterr().err.split())
+    assert main(["variance", "sweep", store]) != 0
+    assert "--by" in capsys.readouterr().err
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["variance", "sweep", store, "--by", "epochs"]) == 0
+    found = capsys.readouterr()
+    assert "…" not in found.out
+    assert "hits" not in found.err
+
+
+def test_tasks_for_another_number_of_classes_name_the_option(tmp_path: Path):
+    study = make(tmp_path, vary=ALL, poke=None, grid={"classes": binary_groupings(10, 3)})
+    with pytest.raises(InputError, match=r"variance-binary, say classes=4"):
+        study.plan(measure=False)

@@ -274,3 +274,9 @@ def test_pairs_that_are_named_are_all_listed():
     for wrong, message in (([("image 9", "x")], "no example is called so"), ([], "is empty"), ([(1,)], "two examples")):
         with pytest.raises(InputError, match=message):
             measure_dependent_pairs(given, pairs=wrong)
+
+
+def test_pairs_that_are_no_pairs_are_refused():
+    errors = np.random.default_rng(0).random((20, 30)) < 0.2
+    with pytest.raises(InputError, match="give two examples for each"):
+        measure_dependent_pairs(errors, pairs=[7, 9], axes=("runs", "examples"))

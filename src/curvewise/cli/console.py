@@ -272,7 +272,10 @@ def rich_table(columns: Columns, digits: int | None) -> Table:
         if any(isinstance(v, str) and not _NUMBER.fullmatch(v) for v in values):
             table.add_column(Text(one_line(name)), overflow="fold", max_width=30)
         else:
-            table.add_column(Text(one_line(name)), justify="right", no_wrap=True)
+            # As wide as its numbers, which are never cut; a head may take several lines.
+            cells = [_cell(v, FEWER.get(name, digits)).cell_len for v in values]
+            least = max([*cells, *(Text(word).cell_len for word in one_line(name).split())], default=1)
+            table.add_column(Text(one_line(name)), justify="right", min_width=least)
     for row in zip(*columns.values(), strict=True):
         table.add_row(*(_cell(v, FEWER.get(k, digits)) for k, v in zip(columns, row, strict=True)))
     return table

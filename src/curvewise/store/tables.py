@@ -312,12 +312,12 @@ def twin_records(records: Mapping[Path, Mapping[str, Any]]) -> TwinRecords:
     if not nudged and not undone:
         raise InputError(
             f"None of the {len(records)} run(s) had a weight nudged: there are no twins.",
-            remedy='Study them with vary = [["init", "order", "augmentation"], ["init", "order", "augmentation", "poke"]]'
-            " and poke = { epoch = 0 }, or the recipe variance-sources.",
+            remedy='Add runs with vary = [["init", "order", "augmentation"], ["init", "order", "augmentation", "poke"]]'
+            " and poke = { epoch = 0 }, or use the recipe variance-sources.",
         )
     if len(factors) > 1:
         raise InputError(
-            f"The nudges multiply a weight by several factors, {list_names(sorted(factors))}, which are not to be mixed.",
+            f"The nudges multiply a weight by several factors, which must not be mixed: {list_names(sorted(factors))}.",
             remedy=f"Choose one with {arg('where', {'poke_factor': min(factors)})}.",
         )
     epochs = sorted(nudged)

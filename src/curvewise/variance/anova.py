@@ -635,6 +635,10 @@ def mostly_wrong(error: float, unit: str, given: Predictions | None = None) -> l
         return [Message(f"more than half of the predictions are wrong: {remedy}")]
     if error <= SUSPICIOUS:
         return []
+    # Answers other than 0 and 1 are classes, and no hits.
+    if given is not None and truth is not None and not {*np.unique(given.values[:20]).tolist()} <= {0, 1}:
+        remedy = "check that the labels are in the order of the examples, unless the networks are hardly trained."
+        return [Message(f"more than two thirds of the predictions are wrong: {remedy}")]
     remedy = (
         f"If these are hits, or accuracies, say so ({arg('kind', 'correct')}, {arg('higher_is_better', True)}); if"
         " classes were predicted, check that the labels are given and in order."

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -681,6 +681,7 @@ def compare_sets(
     if len(files) == 1 and (folder := store_folder(files[0])):
         sets = evaluations_in_store(folder, read_where(asked.where))
         found = {name: asked.load(files[0], directed=True, key=key) for name, key in sets.items()}
+        found = _with_shared_examples(found)
     else:
         found = named_runs(files, asked, None)
     if len(found) < 2:
@@ -691,6 +692,22 @@ def compare_sets(
         result = compare_test_sets(found, level=level, rng=seed)
     draw = (lambda: result.plot(pair=tuple(pair))) if pair else None
     return show_result(page, result, f"{result.runs:,} runs on {len(found)} test sets", drawing, draw=draw)
+
+
+def _with_shared_examples(found: Mapping[str, Predictions]) -> dict[str, Predictions]:
+    """Name examples alike on test sets of a store with the same labels: perturbed copies of one another."""
+    import numpy as np
+
+    named: dict[str, Predictions] = {}
+    for name, each in found.items():
+        truth: Any = each.labels
+        same = (
+            k for k, other in named.items() if truth is not None and np.array_equal(truth, np.asarray(other.labels))
+        )
+        first = next(same, name)
+        ids = np.array([f"{first} {i}" for i in range(each.examples)])
+        named[name] = each if each.example_ids is not None else replace(each, example_ids=ids)
+    return named
 
 
 def named_runs(
@@ -713,6 +730,10 @@ def named_runs(
     for text in files:
         name, equals, file = text.partition("=")
         if not equals or Path(text).exists():
+            from curvewise.store.tables import store_folder
+
+            if example is not None and len(files) == 1 and store_folder(text) is not None:
+                raise UsageError(f"{text} is a store of runs: say along which coordinate, such as --by rate.")
             if example is not None:
                 raise UsageError(f"{text} does not say which: give it with its value, such as {example}.")
             name, file = Path(text).stem, text

@@ -147,7 +147,7 @@ def _named_pairs(
     place = {name: i for i, name in enumerate(names.tolist())}
     places = []
     for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2 or pair[0] == pair[1]:
             raise InputError("give two examples for each, such as [(776, 796)].", argument="pairs", value=pairs)
         for name in pair:
             if name not in place:

@@ -490,8 +490,8 @@ def _check_places(base: Predictions, twin: Predictions, name: str) -> None:
     # A permutation moves two runs or more. One twin alone may be near another run where both went wrong alike.
     if len(set(away.values())) > 1:
         raise InputError(
-            f"{name} is not in the order of reference: {len(away)} of {len(tried)} twins agree far more with another run"
-            " than with the one in their place.",
+            f"{name} is not in the order of reference: {len(away)} of {len(tried)} twins agree far more with another"
+            " run than with the one in their place.",
             remedy=f"Of a study, use {either('study.twins()', '`curvewise variance twins` on its store')}, which joins"
             " runs by their seeds; else bring both in one order, or give run_ids.",
         )

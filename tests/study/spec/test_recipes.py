@@ -156,7 +156,7 @@ def test_text_fine_tuning_follows_jordan():
     t = study_recipe("variance-text", "mrpc", model="bert").learners["encoder"].training
     assert (t.architecture, t.epochs, t.batch, t.optimiser) == ("hf:bert", 3, 16, "adam")
     assert (t.rate, t.schedule) == (2e-5, "linear")
-    with pytest.raises(InputError, match="needs model="):
+    with pytest.raises(InputError, match=r"^recipe 'variance-text': needs model="):
         study_recipe("variance-text", "mrpc")
 
 

@@ -176,7 +176,8 @@ def class_groups(groups: Any, classes: int) -> NDArray[np.int64]:
         raise InputError("groups classes, and the targets are numbers: leave it out.", argument="classes")
     if not whole or len(given) != classes or sorted(set(given)) != list(range(max(given) + 1)) or max(given) < 1:
         way = f"give the new class of each of the {classes} classes, such as {[i % 2 for i in range(min(classes, 10))]}"
-        raise InputError(f"{way}, from 0 on and at least two.", argument="classes", value=groups)
+        remedy = f"With the recipe variance-binary, say classes={classes}." if whole and len(given) != classes else ""
+        raise InputError(f"{way}, from 0 on and at least two.", argument="classes", value=groups, remedy=remedy)
     return np.array(given, dtype=np.int64)
 
 

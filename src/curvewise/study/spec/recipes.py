@@ -298,7 +298,7 @@ def variance_text(model: str = "", length: int | None = None) -> dict[str, Any]:
         Tokens of an example at most; an option of the model.
     """
     if not model:
-        raise InputError("recipe 'variance-text' needs model=: the folder of a text encoder.")
+        raise InputError("needs model=: the folder of a text encoder.")
     usual = {
         "architecture": model if model.startswith("hf:") else f"hf:{model}",
         "optimiser": "adam",
