@@ -73,8 +73,8 @@ def learning(
         Which data set's protocol. CIFAR: four pixels of padding and a random crop. Places365: random
         resized crops and flips, 16, 8, 4, 3, 3 and 1 subsets of 25 to 400 and of 1,600 examples per
         class; classes with fewer need ``sizes`` of yours. The small data sets of figure 10: 4, 2 and 1
-        subsets of 20, 40 and 80% of all the data, and a patience of 15 epochs at the largest; the paper augments them as another
-        one did, here as Places365.
+        subsets of 20, 40 and 80% of all the data, and a patience of 15 epochs at the largest; the
+        paper augments them as another one did, here as Places365.
     """
     if protocol not in PROTOCOLS:
         raise InputError(f"protocol={protocol!r}: use one of {', '.join(PROTOCOLS)}.")
