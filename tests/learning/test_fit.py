@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -173,3 +175,17 @@ def test_tables_hold_the_intervals_at_their_size(table):
             assert row == pytest.approx([interval.estimate, interval.low, interval.high])
         assert curve.columns()["e_N"] == [curve.interval_at().error.estimate]
         assert (curve.e_N, curve.beta_N) == (curve.error_at(), curve.data_reliance_at())
+
+
+def test_more_of_the_largest_sizes_than_there_are_is_noted():
+    n, error = [100, 200, 400, 800, 1600], [30.0, 25.0, 21.0, 18.0, 16.0]
+    told = "largest=9 was asked for, and there are 5 sizes: all are used, with γ held at −½."
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = cw.learning.fit_learning_curve(n, error, unit="percent", largest=9)
+        many = cw.learning.fit_learning_curves({"a": (n, error)}, unit="percent", largest=9)
+        all_five = cw.learning.fit_learning_curves({"a": (n, error)}, unit="percent", largest=5)
+    assert told in map(str, one.notes)
+    assert not any("Only the 9" in note for note in one.notes)
+    assert told in map(str, many.warnings)
+    assert not any("asked for" in w for w in all_five.warnings)

@@ -563,3 +563,20 @@ def test_weights_may_be_called_pth_tar(tmp_path):
 
     torch.save({"epoch": 3, "state_dict": {"module.a": torch.ones(2)}}, tmp_path / "w.pth.tar")
     assert list(read_weights(tmp_path / "w.pth.tar")) == ["a"]
+
+
+@pytest.mark.parametrize("options", [{}, {"classifier": "full"}])
+def test_hidden_layers_of_a_vgg_are_not_left_out_in_silence(tmp_path, options):
+    torch = pytest.importorskip("torch")
+    from curvewise.nn.architectures import ARCHITECTURES
+
+    images = Dataset(np.zeros((60, 3, 32, 32), dtype=np.uint8), np.arange(60) % 4)
+    with torch.device("meta"):
+        there = ARCHITECTURES["vgg11"]((3, 32, 32), 4, classifier="full").state_dict()
+    # One number stands for all of a tensor, so that the file is small.
+    torch.save({k: torch.zeros(1, dtype=v.dtype).expand(v.shape) for k, v in there.items()}, tmp_path / "v.pt")
+    net = Learner(Training("vgg11", options=options, weights="v.pt"))
+    found = make(tmp_path, {"net": net}, images, sizes=[20], folds=1, seeds=1).plan(measure=False)
+    told = [w for w in found.warnings if "classifier='full'" in w]
+    assert len(told) == (not options)
+    assert all(w.startswith("net: classifier.0, classifier.3 of v.pt are left out") for w in told)

@@ -109,7 +109,9 @@ def fit_learning_curve(
     if runs is None and variance is not None:
         raise InputError(f"needs {arg('runs')}, over how many runs each mean was taken.", argument="variance")
     form, notes = _form_of(form, largest, constants)
-    data = group_runs(n, values, runs, variance).keep_largest(largest)
+    data = group_runs(n, values, runs, variance)
+    notes = _too_many(largest, data, form) or notes
+    data = data.keep_largest(largest)
     if read_as.bounded and higher_is_better:
         notes.append(f"Accuracies were turned into errors: error = {read_as.top:g} − accuracy.")
     settings: dict[str, Any] = {"form": form, "weights": weights, "learner": learner, "constants": constants}
@@ -130,6 +132,15 @@ def _form_of(form: str | None, largest: int | None, constants: Constants) -> tup
     if form is None and constants.gamma is None:
         return "sqrt", [f"{used}, and γ is held at −½."]
     return form or "power", [f"{used}."]
+
+
+def _too_many(largest: int | None, data: GroupedRuns, form: str) -> list[str]:
+    """Note that there are fewer sizes than asked for, so that all are used."""
+    if largest is None or largest <= data.n.size:
+        return []
+    held = ", with γ held at −½" if form == "sqrt" else ""
+    text = f"{arg('largest', largest)} was asked for, and there are {data.n.size} sizes: all are used{held}."
+    return [Message(text)]
 
 
 def fit_learning_curves(
@@ -178,6 +189,7 @@ def fit_learning_curves(
     data: dict[str, GroupedRuns] = {}
     failures: dict[str, str] = {}
     lost: dict[str, int] = {}
+    few: dict[str, None] = {}
     total = 0
     for name, columns in groups.items():
         total += columns["n"].size
@@ -189,7 +201,9 @@ def fit_learning_curves(
                 continue
         try:
             finished = columns if done.all() else {k: v[done] for k, v in columns.items()}
-            grouped = group_runs(**{**finished, "error": read_as.errors(finished["error"])}).keep_largest(largest)
+            grouped = group_runs(**{**finished, "error": read_as.errors(finished["error"])})
+            few.update(dict.fromkeys(_too_many(largest, grouped, form)))
+            grouped = grouped.keep_largest(largest)
             _check_several_sizes(grouped, kind)
         except CurvewiseError as error:
             failures[name] = error.args[0]
@@ -200,7 +214,7 @@ def fit_learning_curves(
         raise InputError(prefix("No curve can be fitted: ", detail))
     guess = _error_of_guess(chance, read_as)
     curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess, notes=notes)
-    general = [left_out(lost, total)] if lost else []
+    general = [*([left_out(lost, total)] if lost else []), *few]
     if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
         # Runs that differ in their seeds only carry less information than their number suggests.
         general.append(

@@ -709,12 +709,32 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
             *study.assumptions,
             *_unimported(study),
             *(f"{name}: {why}" for name, reasons in bad.items() for why in reasons),
+            *_lost_layers(study, [r.job for runs in due.values() for r in runs]),
             *_warnings(study, planned, device),
             *half_coloured((r.job for runs in due.values() for r in runs), study.dataset),
             *problems,
             *([full] if needed > free else []),
         ),
     )
+
+
+def _lost_layers(study: StudySpec, jobs: Sequence[Job]) -> list[str]:
+    """Warn of hidden layers in the classifier of a file for a VGG, which our usual VGG does not have."""
+    found: dict[str, None] = {}
+    for job in {(j.name, repr(j.settings)): j for j in jobs}.values():
+        training = job.learner.training
+        if training is None or not training.architecture.startswith("vgg") or training.weights is None:
+            continue
+        if training.weights_into is not None or training.options.get("classifier") == "full":
+            continue
+        from curvewise.nn.files.tensors import lost_layers, read_weights
+
+        if lost := lost_layers(read_weights(study.folder / training.weights, shapes=True), "classifier"):
+            found[
+                f"{job.name}: {', '.join(lost)} of {training.weights} are left out, since {training.architecture} has "
+                "one layer for its classifier: give it classifier='full' to start from them too."
+            ] = None
+    return list(found)
 
 
 def _warnings(study: StudySpec, planned: Sequence[Planned], device: str) -> list[str]:

@@ -64,6 +64,16 @@ def load_weights(
     return tuple(notes)
 
 
+def lost_layers(given: Collection[str], head: str) -> list[str]:
+    """Name the layers of a file in front of its last that stand where a network has its last layer alone.
+
+    >>> lost_layers(["features.0.weight", "fc.0.weight", "fc.3.weight", "fc.6.weight"], "fc")
+    ['fc.0', 'fc.3']
+    """
+    inside = (name.removesuffix(".weight") for name in given if name.endswith(".weight"))
+    return [name for name in inside if name.startswith(f"{head}.")][:-1]
+
+
 def load_part(model: nn.Module, part: str, given: Mapping[str, Tensor], path: Path) -> tuple[str, ...]:
     """Fill a part of a network with a file's weights; return a remark on what was filled and what was not.
 
