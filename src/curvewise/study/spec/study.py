@@ -570,7 +570,8 @@ def _numbered_as(name: str, y: NDArray[np.int64], theirs: tuple[str, ...], ours:
     unknown = [theirs[i] for i in used if theirs[i] not in position]
     if there is not None or here is not None:
         if joined := [label for label in (*theirs, *ours) if "+" in label]:  # as Dataset.grouped names them
-            problem = f"has the classes {list_names(theirs, 5)} and the study {list_names(ours, 5)}: {joined[0]!r} is a group."
+            both = f"{list_names(theirs, 5)} and the study {list_names(ours, 5)}"
+            problem = f"has the classes {both}: {joined[0]!r} is a group."
             remedy = f"Group both alike, with {arg('data.classes')}."
             raise InputError(problem, argument=f"evaluate.{name}", remedy=remedy)
         numbers = y.astype(np.int64) if there is None else there[y]
