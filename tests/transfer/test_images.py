@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+
+pytest.importorskip("matplotlib")  # the pictures; absent where the lens runs on numpy and scipy alone
+
+import matplotlib.pyplot as plt
 from matplotlib.colors import Normalize
 
 from curvewise.errors import InputError
