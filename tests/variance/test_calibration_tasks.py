@@ -160,7 +160,6 @@ def test_tasks_that_were_trained_are_judged_like_collapsed_votes():
         np.testing.assert_allclose(getattr(trained, name), getattr(collapsed, name), err_msg=name)
     assert list(trained.columns()["task"]) == list(tasks)
     assert "7 trainings for two classes, 10 runs of each" in trained.summary()
-    trained.plot()
     for wrong, message in (
         ({}, "is empty"),
         ({"a": Predictions(votes, "labels", labels=labels)}, r"predictions\['a'\].*4 classes"),
@@ -170,3 +169,12 @@ def test_tasks_that_were_trained_are_judged_like_collapsed_votes():
             measure_bipartitions(wrong)
     with pytest.raises(InputError, match="tasks is for predictions of all classes"):
         measure_bipartitions(tasks, tasks=3)
+
+
+def test_tasks_that_were_trained_are_drawn():
+    pytest.importorskip("matplotlib")
+    votes, labels = calibrated(np.random.default_rng(1), 10, 300, 4)
+    sides = {"a": np.array([0, 1, 1, 1]), "b": np.array([0, 0, 1, 1])}
+    tasks = {name: Predictions(side[votes], "labels", labels=side[labels]) for name, side in sides.items()}
+    axes = measure_bipartitions(tasks).plot()
+    assert axes.get_figure().findobj(lambda artist: "trainings" in str(getattr(artist, "get_text", str)()))
