@@ -273,8 +273,8 @@ def rich_table(columns: Columns, digits: int | None) -> Table:
             table.add_column(Text(one_line(name)), overflow="fold", max_width=30)
         else:
             # As wide as its numbers, which are never cut; a head may take several lines.
-            cells = [_cell(v, FEWER.get(name, digits)).cell_len for v in values]
-            least = max([*cells, *(Text(word).cell_len for word in one_line(name).split())], default=1)
+            lines = [line for v in values for line in _cell(v, FEWER.get(name, digits)).plain.splitlines()]
+            least = max((Text(part).cell_len for part in [*lines, *one_line(name).split()]), default=1)
             table.add_column(Text(one_line(name)), justify="right", min_width=least)
     for row in zip(*columns.values(), strict=True):
         table.add_row(*(_cell(v, FEWER.get(k, digits)) for k, v in zip(columns, row, strict=True)))

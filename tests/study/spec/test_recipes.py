@@ -655,12 +655,12 @@ def test_options_of_the_architecture_pass_through(name):
         study_recipe(name, IMAGES, options={"rate": 0.1})
 
 
-def test_options_that_the_architecture_does_not_take_stand_in_the_plan():
+def test_options_that_the_architecture_does_not_take_are_refused_at_plan():
     pytest.importorskip("torch")
     plain = {"learners": {"resnet18": {"augmentation": []}}}  # these images are too small for that of the recipe
     study = study_recipe("variance", IMAGES, architecture="resnet18", options={"stam": "small"}, **plain)
-    plan = study.plan(measure=False)
-    assert any(w.startswith("resnet18: ") and "Its options are width, stem" in w for w in plan.warnings)
+    with pytest.raises(InputError, match="resnet18 has no option 'stam'.*Its options are width, stem"):
+        study.plan(measure=False)
 
 
 def test_recipes_without_a_choice_of_network_take_no_options():
