@@ -659,7 +659,7 @@ def test_options_that_the_architecture_does_not_take_are_refused_at_plan():
     pytest.importorskip("torch")
     plain = {"learners": {"resnet18": {"augmentation": []}}}  # these images are too small for that of the recipe
     study = study_recipe("variance", IMAGES, architecture="resnet18", options={"stam": "small"}, **plain)
-    with pytest.raises(InputError, match="resnet18 has no option 'stam'.*Its options are width, stem"):
+    with pytest.raises(InputError, match=r"resnet18 has no option 'stam'.*Its options are width, stem"):
         study.plan(measure=False)
 
 
