@@ -233,11 +233,13 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
 def check_factory_options(name: str, factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> None:
     """Refuse options that the factory of an architecture does not take."""
     try:
-        inspect.signature(factory).bind((1,), 1, **options)
-    except ValueError:  # some callables do not tell
-        pass
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):  # some callables do not tell what they take
+        return
+    try:
+        signature.bind((1,), 1, **options)
     except TypeError as error:
-        known = list(inspect.signature(factory).parameters)[2:]
+        known = list(signature.parameters)[2:]
         problem = f"cannot be called with shape, classes and options {sorted(options)} ({error})."
         raise misfit("architecture", name, problem, f"Its options are {', '.join(known) or 'none'}.") from error
 
