@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.tables import format_table
-from curvewise.text import arg, brief, format_number
+from curvewise.text import arg, brief, format_interval, format_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class Interval:
         return bool(self.low <= value <= self.high)
 
     def __str__(self) -> str:
-        return f"{format_number(self.estimate)} [{format_number(self.low)}, {format_number(self.high)}]"
+        return format_interval(self)
 
 
 class RowTable(ABC):
