@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curvewise.errors import CurvewiseError, InputError
-from curvewise.report.content import Figure, Report, ReportTable, Section
+from curvewise.report.content import Figure, Report, ReportTable, Reproduce, Section, split_sentences
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 SETTINGS = (
-    *("form", "weights", "weight", "interval", "kind", "level", "unit", "seeds", "paired", "mode"),
+    *("form", "weights", "weight", "interval", "kind", "level", "seeds", "paired", "mode"),
     *("perturbation", "layer", "by", "loss", "per", "average", "rule", "method"),
 )
 """Fields of results that say how something was computed."""
@@ -30,7 +31,11 @@ FEW = 3
 
 
 def results_report(
-    results: Result | Sequence[Result] | Mapping[str, Result], *, title: str | None = None, question: str | None = None
+    results: Result | Sequence[Result] | Mapping[str, Result],
+    *,
+    title: str | None = None,
+    question: str | None = None,
+    code: str | None = None,
 ) -> Report:
     """Make the report of results: the first of them is the answer.
 
@@ -40,6 +45,8 @@ def results_report(
         The keys of a dict are titles of sections.
     title, question : str, optional
         Of the report; by default what the first result's lens asks.
+    code : str, optional
+        Text of the script that made the results and the report.
     """
     if isinstance(results, Mapping):
         named: list[tuple[str | None, Any]] = [(str(k), v) for k, v in results.items()]
@@ -58,11 +65,44 @@ def results_report(
     return Report(
         title=title or "curvewise report",
         question=question or QUESTIONS.get(lens, sections[0].title),
-        answer=first_sentences(first.sentences()),
+        answer=(*no_interval(first), *first_sentences(first.sentences())),
         figure=next((f for s in sections for f in s.figures), None),
         warnings=tuple(dict.fromkeys(w for s in sections for w in s.warnings)),
         sections=sections,
+        reproduce=_script(code),
     )
+
+
+def no_interval(result: Result) -> tuple[str, ...]:
+    """Say why learning curves have no interval and what to do about it; nothing where they have one."""
+    curves: list[Any] = []
+    if lens_of(result) == "learning":
+        from curvewise.learning.curve import Curve
+        from curvewise.learning.fit import LearningCurves
+
+        curves = [*result] if isinstance(result, LearningCurves) else [result] if isinstance(result, Curve) else []
+    if not curves or any(c._data.replicated for c in curves):
+        return ()
+    return ("One run per size: the spread between runs is unknown. Train at least two models per size.",)
+
+
+def _script(code: str | None) -> Reproduce:
+    """How to make a report of results again: the script, if it was given, and what it ran on."""
+    from importlib.metadata import PackageNotFoundError, version
+    from platform import python_version
+
+    from curvewise import __version__
+
+    packages = []
+    for name in ("numpy", "scipy", "scikit-learn", "torch"):
+        with suppress(PackageNotFoundError):
+            packages.append(f"{name} {version(name)}")
+    facts = {"Made with": f"curvewise {__version__}", "Python": python_version(), "Packages": ", ".join(packages)}
+    if code is None:
+        steps = "This report was written from Python: run the script or notebook again that calls cw.write_report."
+        return Reproduce(steps, facts=facts)
+    steps = "Save the script below and run it where its data are."
+    return Reproduce(steps, "python report.py", code, "report.py", facts)
 
 
 def section_of(
@@ -98,17 +138,45 @@ def section_of(
         curves = [*result] if isinstance(result, LearningCurves) else [result] if isinstance(result, Curve) else []
         chart = learning_chart(curves, runs) if alive and curves else None
     has_picture = picture_of(type(result)) is not None
-    columns = {k: list(v) for k, v in result.columns().items()}
+    table = table_of(result, name)
     values = {f.name: getattr(result, f.name) for f in fields(result) if f.name in SETTINGS}  # type: ignore[arg-type]
+    if isinstance(values.get("level"), float):
+        values["level"] = f"{values['level']:.0%}"
     return Section(
         title=heading,
         text=(result.sentences(),),
         warnings=warnings,
         figures=(Figure(name, heading, result.plot, chart),) if has_picture else (),
-        tables=(ReportTable(name, "Numbers", columns),) if any(map(len, columns.values())) else (),
+        tables=(table,) if len(table) else (),
         method=METHODS.get(lens, ()),
-        settings={k: v.name if isinstance(v, Unit) else str(v) for k, v in values.items() if v is not None},
+        settings={k: str(v) for k, v in values.items() if v is not None},
     )
+
+
+def table_of(result: Result, name: str) -> ReportTable:
+    """Make the main table of a result, with the columns and quantities that are read as percentages."""
+    columns = {k: list(v) for k, v in result.columns().items()}
+    of: Any = next(iter(result), None) if isinstance(result, Iterable) else result  # curves have a unit each
+    unit = getattr(of, "unit", None)
+    scale = {"fraction": 100.0, "percent": 1.0}.get(unit.name if isinstance(unit, Unit) else str(unit))
+    percent = {k: 100.0 for k in columns if SHARES.search(k)}
+    if scale is not None:
+        rows = [str(k) for k in columns.get("quantity", ())]
+        percent |= {k: scale for k in columns if ERRORS.fullmatch(k)}
+        percent |= {k: scale for k in rows if not NO_ERRORS.search(k)}
+    percent |= {k: 100.0 for k in map(str, columns.get("quantity", ())) if SHARES.search(k)}
+    level = getattr(result, "level", None)
+    has_limits = any(k == "low" or k.endswith("_low") for k in columns)
+    title = f"Estimates with {level:.0%} intervals" if has_limits and isinstance(level, float) else "Estimates"
+    return ReportTable(name, title, columns, percent)
+
+
+SHARES = re.compile(r"accuracy$|^chance|^probability_best$|share$")
+"""Columns and quantities that are shares of 1, whatever the unit of the errors."""
+ERRORS = re.compile(r"(error|e_N|beta_N|alpha|difference|std|mean|detectable|half_width|standard_error)(_std)?")
+"""Columns in the unit of the errors."""
+NO_ERRORS = re.compile(r"probability|share|correlation|splits|ratio|distance|crossing|factor|gamma")
+"""Quantities that are not in the unit of the errors."""
 
 
 def first_sentences(text: str, few: int = FEW) -> tuple[str, ...]:
@@ -116,13 +184,8 @@ def first_sentences(text: str, few: int = FEW) -> tuple[str, ...]:
 
     >>> first_sentences("A is 1.5 [1, 2]. B is 2. C. D.", 2)
     ('A is 1.5 [1, 2].', 'B is 2.')
-    >>> first_sentences("digits: A is best. letters: B is.", 1)
-    ('digits: A is best.', 'letters: B is.')
     """
-    parts = re.split(r"(?<=[.?!])\s+(?=[^a-z])", text.strip())
-    # A result on several tasks begins each sentence with the task's name, which may be in lower case.
-    labelled = re.compile(r"(?<=[.?!])\s+(?=[^\s.:]+: )")
-    return tuple(line for part in parts[:few] for line in labelled.split(part))
+    return tuple(split_sentences(text)[:few])
 
 
 def file_name(label: str) -> str:
@@ -136,36 +199,36 @@ def file_name(label: str) -> str:
 
 QUESTIONS = {
     "learning": "How does error fall with data?",
-    "variance": "How much do runs differ, and what of it is real?",
-    "response": "How does it respond when the input moves?",
+    "variance": "How much do runs differ, and how much of it is real?",
+    "response": "How does accuracy fall when the input is perturbed?",
     "transfer": "Does pretraining beat simple controls?",
     "ranking": "Which checkpoint should be fine-tuned?",
-    "study": "How far is it?",
+    "study": "How far is the study?",
 }
 
 METHODS = {
     "learning": (
-        "The extended power law e(n) = α + ηn^γ is fitted to the runs by weighted least squares "
-        "with a prior on γ (Hoiem et al. 2021). Confidence intervals are by profile likelihood and "
-        "suppose that form; prediction intervals were calibrated on real learning curves.",
+        "Learning curves: the extended power law e(n) = α + ηn^γ is fitted to the runs by weighted least squares "
+        "with a prior on γ (Hoiem et al. 2021). Confidence intervals come from the profile likelihood and "
+        "assume that form; prediction intervals were calibrated on real learning curves.",
     ),
     "variance": (
-        "The variance of the error over runs is split into what independent errors on a finite "
-        "test set would give and what is left, which is there on new data too (Jordan 2023).",
+        "Variance between runs: it is divided into what independent errors on a finite test set would give, "
+        "and the rest, which would be seen on new data too (Jordan 2023).",
     ),
     "response": (
-        "What the network was trained on is perturbed with growing magnitude; the Gi-score sums up "
-        "how its accuracy falls from 0 (never) to 1, the Pal-score compares high with low "
-        "magnitudes (Schiff et al. 2021).",
+        "Response to perturbations: the examples are perturbed with growing magnitude. The Gi-score summarizes "
+        "the loss of accuracy from 0 (none) to 1; the Pal-score compares high with low magnitudes "
+        "(Schiff et al. 2021).",
     ),
     "transfer": (
-        "Risks are put on the scale between maximal supervision (0) and a blind guess (1); the "
-        "area between a method and scratch, weighted by what scratch learns, is the calibrated "
-        "cumulative improvement (Atanov et al. 2022). Intervals count the runs.",
+        "Transfer: risks are put on the scale between maximal supervision (0) and a blind guess (1). The "
+        "area between a method and training from scratch, weighted by what scratch learns, is the calibrated "
+        "cumulative improvement, CCI (Atanov et al. 2022). Intervals are over runs.",
     ),
     "ranking": (
-        "Features of labelled examples are scored, nothing is trained (Li et al. 2021). Ranks have "
-        "intervals from scoring random parts of the examples again.",
+        "Ranking of checkpoints: features of labelled examples are scored without any training "
+        "(Li et al. 2021). Intervals of ranks come from scoring random parts of the examples again.",
     ),
 }
 
