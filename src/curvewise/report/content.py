@@ -105,7 +105,9 @@ class ReportTable:
                 words = [f"{quantity(str(v))}{' (%)' if v in self.percent else ''}" for v in values]
                 found.append(ShownColumn("quantity", tuple(map(ShownCell, words)), False))
                 continue
-            scales = [self.percent[name]] * len(values) if name in self.percent else by_row or [1.0] * len(values)
+            # p-values and the like have no unit, whatever the row is of.
+            own = by_row if name == "estimate" and by_row else [1.0] * len(values)
+            scales = [self.percent[name]] * len(values) if name in self.percent else own
             if name in ends:
                 low, high = (given[k] for k in ends[name])
                 cells = [_with_limits(*row) for row in zip(values, low, high, scales, strict=True)]
@@ -143,12 +145,13 @@ def _with_limits(value: Any, low: Any, high: Any, scale: float) -> ShownCell:
 
 
 def _without_limits(name: str, values: Sequence[Any], scales: Sequence[float]) -> list[ShownCell]:
-    """Write a column with the same decimals in all rows, three digits in the largest number."""
+    """Write a column with the same decimals in all rows: at most three digits of the largest number."""
     known = [abs(s * float(v)) for v, s in zip(values, scales, strict=True) if is_number(v) and math.isfinite(v) and v]
     whole = all(k.is_integer() for k in known)
     # Probabilities and scores that differ by orders of magnitude have significant digits instead.
     fixed = bool(known) and not whole and max(known) < 1000 * min(known) and "pvalue" not in name
-    decimals = min(max(2 - math.floor(math.log10(max(known))), 0), 6) if fixed else 0
+    most = min(max(2 - math.floor(math.log10(max(known))), 0), 6) if fixed else 0
+    decimals = next(d for d in range(most + 1) if all(round(k, d) == round(k, most) for k in known) or d == most)
 
     def cell(value: Any, scale: float) -> ShownCell:
         if not is_number(value):
@@ -356,6 +359,9 @@ class Report:
         ('C is 3.',)
         """
         answer = list(self.answer)
+        runs = self.runs
+        if runs is not None:
+            runs = replace(runs, text=tuple(t for t in runs.text if t not in answer))
         stated = {*answer, " ".join(answer)}
         sections = []
         for section in self.sections:
@@ -370,7 +376,7 @@ class Report:
                     kept.append(rest)
                 stated |= {text, rest}
             sections.append(replace(section, text=tuple(kept)))
-        return replace(self, sections=tuple(sections))
+        return replace(self, sections=tuple(sections), runs=runs)
 
 
 def split_sentences(text: str) -> list[str]:

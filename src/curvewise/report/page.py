@@ -138,14 +138,16 @@ def page_of(report: Report) -> str:
     charts: dict[str, Markup] = {}
     numbers = count(1)
 
-    def shown(figure: Figure, beside: str = "") -> Markup:
-        """Turn a figure into HTML, and collect its data if it is alive; a heading beside it is no caption again."""
+    headings = {report.question, *(text for s in report.sections for text in (s.title, s.label))}
+
+    def shown(figure: Figure) -> Markup:
+        """Turn a figure into HTML, and collect its data if it is alive."""
         number, chart = next(numbers), None
         if figure.chart is not None:
             chart = f"chart-{number}"
             charts[chart] = embedded({**figure.chart, "id": chart})
         svg = _raw(svg_of(figure, f"f{number}-"))
-        has_caption = figure.title not in (beside, report.question)
+        has_caption = figure.title not in headings  # a heading is no caption again
         return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg, has_caption=has_caption)
 
     environment.globals |= {
@@ -194,7 +196,6 @@ def _groups(report: Report) -> list[dict[str, Any]]:
         group["blocks"].append(
             {
                 "key": f"part-{number}",
-                "title": title,
                 "label": section.label,
                 "text": section.text,
                 "warnings": format_count(len(set(section.warnings)), "warning") if section.warnings else "",
@@ -296,12 +297,17 @@ def said(text: Any) -> Markup:
 def _tabled(environment: Any, table: ReportTable, kind: str = "table", most: int = MOST_ROWS) -> Markup:
     columns = table.shown(most)
     shown = min(len(table), most)
+    title = table.title
+    if shown > 1 and len(columns) > NARROW:  # what all rows of a wide table share is said once
+        same = {c.name: c.cells[0].text for c in columns[1:] if len({(x.text, x.interval) for x in c.cells}) == 1}
+        columns = [c for c in columns if c.name not in same]
+        title += f". In all rows: {', '.join(f'{k} {v}' for k, v in same.items())}" if same else ""
     learners = list(table.columns.get("learner", ()))[:shown]
     rows = [
         {"learner": str(learners[i]) if learners else None, "cells": [c.cells[i] for c in columns]}
         for i in range(shown)
     ]
-    return _rendered(environment, kind, title=table.title, columns=columns, rows=rows, left=len(table) - shown)
+    return _rendered(environment, kind, title=title, columns=columns, rows=rows, left=len(table) - shown)
 
 
 def _rendered(environment: Any, template: str, **values: Any) -> Markup:

@@ -184,8 +184,12 @@ def first_sentences(text: str, few: int = FEW) -> tuple[str, ...]:
 
     >>> first_sentences("A is 1.5 [1, 2]. B is 2. C. D.", 2)
     ('A is 1.5 [1, 2].', 'B is 2.')
+    >>> first_sentences("digits: A is best. letters: B is.", 1)
+    ('digits: A is best.', 'letters: B is.')
     """
-    return tuple(split_sentences(text)[:few])
+    # Sentences on several tasks, each of which begins with the task's name in lower case, count as one.
+    parts = re.split(r"(?<=[.?!])\s+(?=[^a-z])", text.strip())[:few]
+    return tuple(line for part in parts for line in split_sentences(part))
 
 
 def file_name(label: str) -> str:

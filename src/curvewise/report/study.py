@@ -106,10 +106,10 @@ def _answered(findings: StudyFindings, status: Status) -> tuple[str, tuple[str, 
     fitted = list(found["curves"]) if "curves" in found else []
     spread = found.get("variance") or {}
     if findings.runs is None:
-        return "How far is the study?", (f"No run has finished yet: {RUN}",), None
+        return "How far is the study?", (NOT_BEGUN,), None
     if not any(value is not None for value in found["errors"][findings.word]):
         why = f", most often with: {status.failures[0].message}" if status.failures else "."
-        return BEST, (f"Every run failed{why}", f"Correct the cause, then {RUN_AGAIN}"), None
+        return BEST, (f"Every run failed{why}", RUN_AGAIN), None
     if "transfer" in found:
         return QUESTIONS["transfer"], _short(found["transfer"]), findings.figure("transfer")
     if len(fitted) > 1 and not any(c._data.replicated for c in fitted):
@@ -132,8 +132,8 @@ def _answered(findings: StudyFindings, status: Status) -> tuple[str, tuple[str, 
     return f"Which {findings.plural} did the learners reach?", _lowest(findings), curves
 
 
-RUN = "start the study with `curvewise study run`, and write this report again."
-RUN_AGAIN = "run the study again with `curvewise study run --retry-failed`."
+NOT_BEGUN = "No run has finished yet: the commands at the end of this report run the study and write the report again."
+RUN_AGAIN = "Correct the cause and run the study again with --retry-failed."
 ONE_SUBSET = (
     "There is one training subset per size, so the curves have no confidence interval: set folds = 2 or more "
     "under [design] and run the study again."
@@ -179,8 +179,7 @@ def _notes(findings: StudyFindings, status: Status) -> list[str]:
         ]
         alone = re.compile(r"\d+ of \d+ runs failed \(")  # each reason by itself, paths and all
         return [*failed, *(n for n in findings.runs.notes if not alone.match(n))]
-    left = f"{status.planned - status.done - status.failed:,} of {status.planned:,} runs"
-    return [f"{left} remain.", *findings.study.partition.warnings]
+    return list(findings.study.partition.warnings)
 
 
 FEW = 4
@@ -278,9 +277,9 @@ def reproduction(
     if not text:
         steps = "The data of this study were in memory: run the Python code again that made it."
     elif file is not None:
-        steps = f"In the folder of {name}, finished runs are not repeated:"
+        steps = f"Run these commands in the folder of {name}. Finished runs are not trained again."
     else:
-        steps = f"Save the text below as {name}, then:"
+        steps = f"Save the text below as {name}, and run these commands in its folder."
     return Reproduce(steps, command, text, name, {k: v for k, v in facts.items() if v})
 
 

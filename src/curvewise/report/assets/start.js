@@ -34,7 +34,7 @@ const contents = () => {
     const passed = targets.map((target, i) => (i && target.getBoundingClientRect().top > line ? -1 : i));
     // At the end of the page the last section is read, however short it is.
     const isEnd = scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
-    const now = isEnd ? links.length - 1 : Math.max(...passed);
+    const now = isEnd ? links.length - 1 : scrollY === 0 ? 0 : Math.max(...passed);
     links.forEach((link, i) => (i === now ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current")));
   };
   addEventListener("scroll", follow, { passive: true });
