@@ -174,6 +174,15 @@ def format_value(value: float, unit: str) -> str:
     return f"{_fixed(percent, min(max(2 - size, 1), 6) if percent else 0)}%"
 
 
+def format_target(value: float, unit: str) -> str:
+    """Write a number that someone chose, with the digits it was given in.
+
+    >>> format_target(0.05, "fraction"), format_target(2.5, "percent"), format_target(3.28, "loss")
+    ('5%', '2.5%', '3.28')
+    """
+    return f"{_SCALE[unit] * value:.10g}%" if unit in _SCALE and math.isfinite(value) else format_number(value)
+
+
 _SCALE = {"fraction": 100.0, "percent": 1.0}
 """Units that people read as percentages, and the factor to them."""
 _SIGN_DIGITS = 2

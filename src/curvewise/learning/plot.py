@@ -33,14 +33,15 @@ from curvewise.drawing.style import (
     value_label,
     write_caption,
 )
-from curvewise.errors import InputError
+from curvewise.errors import InputError, quietly
 from curvewise.learning.comparison import CurveComparison, LearnerRanking
 from curvewise.learning.curve import EXTRAPOLATION_LIMIT, INTERVALS, Curve, LearningCurve, SamplesToReach, check_curves
 from curvewise.learning.design import SizePlan
-from curvewise.learning.fit import LearningCurves
+from curvewise.learning.fit import LearningCurves, fit_learning_curves
 from curvewise.learning.power import GroupedRuns, check_choice, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
 from curvewise.text import format_number
+from curvewise.types.measurements import Measurements
 from curvewise.types.results import Interval, check_level
 from curvewise.types.units import FloatArray
 
@@ -59,6 +60,7 @@ def plot_learning_curves(
     held_out: Values | Mapping[str, Values] | None = None,
     reach: float | None = None,
     legend: bool = True,
+    to: float | None = None,
 ) -> Axes:
     """Draw fitted learning curves with their measurements and intervals.
 
@@ -85,6 +87,8 @@ def plot_learning_curves(
         A target in the unit of the fit: a line there, and the size at which each curve reaches it.
     legend : bool
         Name the curves, with γ, e_N and β_N.
+    to : float, optional
+        Draw at least to this training size; by default to four times the largest measured.
 
     Returns
     -------
@@ -113,7 +117,7 @@ def plot_learning_curves(
         ax = ax or new_axes(height=4.3 + 0.2 * rows * legend + 0.28 * len(warned))
         own = ax.get_gid() == OWN
         start = len(lines_of(ax, NAMED, UNNAMED))
-        picture = _curve_range(ax, axis, chosen, outside, at)
+        picture = _curve_range(ax, axis, chosen, outside, [at, to])
         looks = looks_of(chosen, at, start, list(map(bool, found)))
         kind = "none" if interval is None and len(chosen) > CROWD else interval
         for i, (curve, look, label) in enumerate(zip(chosen, looks, labels_of(chosen, at, found), strict=True)):
@@ -140,6 +144,23 @@ def plot_learning_curves(
         said = caption_of(chosen, interval, level, held=bool(outside), dotted=dotted)
         write_caption(ax, [said, *reached[:5], *warned], under=box if own else None)
     return ax
+
+
+def plot_measurements(measurements: Measurements, ax: Axes | None = None, **options: Any) -> Axes:
+    """Fit a curve to each learner and draw it with the measured values.
+
+    Parameters
+    ----------
+    measurements : Measurements
+        With four sizes or more, as for :func:`curvewise.fit_learning_curves`.
+    ax : Axes, optional
+        Where to draw; a new pyplot figure by default.
+    **options
+        As of :func:`plot_learning_curves`.
+    """
+    with quietly():  # warnings stand below the picture
+        curves = fit_learning_curves(measurements)
+    return plot_learning_curves(curves, ax, **options)
 
 
 def _check_options(
@@ -183,11 +204,11 @@ def _curve_range(
     axis: SizeAxis,
     curves: Sequence[Curve],
     outside: Mapping[int, tuple[FloatArray, FloatArray]],
-    at: float | None,
+    asked_for: Sequence[float | None],
 ) -> Picture:
-    """The range of sizes: that of the data, what is held out, N, and what is there already."""
+    """The range of sizes: that of the data, what is held out, sizes asked for, and what is there already."""
     there = axis.size(points_of(ax, MEASURED, HELD_OUT)[:, 0])
-    asked = np.array([] if at is None else [curves[0]._size(at)])
+    asked = np.array([curves[0]._size(n) for n in asked_for if n is not None])
     sizes = np.concatenate([*(c.n for c in curves), *(n for n, _ in outside.values()), there, asked])
     high = axis.reach([EXTRAPOLATION_LIMIT * c.largest_n for c in curves], sizes)
     if len(there) and axis.name != "sqrt":
