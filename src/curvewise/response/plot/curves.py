@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from curvewise.drawing.axes import is_narrow, log_sizes, spans_decades, thinned, width_of
 from curvewise.drawing.labels import clean, escape, safe_names, safe_text, shorten
 from curvewise.drawing.marks import choose, finish, mark_value, note, warned
-from curvewise.drawing.panels import new_panels, signed, spread_out, told, write_below
+from curvewise.drawing.panels import end_places, figure_size, name_ends, new_panels, signed, told, write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, style
 from curvewise.errors import InputError
 from curvewise.response.curve import CorpusSensitivity, ResponseCurve, ResponseSensitivity
@@ -29,7 +29,7 @@ Look: TypeAlias = tuple[str, Any]
 Named: TypeAlias = tuple[ResponseCurve, str, str, Any]
 """A curve with its label, colour and dashes."""
 
-RESPONSE, BAND, END = "curvewise-response", "curvewise-band", "curvewise-end"
+RESPONSE, BAND = "curvewise-response", "curvewise-band"
 IDEAL, CLEAN, GI, CUMULATIVE = "curvewise-ideal", "curvewise-clean", "curvewise-gi", "curvewise-cumulative"
 LINE, REPEAT, EXPECTED = "curvewise-line", "curvewise-repeat", "curvewise-expected"
 """Group ids of artists."""
@@ -520,35 +520,6 @@ def percent(value: float) -> str:
     return "unknown" if math.isnan(value) else f"{100 * value:.1f}%"
 
 
-def end_places(ax: Axes, heights: Sequence[float]) -> tuple[FloatArray, float]:
-    """Return places of names at these heights, as shares of the Axes, and the largest move."""
-    low, high = ax.get_ylim()
-    wanted = (np.asarray(heights, dtype=np.float64) - low) / (high - low)
-    places = spread_out(wanted, 0.158 / (0.8 * figure_size(ax)[1]))
-    return places, float(np.abs(places - wanted).max())
-
-
-def name_ends(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[str], shades: Sequence[str]) -> None:
-    """Write names right of the Axes at the height where curves end, moved apart where they would touch.
-
-    Parameters
-    ----------
-    ax : Axes
-        With final limits.
-    ends : sequence of (float, float)
-        The last point of each curve.
-    names, shades : sequence of str
-        Safe text and colour of each.
-    """
-    places, _ = end_places(ax, [y for _, y in ends])
-    for end, name, shade, height in zip(ends, names, shades, places, strict=True):
-        line = {"arrowstyle": "-", "color": shade, "linewidth": 0.6, "alpha": 0.7}
-        line |= {"shrinkA": 1.0, "shrinkB": 2.0, "relpos": (0.0, 0.5)}
-        look: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": 8.5, "color": shade, "arrowprops": line}
-        place = (1.035, height)
-        ax.annotate(name, end, place, textcoords="axes fraction", annotation_clip=False, gid=END, **look)
-
-
 def make_room(ax: Axes, rows: int) -> None:
     """Make room for a legend of so many small rows above 100%, without ticks there."""
     share = min(0.6, (0.15 * rows + 0.1) / (ax.get_position().height * figure_size(ax)[1]))
@@ -556,13 +527,6 @@ def make_room(ax: Axes, rows: int) -> None:
     ticks = [t for t in ax.get_yticks() if low <= t <= high]
     ax.set_ylim(low, low + (high - low) / (1 - share))
     ax.set_yticks(ticks)
-
-
-def figure_size(ax: Axes) -> tuple[float, float]:
-    """Width and height of the figure in inches; the usual ones for Axes that were taken out of theirs."""
-    figure = ax.get_figure(root=True)
-    width, height = (6.4, 4.8) if figure is None else figure.get_size_inches()
-    return float(width), float(height)
 
 
 def reference(ax: Axes, value: float, **look: Any) -> Line2D:
