@@ -11,6 +11,7 @@ from matplotlib import rcParams
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.legend import Legend
 from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter
@@ -29,8 +30,8 @@ PALETTE = (
     "#282048",  # indigo
     "#501018",  # wine
 )
-"""Colours of learners, the same as on the page of a report: each has a contrast of 3 with white paper, and any two can be
-told apart with every kind of colour vision."""
+"""Colours of learners, the same as on the page of a report: each has a contrast of 3 with white paper, and any two
+can be told apart with every kind of colour vision."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (6, 1.6)), (0, (1.2, 1.6)))
 """Line styles of learners: the next one for every eight learners."""
@@ -40,6 +41,9 @@ INK = "#222222"
 
 NEUTRAL = "#8C8C8C"
 """What is not a learner and only helps to read: reference lines, the many unnamed curves."""
+
+GREYS = ("#8c8c8c", "#6e6e6e", "#7a7a7a", "#b4b4b4", "#555555", "#b0b0b0")
+"""Greys of pictures that stand for something faint, on dark paper too: lines of the grid, names, what stands back."""
 
 CAPTION = "curvewise-caption"
 OWN = "curvewise-axes"
@@ -122,6 +126,35 @@ def place_of(name: str, index: int) -> int:
     # A training of a learner, "cnn, n=400", has the colour of the learner.
     base = next((k for k in known if name.startswith(f"{k}, ")), name)
     return known.setdefault(base, len(known))
+
+
+_SUBJECT: ContextVar[str | None] = ContextVar("curvewise-subject", default=None)
+
+
+@contextmanager
+def about(learner: str | None) -> Iterator[None]:
+    """Draw pictures of one learner in its colour within a with statement, though their results do not name it."""
+    token = _SUBJECT.set(learner)
+    try:
+        yield
+    finally:
+        _SUBJECT.reset(token)
+
+
+def subject_colour() -> str:
+    """Return the colour of the learner that the picture is about; the first one where it is not known."""
+    learner = _SUBJECT.get()
+    return colour(0 if learner is None else place_of(learner, 0))
+
+
+def pale(shade: str) -> str:
+    """Return a pale and opaque tone of a colour, for areas that lie over each other.
+
+    >>> pale("#005098")
+    '#a3bfda'
+    """
+    red, green, blue = (0.36 * part + 0.64 for part in to_rgb(shade))
+    return to_hex((red, green, blue))
 
 
 def colour(index: int) -> str:

@@ -45,7 +45,7 @@ from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves
 from curvewise.learning.power import GroupedRuns, check_choice, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
-from curvewise.text import format_interval, format_number, format_value
+from curvewise.text import format_interval, format_number, format_size, format_value
 from curvewise.types.results import Interval, check_level
 from curvewise.types.units import FloatArray, Unit
 
@@ -65,7 +65,7 @@ def plot_learning_curves(
     reach: float | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw fitted learning curves with their measurements and intervals.
+    r"""Draw fitted learning curves with their measurements and intervals.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def plot_learning_curves(
     >>> n, error = [100, 100, 200, 200, 400, 400], [.32, .30, .24, .25, .19, .18]
     >>> ax = plot_learning_curves(fit_learning_curve(n, error, learner="plain"))
     >>> [text.get_text() for text in ax.texts if text.get_gid() == "curvewise-end"]
-    ['plain\\n18...]']
+    ['plain\n18...]']
     """
     chosen = check_curves(curves.values() if isinstance(curves, Mapping) else curves)
     failures = curves.failures if isinstance(curves, LearningCurves) else {}
@@ -268,7 +268,7 @@ def _comparison_range(ax: Axes, axis: SizeAxis, result: CurveComparison) -> Pict
 def _mark_crossing(at: Picture, crossing: Interval) -> None:
     if not at.low <= crossing.estimate <= at.high:
         return
-    mark_size(at, crossing.estimate, f"curves cross ({format_number(crossing.estimate)})", gid=CROSSING, ls="--")
+    mark_size(at, crossing.estimate, f"curves cross (n = {format_size(crossing.estimate)})", gid=CROSSING, ls="--")
     if math.isfinite(crossing.high) and crossing.low > 0:
         ends = at.axis.place([crossing.low, crossing.high])
         strip = at.ax.axvspan(float(ends.min()), float(ends.max()), color=NEUTRAL, alpha=0.15, lw=0.0, zorder=0.3)
@@ -402,8 +402,8 @@ def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
         ax.set_ylabel("runs")
         now, then = (format_value(width, unit) for width in (result.width_now, result.width_then))
         said = (
-            f"{result.learner[:60]}: the interval of the {_word(result.unit)} at n = {format_number(result.at)} is expected"
-            f" to narrow from {now} to {then}, for {format_number(result.samples)} training samples."
+            f"{result.learner[:60]}: the interval of the {_word(result.unit)} at n = {format_number(result.at)} is"
+            f" expected to narrow from {now} to {then}, for {format_number(result.samples)} training samples."
         )
         key = [(have, "runs there are"), (extra, "runs to add")]
         finish(ax, own, key, [said, *warned(result, 2)], caption=True, columns=2)
@@ -516,7 +516,7 @@ def _stability_bars(result: Stability, ax: Axes) -> list[tuple[Any, str]]:
     for i, (name, std) in enumerate(groups.items()):
         x = place + 0.27 * (i - 1)
         height = np.where(np.isfinite(std), std, 0.0)
-        key.append((ax.bar(x, height, width=0.25, color=colour(i), label="_std"), name))
+        key.append((ax.bar(x, height, width=0.25, color=(INK, "#6e6e6e", "#b4b4b4")[i], label="_std"), name))
         for left, value, top in zip(x, std, height, strict=True):
             text = safe_text(format_value(float(value), result.unit.name))
             ax.annotate(text, (left, top), (0, 2), textcoords="offset points", ha="center", fontsize=8)
@@ -550,7 +550,7 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
         SizeAxis("log").finish(ax, result.n, float(result.n[0]) / 1.2, 1.3 * float(result.n[-1]))
         square = {"percent": "(%²)", "fraction": "(fraction²)"}.get(result.unit.name, "")
         ax.set_ylabel(safe_text(f"variance of one run {square}"))
-        key = [(dots, "measured, with 95% χ² interval"), (line, "model: constant + σ²/n")]
+        key = [(dots, "measured, with 95% interval"), (line, "model: constant + σ²/n")]
         finish(ax, own, key, [result.sentences(), *warned(result, 2)], caption=True)
     return ax
 
@@ -809,9 +809,11 @@ def labels_of(
         mark, size = f" {safe_text('⚠')}" if flags else "", curve._size(at)
         kind = None if interval == "none" or len(curves) > CROWD else interval
         # In a crowd intervals would be costly, and are not drawn either.
-        band = curve.band([size], kind, level=level, runs=np.inf) if len(curves) <= CROWD else {}
-        value = Interval(curve.error_at(at), *(float(band.get(k, [math.nan])[0]) for k in ("low", "high")))
-        text = format_interval(value, curve.unit.name) if band else format_value(value.estimate, curve.unit.name)
+        band = curve.band([size], kind, level=level, runs=np.inf) if len(curves) <= CROWD else None
+        value = curve.error_at(at)
+        text = format_value(value, curve.unit.name)
+        if band is not None:
+            text = format_interval(Interval(value, float(band["low"][0]), float(band["high"][0])), curve.unit.name)
         labels.append(f"{name}{mark}\n{safe_text(text)}")
     return labels
 

@@ -119,6 +119,7 @@ def page_of(report: Report) -> str:
         What it says.
     """
     from curvewise import __version__
+    from curvewise.drawing.style import one_document
 
     environment = _environment()
     # In one function, so that none of the page's names get in the way of others.
@@ -132,8 +133,8 @@ def page_of(report: Report) -> str:
         number, chart = next(numbers), None
         if figure.chart is not None:
             chart = f"chart-{number}"
-            charts[chart] = embedded({**figure.chart, "id": chart})
-        svg = _raw(svg_of(figure, f"f{number}-"))
+            charts[chart] = embedded({**figure.chart, "id": chart, "series": _placed(figure.chart["series"])})
+        svg = _raw(follow_theme(svg_of(figure, f"f{number}-")))
         return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg)
 
     environment.globals |= {
@@ -168,7 +169,19 @@ def page_of(report: Report) -> str:
         "script_hash": script_hash(script),
         "version": __version__,
     }
-    return environment.get_template("report.html").render(body)  # type: ignore[no-any-return]
+    # One colour and one line style per learner on the whole page; those of charts come first.
+    with one_document():
+        for figure in [report.figure, *(f for s in report.sections for f in s.figures)]:
+            if figure is not None and figure.chart is not None:
+                _placed(figure.chart["series"])
+        return environment.get_template("report.html").render(body)  # type: ignore[no-any-return]
+
+
+def _placed(series: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Give each learner of a chart the number that stands for its colour; quantities have a tone instead."""
+    from curvewise.drawing.style import place_of
+
+    return [dict(s) if "tone" in s else {**s, "place": place_of(s["name"], i)} for i, s in enumerate(series)]
 
 
 def _environment() -> Any:
@@ -194,6 +207,24 @@ def svg_of(figure: Figure, prefix: str = "") -> str:
     # Hundredths of a point are below what a screen or printer shows, and most of the size of a page.
     svg = re.sub(r"<path\b[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     return _prefixed(svg, prefix)
+
+
+def follow_theme(svg: str) -> str:
+    """Let a picture follow light and dark: its colours become those of the page, which names them.
+
+    >>> follow_theme('<path style="stroke: #005098; fill: none"/>')
+    '<path style="stroke: var(--series-0, #005098); fill: none"/>'
+    """
+    from curvewise.drawing.style import GREYS, INK, PALETTE
+
+    names = {shade: f"series-{i}" for i, shade in enumerate(PALETTE)}
+    names |= {INK: "ink", "#000000": "ink", "#ffffff": "paper"} | dict.fromkeys(GREYS, "faint")
+    shades = re.compile("|".join(names), re.IGNORECASE)
+
+    def named(tag: re.Match[str]) -> str:
+        return shades.sub(lambda found: f"var(--{names[found[0].lower()]}, {found[0]})", tag[0])
+
+    return re.sub(r'\bstyle="[^"]*"', named, svg)
 
 
 def _prefixed(svg: str, prefix: str) -> str:
