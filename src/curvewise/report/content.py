@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, Self
 
-import numpy as np
-
-from curvewise.text import format_interval, format_number
-from curvewise.types.results import plain
+from curvewise.tables import readable_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,24 +32,6 @@ class Figure:
     chart: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True)
-class ShownCell:
-    """A cell for people: its text, the interval behind it, and the value by which it is sorted."""
-
-    text: str
-    value: Any = None
-    interval: str = ""
-
-
-@dataclass(frozen=True)
-class ShownColumn:
-    """A column for people; numbers stand to the right."""
-
-    name: str
-    cells: tuple[ShownCell, ...]
-    is_number: bool
-
-
 @dataclass(frozen=True, eq=False)
 class ReportTable:
     """Columns of equal length with a title.
@@ -65,163 +42,24 @@ class ReportTable:
         Of its file when it is exported; what it shows.
     columns : mapping
         Numbers in full precision, and words.
-    percent : mapping of str to float
-        Columns, and rows of a column "quantity", that people read as percentages, with the factor to them.
+    unit : str
+        Of errors among the columns, see :func:`curvewise.tables.readable_columns`.
+    written : mapping, optional
+        The columns as people read them, where a result writes them itself.
     """
 
     name: str
     title: str
     columns: Mapping[str, Sequence[Any]]
-    percent: Mapping[str, float] = field(default_factory=dict)
+    unit: str = ""
+    written: Mapping[str, Sequence[Any]] | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
 
-    def shown(self, most: int | None = None) -> list[ShownColumn]:
-        """Return the columns for people: limits behind what they belong to, in the digits that they support.
-
-        Parameters
-        ----------
-        most : int, optional
-            The number of rows to return; all by default.
-
-        Examples
-        --------
-        >>> columns = {"e_N": [0.2], "e_N_low": [0.1], "e_N_high": [0.35]}
-        >>> (column,) = ReportTable("t", "Errors", columns, percent={"e_N": 100.0}).shown()
-        >>> column.name, column.cells[0].text, column.cells[0].interval
-        ('e_N (%)', '20', '[10, 35]')
-        """
-        given = {k: list(v)[:most] for k, v in self.columns.items()}
-        ends = _ends(given)
-        limits = {name for pair in ends.values() for name in pair}
-        # In a table with a row for each quantity, each row has a unit of its own.
-        by_row = [self.percent.get(str(name), 1.0) for name in given.get("quantity", ())]
-        found = []
-        for name, values in given.items():
-            if name in limits:
-                continue
-            if name == "quantity":
-                words = [f"{quantity(str(v))}{' (%)' if v in self.percent else ''}" for v in values]
-                found.append(ShownColumn("quantity", tuple(map(ShownCell, words)), False))
-                continue
-            # p-values and the like have no unit, whatever the row is of.
-            own = by_row if name == "estimate" and by_row else [1.0] * len(values)
-            scales = [self.percent[name]] * len(values) if name in self.percent else own
-            if name in ends:
-                low, high = (given[k] for k in ends[name])
-                cells = [_with_limits(*row) for row in zip(values, low, high, scales, strict=True)]
-            else:
-                cells = _without_limits(name, values, scales)
-            unit = " (%)" if name in self.percent else ""
-            found.append(ShownColumn(heading(name) + unit, tuple(cells), any(map(is_number, values))))
-        return found
-
-
-def _ends(columns: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, str]]:
-    """Columns with an interval, and those with its limits: named after them, or right behind."""
-    names = list(columns)
-    found = {}
-    for name, after in pairwise([*names, ""]):
-        pairs = [(f"{name}_low", f"{name}_high")]
-        pairs += [("low", "high")] if after == "low" else []
-        both = next((p for p in pairs if p[0] in columns and p[1] in columns), None)
-        if both and all(v is None or is_number(v) for k in (name, *both) for v in columns[k]):
-            found[name] = both
-    return found
-
-
-def _with_limits(value: Any, low: Any, high: Any, scale: float) -> ShownCell:
-    # Ranks have no decimals, and neither have their limits.
-    whole = all(
-        isinstance(v, int | np.integer) or (v is not None and float(v).is_integer()) for v in (value, low, high)
-    )
-    numbers = [math.nan if v is None else scale * float(v) for v in (value, low, high)]
-    if any(map(math.isnan, numbers)) or (whole and scale == 1):
-        text, *ends = ("–" if math.isnan(v) else format_number(v, 3) for v in numbers)
-        return ShownCell(text, _sorted_by(value), "" if ends == ["–", "–"] else f"[{', '.join(ends)}]")
-    text, _, limits = format_interval((numbers[0], numbers[1], numbers[2])).partition(" ")
-    return ShownCell(text, _sorted_by(value), limits)
-
-
-def _without_limits(name: str, values: Sequence[Any], scales: Sequence[float]) -> list[ShownCell]:
-    """Write a column with the same decimals in all rows: at most three digits of the largest number."""
-    known = [abs(s * float(v)) for v, s in zip(values, scales, strict=True) if is_number(v) and math.isfinite(v) and v]
-    whole = all(k.is_integer() for k in known)
-    # Probabilities and scores that differ by orders of magnitude have significant digits instead.
-    fixed = bool(known) and not whole and max(known) < 1000 * min(known) and "pvalue" not in name
-    most = min(max(2 - math.floor(math.log10(max(known))), 0), 6) if fixed else 0
-    decimals = next(d for d in range(most + 1) if all(round(k, d) == round(k, most) for k in known) or d == most)
-
-    def cell(value: Any, scale: float) -> ShownCell:
-        if not is_number(value):
-            return ShownCell("–" if value is None else str(value))
-        number = scale * float(value)
-        if math.isnan(number):
-            return ShownCell("–", "")
-        if fixed and math.isfinite(number):
-            return ShownCell(f"{number + 0.0:.{decimals}f}", plain(float(value)))
-        return ShownCell(format_number(number, 2 if "pvalue" in name else 3), plain(float(value)))
-
-    return [cell(v, s) for v, s in zip(values, scales, strict=True)]
-
-
-def _sorted_by(value: Any) -> Any:
-    """Return the value by which a browser sorts a cell, infinities as JavaScript reads them."""
-    return "" if value is None or math.isnan(value) else plain(float(value))
-
-
-def is_number(value: Any) -> bool:
-    """Return True for a number, and not for True and False."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
-
-
-GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "eta": "η"}
-
-HEADINGS = {
-    "pvalue": "p",
-    "adjusted_pvalue": "adjusted p",
-    "adjusted": "adjusted p",
-    "cci": "CCI",
-    "probability_best": "chance of being best",
-}
-
-QUANTITIES = {
-    "difference": "difference on new data",
-    "test_set_difference": "difference on this test set",
-    "probability_better": "chance of a lower error, this test set",
-    "distribution_probability": "chance of a lower error, new data",
-    "test_set_std": "std on this test set",
-    "independent_std": "std if errors were independent",
-    "distribution_std": "std on new data",
-    "distribution_std_robust": "std on new data, robust",
-    "distribution_share": "share of the variance on new data",
-    "gi": "Gi-score",
-    "pal": "Pal-score",
-}
-"""Quantities that name rows, where that is not their identifier with blanks."""
-
-
-def quantity(name: str) -> str:
-    """Return the name of a quantity for people.
-
-    >>> quantity("test_set_std"), quantity("mean_accuracy"), quantity("beta_N difference")
-    ('std on this test set', 'mean accuracy', 'β_N difference')
-    """
-    return QUANTITIES.get(name) or heading(name)
-
-
-def heading(name: str) -> str:
-    """Return the name of a column for people; indices stay.
-
-    >>> heading("chance_top"), heading("beta_N"), heading("n_at_0_5"), heading("e_N")
-    ('chance top', 'β_N', 'n at 0.5', 'e_N')
-    """
-    if name in HEADINGS:
-        return HEADINGS[name]
-    greek = re.sub(r"^[a-z]+(?=_N(_std)?\b|_std\b|$)", lambda found: GREEK.get(found[0], found[0]), name)
-    levels = re.sub(r"(?<=\d)_(?=\d)", ".", greek.replace("_at_", " at "))  # n_at_0_5 is the size that reaches 0.5
-    return re.sub(r"(?<=\w\w)_|_(?=std\b)", " ", levels)
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns as people read them: intervals behind estimates, in the digits that they support."""
+        return readable_columns(self.columns, self.unit) if self.written is None else self.written
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,19 +14,11 @@ from typing import Any, TypeVar
 from curvewise.errors import InputError
 from curvewise.report.content import Figure, Report, ReportTable, Section
 from curvewise.report.page import report_of
-from curvewise.tables import Cell, csv_cell, format_table, markdown_text
+from curvewise.tables import csv_cell, format_table, markdown_text
 from curvewise.text import list_names
 
 FORMATS = {"markdown": "md", "latex": "tex"}
 FIGURES = ("svg", "pdf", "png")
-_LATEX = {
-    "e\\_N": "$e_N$",
-    "β\\_N": r"$\beta_N$",
-    "α": r"$\alpha$",
-    "β": r"$\beta$",
-    "γ": r"$\gamma$",
-    "∞": r"$\infty$",
-}
 
 
 def export_report(
@@ -86,8 +78,6 @@ def export_report(
     for table in _all(report, "tables"):
         for kind in formats:
             text = format_table(_safe_columns(table, kind), kind)
-            for symbol, command in _LATEX.items() if kind == "latex" else ():
-                text = text.replace(symbol, command)
             _write(place / f"{table.name}.{FORMATS[kind]}", text + "\n")
     for figure in _all(report, "figures"):
         for ending in figures:
@@ -218,15 +208,9 @@ def _renaming() -> Callable[[Any], Any]:
 
 def _safe_columns(table: ReportTable, kind: str) -> Mapping[str, Sequence[Any]]:
     """Columns as people read them, whose texts Markdown does not take for tags."""
-    safe = _safe if kind == "markdown" else str
-    found: dict[str, list[Any]] = {}
-    for column in table.shown():
-        after = [f" {cell.interval}" if cell.interval else "" for cell in column.cells]
-        found[safe(column.name)] = [
-            Cell(cell.text, after=more) if column.is_number else safe(cell.text)
-            for cell, more in zip(column.cells, after, strict=True)
-        ]
-    return found
+    if kind != "markdown":
+        return table.readable()
+    return {_safe(k): [_safe(v) if type(v) is str else v for v in column] for k, column in table.readable().items()}
 
 
 def _safe(text: str) -> str:

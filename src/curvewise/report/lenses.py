@@ -12,7 +12,8 @@ import numpy as np
 from curvewise.errors import CurvewiseError, quietly
 from curvewise.report.content import ReportTable, Section
 from curvewise.report.results import QUESTIONS, file_name, section_of
-from curvewise.text import format_count, format_value, prefix
+from curvewise.tables import Cell, readable_columns
+from curvewise.text import format_count, format_number, format_value, prefix
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve
@@ -54,8 +55,7 @@ def show_errors(findings: StudyFindings) -> None:
     for name, columns in measured.items():
         title = f"{word.capitalize()} on {name or 'the test set'}: mean and standard deviation between runs"
         kept = columns if any(columns["failed"]) else {k: v for k, v in columns.items() if k != "failed"}
-        percent = dict.fromkeys((word, "std"), 100.0) if word == "error" else {}
-        tables.append(ReportTable(f"errors-{file_name(name)}" if name else "errors", title, kept, percent))
+        tables.append(ReportTable(f"errors-{file_name(name)}" if name else "errors", title, kept, findings.unit))
     findings.sections.append(Section(f"Which {findings.plural} were measured?", tuple(text), tables=tuple(tables)))
 
 
@@ -199,14 +199,14 @@ def show_checks(findings: StudyFindings) -> None:
     findings.found |= {"variance_check": check, "stability": few}
     section = name_parts(section_of(check, "Can the curves be trusted?"), "variance-check")
     # As standard deviations, which have the unit of the errors.
-    spread: dict[str, Any] = {"n": check.n, "measured": np.sqrt(check.measured), "modelled": np.sqrt(check.modelled)}
-    of = "Standard deviation between runs, and that of the model of the fits"
-    in_percent = findings.word == "error"
+    spread: dict[str, Any] = {"training samples": check.n, "measured": np.sqrt(check.measured), "modelled": np.sqrt(check.modelled)}
+    named = {"e_N": "e_N_std", "β_N": "beta_N_std", "α": "alpha_std"}
+    shown = {"learner": few["learner"], **readable_columns({k: few[v] for k, v in named.items()}, findings.unit)}
+    shown["γ"] = [Cell(format_number(v, 2)) for v in few["gamma_std"]]
+    of = "Standard deviation between runs, measured and as the fits assume"
     tables = (
-        ReportTable("variance-check", of, spread, dict.fromkeys(("measured", "modelled"), 100.0) if in_percent else {}),
-        ReportTable(
-            "stability", title, few, dict.fromkeys(few.keys() - {"learner", "gamma_std"}, 100.0) if in_percent else {}
-        ),
+        ReportTable("variance-check", of, spread, findings.unit),
+        ReportTable("stability", title, few, written=shown),
     )
     findings.sections.append(replace(section, tables=tables))
 
@@ -434,7 +434,7 @@ def _ahead(findings: StudyFindings, left: Iterable[str]) -> list[str]:
     n, value, learner = min(known, key=lambda row: (-row[0], row[1]))
     if learner not in left:
         return []
-    lowest = format_value(value, "fraction" if findings.word == "error" else "")
+    lowest = format_value(value, findings.unit)
     return [f"However, {learner} has the lowest mean {findings.word} at n = {n:,}: {lowest}."]
 
 
@@ -564,6 +564,11 @@ class StudyFindings:
     def word(self) -> str:
         """Name of the values: errors of classes, or losses of numbers."""
         return "loss" if self.runs is not None and self.runs.unit.name == "loss" else "error"
+
+    @property
+    def unit(self) -> str:
+        """Unit of the values: errors are fractions, and read as percentages."""
+        return "loss" if self.word == "loss" else "fraction"
 
     @property
     def plural(self) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
 import re
 import uuid
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
@@ -17,10 +19,13 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
-from curvewise.report.content import Figure, Report, ReportTable, Section, group_warnings, is_number
+from curvewise.report.content import Figure, Report, ReportTable, Section, group_warnings
 from curvewise.report.results import results_report, section_of
-from curvewise.text import format_count
+from curvewise.tables import Cell
+from curvewise.text import format_count, format_number
 from curvewise.types.results import Result, plain
 
 if TYPE_CHECKING:
@@ -129,6 +134,7 @@ def page_of(report: Report) -> str:
         What it says.
     """
     from curvewise import __version__
+    from curvewise.drawing.style import one_document
 
     environment = _environment()
     report = report.without_repeats()
@@ -145,8 +151,8 @@ def page_of(report: Report) -> str:
         number, chart = next(numbers), None
         if figure.chart is not None:
             chart = f"chart-{number}"
-            charts[chart] = embedded({**figure.chart, "id": chart})
-        svg = _raw(svg_of(figure, f"f{number}-"))
+            charts[chart] = embedded({**figure.chart, "id": chart, "series": _placed(figure.chart["series"])})
+        svg = _raw(follow_theme(svg_of(figure, f"f{number}-")))
         has_caption = figure.title not in headings  # a heading is no caption again
         return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg, has_caption=has_caption)
 
@@ -176,7 +182,19 @@ def page_of(report: Report) -> str:
         "version": __version__,
         "made": f"Made with curvewise {__version__} on {datetime.now(UTC):%Y-%m-%d}.",
     }
-    return environment.get_template("report.html").render(body)  # type: ignore[no-any-return]
+    # One colour and one line style per learner on the whole page; those of charts come first.
+    with one_document():
+        for figure in [report.figure, *(f for s in report.sections for f in s.figures)]:
+            if figure is not None and figure.chart is not None:
+                _placed(figure.chart["series"])
+        return environment.get_template("report.html").render(body)  # type: ignore[no-any-return]
+
+
+def _placed(series: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Give each learner of a chart the number that stands for its colour; quantities have a tone instead."""
+    from curvewise.drawing.style import place_of
+
+    return [dict(s) if "tone" in s else {**s, "place": place_of(s["name"], i)} for i, s in enumerate(series)]
 
 
 def _groups(report: Report) -> list[dict[str, Any]]:
@@ -190,7 +208,7 @@ def _groups(report: Report) -> list[dict[str, Any]]:
         # The first screen has asked it already.
         title = "The numbers behind the answer" if is_at_top and section.title == report.question else section.title
         group = groups.setdefault(title, {"key": f"section-{len(groups) + 1}", "title": title, "blocks": []})
-        narrow = [t for t in section.tables if len(t.shown(1)) <= NARROW]
+        narrow = [t for t in section.tables if len(t.readable()) <= NARROW]
         # Beside the text stand its pictures; narrow tables where there are none.
         beside, instead = (narrow, []) if figures else ([], narrow)
         group["blocks"].append(
@@ -235,6 +253,24 @@ def svg_of(figure: Figure, prefix: str = "") -> str:
     # Hundredths of a point are below what a screen or printer shows, and most of the size of a page.
     svg = re.sub(r"<path\b[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     return _prefixed(svg, prefix)
+
+
+def follow_theme(svg: str) -> str:
+    """Let a picture follow light and dark: its colours become those of the page, which names them.
+
+    >>> follow_theme('<path style="stroke: #005098; fill: none"/>')
+    '<path style="stroke: var(--series-0, #005098); fill: none"/>'
+    """
+    from curvewise.drawing.style import GREYS, INK, PALETTE
+
+    names = {shade: f"series-{i}" for i, shade in enumerate(PALETTE)}
+    names |= {INK: "ink", "#000000": "ink", "#ffffff": "paper"} | dict.fromkeys(GREYS, "faint")
+    shades = re.compile("|".join(names), re.IGNORECASE)
+
+    def named(tag: re.Match[str]) -> str:
+        return shades.sub(lambda found: f"var(--{names[found[0].lower()]}, {found[0]})", tag[0])
+
+    return re.sub(r'\bstyle="[^"]*"', named, svg)
 
 
 def _prefixed(svg: str, prefix: str) -> str:
@@ -295,7 +331,7 @@ def said(text: Any) -> Markup:
 
 
 def _tabled(environment: Any, table: ReportTable, kind: str = "table", most: int = MOST_ROWS) -> Markup:
-    columns = table.shown(most)
+    columns = shown_columns(table, most)
     shown = min(len(table), most)
     title = table.title
     if shown > 1 and len(columns) > NARROW:  # what all rows of a wide table share is said once
@@ -310,13 +346,69 @@ def _tabled(environment: Any, table: ReportTable, kind: str = "table", most: int
     return _rendered(environment, kind, title=title, columns=columns, rows=rows, left=len(table) - shown)
 
 
+@dataclass(frozen=True)
+class HtmlCell:
+    """A cell of a table: its text, the interval behind it, and the value by which it is sorted."""
+
+    text: str
+    value: Any = None
+    interval: str = ""
+    is_best: bool = False
+
+
+@dataclass(frozen=True)
+class HtmlColumn:
+    """A column as it is shown; numbers stand to the right."""
+
+    name: str
+    cells: tuple[HtmlCell, ...]
+    is_number: bool
+
+
+def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
+    """Return the columns of a table as they are shown.
+
+    Examples
+    --------
+    >>> table = ReportTable("t", "Errors", {"error": [0.2], "low": [0.1], "high": [0.35]}, "fraction")
+    >>> [(c.name, c.cells[0].text, c.cells[0].interval) for c in shown_columns(table, 9)]
+    [('error', '20%', '[10, 35]')]
+    """
+    found = []
+    for name, values in table.readable().items():
+        kept = list(values)[:most]
+        is_number = any(isinstance(v, Cell) or _is_number(v) for v in kept)
+        found.append(HtmlColumn(name, tuple(map(_shown_cell, kept)), is_number))
+    return found
+
+
+def _shown_cell(value: Any) -> HtmlCell:
+    if isinstance(value, Cell):
+        text, interval = value.text, (value.after + value.signs).strip()
+    elif _is_number(value):
+        text, interval = "–" if math.isnan(value) else format_number(float(value), 3), ""
+    else:
+        return HtmlCell("–" if value is None else str(value))
+    # Sorted as it reads: what reads alike stays in its order.
+    try:
+        number = float(re.sub("[,%×~<>≈]", "", text).replace("∞", "inf").replace("−", "-").replace("–", "nan"))
+    except ValueError:
+        return HtmlCell(text, None, interval, isinstance(value, Cell) and value.bold)
+    sorted_by = "" if math.isnan(number) else plain(number)
+    return HtmlCell(text, sorted_by, interval, isinstance(value, Cell) and value.bold)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+
+
 def _rendered(environment: Any, template: str, **values: Any) -> Markup:
     return _raw(environment.get_template(f"{template}.html").render(**values))
 
 
 def _packed(values: list[Any]) -> dict[str, Any]:
     """A column in few letters: words are said once."""
-    if all(v is None or is_number(v) for v in values):
+    if all(v is None or _is_number(v) for v in values):
         known = [plain(v) for v in values]
         return {"values": [float(f"{v:.6g}") if isinstance(v, float) else v for v in known]}
     words = list(dict.fromkeys("" if v is None else str(v) for v in values))

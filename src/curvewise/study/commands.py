@@ -352,8 +352,7 @@ def show_section(page: Page, section: Section) -> None:
     for text in section.text:
         page.say(text, close=True)
     for table in tables:
-        columns = {c.name: [f"{cell.text} {cell.interval}".rstrip() for cell in c.cells] for c in table.shown()}
-        page.table(table.title, columns, None)
+        page.table(table.title, table.readable(), None)
 
 
 def write_files(report: Report, folder: Path, format: Format | None = None, index: str = "report.md") -> list[str]:
