@@ -122,12 +122,12 @@ def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
 
 
 def _alike(cells: list[Any]) -> list[Any]:
-    """Give percentages of a column the decimals of the one that has most, of those at least 0.1%."""
+    """Give percentages of a column the decimals of the one that has fewest, of those at least 0.1%."""
     numbers = [c.text[:-1] for c in cells if isinstance(c, Cell) and c.text.endswith("%")]
     large = [text for text in numbers if abs(float(text.replace(",", ""))) >= 0.1]
-    most = min(2, max((len(text.partition(".")[2]) for text in large or numbers), default=0))
+    fewest = min((len(text.partition(".")[2]) for text in large or numbers), default=0)
     return [
-        c._replace(text=f"{float(c.text[:-1].replace(',', '')):,.{most}f}%")
+        c._replace(text=f"{float(c.text[:-1].replace(',', '')):,.{fewest}f}%")
         if isinstance(c, Cell) and c.text.endswith("%") and (not large or c.text[:-1] in large)
         else c
         for c in cells

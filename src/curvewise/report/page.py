@@ -144,7 +144,7 @@ def page_of(report: Report) -> str:
     charts: dict[str, Markup] = {}
     numbers = count(1)
 
-    headings = {report.question, *(text for s in report.sections for text in (s.title, s.label))}
+    headings = [report.question, *(text for s in report.sections for text in (s.title, s.label) if text)]
 
     def shown(figure: Figure) -> Markup:
         """Turn a figure into HTML, and collect its data if it is alive."""
@@ -153,8 +153,10 @@ def page_of(report: Report) -> str:
             chart = f"chart-{number}"
             charts[chart] = embedded({**figure.chart, "id": chart, "series": _placed(figure.chart["series"])})
         svg = _raw(follow_theme(svg_of(figure, f"f{number}-")))
-        has_caption = figure.title not in headings  # a heading is no caption again
-        return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg, has_caption=has_caption)
+        # What a heading says is no caption again.
+        heading = next((h for h in headings if figure.title.startswith(h)), "")
+        caption = figure.title.removeprefix(heading).strip()
+        return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg, caption=caption)
 
     environment.globals |= {
         "shown": shown,
@@ -376,26 +378,29 @@ def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
     """
     found = []
     for name, values in table.readable().items():
-        kept = list(values)[:most]
-        is_number = any(isinstance(v, Cell) or _is_number(v) for v in kept)
-        found.append(HtmlColumn(name, tuple(map(_shown_cell, kept)), is_number))
+        cells = tuple(map(_shown_cell, list(values)[:most]))
+        words = re.sub(r"(?<=\d) (?=\d)", ".", name)  # "n at 0 5" is the size that reaches 0.5
+        found.append(HtmlColumn(words, cells, any(cell.value not in (None, "") for cell in cells)))
     return found
 
 
+_NUMBER = re.compile(r"([-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
+
+
 def _shown_cell(value: Any) -> HtmlCell:
-    if isinstance(value, Cell):
-        text, interval = value.text, (value.after + value.signs).strip()
-    elif _is_number(value):
-        text, interval = "–" if math.isnan(value) else format_number(float(value), 3), ""
-    else:
-        return HtmlCell("–" if value is None else str(value))
+    if value is None or (_is_number(value) and math.isnan(value)):
+        return HtmlCell("–", "")
+    if _is_number(value):
+        return HtmlCell(format_number(float(value), 3), plain(float(value)))
+    is_cell = isinstance(value, Cell)
+    written = value.text + value.after + value.signs if is_cell else str(value)
+    number = _NUMBER.fullmatch(written)
+    if number is None:
+        return HtmlCell(written)
     # Sorted as it reads: what reads alike stays in its order.
-    try:
-        number = float(re.sub("[,%×~<>≈]", "", text).replace("∞", "inf").replace("−", "-").replace("–", "nan"))
-    except ValueError:
-        return HtmlCell(text, None, interval, isinstance(value, Cell) and value.bold)
-    sorted_by = "" if math.isnan(number) else plain(number)
-    return HtmlCell(text, sorted_by, interval, isinstance(value, Cell) and value.bold)
+    plainly = re.sub("[,%]", "", number[1]).replace("∞", "inf").replace("−", "-").replace("–", "nan")
+    sorted_by = "" if plainly == "nan" else plain(float(plainly))
+    return HtmlCell(number[1], sorted_by, (number[2] or "").strip(), is_cell and value.bold)
 
 
 def _is_number(value: Any) -> bool:
