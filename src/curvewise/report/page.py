@@ -119,7 +119,7 @@ def page_of(report: Report) -> str:
         What it says.
     """
     from curvewise import __version__
-    from curvewise.drawing.style import one_document
+    from curvewise.drawing.style import about, one_document
 
     environment = _environment()
     # In one function, so that none of the page's names get in the way of others.
@@ -134,7 +134,8 @@ def page_of(report: Report) -> str:
         if figure.chart is not None:
             chart = f"chart-{number}"
             charts[chart] = embedded({**figure.chart, "id": chart, "series": _placed(figure.chart["series"])})
-        svg = _raw(follow_theme(svg_of(figure, f"f{number}-")))
+        with about(figure.learner, figure.said):
+            svg = _raw(follow_theme(svg_of(figure, f"f{number}-")))
         return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg)
 
     environment.globals |= {
@@ -215,14 +216,16 @@ def follow_theme(svg: str) -> str:
     >>> follow_theme('<path style="stroke: #005098; fill: none"/>')
     '<path style="stroke: var(--series-0, #005098); fill: none"/>'
     """
-    from curvewise.drawing.style import GREYS, INK, PALETTE
+    from curvewise.drawing.style import GREYS, INK, PALETTE, pale
 
-    names = {shade: f"series-{i}" for i, shade in enumerate(PALETTE)}
-    names |= {INK: "ink", "#000000": "ink", "#ffffff": "paper"} | dict.fromkeys(GREYS, "faint")
-    shades = re.compile("|".join(names), re.IGNORECASE)
+    names = {shade: f"var(--series-{i}, {shade})" for i, shade in enumerate(PALETTE)}
+    names |= {pale(k): f"color-mix(in srgb, {v} 36%, var(--paper, #fff))" for k, v in names.items()}
+    names |= {shade: f"var(--ink, {shade})" for shade in (INK, "#000000")} | {"#ffffff": "var(--paper, #ffffff)"}
+    names |= {shade: f"var(--faint, {shade})" for shade in GREYS}
+    shades = re.compile("|".join(names))
 
     def named(tag: re.Match[str]) -> str:
-        return shades.sub(lambda found: f"var(--{names[found[0].lower()]}, {found[0]})", tag[0])
+        return shades.sub(lambda found: names[found[0]], tag[0])
 
     return re.sub(r'\bstyle="[^"]*"', named, svg)
 
