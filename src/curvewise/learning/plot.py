@@ -38,14 +38,15 @@ from curvewise.drawing.style import (
     value_label,
     write_caption,
 )
-from curvewise.errors import InputError
+from curvewise.errors import InputError, quietly
 from curvewise.learning.comparison import CurveComparison, LearnerRanking
 from curvewise.learning.curve import EXTRAPOLATION_LIMIT, INTERVALS, Curve, LearningCurve, SamplesToReach, check_curves
 from curvewise.learning.design import SizePlan
-from curvewise.learning.fit import LearningCurves
+from curvewise.learning.fit import LearningCurves, fit_learning_curves
 from curvewise.learning.power import GroupedRuns, check_choice, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
 from curvewise.text import format_interval, format_number, format_size, format_value
+from curvewise.types.measurements import Measurements
 from curvewise.types.results import Interval, check_level
 from curvewise.types.units import FloatArray, Unit
 
@@ -64,6 +65,7 @@ def plot_learning_curves(
     held_out: Values | Mapping[str, Values] | None = None,
     reach: float | None = None,
     legend: bool = True,
+    to: float | None = None,
 ) -> Axes:
     r"""Draw fitted learning curves with their measurements and intervals.
 
@@ -92,6 +94,8 @@ def plot_learning_curves(
         A target in the unit of the fit: a line there, and the size at which each curve reaches it.
     legend : bool
         Name the curves, with their error at N: at their ends in a new figure, else in a legend.
+    to : float, optional
+        Draw at least to this training size; by default to four times the largest measured.
 
     Returns
     -------
@@ -120,7 +124,10 @@ def plot_learning_curves(
         own = ax.get_gid() == OWN
         start = len(lines_of(ax, NAMED, UNNAMED))
         reached = [] if reach is None else [c.samples_to_reach(float(reach), level=level) for c in chosen]
-        picture = _curve_range(ax, axis, chosen, outside, [at, *(r.estimate for r in reached)])
+        # N is always in the picture; the size that reaches a target only if it is not far out.
+        farthest = FARTHEST_DRAWN * max(c.largest_n for c in chosen)
+        near = [r.estimate for r in reached if 0 < r.estimate < farthest]
+        picture = _curve_range(ax, axis, chosen, outside, [at, to, *near])
         looks = looks_of(chosen, at, start)
         kind = "none" if interval is None and len(chosen) > CROWD else interval
         labels = labels_of(chosen, at, found, kind, level)
@@ -144,6 +151,23 @@ def plot_learning_curves(
         box = name_curves(ax, own, len(chosen)) if legend else None
         write_caption(ax, [*said, *warned], under=box if own else None)
     return ax
+
+
+def plot_measurements(measurements: Measurements, ax: Axes | None = None, **options: Any) -> Axes:
+    """Fit a curve to each learner and draw it with the measured values.
+
+    Parameters
+    ----------
+    measurements : Measurements
+        With four sizes or more, as for :func:`curvewise.fit_learning_curves`.
+    ax : Axes, optional
+        Where to draw; a new pyplot figure by default.
+    **options
+        As of :func:`plot_learning_curves`.
+    """
+    with quietly():  # warnings stand below the picture
+        curves = fit_learning_curves(measurements)
+    return plot_learning_curves(curves, ax, **options)
 
 
 def _check_options(
@@ -187,14 +211,12 @@ def _curve_range(
     axis: SizeAxis,
     curves: Sequence[Curve],
     outside: Mapping[int, tuple[FloatArray, FloatArray]],
-    asked: Sequence[float | None],
+    asked_for: Sequence[float | None],
 ) -> Picture:
-    """The range of sizes: that of the data, what is held out, what is there already, and what is asked for."""
+    """The range of sizes: that of the data, what is held out, sizes asked for, and what is there already."""
     there = axis.size(points_of(ax, MEASURED, HELD_OUT)[:, 0])
-    # N is always in the picture; the size that reaches a target only if it is not far out.
-    farthest = FARTHEST_DRAWN * max(c.largest_n for c in curves)
-    wanted = [n for n in asked[:1] if n is not None] + [n for n in asked[1:] if n is not None and 0 < n < farthest]
-    sizes = np.concatenate([*(c.n for c in curves), *(n for n, _ in outside.values()), there, wanted])
+    asked = np.array([curves[0]._size(n) for n in asked_for if n is not None])
+    sizes = np.concatenate([*(c.n for c in curves), *(n for n, _ in outside.values()), there, asked])
     high = axis.reach([EXTRAPOLATION_LIMIT * c.largest_n for c in curves], sizes)
     if len(there) and axis.name != "sqrt":
         high = max(high, ax.get_xlim()[1])
