@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from curvewise.drawing.labels import clean, wrap_lines
 from curvewise.drawing.marks import digits
-from curvewise.drawing.style import CAPTION
+from curvewise.drawing.style import CAPTION, unsaid
 from curvewise.text import format_interval
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
@@ -114,7 +114,7 @@ def write_below(ax: Axes, lines: Iterable[str]) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
     width = int(0.97 * float(figure.get_size_inches()[0]) * 72 / 4.6)
-    text = wrap_lines([clean(line) for line in lines], width, 400)
+    text = wrap_lines([clean(line) for line in unsaid(lines)], width, 400)
     note = figure.supxlabel(text, x=0.012, ha="left", fontsize=8.5, color=rcParams["text.color"], alpha=0.8)
     note.set_gid(CAPTION)
     note.set_linespacing(1.25)

@@ -128,22 +128,37 @@ def place_of(name: str, index: int) -> int:
     return known.setdefault(base, len(known))
 
 
-_SUBJECT: ContextVar[str | None] = ContextVar("curvewise-subject", default=None)
+_SUBJECT: ContextVar[tuple[str | None, str]] = ContextVar("curvewise-subject", default=(None, ""))
 
 
 @contextmanager
-def about(learner: str | None) -> Iterator[None]:
-    """Draw pictures of one learner in its colour within a with statement, though their results do not name it."""
-    token = _SUBJECT.set(learner)
+def about(learner: str | None, said: str = "") -> Iterator[None]:
+    """Draw a picture for a page within a with statement.
+
+    Parameters
+    ----------
+    learner : str, optional
+        The learner that it is about, whose colour it has though its result does not name it.
+    said : str
+        What stands beside it; its caption leaves these sentences out, and warnings, which the page has, too.
+    """
+    token = _SUBJECT.set((learner, " ".join(said.split())))
     try:
         yield
     finally:
         _SUBJECT.reset(token)
 
 
+def unsaid(lines: Iterable[str]) -> list[str]:
+    """Return the lines of a caption, each on one line, without what stands beside the picture."""
+    said = _SUBJECT.get()[1]
+    found = (" ".join(line.split()) for line in lines)
+    return [line for line in found if not (said and (line in said or line.startswith("⚠")))]
+
+
 def subject_colour() -> str:
     """Return the colour of the learner that the picture is about; the first one where it is not known."""
-    learner = _SUBJECT.get()
+    learner, _ = _SUBJECT.get()
     return colour(0 if learner is None else place_of(learner, 0))
 
 
@@ -199,7 +214,7 @@ def write_caption(
     before = [line for a in previous for line in str(a.get_label()).split("\n")]
     for artist in previous:
         artist.remove()
-    merged = list(dict.fromkeys([*before, *(" ".join(line.split()) for line in lines)]))
+    merged = list(dict.fromkeys([*before, *unsaid(lines)]))
     # Two calls on the same Axes may say the same, one of them and a bit more.
     merged = [a for a in merged if not any(b != a and b.startswith(a) for b in merged)]
     if not merged:

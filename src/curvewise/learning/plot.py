@@ -124,7 +124,10 @@ def plot_learning_curves(
         own = ax.get_gid() == OWN
         start = len(lines_of(ax, NAMED, UNNAMED))
         reached = [] if reach is None else [c.samples_to_reach(float(reach), level=level) for c in chosen]
-        picture = _curve_range(ax, axis, chosen, outside, [at, to, *(r.estimate for r in reached)])
+        # N is always in the picture; the size that reaches a target only if it is not far out.
+        farthest = FARTHEST_DRAWN * max(c.largest_n for c in chosen)
+        near = [r.estimate for r in reached if 0 < r.estimate < farthest]
+        picture = _curve_range(ax, axis, chosen, outside, [at, to, *near])
         looks = looks_of(chosen, at, start)
         kind = "none" if interval is None and len(chosen) > CROWD else interval
         labels = labels_of(chosen, at, found, kind, level)
@@ -208,14 +211,12 @@ def _curve_range(
     axis: SizeAxis,
     curves: Sequence[Curve],
     outside: Mapping[int, tuple[FloatArray, FloatArray]],
-    asked: Sequence[float | None],
+    asked_for: Sequence[float | None],
 ) -> Picture:
-    """The range of sizes: that of the data, what is held out, what is there already, and what is asked for."""
+    """The range of sizes: that of the data, what is held out, sizes asked for, and what is there already."""
     there = axis.size(points_of(ax, MEASURED, HELD_OUT)[:, 0])
-    # Sizes that were asked for are always in the picture; the size that reaches a target only if it is not far out.
-    farthest = FARTHEST_DRAWN * max(c.largest_n for c in curves)
-    wanted = [n for n in asked[:2] if n is not None] + [n for n in asked[2:] if n is not None and 0 < n < farthest]
-    sizes = np.concatenate([*(c.n for c in curves), *(n for n, _ in outside.values()), there, wanted])
+    asked = np.array([curves[0]._size(n) for n in asked_for if n is not None])
+    sizes = np.concatenate([*(c.n for c in curves), *(n for n, _ in outside.values()), there, asked])
     high = axis.reach([EXTRAPOLATION_LIMIT * c.largest_n for c in curves], sizes)
     if len(there) and axis.name != "sqrt":
         high = max(high, ax.get_xlim()[1])

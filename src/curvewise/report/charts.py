@@ -41,18 +41,20 @@ def figures_of(
     """
     kinds = [k.__name__ for k in type(result).__mro__]
     make = next((CHARTS[k] for k in kinds if k in CHARTS), None)
+    said = result.sentences()
     if not alive or make is None:
-        return (Figure(name, title, result.plot),)
+        return (Figure(name, title, result.plot, said=said),)
     if "TransferResult" in kinds:
         tasks = result.tasks  # type: ignore[attr-defined]
-        if not 1 < len(tasks) <= MOST_TASKS:
-            chart = transfer_chart(result, tasks[0]) if len(tasks) == 1 else None  # type: ignore[arg-type]
-            return (Figure(name, title, result.plot, chart),)
-        return tuple(
-            Figure(f"{name}-{i}", f"{title} {t}", partial(result.plot, task=t), transfer_chart(result, t))  # type: ignore[arg-type]
-            for i, t in enumerate(tasks, start=1)
-        )
-    return (Figure(name, title, result.plot, make(result, runs)),)
+        # Small panels side by side where there are many.
+        shown = [*tasks] if len(tasks) <= MOST_TASKS else []
+        drawn = [Figure(name, title, result.plot, said=said)] if not shown else []
+        for i, task in enumerate(shown, start=1):
+            label, key = (f"{title} {task}", f"{name}-{i}") if len(tasks) > 1 else (title, name)
+            chart = transfer_chart(result, task)  # type: ignore[arg-type]
+            drawn.append(Figure(key, label, partial(result.plot, task=task), chart, said=said))
+        return tuple(drawn)
+    return (Figure(name, title, result.plot, make(result, runs), said=said),)
 
 
 MOST_TASKS = 6
@@ -348,14 +350,14 @@ def tries_chart(result: CheckpointRanking) -> dict[str, Any]:
         share = 100 * np.minimum(np.cumsum(chance[: result.ranked]), 1.0)
         if np.isfinite(share).all():
             labels = [f"with {checkpoint}" for checkpoint in result.checkpoints[: result.ranked]]
-            points = _measured(k * 1.0, share, None, None, labels)
+            points = _measured(np.asarray(k, dtype=np.float64), share, None, None, labels)
             line = {"n": k.tolist(), "value": _short(share)}
             series.append({"name": name, "tone": tone, "points": points, "line": line})
     return {
         "title": "Chance that the best checkpoint is among the first k",
         "scale": "linear",
         "x": {"range": [1.0, float(k[-1])], "label": "checkpoints to try, the best-ranked first", "word": "k"},
-        "y": {"range": [0.0, 103.0], "label": "chance that the best is among them (%)", "suffix": "%"},
+        "y": {"range": [0.0, 103.0], "label": "chance (%)", "suffix": "%"},
         "between": "linear",
         "series": series,
         "slider": {

@@ -593,7 +593,9 @@ def name_parts(section: Section, name: str, table: str = "") -> Section:
 def part_of(result: Result, title: str, label: str, kind: str) -> Section:
     """The section of one of several results of a kind, whose warnings have its name."""
     section = name_parts(section_of(result, label), f"{kind}-{file_name(label)}")
-    return replace(section, title=title, label=label, warnings=tuple(prefix_each(result.all_warnings, label)))
+    figures = tuple(replace(f, learner=label) for f in section.figures)
+    warnings = tuple(prefix_each(result.all_warnings, label))
+    return replace(section, title=title, label=label, figures=figures, warnings=warnings)
 
 
 def attempt(act: Callable[[], Found]) -> tuple[Found | None, str]:

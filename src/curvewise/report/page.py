@@ -134,7 +134,7 @@ def page_of(report: Report) -> str:
         What it says.
     """
     from curvewise import __version__
-    from curvewise.drawing.style import one_document
+    from curvewise.drawing.style import about, one_document
 
     environment = _environment()
     report = report.without_repeats()
@@ -152,7 +152,8 @@ def page_of(report: Report) -> str:
         if figure.chart is not None:
             chart = f"chart-{number}"
             charts[chart] = embedded({**figure.chart, "id": chart, "series": _placed(figure.chart["series"])})
-        svg = _raw(follow_theme(svg_of(figure, f"f{number}-")))
+        with about(figure.learner, figure.said):
+            svg = _raw(follow_theme(svg_of(figure, f"f{number}-")))
         # What a heading says is no caption again.
         heading = next((h for h in headings if figure.title.startswith(h)), "")
         caption = figure.title.removeprefix(heading).strip()
@@ -211,7 +212,7 @@ def _groups(report: Report) -> list[dict[str, Any]]:
         title = "The numbers behind the answer" if is_at_top and section.title == report.question else section.title
         group = groups.setdefault(title, {"key": f"section-{len(groups) + 1}", "title": title, "blocks": []})
         narrow = [t for t in section.tables if len(t.readable()) <= NARROW]
-        # Beside the text stand its pictures; narrow tables where there are none.
+        # Beside the text stands its picture; narrow tables where there is none. Several pictures stand in pairs below.
         beside, instead = (narrow, []) if figures else ([], narrow)
         group["blocks"].append(
             {
@@ -224,7 +225,7 @@ def _groups(report: Report) -> list[dict[str, Any]]:
                 "instead": instead,
                 "below": [t for t in section.tables if t not in narrow],
                 "is_at_top": is_at_top,
-                "is_sided": bool((section.text or beside) and (figures or instead)),
+                "is_sided": bool((section.text or beside) and (figures or instead)) and len(figures) < 2,
             }
         )
     for group in groups.values():
@@ -263,14 +264,16 @@ def follow_theme(svg: str) -> str:
     >>> follow_theme('<path style="stroke: #005098; fill: none"/>')
     '<path style="stroke: var(--series-0, #005098); fill: none"/>'
     """
-    from curvewise.drawing.style import GREYS, INK, PALETTE
+    from curvewise.drawing.style import GREYS, INK, PALETTE, pale
 
-    names = {shade: f"series-{i}" for i, shade in enumerate(PALETTE)}
-    names |= {INK: "ink", "#000000": "ink", "#ffffff": "paper"} | dict.fromkeys(GREYS, "faint")
-    shades = re.compile("|".join(names), re.IGNORECASE)
+    names = {shade: f"var(--series-{i}, {shade})" for i, shade in enumerate(PALETTE)}
+    names |= {pale(k): f"color-mix(in srgb, {v} 36%, var(--paper, #fff))" for k, v in names.items()}
+    names |= {shade: f"var(--ink, {shade})" for shade in (INK, "#000000")} | {"#ffffff": "var(--paper, #ffffff)"}
+    names |= {shade: f"var(--faint, {shade})" for shade in GREYS}
+    shades = re.compile("|".join(names))
 
     def named(tag: re.Match[str]) -> str:
-        return shades.sub(lambda found: f"var(--{names[found[0].lower()]}, {found[0]})", tag[0])
+        return shades.sub(lambda found: names[found[0]], tag[0])
 
     return re.sub(r'\bstyle="[^"]*"', named, svg)
 
@@ -380,7 +383,7 @@ def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
     for name, values in table.readable().items():
         cells = tuple(map(_shown_cell, list(values)[:most]))
         words = re.sub(r"(?<=\d) (?=\d)", ".", name)  # "n at 0 5" is the size that reaches 0.5
-        found.append(HtmlColumn(words, cells, any(cell.value not in (None, "") for cell in cells)))
+        found.append(HtmlColumn(words, cells, any(cell.value is not None for cell in cells)))
     return found
 
 
@@ -388,10 +391,10 @@ _NUMBER = re.compile(r"([-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
 
 
 def _shown_cell(value: Any) -> HtmlCell:
-    if value is None or (_is_number(value) and math.isnan(value)):
-        return HtmlCell("–", "")
+    if value is None:
+        return HtmlCell("–")
     if _is_number(value):
-        return HtmlCell(format_number(float(value), 3), plain(float(value)))
+        return HtmlCell("–", "") if math.isnan(value) else HtmlCell(format_number(float(value), 3), plain(float(value)))
     is_cell = isinstance(value, Cell)
     written = value.text + value.after + value.signs if is_cell else str(value)
     number = _NUMBER.fullmatch(written)

@@ -155,14 +155,15 @@ def table_of(result: Result, name: str) -> ReportTable:
 def first_sentences(text: str, few: int = FEW) -> tuple[str, ...]:
     """Return the first sentences of a text.
 
-    >>> first_sentences("A is 1.5 [1, 2]. B is 2. C. D.", 2)
+    >>> first_sentences("A is 1.5 [1, 2]. B is 2. C. D. E.", 2)
     ('A is 1.5 [1, 2].', 'B is 2.')
     >>> first_sentences("digits: A is best. letters: B is.", 1)
     ('digits: A is best.', 'letters: B is.')
     """
     # Sentences on several tasks, each of which begins with the task's name in lower case, count as one.
-    parts = re.split(r"(?<=[.?!])\s+(?=[^a-z])", text.strip())[:few]
-    return tuple(line for part in parts for line in split_sentences(part))
+    parts = re.split(r"(?<=[.?!])\s+(?=[^a-z])", text.strip())
+    kept = parts if len(parts) == few + 1 else parts[:few]  # a single sentence is not left for later
+    return tuple(line for part in kept for line in split_sentences(part))
 
 
 def file_name(label: str) -> str:

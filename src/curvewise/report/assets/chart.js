@@ -163,7 +163,8 @@ class Chart {
     const right = inner.x + inner.width;
     if (x >= right) return;
     draw("rect", { class: "beyond", x, y: inner.y, width: right - x, height: inner.height }, this.grid);
-    draw("text", { x: x - 5, y: inner.y + 12, "text-anchor": "end" }, this.grid, "4 × largest size");
+    const [across, down] = [x + 13, inner.y + 4];
+    draw("text", { x: across, y: down, "text-anchor": "end", transform: `rotate(-90 ${across} ${down})` }, this.grid, "4 × largest size");
   }
 
   curve(area, series, inner) {

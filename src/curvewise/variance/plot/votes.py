@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from curvewise.drawing.axes import is_narrow, log_sizes, rows_of, view, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import bars, choose, diagonal, ends_of, finish, note, warned, zero_line
-from curvewise.drawing.style import NEUTRAL, colour
+from curvewise.drawing.style import INK, NEUTRAL, colour
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
