@@ -16,7 +16,7 @@ def test_an_interval_stands_behind_what_it_is_of(low: str, high: str) -> None:
     name, rank = shown_columns(ReportTable("t", "T", given), 9)
     assert (name.name, name.is_number) == ("name", False)
     assert (rank.name, rank.is_number) == ("rank", True)
-    assert [(c.text, c.interval, c.value) for c in rank.cells] == [("2", "[1, 3]", 2.0), ("3.5", "[−∞, 3.9]", 3.5)]
+    assert [(c.text, c.interval, c.value) for c in rank.cells] == [("2", "[1, 3]", 2.0), ("3.50", "[−∞, 3.90]", 3.5)]
 
 
 @pytest.mark.parametrize(
