@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,7 +46,7 @@ class Cell(NamedTuple):
     after: str = ""
 
 
-def interval_cell(interval: Interval | tuple[float, float, float], unit: str = "", *, bold: bool = False) -> Cell:
+def interval_cell(interval: Interval | Iterable[float], unit: str = "", *, bold: bool = False) -> Cell:
     """Write an estimate with its interval behind it, in the digits that the interval supports.
 
     >>> interval_cell((0.03186, 0.02705, 0.03953), "fraction", bold=True)
@@ -111,8 +111,9 @@ def readable_columns(
 
 def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
     if not isinstance(value, Real) or isinstance(value, bool | Integral):
-        plain = isinstance(value, str) and name == "quantity" and " " not in value and value not in _SYMBOLS
-        return value.replace("_", " ") if plain else value
+        if isinstance(value, str) and name == "quantity" and " " not in value and value not in _SYMBOLS:
+            return value.replace("_", " ")
+        return value
     x = float(value)
     if math.isnan(x):
         return Cell("–")
@@ -122,12 +123,12 @@ def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
 
 
 def _alike(cells: list[Any]) -> list[Any]:
-    """Give percentages of a column the decimals of the one that has most, of those at least 0.1%."""
+    """Give percentages of a column the decimals of the one that has fewest, of those at least 0.1%."""
     numbers = [c.text[:-1] for c in cells if isinstance(c, Cell) and c.text.endswith("%")]
     large = [text for text in numbers if abs(float(text.replace(",", ""))) >= 0.1]
-    most = min(2, max((len(text.partition(".")[2]) for text in large or numbers), default=0))
+    fewest = min((len(text.partition(".")[2]) for text in large or numbers), default=0)
     return [
-        c._replace(text=f"{float(c.text[:-1].replace(',', '')):,.{most}f}%")
+        c._replace(text=f"{float(c.text[:-1].replace(',', '')):,.{fewest}f}%")
         if isinstance(c, Cell) and c.text.endswith("%") and (not large or c.text[:-1] in large)
         else c
         for c in cells

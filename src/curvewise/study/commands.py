@@ -266,7 +266,7 @@ def report(
     page.say(found.question, style="bold")
     for text in found.answer:
         page.say(text, close=True)
-    for section in found.sections:
+    for section in found.without_repeats().sections:
         show_section(page, section)
     if found.runs is not None:
         page.say("Runs", style="bold")
@@ -346,12 +346,13 @@ SHOWN = ("errors", "ranking")
 
 def show_section(page: Page, section: Section) -> None:
     """Print the title, the sentences and the tables of a section."""
-    page.say(section.title, style="bold")
+    tables = [table for table in section.tables if table.name.split("-")[0] in SHOWN]
+    if section.text or tables:
+        page.say(section.heading, style="bold")
     for text in section.text:
         page.say(text, close=True)
-    for table in section.tables:
-        if table.name.split("-")[0] in SHOWN:
-            page.table(table.title, table.columns, table.digits)
+    for table in tables:
+        page.table(table.title, table.readable(), None)
 
 
 def write_files(report: Report, folder: Path, format: Format | None = None, index: str = "report.md") -> list[str]:

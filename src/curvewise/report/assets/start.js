@@ -19,8 +19,32 @@ const theme = () => {
   say();
 };
 
+// --- contents: folded on narrow screens; the section that is being read is marked
+const contents = () => {
+  const list = $("#contents");
+  const wide = matchMedia("(min-width: 70rem)");
+  const fold = () => list.toggleAttribute("open", wide.matches);
+  wide.addEventListener("change", fold);
+  fold();
+  const links = $$("a", list);
+  const targets = links.map((link) => document.getElementById(link.hash.slice(1)));
+  links.forEach((link) => link.addEventListener("click", () => !wide.matches && list.removeAttribute("open")));
+  const follow = () => {
+    const line = innerHeight / 3;
+    const passed = targets.map((target, i) => (i && target.getBoundingClientRect().top > line ? -1 : i));
+    // At the end of the page the last section is read, however short it is.
+    const isEnd = scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
+    const now = isEnd ? links.length - 1 : scrollY === 0 ? 0 : Math.max(...passed);
+    links.forEach((link, i) => (i === now ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current")));
+  };
+  addEventListener("scroll", follow, { passive: true });
+  addEventListener("resize", follow);
+  follow();
+};
+
 const start = () => {
   theme();
+  contents();
   for (const place of $$("[data-chart]")) {
     const spec = read(place.dataset.chart);
     place.classList.add("alive");
@@ -30,7 +54,7 @@ const start = () => {
   $$("table.sortable").forEach(sortable);
   const data = read("runs-data");
   if (data) new Runs($("#runs-table"), data);
-  addEventListener("beforeprint", () => $$("details").forEach((d) => d.setAttribute("open", "")));
+  addEventListener("beforeprint", () => $$("main details").forEach((d) => d.setAttribute("open", "")));
   document.body.dataset.ready = "yes";
 };
 if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
