@@ -1,6 +1,6 @@
 """Build the sdist and, from it, the wheel; install the wheel into an empty environment and try it there.
 
-Run ``python tools/package.py`` from the root (``make package``). Nothing of the working tree is used after the sdist was
+Run ``python tools/package.py`` from the root (``make package``). Nothing of the working tree is used after the sdist is
 built: what it lacks, the wheel lacks too. The first example of the README is the test, with the base dependencies only.
 """
 

@@ -1,6 +1,6 @@
 """Find words that users should not have to decode, and name plain ones to write instead.
 
-Run ``python tools/words.py`` from the root (part of ``make lint``): every hit is printed with its file and line, and the
+Run ``python tools/words.py`` from the root (part of ``make lint``): every hit is printed with file and line, and the
 exit status is 1 if there is one. Files or folders may be named; by default it is all that a reader sees.
 """
 
