@@ -63,7 +63,7 @@ def _build(source: Path, kind: str, into: Path) -> Path:
     """Build one distribution with the build backend of pyproject.toml."""
     before = set(into.glob("curvewise-*.*"))
     backend = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(into)]
-    subprocess.run(backend, cwd=source, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(backend, cwd=source, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     (built,) = set(into.glob("curvewise-*.*")) - before
     return built
 

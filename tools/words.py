@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-READ = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "src", "docs", "examples", "benchmarks", "tests", "tools")
+READ = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "src", "docs", "examples", "benchmarks", "tests", "tools")
 ENDINGS = {".py", ".pyi", ".md", ".toml", ".html", ".js", ".ipynb", ".cff"}
 SKIPPED = {"_build", "jupyter_execute", "__pycache__"}
 
