@@ -103,7 +103,7 @@ def fold(text: str) -> str:
 
 
 def agree(shown: str, printed: str) -> bool:
-    """Compare what is shown with what was printed: the same words, and numbers within 2% or one unit of their last digit.
+    """Compare what is shown with what was printed: same words, numbers within 2% or one unit of their last digit.
 
     Line ends do not count. An ellipsis stands for anything.
     """
