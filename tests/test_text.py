@@ -7,11 +7,12 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import curvewise as cw
 from curvewise.errors import UntrustedCodeError
-from curvewise.text import Message, arg, either, prefix
+from curvewise.text import Message, arg, either, format_interval, prefix
 
 
 def test_a_message_is_its_text_in_python():
@@ -76,3 +77,37 @@ def test_error_knows_the_argument_its_message_begins_with() -> None:
     with pytest.raises(cw.InputError) as caught:
         cw.load_measurements({"n": [1, 2], "error": [0.1, 0.2]}, unit="metres")
     assert (caught.value.argument, caught.value.value) == ("unit", "metres")
+
+
+@pytest.mark.parametrize(
+    ("interval", "unit", "written"),
+    [
+        ((0.03186, 0.02705, 0.03953), "fraction", "3.2% [2.7, 4.0]"),
+        ((3.186, 2.705, 3.953), "percent", "3.2% [2.7, 4.0]"),
+        ((0.32, 0.25, 0.41), "fraction", "32% [25, 41]"),
+        ((-0.004, -0.0079, -0.0001), "fraction", "-0.40% [-0.79, -0.01]"),
+        ((2.3456, 2.1, 2.6), "loss", "2.35 [2.10, 2.60]"),
+        ((0.97, 0.9, float("inf")), "", "0.97 [0.90, ∞]"),
+        ((123_456, 101_000, 155_000), "", "123,000 [101,000, 155,000]"),
+        ((0.5, float("nan"), float("nan")), "fraction", "50.0%"),
+        ((0.0, 0.0, 0.0), "fraction", "0% [0, 0]"),
+        ((0.25, 0.25, 0.25), "", "0.250 [0.250, 0.250]"),
+        ((-1e-9, -0.5, 0.5), "", "0.0 [-0.5, 0.5]"),
+    ],
+)
+def test_an_interval_is_written_in_the_digits_it_supports(
+    interval: tuple[float, float, float], unit: str, written: str
+):
+    assert format_interval(interval, unit) == written
+
+
+def test_a_limit_keeps_its_side_of_zero():
+    """A difference that excludes 0 must not read as if it included it."""
+    rng = np.random.default_rng(0)
+    for middle, half in zip(rng.normal(size=2000), rng.exponential(size=2000), strict=True):
+        low, high = middle - half, middle + half
+        text = format_interval((middle, low, high))
+        shown = [float(x) for x in text.partition("[")[2].rstrip("]").split(", ")]
+        near = min(abs(low), abs(high)) < 0.005 * half  # closer than two more digits can show
+        assert near or (np.sign(shown) == np.sign([low, high])).all(), text
+        assert abs(shown[0] - low) <= 0.1 * half, text

@@ -11,6 +11,7 @@ from curvewise import variance as variance
 from curvewise.errors import CurvewiseError as CurvewiseError
 from curvewise.errors import CurvewiseWarning as CurvewiseWarning
 from curvewise.errors import InputError as InputError
+from curvewise.learning.comparison import compare_learners as compare_learners
 from curvewise.learning.comparison import compare_learning_curves as compare_learning_curves
 from curvewise.learning.comparison import rank_learners as rank_learners
 from curvewise.learning.design import plan_sizes as plan_sizes
@@ -42,6 +43,7 @@ from curvewise.response.scores import pal_score as pal_score
 from curvewise.store.tables import export_store as export_store
 from curvewise.store.verify import verify_store as verify_store
 from curvewise.store.write import write_run as write_run
+from curvewise.study.curves import measure_learning_curve as measure_learning_curve
 from curvewise.study.data.load import load_dataset as load_dataset
 from curvewise.study.spec.design import Design as Design
 from curvewise.study.spec.design import Learner as Learner

@@ -10,10 +10,12 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from curvewise.errors import InputError
-from curvewise.text import one_line
+from curvewise.text import format_interval, format_number, format_value, one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from curvewise.types.results import Interval
 
 
 _LATEX = str.maketrans(
@@ -42,6 +44,94 @@ class Cell(NamedTuple):
     underlined: bool = False
     signs: str = ""
     after: str = ""
+
+
+def interval_cell(interval: Interval | tuple[float, float, float], unit: str = "", *, bold: bool = False) -> Cell:
+    """Write an estimate with its interval behind it, in the digits that the interval supports.
+
+    >>> interval_cell((0.03186, 0.02705, 0.03953), "fraction", bold=True)
+    Cell(text='3.2%', bold=True, underlined=False, signs='', after=' [2.7, 4.0]')
+    """
+    estimate, low, high = interval
+    if math.isnan(estimate) and (math.isnan(low) or math.isnan(high)):
+        return Cell("–")
+    text, bracket, ends = format_interval((estimate, low, high), unit).partition(" [")
+    return Cell("–" if math.isnan(estimate) else text, bold=bold, after=bracket + ends)
+
+
+WITHOUT_UNIT = (
+    "probability|share|correlation|ratio|distance|gamma|factor|crossing|chance|power|one_more|r_squared|fraction|rank|"
+    "random|magnitude|(^|_)n(_|$)|runs|sizes?|draws|weights?|agreement|kendall|value"
+)
+"""Words in the names of columns and of quantities that are in no unit, whatever the unit of the result."""
+HEADINGS = {
+    "adjusted": "adjusted p",
+    "adjusted_pvalue": "adjusted p",
+    "pvalue": "p",
+    "r_squared": "R²",
+    "standard_error": "std error",
+    "half_width": "half-width",
+}
+
+
+def readable_columns(
+    columns: Mapping[str, Sequence[Any] | NDArray[Any]], unit: str = "", best: tuple[str, Sequence[int]] | None = None
+) -> dict[str, list[Any]]:
+    """Write columns as people read them: an interval beside its estimate, errors as percentages, few digits.
+
+    ``X, low, high`` and ``X, X_low, X_high`` become one column. ``best`` names a column and the rows to write bold.
+
+    >>> readable_columns({"learner": ["a"], "error": [0.032], "low": [0.027], "high": [0.039]}, "fraction")
+    {'learner': ['a'], 'error': [Cell(text='3.2%', bold=False, underlined=False, signs='', after=' [2.7, 3.9]')]}
+    """
+    names = list(columns)
+    rows = [str(name) for name in columns.get("quantity", columns.get("formula", []))]
+    found: dict[str, list[Any]] = {}
+    for i, name in enumerate(names):
+        values = list(columns[name])
+        if name in ("low", "high") or (name.endswith(("_low", "_high")) and name.rpartition("_")[0] in columns):
+            continue
+        own = f"{name}_low" in columns and f"{name}_high" in columns
+        ends = (f"{name}_low", f"{name}_high") if own else ("low", "high")
+        spread = own or names[i + 1 : i + 3] == ["low", "high"]
+        units = ["" if re.search(WITHOUT_UNIT, f"{name} {row}") else unit for row in rows or [""] * len(values)]
+        bold = best[1] if best and best[0] == name else ()
+        if spread:
+            triples = zip(values, columns[ends[0]], columns[ends[1]], strict=True)
+            cells: list[Any] = [
+                interval_cell(t, u, bold=k in bold) for k, (t, u) in enumerate(zip(triples, units, strict=True))
+            ]
+        else:
+            cells = [_readable(v, name, u, k in bold) for k, (v, u) in enumerate(zip(values, units, strict=True))]
+            if {*units} == {unit} and unit in ("fraction", "percent"):
+                cells = _alike(cells)
+        found[HEADINGS.get(name, name.replace("_", " ") if name not in _SYMBOLS else name)] = cells
+    return found
+
+
+def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
+    if not isinstance(value, Real) or isinstance(value, bool | Integral):
+        plain = isinstance(value, str) and name == "quantity" and " " not in value and value not in _SYMBOLS
+        return value.replace("_", " ") if plain else value
+    x = float(value)
+    if math.isnan(x):
+        return Cell("–")
+    if "pvalue" in name or name == "adjusted":
+        return Cell(f"{x:.1g}" if x < 0.001 else f"{x:.2g}", bold)
+    return Cell(format_value(x, unit) if unit else format_number(x, 3), bold)
+
+
+def _alike(cells: list[Any]) -> list[Any]:
+    """Give percentages of a column the decimals of the one that has most, of those at least 0.1%."""
+    numbers = [c.text[:-1] for c in cells if isinstance(c, Cell) and c.text.endswith("%")]
+    large = [text for text in numbers if abs(float(text.replace(",", ""))) >= 0.1]
+    most = min(2, max((len(text.partition(".")[2]) for text in large or numbers), default=0))
+    return [
+        c._replace(text=f"{float(c.text[:-1].replace(',', '')):,.{most}f}%")
+        if isinstance(c, Cell) and c.text.endswith("%") and (not large or c.text[:-1] in large)
+        else c
+        for c in cells
+    ]
 
 
 def mark_best(values: Sequence[float], digits: int, *, second: bool = False) -> list[Cell]:
@@ -121,11 +211,11 @@ def format_sign(sign: str, format: str) -> str:
 
 def _marked(cell: Cell, format: str) -> str:
     text, signs = cell.text, "".join(format_sign(sign, format) for sign in cell.signs)
-    signs = (cell.after.replace("-", "$-$") if format == "latex" else cell.after) + signs
+    signs = (_latex_number(cell.after) if format == "latex" else cell.after) + signs
     if format == "markdown":
         text = f"**{text}**" if cell.bold else f"<u>{text}</u>" if cell.underlined else text
     elif format == "latex":
-        text = text.replace("–", "--").replace("-", "$-$", 1) if text.startswith("-") else text.replace("–", "--")
+        text = "--" if text == "–" else _latex_number(text)
         text = rf"\textbf{{{text}}}" if cell.bold else rf"\underline{{{text}}}" if cell.underlined else text
     elif format == "html":
         text = html.escape(text)
@@ -133,6 +223,15 @@ def _marked(cell: Cell, format: str) -> str:
     else:
         text += "*" if cell.bold else "+" if cell.underlined else ""
     return _Markup(text + signs)
+
+
+_MINUS = re.compile(r"(?<!\w)-(?=[\d.])")
+
+
+def _latex_number(text: str) -> str:
+    """Write numbers, their unit and intervals of them for LaTeX: minus signs and infinities as mathematics."""
+    text = _MINUS.sub("$-$", text.translate(_LATEX))
+    return text.replace("−∞", r"$-\infty$").replace("∞", r"$\infty$").replace("–", "--").replace("×", r"$\times$")
 
 
 def _letters(text: str, format: str) -> str:
@@ -182,7 +281,7 @@ def markdown_text(text: str) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return isinstance(value, Real | Cell) and not isinstance(value, bool)
 
 
 def _cell(value: Any, digits: int, format: str) -> str:
@@ -223,6 +322,7 @@ def _markdown(names: list[str], rows: list[list[str]], right: list[bool]) -> str
 
 
 _SYMBOLS = {"e_N": "$e_N$", "beta_N": r"$\beta_N$", "gamma": r"$\gamma$", "R2": "$R^2$"}
+_SYMBOLS |= {"β_N": r"$\beta_N$", "γ": r"$\gamma$", "α": r"$\alpha$", "R²": "$R^2$"}
 
 
 def _latex_cell(text: str) -> str:
@@ -240,8 +340,8 @@ def _latex_cell(text: str) -> str:
 def _latex(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
     spec = "".join("r" if r else "l" for r in right)
     lines = [" & ".join(map(_latex_cell, row)) + r" \\" for row in [names, *rows]]
-    head = [rf"\begin{{tabular}}{{{spec}}}", r"\hline", lines[0], r"\hline"]
-    return "\n".join([*head, *lines[1:], r"\hline", r"\end{tabular}"])
+    head = [rf"\begin{{tabular}}{{{spec}}}", r"\toprule", lines[0], r"\midrule"]
+    return "\n".join([*head, *lines[1:], r"\bottomrule", r"\end{tabular}"])
 
 
 def _html(names: list[str], rows: list[list[str]], right: list[bool]) -> str:

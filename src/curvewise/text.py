@@ -160,28 +160,107 @@ def suggest(name: Any, options: Iterable[str]) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """Write an error as a percentage, a loss as it is.
+    """Write an error as a percentage, a loss as it is: three digits, for numbers without an interval.
 
-    >>> format_value(0.00163, "fraction"), format_value(3.2763, "loss"), format_value(float("nan"), "fraction")
-    ('0.163%', '3.276', 'unknown')
+    >>> format_value(0.00163, "fraction"), format_value(18.861, "percent"), format_value(3.2763, "loss")
+    ('0.163%', '18.9%', '3.28')
+    >>> format_value(float("nan"), "fraction")
+    'unknown'
     """
-    if unit != "fraction" or not math.isfinite(value):
-        return format_number(value)
-    percent = 100 * value
-    return f"{percent:.2f}%" if abs(percent) >= 1 else f"{percent:.3f}%"
+    if unit not in _SCALE or not math.isfinite(value):
+        return format_number(value, 3)
+    percent = _SCALE[unit] * value
+    size = math.floor(math.log10(abs(percent))) if percent else 0
+    return f"{_fixed(percent, min(max(2 - size, 1), 6) if percent else 0)}%"
 
 
-def format_interval(interval: Interval, unit: str = "", write: Callable[[float], str] | None = None) -> str:
-    """Write an estimate with its limits in brackets: errors as percentages, or as ``write`` writes numbers.
+def format_target(value: float, unit: str) -> str:
+    """Write a number that someone chose, with the digits it was given in.
 
+    >>> format_target(0.05, "fraction"), format_target(2.5, "percent"), format_target(3.28, "loss")
+    ('5%', '2.5%', '3.28')
+    """
+    return f"{_SCALE[unit] * value:.10g}%" if unit in _SCALE and math.isfinite(value) else format_number(value)
+
+
+_SCALE = {"fraction": 100.0, "percent": 1.0}
+"""Units that people read as percentages, and the factor to them."""
+_SIGN_DIGITS = 2
+"""Decimals more than the width supports that a limit may have so that it does not read as zero."""
+
+
+def supported_decimals(low: float, high: float, estimate: float = math.nan) -> int:
+    """Return the decimals that an interval supports: the first digit or two of half its width, negative for hundreds.
+
+    Two digits of half the width where it begins with 1 to 4, one where it begins with 5 to 9. A limit that is not
+    zero gets a digit or two more where it would read as zero, because its sign is the verdict.
+
+    >>> supported_decimals(2.705, 3.953), supported_decimals(0.0115, 0.0217), supported_decimals(41_000, 52_000)
+    (1, 3, -3)
+    >>> supported_decimals(0.004, 1.2)
+    3
+    """
+    ends = [x for x in (low, high) if math.isfinite(x)]
+    half = (high - low) / 2 if len(ends) == 2 else abs(estimate - ends[0]) if ends else math.nan
+    if not math.isfinite(half) or half <= 0:
+        known = abs(estimate) if math.isfinite(estimate) else max(map(abs, ends), default=0.0)
+        return 2 - math.floor(math.log10(known)) if known else 0  # no width: three digits of the number
+    size = math.floor(math.log10(half))
+    if half / 10.0**size >= 9.5:  # which rounds up to the next power of ten
+        half, size = 10.0 ** (size + 1), size + 1
+    decimals = -size + (half / 10.0**size < 5)
+    for end in ends:
+        zeros = [d for d in range(_SIGN_DIGITS + 1) if end and not round(end, decimals + d)]
+        decimals += len(zeros) if len(zeros) <= _SIGN_DIGITS else 0
+    return int(decimals)
+
+
+def format_interval(
+    interval: Interval | tuple[float, float, float], unit: str = "", write: Callable[[float], str] | None = None
+) -> str:
+    """Write an estimate with its limits, in the digits that the interval supports; errors as percentages.
+
+    Parameters
+    ----------
+    interval : Interval or tuple
+        Estimate, low and high. Where the limits are not known, only the estimate is written.
+    unit : str
+        "fraction" and "percent" are written as percentages, all else as plain numbers.
+    write : callable, optional
+        Writes each of the three numbers instead.
+
+    Examples
+    --------
     >>> from curvewise.types import Interval
-    >>> format_interval(Interval(0.00163, 0.00115, 0.00217), "fraction")
-    '0.163% [0.115%, 0.217%]'
+    >>> format_interval(Interval(0.03186, 0.02705, 0.03953), "fraction")
+    '3.2% [2.7, 4.0]'
+    >>> format_interval((18.861, 18.1, 19.71), "percent"), format_interval((0.00163, 0.00117, 0.00219), "fraction")
+    ('18.9% [18.1, 19.7]', '0.16% [0.12, 0.22]')
+    >>> format_interval((48_213, 41_000, float("inf"))), format_interval((2.31, 2.2004, 2.4))
+    ('48,000 [41,000, ∞]', '2.31 [2.20, 2.40]')
     >>> format_interval(Interval(1, 0.5, 2), write="{:.1f}".format)
     '1.0 [0.5, 2.0]'
     """
-    write = write or (lambda value: format_value(value, unit))
-    return f"{write(interval.estimate)} [{write(interval.low)}, {write(interval.high)}]"
+    estimate, low, high = interval
+    if write is not None:
+        return f"{write(estimate)} [{write(low)}, {write(high)}]"
+    if math.isnan(low) or math.isnan(high):
+        return format_value(estimate, unit)
+    scale, sign = _SCALE.get(unit, 1.0), "%" if unit in _SCALE else ""
+    estimate, low, high = scale * estimate, scale * low, scale * high
+    decimals = supported_decimals(low, high, estimate)
+    center = _fixed(estimate, decimals) + (sign if math.isfinite(estimate) else "")
+    return f"{center} [{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
+
+
+def _fixed(value: float, decimals: int) -> str:
+    """Write a number with so many decimals, rounded to tens or hundreds where they are negative; never "-0.0"."""
+    if not math.isfinite(value):
+        return format_number(value)
+    if decimals > 6 or abs(value) >= 1e15:
+        return format_number(value, 3)
+    rounded = round(value, decimals) + 0.0  # -0.0 becomes 0.0
+    return f"{rounded:{',' if abs(rounded) >= 1e4 else ''}.{max(decimals, 0)}f}"
 
 
 def format_pvalue(p: float) -> str:

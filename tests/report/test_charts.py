@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.report.results import MOST_POINTS, learning_chart
+from curvewise.report.charts import MOST_POINTS, learning_chart
 from curvewise.types import Measurements
 
 

@@ -20,7 +20,7 @@ from cyclopts import CycloptsError, Group, Parameter, Token, UnusedCliTokensErro
 from cyclopts.validators import Number
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning, MissingDependencyError
-from curvewise.text import UNSET, Message, one_line
+from curvewise.text import UNSET, Message, format_interval, one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,14 +37,18 @@ DONE, FAILED, USAGE, GATE = 0, 1, 2, 3
 INTERRUPTED, TERMINATED = 130, 143
 """As shells count: 128 and the number of the signal."""
 
-MOST_WARNINGS = 8
-"""Warnings about single learners that are shown; the rest is counted."""
+MOST_WARNINGS = 3
+"""Warnings that are shown without --verbose; the rest is counted."""
 
 FEWER = {"γ": 2}
 """Columns that are in no unit, and their decimals in the terminal."""
 
+MOST_NAMES = 4
+"""Names to which the same warning applies that are listed."""
+
+_DIGITS = re.compile(r"\d[\d.,]*")
+_USUAL = re.compile(r"(\w+) from '\1'|(values|label|run|example) from '\w+'|sizes taken as given")
 _NUMBER = re.compile(r"[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
-_LATEX = {"e\\_N": "$e_N$", "β\\_N": r"$\beta_N$", "γ": r"$\gamma$", "²": "$^2$", "∞": r"$\infty$"}
 
 
 class UsageError(CurvewiseError):
@@ -72,12 +76,30 @@ def warn(message: str) -> None:
     warnings.warn(message, CurvewiseWarning, stacklevel=2)
 
 
+def note_reading(notes: Sequence[str], file: str = "") -> None:
+    """Note on stderr how a file was understood; a column that has the usual name only with --verbose."""
+    parts = [part for n in notes if n for part in in_options(n).split("; ")]
+    said = [part for part in parts if _VERBOSE or not _USUAL.fullmatch(part)]
+    if said:
+        note((f"{file}: " if file else "") + "; ".join(said))
+
+
 def warn_each(messages: Sequence[str]) -> None:
-    """Print the first few warnings and count the others."""
-    for message in messages[:MOST_WARNINGS]:
-        warn(message)
-    if (left := len(messages) - MOST_WARNINGS) > 0:
-        warn(f"and {left} more like these; --json has all of them.")
+    """Print the first few warnings, those that differ only in a name or a number as one; --verbose prints all."""
+    if _VERBOSE:
+        for message in messages:
+            warn(message)
+        return
+    alike: dict[str, list[str]] = {}
+    for message in dict.fromkeys(messages):
+        _, colon, text = in_options(message).partition(": ")
+        alike.setdefault(_DIGITS.sub("#", text if colon else in_options(message)), []).append(message)
+    for first, *others in list(alike.values())[:MOST_WARNINGS]:
+        names = [in_options(other).partition(": ")[0] for other in others]
+        also = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else "")
+        warn(Message(f"{getattr(first, 'marked', first)} (The same holds for {also}.)") if names else first)
+    if (left := sum(map(len, list(alike.values())[MOST_WARNINGS:]))) > 0:
+        warn(f"and {left} more: --verbose shows all of them.")
 
 
 def hear_warnings() -> None:
@@ -97,6 +119,10 @@ _OPTIONS: dict[str, str | None] = {}
 """Names of arguments and of the options that stand for them in the command that runs."""
 
 
+_VERBOSE = False
+"""True while a command runs that was asked for details."""
+
+
 def use_options(options: Mapping[str, str | None]) -> None:
     """Word the messages that follow with these options for the arguments of the same meaning.
 
@@ -105,6 +131,8 @@ def use_options(options: Mapping[str, str | None]) -> None:
     names the option for one key of an argument that is a dict, and ``"data.*"`` one that takes all other keys as
     ``KEY=VALUE``.
     """
+    global _VERBOSE
+    _VERBOSE = False
     _OPTIONS.clear()
     _OPTIONS.update({"columns": "column", "rng": "seed", "source": ""} | dict(options))
 
@@ -190,11 +218,14 @@ class Page:
         "markdown", "latex" or "text": only tables go to stdout, sentences to stderr.
     document : dict
         What ``--json`` prints.
+    verbose : bool
+        Print details that are worth having now and then.
     """
 
     as_json: bool = False
     markup: str | None = None
     document: dict[str, Any] = field(default_factory=dict)
+    verbose: bool = False
     _started: bool = False
 
     def say(self, text: str, style: str = "", *, close: bool = False) -> None:
@@ -227,8 +258,6 @@ class Page:
 
         safe = {k: [one_line(v) if isinstance(v, str) else v for v in c] for k, c in columns.items()}
         text = format_table(safe, self.markup, 4 if digits is None else digits)
-        for symbol, command in _LATEX.items() if self.markup == "latex" else ():
-            text = text.replace(symbol, command)
         self._space(console())
         sys.stdout.write(text + "\n")
 
@@ -262,7 +291,7 @@ def _in_options_all(value: Any) -> Any:
 
 
 def rich_table(columns: Columns, digits: int | None) -> Table:
-    """Make a table for the terminal; an interval stands below its estimate."""
+    """Make a table for the terminal."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -291,12 +320,15 @@ def width_of(table: Table) -> tuple[int, int]:
 def _cell(value: Any, digits: int | None) -> Text:
     from rich.text import Text
 
+    from curvewise.tables import Cell
     from curvewise.types.results import Interval
 
+    if isinstance(value, Cell):
+        style = "bold" if value.bold else "underline" if value.underlined else ""
+        return Text.assemble((one_line(value.text), style), (one_line(value.after + value.signs), "dim"))
     if not isinstance(value, Interval):
         return Text(_write(value, digits))
-    low, high = _write(value.low, digits), _write(value.high, digits)
-    return Text.assemble(_write(value.estimate, digits), "\n", (f"{low} … {high}", "dim"))
+    return Text(format_interval(value))
 
 
 def _write(value: Any, digits: int | None) -> str:
@@ -455,14 +487,19 @@ class Showing:
         Print only the tables, in this markup, for a paper or a README.
     json
         Print one JSON document with everything.
+    verbose
+        Print more: how every column was read, all warnings, further tables.
     """
 
     table: Literal["markdown", "latex", "text"] | None = None
     json: Flag = False
+    verbose: Flag = False
 
     def page(self) -> Page:
         """Start the output."""
-        return Page(as_json=self.json, markup=self.table)
+        global _VERBOSE  # what is read and warned of later is worded by functions that know no page
+        _VERBOSE = self.verbose
+        return Page(as_json=self.json, markup=self.table, verbose=self.verbose)
 
 
 @Parameter(name="*", group=SHOWING)

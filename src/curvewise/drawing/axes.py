@@ -12,9 +12,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from numpy.typing import ArrayLike
 
 from curvewise.drawing.labels import safe_text
+from curvewise.drawing.style import as_percent
 from curvewise.errors import InputError
 from curvewise.text import arg, format_number, list_names
-from curvewise.types.units import FloatArray
+from curvewise.types.units import FloatArray, Unit
 
 NARROW = 4.0
 """Inches of Axes below which type is set smaller, and less is said."""
@@ -124,20 +125,20 @@ def _room(x: float) -> float:
     return 0.085 * len(_tick(x)) + 0.12
 
 
-X_SCALES = ("sqrt", "log", "linear")
+X_SCALES = ("log", "linear", "log-log", "sqrt")
 
 
 @dataclass(frozen=True)
 class SizeAxis:
-    """A scale of training sizes.
+    """A scale of training sizes, with more data to the right.
 
     Attributes
     ----------
-    name : {"sqrt", "log", "linear"}
-        "sqrt" is n^−½, with infinite data at 0 on the left.
+    name : {"log", "linear", "log-log", "sqrt"}
+        "log-log" has errors on a log scale, too; "sqrt" is n^−½, with infinite data at the right.
     """
 
-    name: str = "sqrt"
+    name: str = "log"
 
     def __post_init__(self) -> None:
         if self.name not in X_SCALES:
@@ -147,8 +148,13 @@ class SizeAxis:
     def label(self) -> str:
         """Label of the axis."""
         if self.name == "sqrt":
-            return r"$n^{-1/2}$  (training size $n$ in brackets, infinite data at the left)"
-        return "training size $n$"
+            return r"$n^{-1/2}$  (number of training samples $n$ in brackets)"
+        return "number of training samples"
+
+    @property
+    def is_log(self) -> bool:
+        """True for a log scale of sizes."""
+        return self.name in ("log", "log-log")
 
     def place(self, n: ArrayLike) -> FloatArray:
         """Return where size n stands; infinite n is 0 on the n^−½ scale."""
@@ -185,8 +191,8 @@ class SizeAxis:
     def finish(self, ax: Axes, sizes: FloatArray, low: float, high: float) -> None:
         """Scale, limits, ticks at (some of) the sizes, label."""
         if self.name == "sqrt":
-            ax.set_xlim(0.0, 1.04 * float(self.place(low)))
-        elif self.name == "log":
+            ax.set_xlim(1.04 * float(self.place(low)), 0.0)
+        elif self.is_log:
             ax.set_xscale("log")
             ax.set_xlim(low / 1.1, high)
         else:
@@ -211,7 +217,7 @@ class SizeAxis:
         """Positions of ticks that leave room for their labels: extremes first, then large sizes."""
 
         def along(x: float) -> float:
-            a, b, c = np.log([*limits, x]) if self.name == "log" else (*limits, x)
+            a, b, c = np.log([*limits, x]) if self.is_log else (*limits, x)
             return float((c - a) / (b - a))
 
         places = np.unique(self.place(sizes))
@@ -232,7 +238,7 @@ def _gap(ax: Axes, scale: str) -> float:
     return (0.5 if scale == "sqrt" else 0.42) / (ax.get_position().width * inches)
 
 
-def finish_values(ax: Axes, measured: FloatArray, drawn: FloatArray, top: float, floor: float, log: bool) -> None:
+def finish_values(ax: Axes, measured: FloatArray, drawn: FloatArray, unit: Unit, floor: float, log: bool) -> None:
     """Limits of the y axis by the data, and by curves where they stay near the data.
 
     Parameters
@@ -241,8 +247,10 @@ def finish_values(ax: Axes, measured: FloatArray, drawn: FloatArray, top: float,
         Where.
     measured, drawn : ndarray
         Values of measurements, which are always seen, and of curves, which may run away.
-    top, floor : float
-        The highest and lowest value that can be.
+    unit : Unit
+        Of the values; fractions are written as percentages.
+    floor : float
+        The lowest value that can be.
     log : bool
         Use a logarithmic scale.
     """
@@ -258,15 +266,20 @@ def finish_values(ax: Axes, measured: FloatArray, drawn: FloatArray, top: float,
     if log:
         ax.set_yscale("log")
         ax.set_ylim(np.exp(low - pad), np.exp(high + pad))
-        tick_log_values(ax)
+        tick_log_values(ax, unit)
         return
-    ax.set_ylim(max(low - pad, floor - 0.4 * pad), min(high + pad, top + 0.4 * pad))
+    # The axis begins at 0 unless all values are far from it.
+    bottom = floor if floor == 0.0 and low - pad < 0.4 * (high + pad) else max(low - pad, floor - 0.4 * pad)
+    ax.set_ylim(bottom, min(high + pad, unit.top + 0.4 * pad))
+    as_percent(ax.yaxis, unit)
 
 
-def tick_log_values(ax: Axes) -> None:
+def tick_log_values(ax: Axes, unit: Unit | None = None) -> None:
     """Ticks of a log y axis that are neither too few nor too many, in plain numbers."""
     low, high = ax.get_ylim()
     subs = (1.0, 2.0, 5.0) if high / low > 20 else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
     ax.yaxis.set_major_locator(MaxNLocator(6) if high / low < 3.5 else LogLocator(subs=subs))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_number(y)))
+    if unit is not None:
+        as_percent(ax.yaxis, unit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,13 @@ from matplotlib.axes import Axes
 
 from curvewise.drawing.labels import clean, wrap_lines
 from curvewise.drawing.marks import digits
-from curvewise.drawing.style import CAPTION
+from curvewise.drawing.style import CAPTION, unsaid
 from curvewise.text import format_interval
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
+
+END = "curvewise-end"
+"""Group id of a name at the end of a line."""
 
 
 def told(interval: Interval) -> str:
@@ -55,6 +58,43 @@ def spread_out(wanted: FloatArray, gap: float) -> FloatArray:
     return places
 
 
+def end_places(ax: Axes, heights: Sequence[float], rows: int = 1) -> tuple[FloatArray, float]:
+    """Return places of names of so many lines at these heights, as shares of the Axes, and the largest move."""
+    at = np.column_stack([np.full(len(heights), ax.get_xlim()[0]), heights])
+    wanted = (ax.transScale + ax.transLimits).transform(at)[:, 1]
+    places = spread_out(wanted, 0.158 * rows / (0.8 * figure_size(ax)[1]))
+    return places, float(np.abs(places - wanted).max())
+
+
+def name_ends(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[str], shades: Sequence[str]) -> None:
+    """Write names right of the Axes at the height where curves end, moved apart where they would touch.
+
+    Parameters
+    ----------
+    ax : Axes
+        With final limits.
+    ends : sequence of (float, float)
+        The last point of each curve.
+    names, shades : sequence of str
+        Safe text and colour of each.
+    """
+    rows = max((name.count("\n") + 1 for name in names), default=1)
+    places, _ = end_places(ax, [y for _, y in ends], rows)
+    for end, name, shade, height in zip(ends, names, shades, places, strict=True):
+        line = {"arrowstyle": "-", "color": shade, "linewidth": 0.6, "alpha": 0.7}
+        line |= {"shrinkA": 1.0, "shrinkB": 2.0, "relpos": (0.0, 0.5)}
+        look: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": 9.0, "color": shade, "arrowprops": line}
+        place = (1.035, height)
+        ax.annotate(name, end, place, textcoords="axes fraction", annotation_clip=False, gid=END, **look)
+
+
+def figure_size(ax: Axes) -> tuple[float, float]:
+    """Width and height of the figure in inches; the usual ones for Axes that were taken out of theirs."""
+    figure = ax.get_figure(root=True)
+    width, height = (6.4, 4.8) if figure is None else figure.get_size_inches()
+    return float(width), float(height)
+
+
 def new_panels(count: int, columns: int, width: float, height: float, **options: Any) -> list[Axes]:
     """Axes of a new pyplot figure side by side, each of this size in inches; the rest is blank."""
     import matplotlib.pyplot as plt
@@ -74,7 +114,7 @@ def write_below(ax: Axes, lines: Iterable[str]) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
     width = int(0.97 * float(figure.get_size_inches()[0]) * 72 / 4.6)
-    text = wrap_lines([clean(line) for line in lines], width, 400)
+    text = wrap_lines([clean(line) for line in unsaid(lines)], width, 400)
     note = figure.supxlabel(text, x=0.012, ha="left", fontsize=8.5, color=rcParams["text.color"], alpha=0.8)
     note.set_gid(CAPTION)
     note.set_linespacing(1.25)

@@ -21,6 +21,8 @@ PICTURES = {
     "Curve": "curvewise.learning.plot:plot_learning_curves",
     "LearningCurves": "curvewise.learning.plot:plot_learning_curves",
     "CurveComparison": "curvewise.learning.plot:plot_comparison",
+    "LearnerComparison": "curvewise.learning.plot:plot_learning_curves",
+    "Measurements": "curvewise.learning.plot:plot_measurements",
     "LearnerRanking": "curvewise.learning.plot:plot_ranking",
     "SamplesToReach": "curvewise.learning.plot:plot_reach",
     "SizePlan": "curvewise.learning.plot:plot_plan",

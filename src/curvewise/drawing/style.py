@@ -4,35 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from matplotlib import rcParams
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.legend import Legend
 from matplotlib.text import Annotation
+from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from curvewise.drawing.labels import wrap_lines
 from curvewise.types.units import Unit
 
 PALETTE = (
-    "#0072B2",  # blue
-    "#D55E00",  # vermilion
-    "#009E73",  # green
-    "#CC79A7",  # pink
-    "#E69F00",  # orange
-    "#56B4E9",  # sky
-    "#332288",  # indigo
-    "#882255",  # wine
-    "#999933",  # olive
-    "#555555",  # grey
+    "#005098",  # blue
+    "#d87818",  # orange
+    "#20a060",  # green
+    "#c078a8",  # pink
+    "#a878f8",  # violet
+    "#605000",  # olive
+    "#282048",  # indigo
+    "#501018",  # wine
 )
-"""Okabe and Ito's colours without black and yellow, then three of Paul Tol's: safe for the
-colour-blind in this order."""
+"""Colours of learners, the same as on the page of a report: each has a contrast of 3 with white paper, and any two
+can be told apart with every kind of colour vision."""
+
+DASHES: tuple[Any, ...] = ("-", (0, (6, 1.6)), (0, (1.2, 1.6)))
+"""Line styles of learners: the next one for every eight learners."""
+
+INK = "#222222"
+"""What is not a learner and matters: an estimate, a measured quantity."""
 
 NEUTRAL = "#8C8C8C"
-"""What is not a learner: reference lines, the many unnamed curves."""
+"""What is not a learner and only helps to read: reference lines, the many unnamed curves."""
+
+GREYS = ("#8c8c8c", "#6e6e6e", "#7a7a7a", "#b4b4b4", "#555555", "#b0b0b0")
+"""Greys of pictures that stand for something faint, on dark paper too: lines of the grid, names, what stands back."""
 
 CAPTION = "curvewise-caption"
 OWN = "curvewise-axes"
@@ -79,19 +90,117 @@ def new_axes(width: float = 7.0, height: float = 4.4) -> Axes:
     return ax
 
 
+_PLACES: ContextVar[dict[str, int] | None] = ContextVar("curvewise-places", default=None)
+
+
+@contextmanager
+def one_document(places: dict[str, int] | None = None) -> Iterator[dict[str, int]]:
+    """Give a learner the same colour and line style in all pictures drawn within a with statement.
+
+    Parameters
+    ----------
+    places : dict of str to int, optional
+        Numbers of the learners that are known already; others are added as they are drawn.
+
+    Examples
+    --------
+    >>> with one_document({"cnn": 0}) as places:
+    ...     place_of("mlp", 0), place_of("cnn", 5)
+    (1, 0)
+    >>> place_of("mlp", 0)
+    0
+    """
+    known = {} if places is None else places
+    token = _PLACES.set(known)
+    try:
+        yield known
+    finally:
+        _PLACES.reset(token)
+
+
+def place_of(name: str, index: int) -> int:
+    """Return the number of a learner in this document; ``index`` for a picture that stands alone."""
+    known = _PLACES.get()
+    if known is None:
+        return index
+    # A training of a learner, "cnn, n=400", has the colour of the learner.
+    base = next((k for k in known if name.startswith(f"{k}, ")), name)
+    return known.setdefault(base, len(known))
+
+
+_SUBJECT: ContextVar[tuple[str | None, str]] = ContextVar("curvewise-subject", default=(None, ""))
+
+
+@contextmanager
+def about(learner: str | None, said: str = "") -> Iterator[None]:
+    """Draw a picture for a page within a with statement.
+
+    Parameters
+    ----------
+    learner : str, optional
+        The learner that it is about, whose colour it has though its result does not name it.
+    said : str
+        What stands beside it; its caption leaves these sentences out, and warnings, which the page has, too.
+    """
+    token = _SUBJECT.set((learner, " ".join(said.split())))
+    try:
+        yield
+    finally:
+        _SUBJECT.reset(token)
+
+
+def unsaid(lines: Iterable[str]) -> list[str]:
+    """Return the lines of a caption, each on one line, without what stands beside the picture."""
+    said = _SUBJECT.get()[1]
+    found = (" ".join(line.split()) for line in lines)
+    return [line for line in found if not (said and (line in said or line.startswith("⚠")))]
+
+
+def subject_colour() -> str:
+    """Return the colour of the learner that the picture is about; the first one where it is not known."""
+    learner, _ = _SUBJECT.get()
+    return colour(0 if learner is None else place_of(learner, 0))
+
+
+def pale(shade: str) -> str:
+    """Return a pale and opaque tone of a colour, for areas that lie over each other.
+
+    >>> pale("#005098")
+    '#a3bfda'
+    """
+    red, green, blue = (0.36 * part + 0.64 for part in to_rgb(shade))
+    return to_hex((red, green, blue))
+
+
 def colour(index: int) -> str:
     """The colour of the learner with this number."""
     return PALETTE[index % len(PALETTE)]
 
 
+def dashes(index: int) -> Any:
+    """The line style of the learner with this number."""
+    return DASHES[index // len(PALETTE) % len(DASHES)]
+
+
+def colours_of(names: Iterable[str]) -> list[str]:
+    """Return the colours of learners, in the document that is being drawn or among themselves."""
+    return [colour(place_of(name, i)) for i, name in enumerate(names)]
+
+
 def value_label(unit: Unit) -> str:
     """Axis label of an error, loss or score."""
-    return {"fraction": "error (fraction)", "percent": "error (%)"}.get(unit.name, unit.name)
+    return "error (%)" if unit.name in ("fraction", "percent") else unit.name
 
 
 def unit_text(unit: Unit) -> str:
-    """The unit in brackets after another word: "(%)", "(fraction)" or "(loss)"."""
-    return f"({'%' if unit.name == 'percent' else unit.name})"
+    """The unit in brackets after another word: "(%)" or "(loss)"."""
+    return f"({'%' if unit.name in ('fraction', 'percent') else unit.name})"
+
+
+def as_percent(axis: Axis, unit: Unit) -> None:
+    """Write the ticks of an axis of fractions as percentages; the data stay fractions."""
+    if unit.name == "fraction":
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.6g}".replace("-", "−")))
 
 
 def write_caption(
@@ -105,7 +214,7 @@ def write_caption(
     before = [line for a in previous for line in str(a.get_label()).split("\n")]
     for artist in previous:
         artist.remove()
-    merged = list(dict.fromkeys([*before, *(" ".join(line.split()) for line in lines)]))
+    merged = list(dict.fromkeys([*before, *unsaid(lines)]))
     # Two calls on the same Axes may say the same, one of them and a bit more.
     merged = [a for a in merged if not any(b != a and b.startswith(a) for b in merged)]
     if not merged:

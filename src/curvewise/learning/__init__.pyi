@@ -1,5 +1,7 @@
 from curvewise.learning.comparison import CurveComparison as CurveComparison
+from curvewise.learning.comparison import LearnerComparison as LearnerComparison
 from curvewise.learning.comparison import LearnerRanking as LearnerRanking
+from curvewise.learning.comparison import compare_learners as compare_learners
 from curvewise.learning.comparison import compare_learning_curves as compare_learning_curves
 from curvewise.learning.comparison import rank_learners as rank_learners
 from curvewise.learning.curve import CurveIntervals as CurveIntervals

@@ -32,10 +32,9 @@ from curvewise.cli.console import (
     UsageError,
     choose,
     console,
-    digits_of,
     in_options,
     names_of,
-    note,
+    note_reading,
     read_where,
     rich_table,
     save_plot,
@@ -45,7 +44,8 @@ from curvewise.cli.console import (
     width_of,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.text import as_count, prefix
+from curvewise.tables import Cell, interval_cell, readable_columns
+from curvewise.text import as_count, format_size, format_target, prefix
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve
@@ -267,6 +267,7 @@ def fit(
     if cost_per_sample is not None:
         _show_budget(page, curves, fitting.level, predict, cost_per_sample)
     options = {"at": fitting.at, "interval": interval, "level": fitting.level, "reach": reach, **drawing.options}
+    options["to"] = max(predict, default=None)
     save_plot(drawing.plot, lambda: curves.plot(**options))
     return page.close()
 
@@ -284,24 +285,23 @@ def compare(
     drawing: CurveDrawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Tell whether learner a is better than learner b, and how much data that is worth.
+    """Test which learner is better, and how much data that is worth.
 
-    Give one file with both learners, or two files with one each. With exactly two learners, a is
-    the first and b the second unless named.
+    Two learners are compared in detail; of more, all pairs, or --a with each of the others.
 
     Example: `curvewise learning compare errors.csv --a new --b old --fail-if worse`
 
     Parameters
     ----------
     files
-        One table, or two.
+        Tables with two or more learners, or one file for each.
     a
-        Name of the learner to judge, as in the file, or of its file if there are two.
+        Name of the learner to judge, as in the file, or of its file if each has one.
     b
-        Name of the learner to judge it against.
+        Name of the learner to judge it against; by default all others.
     fail_if
-        Exit with status 3 if a is significantly worse than b, significantly better, or if it
-        cannot be told. May be repeated.
+        Exit with status 3 if a is significantly worse than b (than any other, without --b),
+        significantly better, or not significantly different. May be repeated.
     """
     reading, fitting, showing = given(reading, fitting, showing)
     drawing = drawing or CurveDrawing()
@@ -309,9 +309,10 @@ def compare(
     # Two files with one learner each often give it the same name.
     measurements = read_files(files, reading, same_name="separate")
     names = measurements.learners
-    # With two learners there is nothing to choose; with more, guessing would compare the wrong ones.
     if a is None and b is None and len(names) == 2:
         a, b = names
+    elif b is None and len(names) > 2:
+        return _compare_all(page, fit_files(measurements, fitting, files), a, fitting, fail_if, drawing)
     one, two = choose("--a", a, names), choose("--b", b, names)
     if one == two:
         raise UsageError(f"Both are {one!r}: a comparison needs two learners, or two files.")
@@ -324,15 +325,37 @@ def compare(
         if name in curves.failures:
             raise InputError(prefix("could not be fitted: ", curves.failures[name]), argument=option, value=name)
     result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
-    rows = dict(result.columns())
-    rows["quantity"] = [str(q).replace("beta_N", "β_N") for q in rows["quantity"]]
     title = f"{result.a} minus {result.b} ({result.level:.0%} intervals)"
-    _show_result(page, result, title, rows, None, drawing, style="bold")
+    _show_result(page, result, title, result.readable(), None, drawing, style="bold")
     # The gate is decided by the interval of the difference at N, not by its sign.
     met = {"a better": "better", "b better": "worse"}.get(result.verdict, "undecided")
     if met in fail_if:
         warn(f"--fail-if {met} holds at n = {as_count(result.at):,}: exit status {GATE}.")
     return page.close(GATE if met in fail_if else 0)
+
+
+def _compare_all(
+    page: Page, curves: LearningCurves, a: str | None, fitting: Fitting, gates: Sequence[Gate], drawing: CurveDrawing
+) -> int:
+    """Compare all pairs of learners, or one with each of the others."""
+    from curvewise.learning.comparison import compare_learners
+
+    if gates and a is None:
+        raise UsageError(f"--fail-if judges one of {len(curves)} learners: name it with --a.")
+    chosen = None if a is None else choose("--a", a, list(curves.curves))
+    result = compare_learners(curves, baseline=chosen, at=fitting.at, level=fitting.level)
+    shown = result.readable()
+    count = len(result.pairs)
+    if count > MOST_PAIRS and not page.verbose and page.markup is None:
+        shown = {name: column[:MOST_PAIRS] for name, column in shown.items()}
+    which = f"{count} pairs" if len(shown["a"]) == count else f"The {MOST_PAIRS} clearest of {count} pairs"
+    title = f"{which} at n = {as_count(result.at):,} (a minus b, intervals hold together at {result.level:.0%})"
+    _show_result(page, result, title, shown, None, drawing, style="bold")
+    met = {"a better": "better", "b better": "worse"}
+    held = [gate for gate in gates if gate in {met.get(v, "undecided") for v in result.verdicts}]
+    if held:
+        warn(f"--fail-if {held[0]} holds for {chosen} at n = {as_count(result.at):,}: exit status {GATE}.")
+    return page.close(GATE if held else 0)
 
 
 @learning.command
@@ -348,7 +371,7 @@ def plan(
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Say which sizes to train next, and how often.
+    """Plan which sizes to train next, and how often.
 
     Chooses the runs that narrow the interval of the error at N with the fewest training samples.
 
@@ -380,7 +403,7 @@ def plan(
         level=fitting.level,
     )
     title = f"Runs to add for {result.learner}"
-    _show_result(page, result, title, result.columns(), digits_of(result.unit), drawing, curve.warnings)
+    _show_result(page, result, title, result.columns(), None, drawing, curve.warnings)
     return page.close()
 
 
@@ -412,11 +435,9 @@ def rank(
     from curvewise.learning.comparison import rank_learners
 
     result = rank_learners(curves, at=fitting.at, level=fitting.level)
-    columns = dict(result.columns())
-    columns["chance best"] = [shown_as(p, ".0%") for p in columns.pop("probability_best")]
     what = f"{result.level:.0%} {result.kind} intervals, form {next(iter(curves)).form}"
-    title = f"Predicted at n = {as_count(result.at):,} ({what})"
-    _show_result(page, result, title, columns, digits_of(result.unit), drawing)
+    title = f"Predicted {_word(next(iter(curves)))} at n = {as_count(result.at):,} ({what})"
+    _show_result(page, result, title, result.readable(), None, drawing)
     return page.close()
 
 
@@ -450,16 +471,13 @@ def validate(
 
     from curvewise.learning.validation import leave_one_size_out
 
-    unit = measurements.unit
     asked = {"learner": measurements.learner, "forms": list(form) or None, **_rows_of(measurements)}
     result = leave_one_size_out(measurements.n, measurements.error, **asked)
     # The title says RMSE: the columns need only the sizes.
-    columns = {k.removeprefix("rmse_"): v for k, v in result.columns().items()}
-    columns["R²"] = [shown_as(v, ".3f") for v in columns.pop("r_squared")]
-    columns["p"] = [v if v != v else f"{v:.3f}" for v in columns.pop("pvalue")]
-    if page.markup is None and width_of(rich_table(columns, digits_of(unit)))[1] > console().width:
+    columns = {k.removeprefix("rmse "): v for k, v in result.readable().items()}
+    if page.markup is None and width_of(rich_table(columns, None))[1] > console().width:
         columns = {k: columns[k] for k in ("form", "weights", "average", "R²", "p")}
-    _show_result(page, result, "RMSE at sizes left out", columns, digits_of(unit), drawing)
+    _show_result(page, result, "RMSE of the prediction at each size left out", columns, None, drawing)
     return page.close()
 
 
@@ -502,7 +520,7 @@ def stability(
     drawing: StabilityDrawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Say how far estimates from one run at each of a few sizes can be trusted.
+    """Measure how far estimates from one run at each of a few sizes can be trusted.
 
     Draws one run per size from the measured means and spreads, fits each draw, and shows the
     standard deviations of what comes out: would fewer runs have done?
@@ -535,12 +553,10 @@ def stability(
 
     chosen: dict[str, Any] = {"sizes": sizes or None, "forms": list(form) or None, "draws": draws, "at": at}
     result = measure_stability(measurements.n, measurements.error, rng=seed, **_rows_of(measurements), **chosen)
-    names = {"beta_N_std": "β_N", "gamma_std": "γ", "alpha_std": "α"}
-    columns = {
-        names.get(k, k.removesuffix("_std").replace("rmse_", "RMSE at ")): v for k, v in result.columns().items()
-    }
+    names = {"beta N std": "β_N", "gamma std": "γ", "alpha std": "α", "e N std": "e_N"}
+    columns = {names.get(k, k.replace("rmse ", "RMSE at ")): v for k, v in result.readable().items()}
     title = f"Standard deviations over {result.draws} draws of one run per size"
-    _show_result(page, result, title, columns, digits_of(result.unit), drawing or StabilityDrawing())
+    _show_result(page, result, title, columns, None, drawing or StabilityDrawing())
     return page.close()
 
 
@@ -603,46 +619,45 @@ def _show_result(
     warnings: Sequence[str] = (),
     style: str = "",
 ) -> None:
-    """Show a result: its sentences, a table, what to beware of, its picture; all of it in the JSON document."""
+    """Show a result: a table, its sentences, warnings, its picture; all of it in the JSON document."""
     page.document = result.to_dict()
-    page.say(result.sentences(), style=style)
     page.table(title, columns, digits)
+    page.say(in_options(result.sentences()), style=style)
     warn_each([*warnings, *result.warnings])
     options = drawing.options if isinstance(drawing, CurveDrawing) else {}
     save_plot(drawing.plot if drawing else None, lambda: result.plot(**options))
 
 
-MOST_SUMMARIES = 6
-"""With more learners than this the table stands without sentences."""
+MOST_PAIRS = 15
+"""Pairs of learners that are shown without --verbose; --json has all of them."""
+LEGEND = (
+    "e_N: {word} at N training examples. β_N, the data-reliance: how much it would rise with a quarter of the data. "
+    "γ: exponent of the fitted power law, -0.5 being usual."
+)
 
 
 def show_curves(
     page: Page, curves: LearningCurves, fitting: Fitting, interval: str | None, legend: str | None = None
 ) -> None:
     """Print e_N, β_N and γ of each learner, sentences or a legend, and what to beware of."""
+    from curvewise.learning.curve import readable_estimates
+
     every = list(curves)
     rows = [c.interval_at(fitting.at, level=fitting.level, interval=interval) for c in every]
     gammas = [c.gamma_interval(fitting.level) if hasattr(c, "gamma_interval") else None for c in every]
-    columns: dict[str, Sequence[Any]] = {
-        "learner": [c.learner for c in every],
-        "N": [as_count(r.n) for r in rows],
-        "e_N": [r.error for r in rows],
-        "β_N": [r.data_reliance for r in rows],
-    }
-    if any(g is not None for g in gammas):
-        columns["γ"] = gammas
     page.document["table"] = [
         {"learner": c.learner, "values": r, "gamma": g} for c, r, g in zip(every, rows, gammas, strict=True)
     ]
-    unit, kind, other = every[0].unit, rows[0].error.kind, rows[0].data_reliance.kind
-    what = f"{_word(every[0]).capitalize()} and data-reliance at N{' in %' if unit.suffix else ''}"
+    kind, other, word = rows[0].error.kind, rows[0].data_reliance.kind, _word(every[0])
     apart = f"; β_N: {other}, by the power law" if other != kind else ""
-    page.table(f"{what} ({fitting.level:.0%} {kind} intervals{apart})", columns, digits_of(unit))
-    if legend is not None:
-        page.say(legend, style="dim")
-    elif len(every) <= MOST_SUMMARIES:
-        for curve in every:
-            page.say(curve.sentences())
+    title = f"{word.capitalize()} e_N and data-reliance β_N ({fitting.level:.0%} {kind} intervals{apart})"
+    page.table(title, readable_estimates(every, fitting.at, fitting.level, interval), None)
+    if len(every) == 1 and legend is None:
+        page.say(every[0].sentences())
+    else:
+        page.say(LEGEND.format(word=word) if legend is None else legend, style="dim")
+    for curve in every if page.verbose and len(every) > 1 else ():
+        page.say(curve.sentences())
     warn_each(curves.curve_warnings)
 
 
@@ -660,11 +675,14 @@ def _show_predictions(
     page.document["predictions"] = records
     kind = interval or first.default_interval
     what = f"{kind} intervals{' for one new run' if kind == 'prediction' else ''}"
-    page.table(f"Predicted ({level:.0%} {what})", _columns(records), digits_of(first.unit))
+    columns: dict[str, list[Any]] = {key: [r[key] for r in records] for key in ("learner", "n")}
+    ends = [(r[_word(first)], r["low"], r["high"]) for r in records]
+    columns[_word(first)] = [interval_cell(end, first.unit.name) for end in ends]
+    page.table(f"Predicted {_word(first)} ({level:.0%} {what})", columns, None)
     # Where the paper stops trusting its curves (§4.2).
     limit = min(EXTRAPOLATION_LIMIT * c.largest_n for c in curves)
     if max(sizes) > limit:
-        warn(f"n = {max(sizes):g} is beyond four times the largest size measured.")
+        warn(f"n = {max(sizes):g} is more than four times the largest size measured: the form may not hold there.")
 
 
 def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) -> None:
@@ -672,12 +690,11 @@ def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) 
     page.document["samples_to_reach"] = answers
     columns: dict[str, Sequence[Any]] = {
         "learner": [a.learner for a in answers],
-        "n": [_samples(a.estimate) for a in answers],
-        "low": [_samples(a.low) for a in answers],
-        "high": [_samples(a.high) for a in answers],
+        "n": [Cell(format_size(a.estimate), after=f" [{format_size(a.low)}, {format_size(a.high)}]") for a in answers],
         "chance of never": [shown_as(a.probability_never, ".0%") for a in answers],
     }
-    title = f"Samples to reach {answers[0].error:g}{answers[0].unit.suffix} ({level:.0%} intervals)"
+    target = format_target(answers[0].error, answers[0].unit.name)
+    title = f"Training examples needed for {target} ({level:.0%} intervals)"
     page.table(title, columns, None)
     warn_each([prefix(f"{a.learner}: ", w) for a in answers for w in a.warnings])
 
@@ -693,19 +710,10 @@ def _show_budget(page: Page, curves: LearningCurves, level: float, sizes: Sequen
             records.append({"learner": curve.learner, **named, **counts})
     page.document["budget"] = records
     shown = [{k: r[k] for k in r if k not in ("low", "high")} for r in records]
-    columns = _columns(shown)
-    columns["cost"] = [shown_as(c, ",.2f") for c in columns["cost"]]
-    columns["gain per cost"] = [shown_as(v, ".3g") for v in columns.pop("gain_per_cost")]
-    title = f"What more data costs and brings, at {price:g} per sample"
-    page.table(title, columns, digits_of(next(iter(curves)).unit))
-
-
-def _columns(records: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    return {key: [r[key] for r in records] for key in records[0]}
-
-
-def _samples(n: float) -> int | str:
-    return round(n) if abs(n) < float("inf") else shown_as(n, "g")
+    columns = readable_columns({k: [r[k] for r in shown] for k in shown[0]}, next(iter(curves)).unit.name)
+    columns["cost"] = [shown_as(r["cost"], ",.2f") for r in records]
+    columns["gain per cost"] = [shown_as(r["gain_per_cost"], ".3g") for r in records]
+    page.table(f"Cost and gain of more data, at {price:g} per training example", columns, None)
 
 
 def _word(curve: Curve) -> str:
@@ -720,7 +728,7 @@ def given(
 
 
 def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | None = None) -> Measurements:
-    """Read measurements from all files, telling on stderr what was taken for what.
+    """Read measurements from all files, and note on stderr how columns were interpreted.
 
     Parameters
     ----------
@@ -734,8 +742,7 @@ def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | N
     parts = {}
     for file in dict.fromkeys(files):
         parts[file] = _read(file, reading)
-        head = f"{file}: " if len(files) > 1 else ""
-        note(head + "; ".join(in_options(n) for n in parts[file].notes if n))
+        note_reading(parts[file].notes, file if len(files) > 1 else "")
     if len(parts) == 1:
         return next(iter(parts.values()))
     return _joined(parts, reading.same_name or same_name, reading.columns())

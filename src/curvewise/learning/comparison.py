@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,18 @@ from curvewise.stats.intervals import (
     first_crossing,
     probability_lowest,
 )
-from curvewise.text import Message, arg, format_number, format_size, prefix
+from curvewise.stats.tests import holm
+from curvewise.tables import Cell, readable_columns
+from curvewise.text import (
+    Message,
+    arg,
+    format_interval,
+    format_number,
+    format_pvalue,
+    format_size,
+    format_value,
+    prefix,
+)
 from curvewise.types.results import Interval, Result, check_level, data_frame, interval_columns
 from curvewise.types.units import FloatArray, Unit
 
@@ -77,6 +89,15 @@ class CurveComparison(Result):
         }
         return interval_columns(rows)
 
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row per quantity, with its interval."""
+        table = readable_columns(self.columns(), self.unit.name)
+        factor, space, ends = _times(self.data_equivalence).partition(" ")
+        table["estimate"][-1] = (
+            Cell("–") if np.isnan(self.data_equivalence.estimate) else Cell(factor, after=space + ends)
+        )
+        return {"quantity": [str(q).replace("beta_N", "β_N") for q in table["quantity"]], "estimate": table["estimate"]}
+
     def equivalence_at(self, n: ArrayLike) -> pd.DataFrame:
         """Tabulate the data-equivalence factor at several sizes, to see whether it is the same everywhere.
 
@@ -92,25 +113,29 @@ class CurveComparison(Result):
     def sentences(self) -> str:
         """The verdict in a few sentences."""
         a, b, d, k, c = self.a, self.b, self.error_difference, self.data_equivalence, self.crossing
-        unit = " points" if self.unit.name == "percent" else ""
         where = f"at n = {format_number(self.at)}"
-        interval = f"{format_number(d.estimate)}{unit} [{format_number(d.low)}, {format_number(d.high)}]"
+        word = self.unit.name if self.unit.name in ("loss", "score") else "error"
+        found = f"the {word} of {a} minus that of {b} is {format_interval(d, self.unit.name)}"
+        found += f" ({format_pvalue(self.pvalue)})"
         if self.verdict == "undecided":
-            said = [f"{where.capitalize()}, {a} and {b} cannot be told apart: difference {interval}."]
+            said = [f"{a} and {b} are not significantly different {where}: {found}."]
         else:
             better, worse = (a, b) if self.verdict == "a better" else (b, a)
-            said = [f"{better} is better than {worse} {where}: {a} minus {b} is {interval}."]
-        low = format_number(k.low, 3)
+            said = [f"{better} is significantly better than {worse} {where}: {found}."]
         if np.isfinite(k.estimate):
-            needed = f"{format_number(k.estimate, 3)}× the data [{low}, {format_number(k.high, 3)}]"
-            said.append(f"{b} would need {needed} to match {a} there.")
+            said.append(f"{b} would need {_times(k)} the data to match {a} there.")
         elif np.isinf(k.estimate):
-            known = f"; the factor is above {low} with {self.level:.0%} confidence" if 0 < k.low < np.inf else ""
+            known = f"; the factor is above {k.low:.2g} with {self.level:.0%} confidence" if 0 < k.low < np.inf else ""
             said.append(f"No amount of data searched brings {b} to the level of {a}{known}.")
         if np.isfinite(c.estimate):
-            ends = f"[{format_size(c.low)}, {format_size(c.high)}]"
-            said.append(f"The curves cross near n = {format_size(c.estimate)} {ends}.")
+            said.append(f"The curves cross near n = {format_interval(c)}.")
         return " ".join(said)
+
+
+def _times(factor: Interval) -> str:
+    """Write a factor with its interval, which is often too wide for common digits: 2.2× [0.54, ∞]."""
+    estimate, low, high = (f"{x:.2g}" if 0.001 <= abs(x) < 100 else format_size(x) for x in factor)
+    return f"{estimate}× [{low}, {high}]"
 
 
 def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, level: float = 0.95) -> CurveComparison:
@@ -179,6 +204,159 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         unit=a.unit,
         warnings=_warnings_at((a, b), size, "the comparison rests on the form of the curves"),
         _curves=(a, b),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LearnerComparison(Result):
+    """Several learners compared in pairs at one training size.
+
+    Attributes
+    ----------
+    learners : tuple of str
+        Lowest error at N first (highest score).
+    at : float
+        The training size N.
+    pairs : tuple of tuple of str
+        The compared pairs: a and b.
+    differences : tuple of Interval
+        e_N of a minus e_N of b. The intervals hold together: all of them cover with probability ``level`` or more.
+    pvalues, adjusted : ndarray
+        Two-sided, before and after Holm's correction for their number.
+    verdicts : tuple of str
+        "a better", "b better" or "undecided", by the adjusted p-values.
+    baseline : str or None
+        The learner that was compared with each of the others, a of every pair; None for all pairs.
+    """
+
+    learners: tuple[str, ...]
+    at: float
+    pairs: tuple[tuple[str, str], ...]
+    differences: tuple[Interval, ...]
+    pvalues: FloatArray
+    adjusted: FloatArray
+    verdicts: tuple[str, ...]
+    baseline: str | None
+    level: float
+    unit: Unit
+    warnings: tuple[str, ...]
+    _curves: tuple[Curve, ...]
+
+    def __iter__(self) -> Iterator[Curve]:
+        """Yield the curves, best first, so that they can be drawn and compared further."""
+        return iter(self._curves)
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per pair, the smallest p-value first."""
+        order = np.argsort(self.adjusted, kind="stable").tolist()
+        differences = [self.differences[i] for i in order]
+        return {
+            "a": [self.pairs[i][0] for i in order],
+            "b": [self.pairs[i][1] for i in order],
+            "difference": [d.estimate for d in differences],
+            "low": [d.low for d in differences],
+            "high": [d.high for d in differences],
+            "pvalue": self.pvalues[order],
+            "adjusted_pvalue": self.adjusted[order],
+            "verdict": [self.verdicts[i] for i in order],
+        }
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row per pair, the verdict with the name of the better learner."""
+        table = dict(super().readable())
+        sides = zip(table["a"], table["b"], table.pop("verdict"), strict=True)
+        table["better"] = [{"a better": a, "b better": b}.get(verdict, "not significant") for a, b, verdict in sides]
+        del table["p"]  # the adjusted one decides
+        return table
+
+    def sentences(self) -> str:
+        """Say how many differences are significant, and which learners remain candidates for the best."""
+        found = sum(v != "undecided" for v in self.verdicts)
+        judged = zip(self.pairs, self.verdicts, strict=True)
+        beaten = {pair[verdict == "a better"] for pair, verdict in judged if verdict != "undecided"}
+        left = [name for name in self.learners if name not in beaten]
+        text = f"At n = {format_number(self.at)}, {found} of {len(self.pairs)} differences are significant at"
+        text += f" {1 - self.level:.2g} after Holm's correction."
+        if self.baseline is not None:
+            order = {"significantly better than": "a better", "significantly worse than": "b better"}
+            order["not significantly different from"] = "undecided"
+            others = {
+                k: [b for (_, b), v in zip(self.pairs, self.verdicts, strict=True) if v == order[k]] for k in order
+            }
+            said = [f"{how} {', '.join(names)}" for how, names in others.items() if names]
+            return f"{text} {self.baseline} is {'; '.join(said)}."
+        if len(left) == 1:
+            return f"{text} {left[0]} is significantly better than all others."
+        shown = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
+        return f"{text} Not significantly worse than any other: {shown}."
+
+
+def compare_learners(
+    curves: Iterable[Curve], *, baseline: str | None = None, at: float | None = None, level: float = 0.95
+) -> LearnerComparison:
+    """Compare several fitted curves at a training size, all pairs or each with a baseline.
+
+    Parameters
+    ----------
+    curves : LearningCurves or iterable of LearningCurve or EnsembleCurve
+        Two or more, in one unit, taken as independent.
+    baseline : str, optional
+        Compare this learner with each of the others only; it is a of every pair.
+    at : float, optional
+        Training size N; by default the smallest of the largest sizes.
+    level : float
+        The intervals hold together at this level; a difference is significant at ``1 - level`` after Holm's
+        correction.
+
+    Examples
+    --------
+    >>> from curvewise import fit_learning_curve
+    >>> n = [100, 100, 200, 200, 400, 400, 800]
+    >>> errors = {"plain": [.32, .30, .24, .25, .19, .18, .15], "new": [.22, .21, .18, .19, .16, .17, .15]}
+    >>> curves = [fit_learning_curve(n, e, learner=name) for name, e in errors.items()]
+    >>> compare_learners(curves, at=100).verdicts
+    ('b better',)
+    """
+    check_level(level)
+    failures: Mapping[str, str] = getattr(curves, "failures", {})
+    chosen = check_curves(curves)
+    names = [c.learner for c in chosen]
+    if len(chosen) < 2 or len(set(names)) < len(names):
+        raise InputError("holds fewer than two learners of different names.", argument="curves")
+    if baseline is not None and baseline not in names:
+        raise InputError(f"is not among {', '.join(map(repr, names))}.", argument="baseline", value=baseline)
+    size = min(c.largest_n for c in chosen) if at is None else check_size(at, "at")
+    point = np.array([size])
+    ranked = sorted(chosen, key=lambda c: float(cost(c, point)[0]))
+    by_name = {c.learner: c for c in chosen}
+    pairs = [p for p in combinations(names, 2) if baseline is None]
+    pairs += [(baseline, name) for name in names if baseline is not None and name != baseline]
+    each = 1 - (1 - level) / len(pairs)  # Bonferroni: the intervals of all pairs hold together
+    found = [compare_learning_curves(by_name[a], by_name[b], at=size, level=each) for a, b in pairs]
+    pvalues = np.array([c.pvalue for c in found])
+    adjusted = holm(pvalues)
+    # The side of 0 on which the interval lies that just excludes it, as costs: scores are turned.
+    verdicts = []
+    for (a, b), p, q in zip(pairs, pvalues, adjusted, strict=True):
+        _, low, high = _difference(by_name[a], point, by_name[b], point, float(np.clip(1 - 1.01 * p, 0.01, 0.999)))
+        side = "a better" if high[0] < 0 else "b better" if low[0] > 0 else "undecided"
+        verdicts.append(side if q < 1 - level else "undecided")
+    return LearnerComparison(
+        learners=tuple(c.learner for c in ranked),
+        at=size,
+        pairs=tuple(pairs),
+        differences=tuple(c.error_difference for c in found),
+        pvalues=pvalues,
+        adjusted=adjusted,
+        verdicts=tuple(verdicts),
+        baseline=baseline,
+        level=level,
+        unit=chosen[0].unit,
+        warnings=(
+            *(prefix(f"{name} could not be fitted and is not compared: ", why) for name, why in failures.items()),
+            *_warnings_at(chosen, size, "the comparison rests on the form of the curves"),
+        ),
+        _curves=tuple(ranked),
     )
 
 
@@ -275,23 +453,38 @@ class LearnerRanking(Result):
         count, chance = len(self.learners), [f"{p:.0%}" for p in self.probability_best]
         text = f"At n = {format_number(self.at)}, {self.learners[likely]} is "
         if likely == 0:
-            text += f"predicted best with {self._said(0)}; the chance that it is the best of {count} is {chance[0]}."
+            text += (
+                f"predicted to be the best of {count}: {self._said(0)}, with a chance of {chance[0]} to be the best."
+            )
         else:
             text += f"most probably the best of {count}: its chance is {chance[likely]}, its prediction"
             text += f" {self._said(likely)}."
         if others and self.probability_best[likely] < 0.8:
             text += f" {self.learners[others[0]]} has {chance[others[0]]}: train both further before choosing."
         if likely != 0:
-            text += f" {self.learners[0]} has the best prediction, {self._said(0)}, yet its chance is {chance[0]}:"
-            text += " chances go by all of an interval, and a prediction need not lie in its middle."
+            text += f" {self.learners[0]} has the best prediction, {self._said(0)}, but a chance of {chance[0]} only:"
+            text += " its prediction does not lie in the middle of its interval."
         return text
 
     def _said(self, i: int) -> str:
         """A prediction with its interval."""
-        low, high = format_number(float(self.low[i])), format_number(float(self.high[i]))
-        if np.isnan(self.error[i]):
-            return f"an error between {low} and {high}{self.unit.suffix}"
-        return f"{format_number(float(self.error[i]))}{self.unit.suffix} [{low}, {high}]"
+        unit = self.unit.name
+        error, low, high = float(self.error[i]), float(self.low[i]), float(self.high[i])
+        if np.isnan(error):
+            return f"an error between {format_value(low, unit)} and {format_value(high, unit)}"
+        return format_interval((error, low, high), unit)
+
+    def best_rows(self) -> tuple[str, Sequence[int]]:
+        """Return the best prediction, which is the first."""
+        return "error", [0]
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row per learner, the best prediction first."""
+        table = dict(super().readable())
+        table["chance best"] = [
+            "–" if np.isnan(p) else f"{p:.0%}" for p in self.probability_best[: len(table.pop("probability best"))]
+        ]
+        return table
 
 
 def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: float = 0.95) -> LearnerRanking:

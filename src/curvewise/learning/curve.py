@@ -38,7 +38,8 @@ from curvewise.learning.power import (
     size_weights,
 )
 from curvewise.stats.intervals import crossing_interval
-from curvewise.text import as_count, format_number, format_size
+from curvewise.tables import Cell, interval_cell
+from curvewise.text import as_count, format_interval, format_number, format_size, format_target, format_value
 from curvewise.types.results import Interval, Result, check_level, data_frame
 from curvewise.types.units import FloatArray, Unit
 
@@ -394,11 +395,14 @@ class Curve(Result):
         return self.largest_n if n is None else check_size(n, "n", infinite=True)
 
     def _say(self, interval: Interval) -> str:
-        unit = self.unit.suffix
-        low, high = format_number(interval.low), format_number(interval.high)
         if np.isnan(interval.estimate):
-            return f"between {low} and {high}{unit}"
-        return f"{format_number(interval.estimate)}{unit} [{low}, {high}]"
+            low, high = (format_value(end, self.unit.name) for end in (interval.low, interval.high))
+            return f"between {low} and {high}"
+        return format_interval(interval, self.unit.name)
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row: learner, N, e_N, β_N and γ with their intervals."""
+        return readable_estimates([self])
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,6 +467,27 @@ def estimate_columns(curves: Sequence[Curve], at: float | None = None) -> dict[s
         table[f"{name}_low"] = [i.low for i in intervals]
         table[f"{name}_high"] = [i.high for i in intervals]
     return {**table, "gamma": [float(getattr(c, "gamma", np.nan)) for c in curves]}
+
+
+def readable_estimates(
+    curves: Sequence[Curve], at: float | None = None, level: float = 0.95, interval: str | None = None
+) -> dict[str, list[Any]]:
+    """Tabulate e_N, β_N and γ with their intervals as people read them, the best e_N of several in bold."""
+    rows = [c.interval_at(at, level=level, interval=interval) for c in curves]
+    gammas = [c.gamma_interval(level) if hasattr(c, "gamma_interval") else None for c in curves]
+    unit = curves[0].unit.name if curves else ""
+    errors = [r.error.estimate for r in rows]
+    alike = len(curves) > 1 and len({r.n for r in rows}) == 1 and not np.isnan(errors).all()
+    best = (np.nanmax(errors) if unit == "score" else np.nanmin(errors)) if alike else None
+    table: dict[str, list[Any]] = {
+        "learner": [c.learner for c in curves],
+        "N": [as_count(r.n) for r in rows],
+        "e_N": [interval_cell(r.error, unit, bold=r.error.estimate == best) for r in rows],
+        "β_N": [interval_cell(r.data_reliance, unit) for r in rows],
+    }
+    if any(g is not None for g in gammas):
+        table["γ"] = [Cell("–") if g is None else interval_cell(g) for g in gammas]
+    return table
 
 
 def check_curves(curves: Any) -> list[Curve]:
@@ -557,9 +582,9 @@ class LearningCurve(Curve):
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
         return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {self._say(at.error)}"
-            f" (95% confidence) and the data-reliance is {self._say(at.data_reliance)}. With four"
-            f" times the data (n = {format_number(reach)}) it is {self._say(four)} if the fitted form"
-            f" holds. Fit: {self.form}, γ = {self.gamma:.2f}, {fit}."
+            f" (95% confidence interval) and the data-reliance is {self._say(at.data_reliance)}. With four"
+            f" times the data (n = {format_number(reach)}) the predicted {word} is {self._say(four)}."
+            f" Fit: {self.form}, γ = {self.gamma:.2f}, {fit}."
         )
 
     @cached_property  # its five intervals take longer than the fit, and every summary asks for it
@@ -712,7 +737,7 @@ class SamplesToReach(Result):
 
     def sentences(self) -> str:
         """One or two sentences."""
-        target = f"{format_number(self.error)}{self.unit.suffix}"
+        target = format_target(self.error, self.unit.name)
         span = f"{self.level:.0%} {self.kind} interval {format_size(self.low)} to {format_size(self.high)}"
         if np.isinf(self.low):
             span = f"no size searched is in the {self.level:.0%} {self.kind} interval"

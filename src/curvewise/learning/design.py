@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError
 from curvewise.learning.curve import LearningCurve, check_size, check_sizes_to_predict
 from curvewise.learning.power import SLOPE_STD
-from curvewise.text import arg, as_count, format_number
+from curvewise.text import arg, as_count, format_count, format_number, format_value
 from curvewise.types.results import Result, check_level
 from curvewise.types.units import FloatArray, Unit
 
@@ -62,15 +62,16 @@ class SizePlan(Result):
     def sentences(self) -> str:
         """State what to train, and what it brings."""
         steps = [
-            f"{int(k)} at n = {format_number(float(size))}" for size, k in zip(self.n, self.add, strict=True) if k > 0
+            f"{format_count(int(k), 'run')} at n = {format_number(float(size))}"
+            for size, k in zip(self.n, self.add, strict=True)
+            if k > 0
         ]
-        unit = self.unit.suffix
+        now, then = (format_value(width, self.unit.name) for width in (self.width_now, self.width_then))
+        runs = f"add {' and '.join(steps)}" if steps else "add no runs"
         return (
-            f"{self.learner}: to bring the {self.level:.0%} interval of the error at"
-            f" n = {format_number(self.at)} from a width of {format_number(self.width_now)}{unit} to"
-            f" {format_number(self.width_then)}{unit}, add {', '.join(steps) or 'nothing'}"
-            f" ({format_number(self.samples)} training samples in all)."
-            " Added runs must differ in data or seed."
+            f"{self.learner}: to narrow the {self.level:.0%} interval of the error at n = {format_number(self.at)} from"
+            f" a width of {now} to {then}, {runs} ({format_number(self.samples)} training examples in all)."
+            " The new runs must differ from the old in training data or seed."
         )
 
 

@@ -15,7 +15,14 @@ from scipy.special import fdtrc, ndtr, psi, stdtrit, zeta
 
 from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
 from curvewise.learning.calibration import ensemble_interval
-from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, LearningCurve, estimate_columns, refit_simulated
+from curvewise.learning.curve import (
+    EXTRAPOLATION_LIMIT,
+    Curve,
+    LearningCurve,
+    estimate_columns,
+    readable_estimates,
+    refit_simulated,
+)
 from curvewise.learning.extrapolation import SHORTEST_PREFIX, LawEnsemble, fit_ensemble, fit_member
 from curvewise.learning.power import (
     FORMS,
@@ -297,12 +304,16 @@ class LearningCurves(Result):
         """One row per learner: e_N and β_N with their intervals, γ, and the bootstrap columns."""
         return {**estimate_columns(list(self), self.at), **self.bootstrap}
 
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row per learner: e_N, β_N and γ with their intervals, the best e_N in bold."""
+        return readable_estimates(list(self), self.at)
+
     def sentences(self) -> str:
         """The best at the largest size that all have, how many are flagged, what failed."""
         parts = [self._best()] if len(self.curves) > 1 else []
         few = len(self.curves) <= 20  # as in all_warnings
         if flagged := sum(bool(c.all_warnings if few else c.warnings) for c in self):
-            parts.append(f"{flagged} of {len(self.curves)} curves flagged.")
+            parts.append(f"{flagged} of {len(self.curves)} curves {'has' if flagged == 1 else 'have'} warnings.")
         for curve in list(self) if len(self.curves) <= FEW else []:
             n = curve.largest_n if self.at is None else self.at
             at = curve.interval_at(n)
@@ -616,10 +627,9 @@ class EnsembleCurve(Curve):
         fitted = len(self.n) >= SHORTEST_PREFIX or self.form == "last"
         how = f"led by {', '.join(best)}" if fitted else "the means are joined, no law is fitted"
         return (
-            f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {now}; with twice the"
+            f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {now}. With twice the"
             f" data it is predicted to be {twice}, with four times {four} (95% prediction intervals"
-            f" for the mean of many runs). Form: {self.form}, {how};"
-            f" {self._data.total} runs at {len(self.n)} sizes."
+            f" for the mean of many runs). Form: {self.form}, {how}, {self._data.total} runs at {len(self.n)} sizes."
         )
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Learning curves as the paper draws them: error against n^−½, so that straight means γ = −½."""
+"""Learning curves with their measurements, comparisons, rankings, plans and checks."""
 
 from __future__ import annotations
 
@@ -21,28 +21,34 @@ from scipy.special import chdtri
 from curvewise.drawing.axes import SizeAxis, finish_values, rows_of, tick_log_values, view
 from curvewise.drawing.labels import safe_names, safe_text
 from curvewise.drawing.marks import bars, finish, mark_value, note, warned
+from curvewise.drawing.panels import END, end_places, name_ends
 from curvewise.drawing.style import (
+    INK,
     NEUTRAL,
     OWN,
-    PALETTE,
+    as_percent,
     colour,
+    colours_of,
+    dashes,
     make_legend,
     new_axes,
+    place_of,
     style,
     unit_text,
     value_label,
     write_caption,
 )
-from curvewise.errors import InputError
+from curvewise.errors import InputError, quietly
 from curvewise.learning.comparison import CurveComparison, LearnerRanking
 from curvewise.learning.curve import EXTRAPOLATION_LIMIT, INTERVALS, Curve, LearningCurve, SamplesToReach, check_curves
 from curvewise.learning.design import SizePlan
-from curvewise.learning.fit import LearningCurves
+from curvewise.learning.fit import LearningCurves, fit_learning_curves
 from curvewise.learning.power import GroupedRuns, check_choice, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
-from curvewise.text import format_number
+from curvewise.text import format_interval, format_number, format_size, format_value
+from curvewise.types.measurements import Measurements
 from curvewise.types.results import Interval, check_level
-from curvewise.types.units import FloatArray
+from curvewise.types.units import FloatArray, Unit
 
 Values: TypeAlias = tuple[ArrayLike, ArrayLike]
 
@@ -51,7 +57,7 @@ def plot_learning_curves(
     curves: Curve | Iterable[Curve] | LearningCurves,
     ax: Axes | None = None,
     *,
-    x: str = "sqrt",
+    x: str = "log",
     at: float | None = None,
     interval: str | None = None,
     level: float = 0.95,
@@ -59,8 +65,9 @@ def plot_learning_curves(
     held_out: Values | Mapping[str, Values] | None = None,
     reach: float | None = None,
     legend: bool = True,
+    to: float | None = None,
 ) -> Axes:
-    """Draw fitted learning curves with their measurements and intervals.
+    r"""Draw fitted learning curves with their measurements and intervals.
 
     Parameters
     ----------
@@ -68,23 +75,27 @@ def plot_learning_curves(
         In one unit. More than ten are drawn thin, with only the best and worst at N named.
     ax : Axes, optional
         Where to draw; a new pyplot figure by default. Curves already drawn there are kept.
-    x : {"sqrt", "log", "linear"}
-        The paper's n^−½ with infinite data at the left; log-log; or n as it is.
+    x : {"log", "linear", "log-log", "sqrt"}
+        Scale of the training size, with more data to the right: logarithmic; as it is; logarithmic with errors on
+        a log scale, too; or n^−½, on which the curves of the paper are straight, with infinite data at the right.
     at : float, optional
-        N of the legend's e_N and β_N, marked by a line; each curve's largest size by default.
+        The size whose error is written at each curve, marked by a line; each curve's largest by default. The
+        picture reaches at least as far.
     interval : {"confidence", "prediction", "conditional", "none"}, optional
         Kind of the band; each curve's default kind, and none for more than ten curves.
         Prediction bands are for the mean of many runs.
     level : float
         Coverage of the band.
     limit : bool
-        Mark four times the largest size, beyond which curves are dashed in any case.
+        Mark four times the largest size, beyond which the data do not support an extrapolation.
     held_out : (n, values) or dict of learner to (n, values), optional
         Measurements that the fit did not see, given as they would be to the fit: hollow circles.
     reach : float, optional
         A target in the unit of the fit: a line there, and the size at which each curve reaches it.
     legend : bool
-        Name the curves, with γ, e_N and β_N.
+        Name the curves, with their error at N: at their ends in a new figure, else in a legend.
+    to : float, optional
+        Draw at least to this training size; by default to four times the largest measured.
 
     Returns
     -------
@@ -96,8 +107,8 @@ def plot_learning_curves(
     >>> from curvewise.learning import fit_learning_curve
     >>> n, error = [100, 100, 200, 200, 400, 400], [.32, .30, .24, .25, .19, .18]
     >>> ax = plot_learning_curves(fit_learning_curve(n, error, learner="plain"))
-    >>> ax.get_legend().get_texts()[0].get_text()
-    'plain   γ=...   e_N=...   β_N=...   (N=400)'
+    >>> [text.get_text() for text in ax.texts if text.get_gid() == "curvewise-end"]
+    ['plain\n18...]']
     """
     chosen = check_curves(curves.values() if isinstance(curves, Mapping) else curves)
     failures = curves.failures if isinstance(curves, LearningCurves) else {}
@@ -109,37 +120,54 @@ def plot_learning_curves(
     with style():
         found = warnings_of(chosen)
         warned = warning_lines(chosen, found, failures)
-        rows = min(len(chosen), CROWD if len(chosen) <= CROWD else 2 * NAMED_IN_CROWD + 1)
-        ax = ax or new_axes(height=4.3 + 0.2 * rows * legend + 0.28 * len(warned))
+        ax = ax or new_axes(7.4, 4.4 + 0.28 * len(warned))
         own = ax.get_gid() == OWN
         start = len(lines_of(ax, NAMED, UNNAMED))
-        picture = _curve_range(ax, axis, chosen, outside, at)
-        looks = looks_of(chosen, at, start, list(map(bool, found)))
+        reached = [] if reach is None else [c.samples_to_reach(float(reach), level=level) for c in chosen]
+        # N is always in the picture; the size that reaches a target only if it is not far out.
+        farthest = FARTHEST_DRAWN * max(c.largest_n for c in chosen)
+        near = [r.estimate for r in reached if 0 < r.estimate < farthest]
+        picture = _curve_range(ax, axis, chosen, outside, [at, to, *near])
+        looks = looks_of(chosen, at, start)
         kind = "none" if interval is None and len(chosen) > CROWD else interval
-        for i, (curve, look, label) in enumerate(zip(chosen, looks, labels_of(chosen, at, found), strict=True)):
+        labels = labels_of(chosen, at, found, kind, level)
+        for i, (curve, look, label) in enumerate(zip(chosen, looks, labels, strict=True)):
             low = float(min(curve.n[0], outside[i][0].min() if i in outside else np.inf))
             draw_curve(picture, curve, look, label, low, kind, level)
             if i in outside:
                 draw_measurements(picture, group_runs(*outside[i]), look, HELD_OUT)
-        if limit:
-            draw_limits(picture, chosen)
-        if at is not None and math.isfinite(at):
-            mark_size(picture, at, f"N = {format_number(at)}", gid=AT, ls=":")
-        reached = []
+        limits = draw_limits(picture, chosen, at) if limit else []
+        if at is not None and math.isfinite(at) and at not in limits:
+            mark_size(picture, at, f"n = {format_number(at)}", gid=AT, ls=":")
+        said = [caption_of(chosen, interval, level, held=bool(outside)), *_names_caption(chosen, at, legend)]
         if reach is not None:
             line = ax.axhline(float(reach), color=NEUTRAL, lw=0.9, zorder=0.5, label="_target")
             line.set_gid(REACH)
-            for curve, look in zip(chosen, looks, strict=True):
+            for samples, look in zip(reached, looks, strict=True):
                 if look.named:
-                    samples = curve.samples_to_reach(float(reach), level=level)
                     draw_reach(picture, look, samples)
-                    reached.append(samples.sentences())
+            said += [r.sentences() for r, look in zip(reached, looks, strict=True) if look.named][:5]
         finish_axes(picture, chosen)
-        box = curve_legend(ax, own, len(chosen)) if legend else None
-        dotted = any(look.flagged for look in looks)
-        said = caption_of(chosen, interval, level, held=bool(outside), dotted=dotted)
-        write_caption(ax, [said, *reached[:5], *warned], under=box if own else None)
+        box = name_curves(ax, own, len(chosen)) if legend else None
+        write_caption(ax, [*said, *warned], under=box if own else None)
     return ax
+
+
+def plot_measurements(measurements: Measurements, ax: Axes | None = None, **options: Any) -> Axes:
+    """Fit a curve to each learner and draw it with the measured values.
+
+    Parameters
+    ----------
+    measurements : Measurements
+        With four sizes or more, as for :func:`curvewise.fit_learning_curves`.
+    ax : Axes, optional
+        Where to draw; a new pyplot figure by default.
+    **options
+        As of :func:`plot_learning_curves`.
+    """
+    with quietly():  # warnings stand below the picture
+        curves = fit_learning_curves(measurements)
+    return plot_learning_curves(curves, ax, **options)
 
 
 def _check_options(
@@ -183,17 +211,29 @@ def _curve_range(
     axis: SizeAxis,
     curves: Sequence[Curve],
     outside: Mapping[int, tuple[FloatArray, FloatArray]],
-    at: float | None,
+    asked_for: Sequence[float | None],
 ) -> Picture:
-    """The range of sizes: that of the data, what is held out, N, and what is there already."""
+    """The range of sizes: that of the data, what is held out, sizes asked for, and what is there already."""
     there = axis.size(points_of(ax, MEASURED, HELD_OUT)[:, 0])
-    asked = np.array([] if at is None else [curves[0]._size(at)])
+    asked = np.array([curves[0]._size(n) for n in asked_for if n is not None])
     sizes = np.concatenate([*(c.n for c in curves), *(n for n, _ in outside.values()), there, asked])
     high = axis.reach([EXTRAPOLATION_LIMIT * c.largest_n for c in curves], sizes)
     if len(there) and axis.name != "sqrt":
         high = max(high, ax.get_xlim()[1])
     return Picture(ax, axis, float(sizes.min()), high)
 
+
+def _names_caption(curves: Sequence[Curve], at: float | None, legend: bool) -> list[str]:
+    """Say at which size the numbers beside the names are."""
+    sizes = {float(c._size(at)) for c in curves}
+    if not legend or len(curves) > CROWD:
+        return []
+    where = f"n = {format_number(sizes.pop())}" if len(sizes) == 1 else "the largest size of each"
+    return [f"Beside the names: {_word(curves[0].unit)} at {where}."]
+
+
+FARTHEST_DRAWN = EXTRAPOLATION_LIMIT**2
+"""Multiple of the largest size up to which crossings and targets widen a picture."""
 
 CROSSING = "curvewise-crossing"
 EQUIVALENCE = "curvewise-equivalence"
@@ -209,8 +249,8 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         What to draw.
     ax : Axes, optional
         Where; a new figure by default.
-    x : {"log", "linear", "sqrt"}
-        Scale of the training size; errors keep a linear scale.
+    x : {"log", "linear", "log-log", "sqrt"}
+        Scale of the training size.
     legend : bool
         Name the curves.
     """
@@ -220,27 +260,26 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         found = warnings_of(curves)
         warned = warning_lines(curves, found, {})
         own = ax is None
-        ax = ax or new_axes(height=5.2 + 0.28 * len(warned))
+        ax = ax or new_axes(7.4, 4.9 + 0.28 * len(warned))
         picture = _comparison_range(ax, axis, result)
-        labels = labels_of(curves, result.at, found)
-        for i, (curve, label) in enumerate(zip(curves, labels, strict=True)):
-            look = CurveLook(colour(i), bool(found[i]))
+        labels = labels_of(curves, result.at, found, None, result.level)
+        for curve, look, label in zip(curves, looks_of(curves, result.at, 0), labels, strict=True):
             draw_curve(picture, curve, look, label, float(curve.n[0]), None, result.level)
-        draw_limits(picture, curves)
-        mark_size(picture, result.at, f"N = {format_number(result.at)}", gid=AT, ls=":")
+        if result.at not in draw_limits(picture, curves, result.at):
+            mark_size(picture, result.at, f"n = {format_number(result.at)}", gid=AT, ls=":")
         _mark_crossing(picture, result.crossing)
-        finish_axes(picture, curves, log_values=False)
+        finish_axes(picture, curves)
         _mark_equivalence(picture, result)
-        box = curve_legend(ax, own, 2) if legend else None
-        key = caption_of(curves, None, result.level, dotted=any(found))
-        write_caption(ax, [result.sentences(), key, *warned], under=box if own else None)
+        box = name_curves(ax, own, 2) if legend else None
+        key = [caption_of(curves, None, result.level), *_names_caption(curves, result.at, legend)]
+        write_caption(ax, [result.sentences(), *key, *warned], under=box if own else None)
     return ax
 
 
 def _comparison_range(ax: Axes, axis: SizeAxis, result: CurveComparison) -> Picture:
     """A range that holds both curves, and the crossing and the arrow unless they are far out."""
     curves = result._curves
-    farthest = EXTRAPOLATION_LIMIT**2 * max(c.largest_n for c in curves)
+    farthest = FARTHEST_DRAWN * max(c.largest_n for c in curves)
     others = [result.at, result.crossing.estimate, result.at * result.data_equivalence.estimate]
     near = [n for n in others if math.isfinite(n) and 0 < n <= farthest]
     low = min(float(c.n[0]) for c in curves)
@@ -251,7 +290,7 @@ def _comparison_range(ax: Axes, axis: SizeAxis, result: CurveComparison) -> Pict
 def _mark_crossing(at: Picture, crossing: Interval) -> None:
     if not at.low <= crossing.estimate <= at.high:
         return
-    mark_size(at, crossing.estimate, f"curves cross ({format_number(crossing.estimate)})", gid=CROSSING, ls="--")
+    mark_size(at, crossing.estimate, f"curves cross (n = {format_size(crossing.estimate)})", gid=CROSSING, ls="--")
     if math.isfinite(crossing.high) and crossing.low > 0:
         ends = at.axis.place([crossing.low, crossing.high])
         strip = at.ax.axvspan(float(ends.min()), float(ends.max()), color=NEUTRAL, alpha=0.15, lw=0.0, zorder=0.3)
@@ -302,14 +341,18 @@ def plot_ranking(result: LearnerRanking, ax: Axes | None = None, *, most: int = 
     with style():
         ax = ax or new_axes(height=1.7 + 0.26 * shown)
         limits = view(error, low, high)
-        bars(ax, row, low, high, colour(0), limits=limits, horizontal=True)
-        ax.plot(error, row, linestyle="none", marker="o", ms=5.5, color=colour(0), label="_error")
+        few = len(result.learners) <= CROWD
+        shades = colours_of(result.learners[:shown]) if few else [INK] * shown
+        for i, shade in enumerate(shades):
+            bars(ax, row[[i]], low[[i]], high[[i]], shade, limits=limits, horizontal=True)
+            ax.plot(error[[i]], row[[i]], linestyle="none", marker="o", ms=5.5, color=shade, label="_error")
         ax.set_xlim(*limits)
+        as_percent(ax.xaxis, result.unit)
         names = safe_names(result.learners[:shown])
         rows_of(ax, names)
         ax.set_xlabel(f"{value_label(result.unit)} at n = {format_number(result.at)}")
         column = ax.get_yaxis_transform()
-        ax.text(1.03, -0.75, "P(best)", transform=column, fontsize=8.5, va="bottom", gid=CHANCE)
+        ax.text(1.03, -0.75, "chance of being best", transform=column, fontsize=8.5, va="bottom", gid=CHANCE)
         for i, p in enumerate(result.probability_best[:shown]):
             text = "?" if np.isnan(p) else f"{p:.0%}" if p >= 0.005 or p == 0 else "<1%"
             ax.text(1.03, i, text, transform=column, fontsize=9.0, va="center", gid=CHANCE)
@@ -341,15 +384,16 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
         ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: format_number(n)))
         ax.xaxis.set_minor_formatter(NullFormatter())
-        bars(ax, [0.0], [result.low], [result.high], colour(0), limits=limits, horizontal=True)
-        ax.plot([result.estimate], [0.0], linestyle="none", marker="D", color=colour(0), label="_n")
+        (shade,) = colours_of([result.learner])
+        bars(ax, [0.0], [result.low], [result.high], shade, limits=limits, horizontal=True)
+        ax.plot([result.estimate], [0.0], linestyle="none", marker="D", color=shade, label="_n")
         ax.set_xlim(*limits)
         name = safe_text(result.learner)
         ax.set_ylim(-1.0, 1.0)
         ax.set_yticks([0.0], labels=[name])
         ax.tick_params(axis="y", length=0)
-        target = f"{format_number(result.error)}{result.unit.suffix}"
-        ax.set_xlabel(safe_text(f"training size n that reaches {target}", 80))
+        target = format_value(result.error, result.unit.name)
+        ax.set_xlabel(safe_text(f"number of training samples that reaches {_word(result.unit)} {target}", 80))
         write_caption(ax, [result.sentences(), *warned(result, 2)], indent=len(name) / 14)
     return ax
 
@@ -360,12 +404,14 @@ _MARKERS = "osD^v<>PX*"
 def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
     """Draw the runs there are and the runs to add, size by size."""
     place = np.arange(len(result.n))
-    unit = result.unit.suffix
+    unit = result.unit.name
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.2)
         have = ax.bar(place, result.runs, width=0.65, color=NEUTRAL, label="_runs there are")
-        extra = ax.bar(place, result.add, width=0.65, bottom=result.runs, color=colour(0), label="_to add")
+        extra = ax.bar(
+            place, result.add, width=0.65, bottom=result.runs, color=colours_of([result.learner])[0], label="_to add"
+        )
         for x, top, add in zip(place, result.runs + result.add, result.add, strict=True):
             if add > 0:
                 ax.annotate(f"+{int(add)}", (x, top), (0, 2), textcoords="offset points", ha="center")
@@ -374,12 +420,12 @@ def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
             ax.tick_params(axis="x", labelrotation=90)
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_ylim(0.0, max(1.0, 1.1 * float((result.runs + result.add).max())))
-        ax.set_xlabel("training size $n$")
+        ax.set_xlabel("number of training samples")
         ax.set_ylabel("runs")
+        now, then = (format_value(width, unit) for width in (result.width_now, result.width_then))
         said = (
-            f"{result.learner[:60]}: the expected width of the interval of e_N at N ="
-            f" {format_number(result.at)} goes from {format_number(result.width_now, 3)}{unit} to"
-            f" {format_number(result.width_then, 3)}{unit}, for {format_number(result.samples)} training samples."
+            f"{result.learner[:60]}: the interval of the {_word(result.unit)} at n = {format_number(result.at)} is"
+            f" expected to narrow from {now} to {then}, for {format_number(result.samples)} training samples."
         )
         key = [(have, "runs there are"), (extra, "runs to add")]
         finish(ax, own, key, [said, *warned(result, 2)], caption=True, columns=2)
@@ -397,19 +443,21 @@ def plot_left_out(result: LeaveOneSizeOut, ax: Axes | None = None) -> Axes:
             look["ls"] = "--" if form == "last" else "-"
             (line,) = ax.plot(result.sizes, result.rmse[i], label=f"{form}, {weights}", **look)
             name = "nearest size carried over" if form == "last" else f"{form}, weights {weights}"
-            key.append((line, safe_text(f"{name}: average {format_number(float(result.average[i]), 3)}", 80)))
+            average = format_value(float(result.average[i]), result.unit.name)
+            key.append((line, safe_text(f"{name}: average {average}", 80)))
         known = result.rmse[np.isfinite(result.rmse)]
         top = float(known.max(initial=1e-9))
         # A log scale where rows differ by much, so that the good ones can be told apart.
         if len(known) and known.min() > 0 and top > 5.0 * float(known.min()):
             ax.set_yscale("log")
             ax.set_ylim(float(known.min()) / 1.15, 1.15 * top)
-            tick_log_values(ax)
+            tick_log_values(ax, result.unit)
         else:
             ax.set_ylim(0.0, 1.08 * top)
+            as_percent(ax.yaxis, result.unit)
         SizeAxis("log").finish(ax, result.sizes, float(result.sizes[0]), 1.1 * float(result.sizes[-1]))
-        ax.set_xlabel("training size $n$ left out")
-        ax.set_ylabel(f"RMSE {unit_text(result.unit)}")
+        ax.set_xlabel("number of training samples of the size left out")
+        ax.set_ylabel(f"error of the prediction, RMSE {unit_text(result.unit)}")
         said = f"Root mean square over {result.curves} curve(s) of predicted minus measured mean."
         finish(ax, own, key, [said, *warned(result, 2)], caption=True)
     return ax
@@ -418,7 +466,7 @@ def plot_left_out(result: LeaveOneSizeOut, ax: Axes | None = None) -> Axes:
 STABILITY = ("bars", "curves")
 
 
-def plot_stability(result: Stability, ax: Axes | None = None, *, kind: str = "bars", x: str = "sqrt") -> Axes:
+def plot_stability(result: Stability, ax: Axes | None = None, *, kind: str = "bars", x: str = "log") -> Axes:
     """Draw how far estimates from one run at each of a few sizes move.
 
     Parameters
@@ -430,7 +478,7 @@ def plot_stability(result: Stability, ax: Axes | None = None, *, kind: str = "ba
     kind : {"bars", "curves"}
         Standard deviations of e_N, β_N and α by form, that of γ under its name; or the paper's Fig. 9: all sampled
         curves over the runs they stand for.
-    x : {"sqrt", "log", "linear"}
+    x : {"log", "linear", "log-log", "sqrt"}
         Scale of the training size, of the curves.
     """
     check_choice("kind", kind, STABILITY)
@@ -461,11 +509,8 @@ def _sampled_curves(result: Stability, ax: Axes, axis: SizeAxis) -> list[tuple[A
     ax.add_collection(LineCollection(lines, colors=shades * result.draws, gid=SAMPLED, **faint))
     key: list[tuple[Any, str]] = []
     for i, form in enumerate(result.forms):
-        spread = [
-            f"{name} ±{format_number(float(std[i]), 2)}"
-            for name, std in (("e_N", result.error_std), ("β_N", result.data_reliance_std), ("γ", result.gamma_std))
-        ]
-        key.append((Line2D([], [], color=colour(i)), f"{form} ({', '.join(spread)})"))
+        spread = format_value(float(result.error_std[i]), result.unit.name)
+        key.append((Line2D([], [], color=colour(i)), f"form {form}, error at N ± {spread}"))
     used = ~np.isin(data.n, result.held_out)
     dark, known = rcParams["text.color"], used & (data.freedom > 0)
     mean, std = data.mean[known], np.sqrt(data.variance[known])
@@ -474,29 +519,34 @@ def _sampled_curves(result: Stability, ax: Axes, axis: SizeAxis) -> list[tuple[A
     dots = ax.scatter(axis.place(sizes), values, zorder=4.2, gid=MEASURED, **face)
     key.append((dots, "runs measured; bars: mean ± 1 standard deviation of the sizes drawn from"))
     unit = result.unit
-    log = axis.name == "log" and unit.name != "score" and bool((values > 0).all())
+    log = axis.name == "log-log" and unit.name != "score" and bool((values > 0).all())
     floor = 0.0 if unit.name != "score" and bool((values >= 0).all()) else -math.inf
-    finish_values(ax, values, sampled.ravel(), unit.top, floor, log)
+    finish_values(ax, values, sampled.ravel(), unit, floor, log)
     ax.set_ylabel(value_label(unit))
     axis.finish(ax, data.n, low, float(n[-1]))
     return key
 
 
 def _stability_bars(result: Stability, ax: Axes) -> list[tuple[Any, str]]:
-    groups = {"e_N": result.error_std, "β_N": result.data_reliance_std, "α": result.alpha_std}
+    groups = {
+        "error e_N": result.error_std,
+        "data-reliance β_N": result.data_reliance_std,
+        "limit of infinite data α": result.alpha_std,
+    }
     place = np.arange(len(result.forms))
     key: list[tuple[Any, str]] = []
     for i, (name, std) in enumerate(groups.items()):
         x = place + 0.27 * (i - 1)
         height = np.where(np.isfinite(std), std, 0.0)
-        key.append((ax.bar(x, height, width=0.25, color=colour(i), label="_std"), name))
+        key.append((ax.bar(x, height, width=0.25, color=(INK, "#6e6e6e", "#b4b4b4")[i], label="_std"), name))
         for left, value, top in zip(x, std, height, strict=True):
-            text = safe_text(format_number(float(value), 2))
+            text = safe_text(format_value(float(value), result.unit.name))
             ax.annotate(text, (left, top), (0, 2), textcoords="offset points", ha="center", fontsize=8)
     gamma = [format_number(float(g), 2) for g in result.gamma_std]
     ax.set_xticks(place, labels=[f"{safe_text(f)}\n(γ: {g})" for f, g in zip(result.forms, gamma, strict=True)])
     ax.set_ylabel(f"standard deviation {unit_text(result.unit)}")
-    ax.set_xlabel("form (in brackets the standard deviation of γ)")
+    as_percent(ax.yaxis, result.unit)
+    ax.set_xlabel("form of the curve (in brackets: standard deviation of the exponent γ)")
     return key
 
 
@@ -511,9 +561,9 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
         own = ax is None
         ax = ax or new_axes(height=4.6)
         low, high = free * measured / chdtri(free, 0.025), free * measured / chdtri(free, 0.975)
-        ax.vlines(n, low, high, color=colour(0), linewidth=1.1)
-        (dots,) = ax.plot(n, measured, linestyle="none", marker="o", color=colour(0), label="_measured")
-        (line,) = ax.plot(result.n, result.modelled, color=colour(1), marker=".", label="_modelled")
+        ax.vlines(n, low, high, color=INK, linewidth=1.1)
+        (dots,) = ax.plot(n, measured, linestyle="none", marker="o", color=INK, label="_measured")
+        (line,) = ax.plot(result.n, result.modelled, color=NEUTRAL, marker=".", label="_modelled")
         values = np.concatenate([measured, result.modelled])
         ax.set_yscale("log")
         # Room for intervals, which with few degrees of freedom would leave the picture.
@@ -522,7 +572,7 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
         SizeAxis("log").finish(ax, result.n, float(result.n[0]) / 1.2, 1.3 * float(result.n[-1]))
         square = {"percent": "(%²)", "fraction": "(fraction²)"}.get(result.unit.name, "")
         ax.set_ylabel(safe_text(f"variance of one run {square}"))
-        key = [(dots, "measured, with 95% χ² interval"), (line, "model σ0² + σ̂²/n")]
+        key = [(dots, "measured, with 95% interval"), (line, "model: constant + σ²/n")]
         finish(ax, own, key, [result.sentences(), *warned(result, 2)], caption=True)
     return ax
 
@@ -534,54 +584,78 @@ NAMED_IN_CROWD = 3
 """How many of the best and of the worst."""
 
 
-def looks_of(curves: Sequence[Curve], at: float | None, start: int, flagged: Sequence[bool]) -> list[CurveLook]:
-    """Colours in order; in a crowd only for the best and the worst at N."""
+def looks_of(curves: Sequence[Curve], at: float | None, start: int) -> list[CurveLook]:
+    """Colours and line styles by learner; in a crowd only for the best and the worst at N."""
     if len(curves) <= CROWD:
-        return [CurveLook(colour(start + i), flag) for i, flag in enumerate(flagged)]
+        places = [place_of(c.learner, start + i) for i, c in enumerate(curves)]
+        return [CurveLook(colour(k), dashes(k)) for k in places]
     sign = -1.0 if curves[0].unit.name == "score" else 1.0
     order = np.argsort([sign * c.error_at(at) for c in curves], kind="stable")
     named = [*order[:NAMED_IN_CROWD].tolist(), *order[-NAMED_IN_CROWD:].tolist()]
-    place = {i: colour(k) for k, i in enumerate(named)}
-    return [CurveLook(place.get(i, NEUTRAL), flag and i in place, True, i in place) for i, flag in enumerate(flagged)]
+    place = {i: colour(place_of(curves[i].learner, k)) for k, i in enumerate(named)}
+    return [CurveLook(place.get(i, NEUTRAL), "-", True, i in place) for i in range(len(curves))]
 
 
-def finish_axes(picture: Picture, curves: Sequence[Curve], log_values: bool = True) -> None:
-    """Scales, limits and ticks, by all that is on the Axes.
-
-    With ``log_values``, the log scale of sizes brings a log scale of errors, where all are above 0.
-    """
+def finish_axes(picture: Picture, curves: Sequence[Curve]) -> None:
+    """Scales, limits and ticks, by all that is on the Axes; a log scale of errors only where all are above 0."""
     ax, unit = picture.ax, curves[0].unit
     points = points_of(ax, MEASURED, HELD_OUT)
     targets = heights_of(lines_of(ax, REACH))
     measured = np.concatenate([points[:, 1], targets])
     lines = lines_of(ax, NAMED, UNNAMED, BEYOND)
-    log = log_values and picture.axis.name == "log" and unit.name != "score"
+    log = picture.axis.name == "log-log" and unit.name != "score"
     log = log and bool((measured > 0).all())
     floor = 0.0 if unit.name != "score" and bool((measured >= 0).all()) else -math.inf
     drawn = [c for c in ax.collections if isinstance(c, LineCollection) and c.get_gid() == BARS]
     heights = np.concatenate([np.zeros(0), *(segment[:, 1] for c in drawn for segment in c.get_segments())])
     ends = np.clip(heights, floor, unit.top)
     measured = np.concatenate([measured, ends[ends > 0.5 * measured.min()] if log else ends])
-    finish_values(ax, measured, heights_of(lines), unit.top, floor, log)
+    finish_values(ax, measured, heights_of(lines), unit, floor, log)
     ax.set_ylabel(value_label(unit))
     sizes = picture.axis.size(points[:, 0])
     marks = picture.axis.size([float(np.asarray(m.get_xdata())[0]) for m in lines_of(ax, LIMIT)])
     picture.axis.finish(ax, np.concatenate([sizes, marks]), picture.low, picture.high)
 
 
-def curve_legend(ax: Axes, own: bool, curves: int) -> Legend:
-    """A legend of the named curves on the Axes; in a crowd, how many more there are."""
+def name_curves(ax: Axes, own: bool, curves: int) -> Legend | None:
+    """Write names at the ends of the curves of our own figure; a legend in other Axes and for a crowd."""
     named = lines_of(ax, NAMED)
-    if curves > CROWD:
-        named.sort(key=lambda line: PALETTE.index(str(line.get_color())))  # best first
+    for text in [t for t in ax.texts if t.get_gid() == END]:
+        text.remove()  # of an earlier call on the same Axes
+    labels = [str(line.get_label()) for line in named]
+    if own and curves <= CROWD:
+        ends = [_end_of(ax, line) for line in named]
+        if len(named) > MOST_NUMBERS or end_places(ax, [y for _, y in ends], 2)[1] > MOVED:
+            labels = [label.split("\n")[0] for label in labels]
+        name_ends(ax, ends, labels, [str(line.get_color()) for line in named])
+        return None
+    if curves > CROWD:  # best first
+        order = sorted(range(len(named)), key=lambda i: labels[i].rpartition("\n")[2])
+        order = sorted(order, key=lambda i: float(named[i].get_ydata()[-1]))  # type: ignore[index, arg-type]
+        named, labels = [named[i] for i in order], [labels[i] for i in order]
     same = ("color", "linestyle", "linewidth")
     looks = [{k: getattr(line, f"get_{k}")() for k in same} for line in named]
     handles = [Line2D([], [], marker="o", markersize=4.5, **look) for look in looks]
-    labels = [str(line.get_label()) for line in named]
+    labels = [label.replace("\n", "  ") for label in labels]
     if curves > CROWD:
         handles.append(Line2D([], [], color=NEUTRAL, linewidth=0.8))
         labels.append(f"{curves - len(named)} more; the {NAMED_IN_CROWD} best and worst are named")
     return make_legend(ax, handles, labels, outside=own)
+
+
+MOST_NUMBERS = 6
+"""Curves up to which their errors are written under their names."""
+
+MOVED = 0.12
+"""Share of the Axes that names of two lines may be moved apart; else they have one line."""
+
+
+def _end_of(ax: Axes, line: Line2D) -> tuple[float, float]:
+    """The last point of a curve in the picture, within the limits of the errors."""
+    parts = [k for k in lines_of(ax, NAMED, BEYOND) if k.get_color() == line.get_color()]
+    points = np.concatenate([np.column_stack(k.get_data()) for k in parts]).astype(np.float64)
+    x, y = points[np.argmin(np.abs(points[:, 0] - ax.get_xlim()[1]))]
+    return float(x), float(np.clip(y, *ax.get_ylim()))
 
 
 NAMED = "curvewise-named-curve"
@@ -600,10 +674,10 @@ VERY_MUCH = 1e30
 
 @dataclass(frozen=True)
 class CurveLook:
-    """Look of one curve: its colour, whether it is flagged, whether it is one of a crowd."""
+    """Look of one curve: its colour and line style, and whether it is one of a crowd."""
 
     colour: str
-    flagged: bool = False
+    dashes: Any = "-"
     crowd: bool = False
     named: bool = True
 
@@ -644,16 +718,17 @@ def draw_curve(
     """Draw a curve from the size ``low`` on: its interval unless that is "none", its line, its measurements."""
     if interval != "none":
         draw_band(at, curve, look, interval, level, low)
-    # Solid (dotted if flagged) where data support it, dashed outside.
-    smallest, limit = float(curve.n[0]), min(EXTRAPOLATION_LIMIT * curve.largest_n, at.high)
-    inside = {"linestyle": ":" if look.flagged else "-", "alpha": look.alpha, "label": label}
+    # The learner's own line style over the sizes measured, thin dashes where it is extrapolated.
+    smallest, largest = float(curve.n[0]), float(curve.largest_n)
+    inside = {"linestyle": look.dashes, "alpha": look.alpha, "label": label}
     inside["gid"] = NAMED if look.named else UNNAMED
-    outside = {"linestyle": (0, (4, 2.5)), "alpha": 0.8 * look.alpha, "label": "_beyond", "gid": BEYOND}
-    for start, stop, supported in ((low, smallest, False), (smallest, limit, True), (limit, at.high, False)):
+    outside = {"linestyle": (0, (3, 2)), "alpha": look.alpha, "label": "_beyond", "gid": BEYOND}
+    outside["linewidth"] = 0.75 * look.width
+    for start, stop, measured in ((low, smallest, False), (smallest, largest, True), (largest, at.high, False)):
         # A single size has no stretch, but its point is drawn and gives the legend its line.
-        if start < stop or supported:
+        if start < stop or measured:
             n = at.axis.grid(start, stop)
-            options: dict[str, Any] = {**look.line, **(inside if supported else outside)}
+            options: dict[str, Any] = {**look.line, **(inside if measured else outside)}
             at.ax.plot(at.axis.place(n), curve.errors_at(n), **options)
     draw_measurements(at, curve, look)
 
@@ -689,23 +764,24 @@ def draw_measurements(at: Picture, data: Curve | GroupedRuns, look: CurveLook, g
     at.ax.scatter(place, data.mean, label="_circles", **face).set_gid(gid)
 
 
-def draw_limits(at: Picture, curves: Iterable[Curve]) -> None:
-    """Draw a line at four times the largest size; none where curves differ in it by much."""
+def draw_limits(at: Picture, curves: Iterable[Curve], asked: float | None) -> list[float]:
+    """Draw a line at four times the largest size, none where curves differ in it by much; return the sizes marked."""
     # More than three lines say nothing about any one curve; the dashes of each still do.
     limits = sorted({EXTRAPOLATION_LIMIT * c.largest_n for c in curves})
-    for limit in limits if len(limits) <= 3 else ():
-        mark_size(at, limit, f"4 × largest size ({format_number(limit)})", gid=LIMIT)
+    limits = limits if len(limits) <= 3 else []
+    for limit in limits:
+        also = f"n = {format_number(limit)}, " if limit == asked else ""
+        mark_size(at, limit, f"{also}4 × largest size", gid=LIMIT)
+    return limits
 
 
 def mark_size(at: Picture, n: float, text: str, *, gid: str, ls: str = "-") -> None:
     """Draw a thin vertical line at a size, with its text along it, at the top."""
     x = float(at.axis.place(n))
-    # The text stands on the side of the smaller sizes, within the data.
-    right = at.axis.name == "sqrt"
     # A second picture on the same Axes marks the same size again.
     if x in [float(np.asarray(line.get_xdata())[0]) for line in lines_of(at.ax, gid)]:
         return
-    mark_value(at.ax, x, text, ls, gid=gid, right=right)
+    mark_value(at.ax, x, text, ls, gid=gid)
 
 
 def draw_reach(at: Picture, look: CurveLook, found: SamplesToReach) -> None:
@@ -746,23 +822,31 @@ def warnings_of(curves: Sequence[Curve]) -> Warnings:
     return [c.warnings if len(curves) > CROWD else c.all_warnings for c in curves]
 
 
-def labels_of(curves: Sequence[Curve], at: float | None, found: Warnings) -> list[str]:
-    """Write the legend's line on each curve: name, γ, e_N, β_N, N, and a mark if it is flagged."""
+def labels_of(
+    curves: Sequence[Curve], at: float | None, found: Warnings, interval: str | None, level: float
+) -> list[str]:
+    """Write name and error at N of each curve, in two lines, with a mark if it is flagged."""
     labels = []
     for name, curve, flags in zip(safe_names(c.learner for c in curves), curves, found, strict=True):
-        gamma = float(getattr(curve, "gamma", math.nan))
-        said = [f"form {curve.form}" if math.isnan(gamma) else f"γ={gamma:.2f}"]
-        said += [f"e_N={format_number(curve.error_at(at), 3)}", f"β_N={format_number(curve.data_reliance_at(at), 3)}"]
-        said += [f"(N={format_number(curve._size(at))})"]
-        numbers = [safe_text(part.replace("-", "−")) for part in said]
-        labels.append("   ".join([name, *numbers, *([safe_text("⚠")] if flags else [])]))
+        mark, size = f" {safe_text('⚠')}" if flags else "", curve._size(at)
+        kind = None if interval == "none" or len(curves) > CROWD else interval
+        # In a crowd intervals would be costly, and are not drawn either.
+        band = curve.band([size], kind, level=level, runs=np.inf) if len(curves) <= CROWD else None
+        value = curve.error_at(at)
+        text = format_value(value, curve.unit.name)
+        if band is not None:
+            text = format_interval(Interval(value, float(band["low"][0]), float(band["high"][0])), curve.unit.name)
+        labels.append(f"{name}{mark}\n{safe_text(text)}")
     return labels
 
 
-def caption_of(
-    curves: Sequence[Curve], interval: str | None, level: float, *, held: bool = False, dotted: bool = False
-) -> str:
-    """Explain what is shaded, and what circles, bars, dashes and dots mean."""
+def _word(unit: Unit) -> str:
+    """Name the values: error, loss or score."""
+    return unit.name if unit.name in ("loss", "score") else "error"
+
+
+def caption_of(curves: Sequence[Curve], interval: str | None, level: float, *, held: bool = False) -> str:
+    """Explain what is shaded, and what circles, bars and dashes mean."""
     parts = []
     crowd = len(curves) > CROWD
     kinds = dict.fromkeys(interval or c.default_interval for c in curves)
@@ -774,16 +858,14 @@ def caption_of(
     )
     if held:
         parts.append("Hollow: not used for the fit.")
-    parts.append("Dashed: beyond 4× the largest size.")
-    if dotted:
-        parts.append("Dotted: flagged (⚠).")
+    parts.append("Dashed: extrapolated.")
     return " ".join(parts)
 
 
 _KINDS = {
     "confidence": "confidence interval of the curve",
     "prediction": "prediction interval of the mean of many runs",
-    "conditional": "interval of the curve with γ taken as known",
+    "conditional": "interval of the curve with its exponent taken as known",
 }
 
 

@@ -27,7 +27,7 @@ from curvewise.learning.power import (
     slope_variance,
 )
 from curvewise.stats.intervals import paired_t_test
-from curvewise.text import arg, format_number
+from curvewise.text import arg, format_count, format_number, format_value
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit, as_floats
 
@@ -75,16 +75,20 @@ class LeaveOneSizeOut(Result):
     def sentences(self) -> str:
         """State which row predicts best, and against what."""
         best = int(np.nanargmin(self.average))
+        unit = self.unit.name
         text = (
-            f"Over {self.curves} curve(s), the mean error at a size left out is predicted best by"
-            f" form {self.forms[best]} with weights {self.weights[best]}: RMSE"
-            f" {format_number(float(self.average[best]))}{self.unit.suffix} on average over"
-            f" {len(self.sizes)} sizes"
+            f"Over {format_count(self.curves, 'curve')}, form {self.forms[best]} with weights {self.weights[best]}"
+            f" predicts the mean error at a size left out best: RMSE {format_value(float(self.average[best]), unit)}"
+            f" on average over {len(self.sizes)} sizes"
         )
         if "last" in self.forms:
             carried = float(self.average[self.forms.index("last")])
-            text += f" (the nearest size carried over: {format_number(carried)}{self.unit.suffix})"
+            text += f" (baseline, the nearest size carried over: {format_value(carried, unit)})"
         return f"{text}."
+
+    def best_rows(self) -> tuple[str, Sequence[int]] | None:
+        """Return the row with the lowest RMSE on average."""
+        return None if np.isnan(self.average).all() else ("average", [int(np.nanargmin(self.average))])
 
 
 def leave_one_size_out(
@@ -229,10 +233,11 @@ class Stability(Result):
     def sentences(self) -> str:
         """State how far e_N and β_N can be trusted from one run per size."""
         spreads = (self.error_std, self.data_reliance_std, self.alpha_std)
-        error, reliance, alpha = (f"{format_number(float(std[0]))}{self.unit.suffix}" for std in spreads)
+        error, reliance, alpha = (format_value(float(std[0]), self.unit.name) for std in spreads)
         return (
-            f"From one run at each of a few sizes, over {self.draws} draws, e_N at n = {format_number(self.at)} has a"
-            f" standard deviation of {error} and β_N of {reliance} with form {self.forms[0]}; the asymptote of {alpha}."
+            f"Estimated from one run at each of a few sizes ({self.draws} simulated designs, form {self.forms[0]}), e_N"
+            f" at n = {format_number(self.at)} has a standard deviation of {error}, β_N of {reliance} and the asymptote"
+            f" of {alpha}."
         )
 
 
@@ -354,11 +359,11 @@ class VarianceCheck(Result):
     def sentences(self) -> str:
         """State whether σ0² + σ̂²/n describes the spread of the runs."""
         if np.isnan(self.pvalue):
-            return "One size has several runs: that is no test of how their spread changes with size."
+            return "Only one size has several runs: the change of their spread with size cannot be tested."
         verdict = "does not describe" if self.pvalue < 0.01 else "is consistent with"
         return (
-            f"The variance model σ0² + σ̂²/n {verdict} the spread of the runs of {self.curves}"
-            f" curve(s) at {len(self.n)} sizes (p = {self.pvalue:.2g})."
+            f"The variance model σ0² + σ̂²/n {verdict} the spread of the runs of {format_count(self.curves, 'curve')}"
+            f" at {len(self.n)} sizes (p = {self.pvalue:.2g})."
         )
 
 

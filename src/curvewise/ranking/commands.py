@@ -36,6 +36,7 @@ from curvewise.cli.console import (
     in_options,
     names_of,
     note,
+    note_reading,
     read_options,
     read_where,
     save_plot,
@@ -43,6 +44,7 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, quietly
+from curvewise.tables import interval_cell
 from curvewise.text import format_count, format_number, prefix
 
 if TYPE_CHECKING:
@@ -410,7 +412,7 @@ class PoolReading:
             repeats=self.repeats,
             allow_large=self.allow_large,
         )
-        note("; ".join([repr(found), *map(in_options, found.notes)]))
+        note_reading([repr(found).partition("(")[2].removesuffix(")"), *found.notes])
         return found
 
 
@@ -770,12 +772,11 @@ def show_ranking(page: Page, result: CheckpointRanking) -> None:
     """Print the ranked table, agreement among measures, cost, certainty and failures."""
     page.document = result.to_dict()
     page.document["top"] = list(result.top)
-    page.say(result.sentences())
     title = f"Checkpoints by {result.by}, {result.examples:,} examples"
     if result.resamples:
         title += f" ({result.level:.0%} intervals)"
-    table_in_parts(page, title, _ranked(result))
-    if len(result.measures) > 1:
+    table_in_parts(page, title, result.readable())
+    if len(result.measures) > 1 and page.verbose:
         agreement = {
             name: ["–" if i == j or v != v else f"{v:.2f}" for i, v in enumerate(result.agreement[:, j])]
             for j, name in enumerate(result.measures)
@@ -783,28 +784,15 @@ def show_ranking(page: Page, result: CheckpointRanking) -> None:
         table_in_parts(page, "Agreement of measures (Kendall's τ-b)", {"measure": list(result.measures), **agreement})
     costs = result.costs()
     numbers = {"seconds": _numbers(costs["seconds"], 3), "GFLOPs": _numbers(costs["gflops"], 3)}
-    page.table("Cost over all checkpoints", {"part": costs["part"], **numbers}, None)
+    if page.verbose:
+        page.table("Cost over all checkpoints", {"part": costs["part"], **numbers}, None)
     page.document["costs"] = costs
     _show_lost(page, result)
+    page.say(result.sentences())
     if page.markup is None and len(result.top) < result.ranked:
         names = ", ".join(result.top)
-        page.say(f"To try: {names}. Trying {result.enough()} would be enough for 90% certainty.")
+        page.say(f"Fine-tune {names}; for 90% certainty, fine-tune {result.enough()}.")
     warn_each(result.all_warnings)
-
-
-def _ranked(result: CheckpointRanking) -> dict[str, list[Any]]:
-    """Return a row for each checkpoint."""
-    columns: dict[str, list[Any]] = {"checkpoint": list(result.checkpoints), "rank": [_place(v) for v in result.ranks]}
-    if result.resamples:
-        columns["from"] = [_place(v) for v in result.rank_low]
-        columns["to"] = [_place(v) for v in result.rank_high]
-    columns[result.by] = _numbers(result.scores[result.by])
-    if result.resamples:
-        columns["low"] = _numbers(result.score_low)
-        columns["high"] = _numbers(result.score_high)
-    columns["P(best)"] = [f"{p:.0%}" if p == p else "–" for p in result.chance_best]
-    others = [name for name in result.measures if name != result.by]
-    return {**columns, **{name: _numbers(result.scores[name]) for name in others}}
 
 
 def _show_lost(page: Page, result: CheckpointRanking) -> None:
@@ -832,8 +820,9 @@ def show_measures(page: Page, found: Sequence[RankingMeasure]) -> None:
         ],
     }
     rows = [{"what it is" if k == "about" else k: text for k, text in m.columns().items()} for m in found]
-    # --table and --json have all of it.
-    shown = [head for head in rows[0] if page.markup is not None or head not in ("targets", "what it is")]
+    # A terminal has no room for costs and failures; --verbose, --table and --json have all of it.
+    brief = ("measure", "takes", "what it is")
+    shown = [head for head in rows[0] if page.markup is not None or page.verbose or head in brief]
     page.table("Measures of a checkpoint, more is better", {head: [row[head] for row in rows] for head in shown}, None)
 
 
@@ -870,10 +859,6 @@ def show_plan(page: Page, found: Sequence[CheckpointFile], about: Mapping[str, A
     note("--dry-run: nothing was computed")
 
 
-def _place(value: float) -> str:
-    return "–" if value != value else f"{value:g}"
-
-
 def _numbers(values: Iterable[float], digits: int = 4) -> list[str]:
     return ["–" if v != v else format_number(float(v), digits) for v in values]
 
@@ -891,7 +876,6 @@ def drawn_groups(result: RankingJudgement) -> list[str]:
 def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bool) -> None:
     """Print the columns of the paper's tables for each group, comparisons and references."""
     page.document = result.to_dict()
-    page.say(result.sentences())
     for group in result.groups:
         _show_group(page, result, group)
         if by_task and page.markup is None and len(result.tasks) > 1:
@@ -899,12 +883,13 @@ def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bo
     pairs = result.comparisons(value=value) if len(result.measures) > 1 else None
     page.document["comparisons"] = None if pairs is None else pairs.to_dict()
     if page.markup is None:
-        if pairs is not None:
+        if pairs is not None and page.verbose:
             _show_pairs(page, result, pairs.rows, value)
         if result.references:
             page.table("References, which are never ranked (× 100)", result.reference_columns(), None)
     elif result.references and not page.as_json:
         sys.stdout.write("\n" + result.reference_table(page.markup) + "\n")
+    page.say(result.sentences())
     warn_each(result.all_warnings)
 
 
@@ -933,8 +918,7 @@ def _details(result: RankingJudgement, rows: Sequence[JudgementRow]) -> dict[str
     for value in result.values:
         columns[_head(value)] = _hundredfold(r.value(value) for r in rows)
         if value == "kendall":
-            columns["low"] = _hundredfold(r.kendall.low for r in rows)
-            columns["high"] = _hundredfold(r.kendall.high for r in rows)
+            columns[_head(value)] = [interval_cell([100 * v for v in r.kendall]) for r in rows]
     if any(r.gflops == r.gflops for r in rows):
         columns["GFLOPs"] = _numbers((r.gflops for r in rows), 3)
     return columns
@@ -955,9 +939,7 @@ def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonR
     order = sorted(rows, key=lambda r: r.pvalue if r.pvalue == r.pvalue else 2.0)[:MOST_PAIRS]
     columns = {
         "measures": [f"{r.one} − {r.two}" for r in order],
-        "difference": _hundredfold(r.difference.estimate for r in order),
-        "low": _hundredfold(r.difference.low for r in order),
-        "high": _hundredfold(r.difference.high for r in order),
+        "difference": [interval_cell([100 * v for v in r.difference]) for r in order],
         "p": [_pvalue(r.pvalue) for r in order],
         "adjusted": [_pvalue(r.adjusted) for r in order],
     }

@@ -470,10 +470,19 @@ class RankingJudgement(Result):
         best = max(known, key=lambda r: r.kendall.estimate)
         text = f"{where} Best is {best.measure}{' (a baseline)' if best.baseline else ''}: Kendall "
         text += f"{best.kendall}" + "".join(f", Rel@{k} {format_number(v)}" for k, v in best.rel.items())
+        others: dict[str, list[str]] = {}
+        for value in self.values:
+            found = {r.measure: r.value(value) for r in known if not math.isnan(r.value(value))}
+            first = max(found, key=lambda name: found[name], default=best.measure)
+            if found and found[first] > found.get(best.measure, -math.inf):
+                others.setdefault(first, []).append(metric_title(value))
+        if others:
+            said = "; ".join(f"{' and '.join(values)} {name}" for name, values in others.items())
+            text += f". By other criteria the best is another: {said}"
         share, against = 1 - self.level, self.against_baseline
         if compared := [] if against is None else [r for r in against.rows if r.group == group]:
             better = [r.one for r in compared if r.adjusted <= share and r.difference.estimate > 0]
-            text += f". Better than the best baseline ({compared[0].two}) at {share:.0%}, all comparisons together: "
+            text += f". Significantly better than the best baseline ({compared[0].two}), at {share:.2g} by Holm: "
             text += ", ".join(better) or "none"
         for r in self.references:
             if r.group == group and r.below:

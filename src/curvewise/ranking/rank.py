@@ -34,6 +34,7 @@ from curvewise.ranking.scoring import (
     split_rows,
 )
 from curvewise.stats.correlation import average_ranks, kendall
+from curvewise.tables import Cell, interval_cell
 from curvewise.text import Message, arg, format_count, format_number, prefix
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
@@ -352,9 +353,9 @@ class CheckpointRanking(Result):
         others = {name: values for name, values in self.scores.items() if name != self.by}
         return {
             "checkpoint": list(self.checkpoints),
-            "rank": self.ranks,
-            "rank_low": self.rank_low,
-            "rank_high": self.rank_high,
+            "rank": _whole(self.ranks),
+            "rank_low": _whole(self.rank_low),
+            "rank_high": _whole(self.rank_high),
             self.by: self.scores[self.by],
             f"{self.by}_low": self.score_low,
             f"{self.by}_high": self.score_high,
@@ -386,10 +387,37 @@ class CheckpointRanking(Result):
             if np.isfinite(self.top_certainty):
                 best += f" ({self.top_certainty:.0%} for the one whose {self.by} is truly highest)"
             text += f" {best}."
+        if winners := self._other_winners():
+            text += f" The measures name different winners: {self.by} {self.checkpoints[0]}, {winners}."
         lost = len(self.checkpoints) - count + len(self.failures)
         if lost:
-            text += f" {lost} without a rank."
+            text += f" {lost} could not be ranked."
         return text
+
+    def _other_winners(self) -> str:
+        """Name the checkpoints that other measures put first, where they are not the first of this ranking."""
+        found: dict[str, list[str]] = {}
+        for name, values in self.scores.items():
+            known = np.isfinite(values)
+            if name != self.by and known.any() and (best := np.nanmax(values[known])) > values[0]:
+                found.setdefault(self.checkpoints[int(np.flatnonzero(values == best)[0])], []).append(name)
+        return ", ".join(f"{' and '.join(names)} {checkpoint}" for checkpoint, names in found.items())
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return a row for each checkpoint: rank and score with their intervals, the best of each measure in bold."""
+        places = zip(self.ranks, self.rank_low, self.rank_high, strict=True)
+        scores = zip(self.scores[self.by], self.score_low, self.score_high, strict=True)
+        table: dict[str, Sequence[Any]] = {
+            "checkpoint": list(self.checkpoints),
+            "rank": [_place(*place) for place in places],
+            self.by: [interval_cell(score, bold=score[0] == self.scores[self.by].max()) for score in scores],
+            "P(best)": [f"{p:.0%}" if np.isfinite(p) else "–" for p in self.chance_best],
+        }
+        for name, values in self.scores.items():
+            if name != self.by:
+                best = np.nanmax(values) if np.isfinite(values).any() else None
+                table[name] = [Cell("–" if np.isnan(v) else format_number(float(v), 4), bold=v == best) for v in values]
+        return table
 
     def _named(self, i: int) -> str:
         said = f"{self.checkpoints[i]} ({format_number(self.scores[self.by][i])}"
@@ -397,6 +425,23 @@ class CheckpointRanking(Result):
         if np.isfinite(low) and self.ranked > 1:
             said += f", rank {low:.0f}" if low == high else f", rank {low:.0f} to {high:.0f}"
         return said + ")"
+
+
+def _place(rank: float, low: float, high: float) -> str:
+    """Write a rank and the ranks that are possible.
+
+    >>> _place(1.0, 1.0, 3.0), _place(2.0, 2.0, 2.0), _place(1.5, float("nan"), float("nan"))
+    ('1 [1, 3]', '2', '1.5')
+    """
+    if np.isnan(rank):
+        return "–"
+    return f"{rank:g}" + (f" [{low:.0f}, {high:.0f}]" if np.isfinite(low) and low < high else "")
+
+
+def _whole(ranks: FloatArray) -> NDArray[Any]:
+    """Return ranks as integers where all of them are known and whole."""
+    known = bool((np.isfinite(ranks) & (ranks == np.round(ranks))).all())
+    return ranks.astype(np.int64) if known else ranks
 
 
 def _total(values: FloatArray) -> float:

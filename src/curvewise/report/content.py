@@ -20,13 +20,19 @@ class Figure:
     draw : callable
         Draws it with matplotlib and returns the Axes.
     chart : dict, optional
-        The same for the browser, where it can be played with; see :mod:`curvewise.report.results`.
+        The same for the browser, where it can be played with; see :mod:`curvewise.report.charts`.
+    learner : str, optional
+        The one learner that it is about, whose colour it has.
+    said : str
+        Sentences that stand beside it, which its caption need not repeat.
     """
 
     name: str
     title: str
     draw: Callable[[], Any]
     chart: Mapping[str, Any] | None = None
+    learner: str | None = None
+    said: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -577,6 +577,7 @@ def part_of(result: Result, label: str, kind: str) -> Section:
     """The section of one of several results of a kind, whose warnings have its name."""
     table = f"{label}: estimates with their intervals"
     section = name_parts(section_of(result, label), f"{kind}-{file_name(label)}", table)
+    section = replace(section, figures=tuple(replace(f, learner=label) for f in section.figures))
     return replace(section, warnings=tuple(prefix_each(result.all_warnings, label)))
 
 

@@ -114,21 +114,22 @@ def _measured(study: Study) -> dict[str, Any]:
     try:
         runs = study.measurements()
     except CurvewiseError:  # nothing yet
-        return {"word": "error", "series": []}
+        return {"word": "error", "suffix": "%", "series": []}
     columns = error_columns(runs)
     word = "loss" if "loss" in columns else "error"
+    times, suffix = (100.0, "%") if runs.unit.name == "fraction" else (1.0, runs.unit.suffix)
     series: dict[str, dict[str, Any]] = {name: {"name": name, "means": [], "points": []} for name in runs.learners}
     rows = zip(*(columns[k] for k in ("learner", "n", "runs", word)), strict=True)
     for learner, n, count, mean in rows:
         if mean is not None:
-            series[learner]["means"].append({"n": n, "value": mean, "runs": count})
+            series[learner]["means"].append({"n": n, "value": times * mean, "runs": count})
     # Of many runs only the means are drawn: thousands of points would slow the browser and hide each other.
     good = np.isfinite(runs.error) & (len(runs) <= MOST_POINTS)
     for learner, n, value in zip(*(v[good].tolist() for v in (runs.learner, runs.n, runs.error)), strict=True):
-        series[learner]["points"].append({"n": n, "value": value})
+        series[learner]["points"].append({"n": n, "value": times * value})
     for one in series.values():
         one["means"].sort(key=lambda mean: mean["n"])
-    return {"word": word, "series": list(series.values())}
+    return {"word": word, "suffix": suffix, "series": list(series.values())}
 
 
 class LivePage:

@@ -119,6 +119,7 @@ def page_of(report: Report) -> str:
         What it says.
     """
     from curvewise import __version__
+    from curvewise.drawing.style import about, one_document
 
     environment = _environment()
     # In one function, so that none of the page's names get in the way of others.
@@ -132,8 +133,9 @@ def page_of(report: Report) -> str:
         number, chart = next(numbers), None
         if figure.chart is not None:
             chart = f"chart-{number}"
-            charts[chart] = embedded({**figure.chart, "id": chart})
-        svg = _raw(svg_of(figure, f"f{number}-"))
+            charts[chart] = embedded({**figure.chart, "id": chart, "series": _placed(figure.chart["series"])})
+        with about(figure.learner, figure.said):
+            svg = _raw(follow_theme(svg_of(figure, f"f{number}-")))
         return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg)
 
     environment.globals |= {
@@ -168,7 +170,19 @@ def page_of(report: Report) -> str:
         "script_hash": script_hash(script),
         "version": __version__,
     }
-    return environment.get_template("report.html").render(body)  # type: ignore[no-any-return]
+    # One colour and one line style per learner on the whole page; those of charts come first.
+    with one_document():
+        for figure in [report.figure, *(f for s in report.sections for f in s.figures)]:
+            if figure is not None and figure.chart is not None:
+                _placed(figure.chart["series"])
+        return environment.get_template("report.html").render(body)  # type: ignore[no-any-return]
+
+
+def _placed(series: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Give each learner of a chart the number that stands for its colour; quantities have a tone instead."""
+    from curvewise.drawing.style import place_of
+
+    return [dict(s) if "tone" in s else {**s, "place": place_of(s["name"], i)} for i, s in enumerate(series)]
 
 
 def _environment() -> Any:
@@ -194,6 +208,26 @@ def svg_of(figure: Figure, prefix: str = "") -> str:
     # Hundredths of a point are below what a screen or printer shows, and most of the size of a page.
     svg = re.sub(r"<path\b[^>]*>", lambda tag: re.sub(r"(\.\d\d)\d+", r"\1", tag[0]), svg)
     return _prefixed(svg, prefix)
+
+
+def follow_theme(svg: str) -> str:
+    """Let a picture follow light and dark: its colours become those of the page, which names them.
+
+    >>> follow_theme('<path style="stroke: #005098; fill: none"/>')
+    '<path style="stroke: var(--series-0, #005098); fill: none"/>'
+    """
+    from curvewise.drawing.style import GREYS, INK, PALETTE, pale
+
+    names = {shade: f"var(--series-{i}, {shade})" for i, shade in enumerate(PALETTE)}
+    names |= {pale(k): f"color-mix(in srgb, {v} 36%, var(--paper, #fff))" for k, v in names.items()}
+    names |= {shade: f"var(--ink, {shade})" for shade in (INK, "#000000")} | {"#ffffff": "var(--paper, #ffffff)"}
+    names |= {shade: f"var(--faint, {shade})" for shade in GREYS}
+    shades = re.compile("|".join(names))
+
+    def named(tag: re.Match[str]) -> str:
+        return shades.sub(lambda found: names[found[0]], tag[0])
+
+    return re.sub(r'\bstyle="[^"]*"', named, svg)
 
 
 def _prefixed(svg: str, prefix: str) -> str:

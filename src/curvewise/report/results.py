@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
-from curvewise.errors import CurvewiseError, InputError
-from curvewise.report.content import Figure, Report, ReportTable, Section
+from curvewise.errors import InputError
+from curvewise.report.charts import figures_of
+from curvewise.report.content import Report, ReportTable, Section
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
-from curvewise.types.units import FloatArray, Unit
-
-if TYPE_CHECKING:
-    from curvewise.learning.curve import Curve
-
+from curvewise.types.units import Unit
 
 SETTINGS = (
     *("form", "weights", "weight", "interval", "kind", "level", "unit", "seeds", "paired", "mode"),
@@ -87,24 +82,20 @@ def section_of(
     name = file_name(title or type(result).__name__) or "result"
     heading = title or QUESTIONS.get(lens, type(result).__name__)
     warnings = result.all_warnings
-    chart = None
     if lens == "learning":  # imported only now, so that a page on other results does not load this lens
-        from curvewise.learning.curve import Curve
         from curvewise.learning.fit import LearningCurves
 
         if isinstance(result, LearningCurves):
             # Each one's, not the first and how many there are.
             warnings = tuple(dict.fromkeys([*result.general_warnings, *result.curve_warnings]))
-        curves = [*result] if isinstance(result, LearningCurves) else [result] if isinstance(result, Curve) else []
-        chart = learning_chart(curves, runs) if alive and curves else None
-    has_picture = picture_of(type(result)) is not None
+    figures = figures_of(result, name, heading, runs, alive=alive) if picture_of(type(result)) else ()
     columns = {k: list(v) for k, v in result.columns().items()}
     values = {f.name: getattr(result, f.name) for f in fields(result) if f.name in SETTINGS}  # type: ignore[arg-type]
     return Section(
         title=heading,
         text=(result.sentences(),),
         warnings=warnings,
-        figures=(Figure(name, heading, result.plot, chart),) if has_picture else (),
+        figures=figures,
         tables=(ReportTable(name, "Numbers", columns),) if any(map(len, columns.values())) else (),
         method=METHODS.get(lens, ()),
         settings={k: v.name if isinstance(v, Unit) else str(v) for k, v in values.items() if v is not None},
@@ -179,114 +170,3 @@ def lens_of(result: Result) -> str:
     """
     parts = type(result).__module__.split(".")
     return parts[1] if len(parts) > 1 and parts[0] == "curvewise" else ""
-
-
-REACH = 10.0
-"""Curves are drawn up to this multiple of the largest size."""
-
-DENSITY = 12
-"""Points of a curve for each factor of ten in size; the browser goes smoothly between them."""
-
-MOST_POINTS = 5_000
-"""Of more runs than this, the mean of each size is drawn."""
-
-
-def learning_chart(curves: Sequence[Curve], runs: Measurements | None = None) -> dict[str, Any]:
-    """Make the chart of fitted curves for the browser: points, lines with bands, and what can be asked of them.
-
-    The curves reach from a thousandth of the smallest size to where
-    :meth:`~curvewise.learning.curve.Curve.samples_to_reach` stops searching, so that the browser
-    can read off the samples that any error takes.
-
-    Parameters
-    ----------
-    curves : sequence of LearningCurve
-        Fitted to one metric.
-    runs : Measurements, optional
-        The points, where they say more than the fits remember: fold and seed.
-    """
-    from curvewise.learning.curve import EXTRAPOLATION_LIMIT, FARTHEST
-
-    if runs is not None and len(runs) > MOST_POINTS:
-        runs = None
-    largest = max(c.largest_n for c in curves)
-    smallest = min(float(np.min(c.n)) for c in curves)
-    first = max(min(1.0, smallest), smallest / 1e3)
-    # The sizes at which people read values off are on the grid, so that they are not interpolated.
-    ends = {c.largest_n for c in curves}
-    exact = {k * n for n in ends for k in (1.0, EXTRAPOLATION_LIMIT)}
-    grid = _grid(first, largest * FARTHEST, exact)
-    sizes = _grid(smallest, largest * REACH, exact)
-    series = [_series(c, grid, sizes, runs) | {"supported": EXTRAPOLATION_LIMIT * c.largest_n} for c in curves]
-    unit = curves[0].unit
-    word = unit.name if unit.name in ("score", "loss") else "error"
-    seen = (grid >= smallest) & (grid <= largest * REACH)
-    values = [v for s in series for v in np.asarray(s["line"]["value"])[seen]]
-    values += [p["value"] for s in series for p in s["points"]]
-    low, high = min(values), max(values)
-    room = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
-    return {
-        "title": f"{word.capitalize()} against training size",
-        "scales": ["log", "linear", "root"],
-        "scale": "log",
-        "x": {"range": [smallest, largest * REACH], "supported": EXTRAPOLATION_LIMIT * largest},
-        "y": {
-            "range": [0.0 if unit.bounded else low - room, high + room],  # from 0 where 0 means something
-            "label": f"{word} ({unit.suffix})" if unit.suffix else word,
-            "word": word,
-            "suffix": unit.suffix,
-        },
-        "n": _short(grid),
-        "series": series,
-        "slider": {"n": _short(sizes), "value": largest},
-        "target": {
-            "value": float(np.median([c.error_at(largest) for c in curves])),
-            "higher": unit.name == "score",
-            "floor": 0.0 if unit.bounded or (word == "loss" and low >= 0) else None,
-        },
-        "intervals": f"95% {curves[0].default_interval} intervals",
-    }
-
-
-def _grid(low: float, high: float, exact: Iterable[float]) -> FloatArray:
-    """Sizes evenly spaced in log n, and some exactly; none is almost another."""
-    even = np.geomspace(low, high, 2 + int(DENSITY * np.log10(high / low)))
-    kept = np.array(sorted(exact)[-DENSITY:])
-    apart = np.abs(np.log10(even[:, None] / kept)).min(axis=1) * DENSITY > 0.1
-    apart[[0, -1]] = True
-    return np.union1d(even[apart], kept)
-
-
-def _series(curve: Curve, grid: FloatArray, sizes: FloatArray, runs: Measurements | None) -> dict[str, Any]:
-    ends_of = {"value": "estimate", "low": "low", "high": "high"}
-    try:
-        every = [curve.interval_at(float(n)).data_reliance for n in sizes]
-        reliance = {k: _short(getattr(i, v) for i in every) for k, v in ends_of.items()}
-    except CurvewiseError:  # the form cannot say β_N
-        reliance = None
-    band = curve.band(grid, runs=np.inf)
-    ends = curve.errors_at([float(curve.n[0]), curve.largest_n])
-    return {
-        "name": curve.learner,
-        "points": _points(curve, runs),
-        "line": {k: _short(band[v]) for k, v in {"value": "error", "low": "low", "high": "high"}.items()},
-        "reliance": reliance,
-        "worsens": bool(ends[0] > ends[1] if curve.unit.name == "score" else ends[1] > ends[0]),
-    }
-
-
-def _points(curve: Curve, runs: Measurements | None) -> list[dict[str, Any]]:
-    if runs is not None and curve.learner in runs.learners:
-        own = runs.of(curve.learner)
-        marks = [k for k in ("fold", "seed") if k in own.labels]
-        labels = [", ".join(f"{k} {own.labels[k][i]}" for k in marks) for i in range(len(own))]
-        rows = zip(own.n.tolist(), own.error.tolist(), labels, strict=True)
-    else:
-        over = [f"mean of {int(k)} runs" if k > 1 else "one run" for k in curve.runs]
-        rows = zip(curve.n.tolist(), curve.mean.tolist(), over, strict=True)
-    return [{"n": n, "value": v, "label": label} for n, v, label in rows if np.isfinite(v)]
-
-
-def _short(values: Iterable[float]) -> list[float]:
-    """Round to six digits, which halves the size of a page."""
-    return [float(f"{v:.6g}") for v in values]

@@ -231,7 +231,7 @@ def measure_cmi(
     >>> measure = gap + rng.normal(size=24)
     >>> found = measure_cmi(measure, gap, {"depth": depth, "width": width}, orientation=1)
     >>> print(found.value)
-    0.2584 [-0.1127, 0.6295]
+    0.26 [-0.11, 0.63]
     """
     values, gaps, columns = _check(measure, gap, hyperparameters, mode, orientation)
     check_level(level)

@@ -32,6 +32,7 @@ from curvewise.cli.console import (
     names_of,
     need_torch,
     note,
+    note_reading,
     read_options,
     save_plot,
     warn,
@@ -424,7 +425,7 @@ class CorpusReading:
         held = {name: sign for name, sign in {**usual, **known}.items() if name in corpus.measures}
         values = {name: corpus.measures[name] for name in held}
         corpus = corpus.with_measures(values, {**corpus.orientation, **held})
-        note("; ".join(map(in_options, corpus.notes)))
+        note_reading(corpus.notes)
         return corpus
 
 

@@ -16,7 +16,6 @@ from cyclopts.validators import Number
 
 from curvewise.cli.console import (
     GATE,
-    MOST_WARNINGS,
     READING,
     STDIN,
     Drawing,
@@ -28,18 +27,20 @@ from curvewise.cli.console import (
     UsageError,
     Words,
     console,
-    in_options,
     note,
+    note_reading,
     read_where,
     rich_table,
     save_plot,
     table_in_parts,
     usage_panel,
     warn,
+    warn_each,
     width_of,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.text import Message, arg, format_count, format_interval, format_number, list_names, suggest
+from curvewise.tables import interval_cell
+from curvewise.text import Message, arg, format_interval, format_number, list_names, suggest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -150,7 +151,7 @@ class RiskReading:
                 found = self._load(path)
         else:
             found = self._load(Path(source))
-        note("; ".join([repr(found), *map(in_options, found.notes)]))
+        note_reading([repr(found).partition("(")[2].removesuffix(")"), *found.notes])
         return found
 
     def _study(self, path: Path) -> TransferRisks:
@@ -720,30 +721,29 @@ def names_of_files(method: str, scratch: str) -> tuple[str, str]:
 
 
 LEGEND = (
-    "gain: calibrated risk of {scratch} (1 blind guess, 0 maximal supervision) less that of the "
-    "method, at the smallest … largest n. sure: the n at which the interval of the gain is above "
-    "0. data ×: how many times the data {scratch} needs to match the method at the smallest n; "
-    "after > or < it is more or less than was measured."
+    "CCI: 0 no better than {scratch}, 1 as good as maximal supervision at every size. gain: calibrated risk of "
+    "{scratch} (1 blind guess, 0 maximal supervision) minus that of the method, at the smallest … largest n, and the n "
+    "where it is significant. data ×: times the data {scratch} needs to match the method at the smallest n."
 )
 NARROW = " A wider terminal adds p, sizes and runs; --json has them."
 MOST_PAIRS = 20
 """Comparisons that are shown in a terminal; the title says where all of them are."""
+MOST_ANSWERS = 3
+"""Tasks that have sentences without --verbose."""
 
 
 def tell(messages: Sequence[str], every: bool = False) -> None:
     """Warn of the first few, or of every one."""
-    shown = messages if every else messages[:MOST_WARNINGS]
-    for text in shown:
+    if not every:
+        warn_each(messages)
+        return
+    for text in messages:
         warn(text)
-    if left := len(messages) - len(shown):
-        warn(f"and {left} more; --all-warnings shows them.")
 
 
 def show_transfer(page: Page, result: TransferResult, every: bool = False) -> None:
     """Print CCI, gains and what they are worth for each task."""
     page.document = result.to_dict()
-    for i, text in enumerate(() if page.as_json else answers(result)):
-        page.say(text, close=i > 0)
     if page.markup is not None and not page.as_json:
         sys.stdout.write(result.table(page.markup) + "\n")
     elif not page.as_json:
@@ -754,8 +754,9 @@ def show_transfer(page: Page, result: TransferResult, every: bool = False) -> No
                 narrow = narrow or "p" not in columns
                 table_in_parts(page, _title(result, rows), columns)
         if result.improvements:
-            legend = LEGEND.format(scratch=result.scratch)
-            page.say(legend + NARROW * narrow, style="dim")
+            page.say(LEGEND.format(scratch=result.scratch) + NARROW * narrow, style="dim")
+    for i, text in enumerate(() if page.as_json else answers(result, page.verbose)):
+        page.say(text, close=i > 0)
     tell(result.all_warnings, every)
 
 
@@ -831,7 +832,6 @@ def show_tasks(page: Page, result: TaskRanking, measured: TransferResult, every:
         if control.assumed
     ]
     page.document = result.to_dict() | {"warnings": [*more, *result.all_warnings]}
-    page.say(result.sentences())
     if page.markup is not None and not page.as_json:
         sys.stdout.write(result.table(page.markup) + "\n")
     else:
@@ -843,26 +843,21 @@ def show_tasks(page: Page, result: TaskRanking, measured: TransferResult, every:
             "–" if math.isnan(f := row.halving.estimate) else times(f) if math.isfinite(f) else row.halving_factor
             for row in result.rows
         ]
-        what = f"Training size at which {measured.scratch} comes down to a calibrated risk"
+        what = f"Training size at which {measured.scratch} reaches a calibrated risk"
         table_in_parts(page, f"{what} ({100 * result.level:.4g}% intervals)", columns)
+    page.say(result.sentences())
     tell([*more, *result.all_warnings], every)
 
 
-_HEADINGS = {"std": "standard error", "pvalue": "p", "win_rate": "win rate", "scratch_runs": "runs of the other"}
+_HEADINGS = {"std": "standard error", "scratch runs": "runs of the other"}
 
 
 def show_plain(page: Page, result: Result, title: str) -> None:
     """Print the sentences, the table and the warnings of a result."""
     page.document = result.to_dict()
-    page.say(result.sentences())
-
-    def cell(value: Any) -> str:
-        if value is None or value != value:
-            return "–"
-        return str(value) if isinstance(value, str | bool) else format_number(float(value))
-
-    columns: dict[str, list[Any]] = {_HEADINGS.get(k, k): list(map(cell, v)) for k, v in result.columns().items()}
+    columns: dict[str, list[Any]] = {_HEADINGS.get(k, k): list(v) for k, v in result.readable().items()}
     table_in_parts(page, title, columns)
+    page.say(result.sentences())
     tell(result.all_warnings, every=True)
 
 
@@ -883,14 +878,11 @@ def _close(page: Page, met: Sequence[str]) -> int:
     return page.close(GATE if met else 0)
 
 
-def answers(result: TransferResult) -> list[str]:
-    """Return a sentence on the whole, then a few sentences for each task."""
-    counts = f"{format_count(len(result.methods), 'method')} against {result.scratch} on "
-    head = (
-        f"{counts}{format_count(len(result.tasks), 'task')}. CCI: 0 is no better than {result.scratch}, 1 as good as "
-    )
-    head += "maximal supervision at every size."
-    return [head, *(_answer(result, task) for task in result.tasks)]
+def answers(result: TransferResult, every: bool = False) -> list[str]:
+    """Return two sentences for each of the first few tasks, or all that is known of all tasks."""
+    shown = result.tasks if every else result.tasks[:MOST_ANSWERS]
+    left = len(result.tasks) - len(shown)
+    return [*(_answer(result, task, every) for task in shown), *([f"{left} more tasks: --verbose."] if left else [])]
 
 
 def led(result: TransferResult, task: str) -> str:
@@ -914,7 +906,7 @@ def _by_cci(rows: Iterable[Improvement]) -> list[Improvement]:
     return sorted(rows, key=lambda r: -r.cci.estimate if not math.isnan(r.cci.estimate) else 9e9)
 
 
-def _answer(result: TransferResult, task: str) -> str:
+def _answer(result: TransferResult, task: str, every: bool) -> str:
     rows = _by_cci(r for r in result.improvements if r.task == task)
     lead = led(result, task)
     known = [r for r in rows if not math.isnan(r.cci.estimate)]
@@ -924,23 +916,24 @@ def _answer(result: TransferResult, task: str) -> str:
     best = known[0]
     cci = f"{decimals([best.cci.estimate])[0]} (no interval)"
     if not math.isnan(best.cci.low):
-        cci = format_interval(best.cci, write=lambda value: decimals([value])[0])
-        cci += "" if best.cci.low > 0 or best.cci.high < 0 else ", 0 not excluded"
-    if len(known) > 1:  # the next, and whether the best is ahead of it
+        cci = format_interval(best.cci)
+        cci += "" if best.cci.low > 0 or best.cci.high < 0 else ", not significantly different from 0"
+    if len(known) > 1:  # the next, and whether the best is better than it
         cci += f", the highest; next is {short(known[1].method)}, {decimals([known[1].cci.estimate])[0]}"
         pair = result.compare(best.method, known[1].method, best.task).rows
         if pair and not math.isnan(low := pair[0].difference.low):
-            cci += ", shown to be lower" if low > 0 else ", not shown to be lower"
+            cci += ", significantly lower" if low > 0 else ", not significantly lower"
     said = [f"{lead}{short(best.method)} has CCI {cci}."]
     if best.data_equivalence:
-        said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task)))
+        said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task), result.level))
     tested = [r for r in known if not math.isnan(r.pvalue)]
-    if best.gain_ends is not None and tested:
+    if every and best.gain_ends is not None and tested:
         said.append(best.gain_ends.text)
-    if len(tested) > 1:
+    if every and len(tested) > 1:
         share = 100 * (1 - result.level)
         up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in tested) for sign in (1, -1))
-        text = f"{up} of {len(tested)} methods are better than {result.scratch}{f', {down} worse' if down else ''}"
+        text = f"{up} of {len(tested)} methods are significantly better than {result.scratch}"
+        text += f", {down} significantly worse" if down else ""
         said.append(f"{text} at {share:.3g}%, after Holm's correction for {len(tested)} tests.")
     if (control := result.maximal[task]).assumed:
         said.append(f"Maximal supervision is assumed: {control.source}.")
@@ -953,7 +946,7 @@ def _reach(result: TransferResult, task: str) -> tuple[float, float]:
     return float(n[0]), float(n[-1])
 
 
-def _worth_said(first: Equivalence, scratch: str, reach: tuple[float, float]) -> str:
+def _worth_said(first: Equivalence, scratch: str, reach: tuple[float, float], level: float) -> str:
     """Say how much data scratch needs to be as good as the method at its smallest size."""
     low, high, estimate = first.factor.low, first.factor.high, first.factor.estimate
     if math.isnan(estimate) or first.beyond == "below":
@@ -961,8 +954,8 @@ def _worth_said(first: Equivalence, scratch: str, reach: tuple[float, float]) ->
     needs = f"To match its n = {format_number(first.n)}, {scratch} needs"
     if first.beyond == "above":
         most = reach[1] / first.n
-        sure = f" (surely more than {times(low)})" if 1 < low < 0.95 * most else ""
-        return f"{needs} more than the {times(most)} times as much data that it was given{sure}."
+        least = f" ({100 * level:.4g}% confidence: more than {times(low)})" if 1 < low < 0.95 * most else ""
+        return f"{needs} more than the {times(most)} times as much data that it was given{least}."
     bounds = ""
     if low == low and high == high:
         lowest = times(low) if low > 0 else "0"
@@ -977,10 +970,9 @@ def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, li
     runs = dict(zip(zip(table["task"], table["method"], strict=True), table["runs"], strict=True))
     found: dict[str, list[Any]] = {
         "method": [short(r.method) for r in order],
-        "CCI": decimals(r.cci.estimate for r in order),
-        f"{100 * result.level:.4g}% interval": [ends(r.cci) for r in order],
+        "CCI": [interval_cell(r.cci) for r in order],
         "gain": [" … ".join(decimals(r.gain[[0, -1]] if len(r.gain) > 1 else r.gain, 2)) for r in order],
-        "sure": [_sure(r) for r in order],
+        "significant at": [_significant(r) for r in order],
         "data ×": [_worth(r, _reach(result, r.task)) for r in order],
     }
     more: dict[str, list[Any]] = {
@@ -992,19 +984,7 @@ def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, li
     return both if width_of(rich_table(both, None))[1] <= console().width else found
 
 
-def ends(interval: Interval) -> str:
-    """Write the ends of an interval.
-
-    >>> from curvewise.types import Interval
-    >>> ends(Interval(0.1, -0.05, 0.25)), ends(Interval(0.1, float("nan"), float("nan")))
-    ('[−0.050, 0.250]', '–')
-    """
-    if math.isnan(interval.low) and math.isnan(interval.high):
-        return "–"
-    return "[{}, {}]".format(*decimals((interval.low, interval.high)))
-
-
-def _sure(row: Improvement) -> str:
+def _significant(row: Improvement) -> str:
     """List the sizes at which the interval of the gain is above 0."""
     end = row.gain_ends
     if end is None or not end.significant_at:

@@ -51,7 +51,7 @@ def gain_end(n: ArrayLike, gain: ArrayLike, low: ArrayLike, high: ArrayLike) -> 
     >>> end.n_last_significant, end.n_from
     (1000.0, 10000.0)
     >>> end.text
-    'The gain is sure up to n = 1000; from n = 10,000 on it cannot be told from none.'
+    'The gain is significant up to n = 1000; from n = 10,000 on it is not.'
     """
     given = {"n": n, "gain": gain, "low": low, "high": high}
     sizes, g, a, b = (np.atleast_1d(as_floats(v, k)) for k, v in given.items())
@@ -123,22 +123,21 @@ def _check_sizes(sizes: FloatArray, argument: str) -> None:
 
 def _end_text(sizes: FloatArray, sure: NDArray[np.bool_], worse: NDArray[np.bool_], unknown: NDArray[np.bool_]) -> str:
     if unknown.all():
-        return "No interval of the gain is known: nothing can be said of where it ends."
+        return "No interval of the gain is known: it cannot be tested."
     if not sure.any():
-        text = "At no size is a gain sure" if worse.any() else ("At no size can a gain be told from none")
+        text = "No size shows a significant gain"
     elif sure[-1]:
-        text = f"The gain is sure at the largest size, n = {format_number(sizes[-1])}"
+        text = f"The gain is significant at the largest size, n = {format_number(sizes[-1])}"
     else:
         last = int(np.flatnonzero(sure)[-1])
-        ends = "no gain is sure" if worse[last:].any() else "it cannot be told from none"
-        text = f"The gain is sure up to n = {format_number(sizes[last])}; from n = "
-        text += f"{format_number(sizes[last + 1])} on {ends}"
+        text = f"The gain is significant up to n = {format_number(sizes[last])}; from n = "
+        text += f"{format_number(sizes[last + 1])} on it is not"
     parts: dict[str, NDArray[np.bool_]] = {}
     doubtful = ~sure & ~worse & ~unknown
     if sure.any():
         doubtful[int(np.flatnonzero(sure)[-1]) :] = False
-        parts["it is not sure at"] = doubtful
-    parts |= {"the method is surely worse at": worse, "no interval is known at": unknown}
+        parts["it is not significant at"] = doubtful
+    parts |= {"the method is significantly worse at": worse, "no interval is known at": unknown}
     for lead, mask in parts.items():
         if mask.any():
             text += f"; {lead} n = " + ", ".join(format_number(float(v)) for v in sizes[mask])

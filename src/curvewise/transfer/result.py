@@ -174,9 +174,9 @@ class TransferResult(Result):
         """Return a row for each task and method.
 
         ``adjusted`` is the p-value after Holm's correction within the task. ``gain_significant_at`` lists
-        the sizes at which the gain is sure, each by its own interval: the last of them is
+        the sizes at which the gain is significant, each by its own interval: the last of them is
         ``gain_until`` (NaN if there is none), and from ``gain_from`` on there is none (infinite if
-        it is sure at the largest size). ``borrowed`` says that the interval rests on the spread
+        it is significant at the largest size). ``borrowed`` says that the interval rests on the spread
         of others.
         """
         rows = self.improvements
@@ -333,7 +333,7 @@ def _summarise_task(result: TransferResult, task: str) -> str:
     text += f"{'B' if nameless else 'b'}est is " if len(known) > 1 else ""
     cci = format_number(best.cci.estimate, 3)
     if not math.isnan(best.cci.low):
-        cci = format_interval(best.cci, write=lambda value: format_number(value, 3))
+        cci = format_interval(best.cci)
     text += f"{best.method}, CCI {cci}"
     told = [r for r in known if not math.isnan(r.pvalue)]
     share = 1 - result.level
@@ -515,7 +515,7 @@ class TransferRanks(Result):
             best = min(first, key=lambda r: r.rank)
             others = len(first) - 1
             text = f"{task}, n = {format_number(n)}: {best.method} is first of {best.among}"
-            said.append(text + (f"; {others} more may be." if others else ", surely."))
+            said.append(text + (f"; {others} more may be." if others else ", significantly."))
         return "\n".join(said)
 
 

@@ -196,12 +196,12 @@ class RunSpread(Result):
         """Summarise the result in a few sentences."""
         known = [r for r in self.rows if r.runs > 1]
         if not known:
-            return "No method was run twice at the same size: nothing is known of the spread."
+            return "No method was run twice at the same size: the spread is unknown."
         most = max(known, key=lambda r: r.std.estimate)
         middle = float(np.median([r.std.estimate for r in known]))
         text = f"Standard deviations over runs of {self.unit} have a median of "
         text += f"{format_number(middle, 3)} over {len(known)} cells of task, method and size; the largest"
-        text += f" is {format_interval(most.std, write=lambda v: format_number(v, 3))}, {most.method} on {most.task} "
+        text += f" is {format_interval(most.std)}, {most.method} on {most.task} "
         text += f"at n = {format_number(most.n)} ({most.runs} runs)."
         if not self.pairs:
             return text
@@ -210,8 +210,8 @@ class RunSpread(Result):
         told = sum(p.pvalue < share for p in self.pairs)
         sure = sum(p.adjusted < share for p in self.pairs)
         text += f" In {outside} of {len(self.pairs)} pairs of methods at a size each mean lies "
-        text += "outside the standard deviation of the other; Welch's test tells "
-        return text + f"{told} apart at {share:.0%}, and {sure} if all pairs count together (Holm)."
+        text += "outside the standard deviation of the other; "
+        return text + f"{told} differ significantly by Welch's test at {share:.0%}, {sure} after Holm's correction."
 
 
 def _std_interval(std: float, runs: int, level: float) -> Interval:

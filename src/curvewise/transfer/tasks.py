@@ -201,7 +201,7 @@ class TaskRanking(Result):
             text += f"scratch: {', '.join(said)}."
         if self.tied:
             groups = "; ".join(f"{', '.join(g[:-1])} and {g[-1]}" for g in groups_alike(self.order, self.tied))
-            text += f" Not told apart at {self.level:.0%}: {groups}."
+            text += f" Not significantly different at {1 - self.level:.2g}: {groups}."
         known = [r for r in self.rows if not math.isnan(r.halving.estimate)]
         halve = ", ".join(f"{r.task} {r.halving_factor}" for r in known)
         return text + (f" Times the data to halve calibrated risk: {halve}." if halve else "")

@@ -16,7 +16,7 @@ from scipy.special import expit, logit, stdtrit
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.stats.intervals import cluster_degrees, cluster_variance, excluded_level
 from curvewise.stats.tests import holm
-from curvewise.text import either, format_number
+from curvewise.text import either, format_interval, format_number
 from curvewise.transfer.gains import GainEnd, gain_end
 from curvewise.transfer.runs import MANY, columns_of
 from curvewise.types.predictions import BLOCK_BYTES, Predictions
@@ -120,7 +120,7 @@ def win_rates(
     >>> draw = lambda gain: (rng.normal(-gain, size=(5, 400)), rng.normal(size=(5, 400)))
     >>> found = win_rates({100: draw(1.0), 1000: draw(0.5), 10000: draw(0.0)})
     >>> print(found.end.text)
-    The gain is sure up to n = 1000; from n = 10,000 on it cannot be told from none.
+    The gain is significant up to n = 1000; from n = 10,000 on it is not.
     """
     if not isinstance(by_n, Mapping) or not by_n:
         raise InputError("must be a dict from training size to (losses, scratch_losses), not empty.", argument="by_n")
@@ -298,19 +298,18 @@ class WinRate(Result):
 
     def sentences(self) -> str:
         """Summarise the result in a few sentences."""
-        p, low, high = (f"{100 * v:.1f}%" for v in self.rate)
         who = "The method" if self.names[0] == NAMES[0] else self.names[0]
         grouped = "" if self.groups is None else f" in {self.groups:,} groups"
         verdicts = {
             "better": f"more often than not it beats {self.names[1]}",
             "worse": f"more often than not {self.names[1]} beats it",
-            "undecided": f"it cannot be told from {self.names[1]}",
+            "undecided": f"not significantly different from {self.names[1]}",
         }
         text = (
-            f"{who} has a lower loss than {self.names[1]} on {p} of"
+            f"{who} has a lower loss than {self.names[1]} on {format_interval(self.rate, 'fraction')} of"
             f" {self.examples:,} test examples{grouped}"
-            f" ({self.level:.0%} interval {low} to {high}; p = {format_number(self.pvalue, 2)} against"
-            f" one half): {verdicts[self.verdict]}."
+            f" ({self.level:.0%} interval; p = {format_number(self.pvalue, 2)} against one half):"
+            f" {verdicts[self.verdict]}."
         )
         if self.ties > 0:
             text += f" {100 * self.ties:.1f}% are ties, which count half."
@@ -357,8 +356,7 @@ class WinRates(Result):
     def sentences(self) -> str:
         """Summarise the result in a few sentences."""
         parts = [
-            f"{100 * r.rate.estimate:.1f}% [{100 * r.rate.low:.1f}, {100 * r.rate.high:.1f}] at n ="
-            f" {format_number(size)}"
+            f"{format_interval(r.rate, 'fraction')} at n = {format_number(size)}"
             for size, r in zip(self.n.tolist(), self.rates, strict=True)
         ]
         text = "The method has the lower loss on " + ", ".join(parts) + " of the test examples. "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from curvewise.errors import InputError
 from curvewise.text import arg, format_number
 from curvewise.types.results import RowTable, distinct
 from curvewise.types.units import FloatArray, Unit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,6 +124,15 @@ class Measurements(RowTable):
         for row, key in enumerate(zip(*columns, strict=True)):
             found.setdefault(key, []).append(row)
         return found
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Fit a learning curve to each learner and draw it with the values on ``ax`` (a new figure's if None).
+
+        ``curvewise.fit_learning_curves`` returns the curves themselves; options are those of
+        ``curvewise.plot_learning_curves``.
+        """
+        # As of Result.plot: a table finds its picture only when it is asked for.
+        return import_module("curvewise.drawing").draw(self, ax=ax, **options)  # type: ignore[no-any-return]
 
     def columns(self) -> dict[str, Any]:
         """Return learner, n, the labels and the values, with the number of runs and their variance where known."""

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.tables import format_table
-from curvewise.text import arg, brief, format_number
+from curvewise.tables import format_table, readable_columns
+from curvewise.text import arg, brief, format_interval, format_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ class Interval:
         return bool(self.low <= value <= self.high)
 
     def __str__(self) -> str:
-        return f"{format_number(self.estimate)} [{format_number(self.low)}, {format_number(self.high)}]"
+        return format_interval(self)
 
 
 class RowTable(ABC):
@@ -129,6 +129,8 @@ class Result(ABC):
     """
 
     warnings: tuple[str, ...]
+    row_names: ClassVar[Mapping[str, str]] = {}
+    """Quantities as people read them, where that is not their identifier with blanks."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give subclasses the one-line repr."""
@@ -167,7 +169,7 @@ class Result(ABC):
     def summary(self) -> str:
         """Return a few sentences that can be pasted into a paper, the warnings at the end."""
         text = self.sentences()
-        return " ".join([*([text] if text else []), *(f"Beware: {w}" for w in self.all_warnings)])
+        return " ".join([*([text] if text else []), *(f"Warning: {w}" for w in self.all_warnings)])
 
     @abstractmethod
     def sentences(self) -> str:
@@ -195,17 +197,39 @@ class Result(ABC):
         # The one upward import: a result finds its picture only when it is asked for.
         return import_module("curvewise.drawing").draw(self, ax=ax, **options)  # type: ignore[no-any-return]
 
-    def table(self, format: str = "markdown", digits: int = 2) -> str:
-        """Return the main table as text.
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return the main table as people read it: intervals beside estimates, errors as percentages, few digits."""
+        unit = getattr(self, "unit", "")
+        table = readable_columns(self.columns(), getattr(unit, "name", unit), self.best_rows())
+        if "quantity" in table:
+            sides = {side: getattr(self, side, side) for side in ("a", "b")}
+            names = zip(self.columns()["quantity"], table["quantity"], strict=True)
+            table["quantity"] = [
+                self.row_names[key].format(**sides) if key in self.row_names else name for key, name in names
+            ]
+        return table
+
+    def best_rows(self) -> tuple[str, Sequence[int]] | None:
+        """Return the column whose best entries are written bold, and their rows; None where nothing is ranked."""
+        return None
+
+    def table(self, format: str = "markdown", digits: int | None = None) -> str:
+        """Return the main table as text, the same as ``--table`` on the command line.
 
         Parameters
         ----------
         format : {"markdown", "latex", "text"}
             Markup of the table.
-        digits : int
-            Decimals of the numbers.
+        digits : int, optional
+            Decimals of all numbers; by default those that their intervals support.
         """
-        return format_table(self.columns(), format, digits)
+        return format_table(
+            self.readable() if digits is None else self.columns(), format, 2 if digits is None else digits
+        )
+
+    def to_latex(self, **options: Any) -> str:
+        r"""Return the main table for LaTeX, in the style of booktabs (``\usepackage{booktabs}``), the best in bold."""
+        return self.table("latex", **options)
 
     def __str__(self) -> str:
         return self.summary()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -166,6 +166,8 @@ class AccuracyDistribution(Result):
     independent_pmf, binomial_pmf : ndarray
         Probability of so many.
     """
+
+    unit: ClassVar[str] = "fraction"
 
     runs: int
     examples: int

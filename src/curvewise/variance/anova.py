@@ -693,6 +693,24 @@ def warn_all(notes: Iterable[str], stacklevel: int = 3) -> None:
         warnings.warn(text, CurvewiseWarning, stacklevel=stacklevel)
 
 
+QUANTITIES = {
+    "difference": "difference on new data",
+    "test_set_difference": "difference on this test set",
+    "probability_better": "chance that {a} beats {b}, this test set",
+    "distribution_probability": "chance that {a} beats {b}, new data",
+    "test_set_std": "std on this test set",
+    "independent_std": "std if examples were independent",
+    "distribution_std": "std on new data",
+    "distribution_std_robust": "… not assuming normal runs",
+    "distribution_share": "share of variance that is real",
+    "test_set_ratio": "ratio on this test set",
+    "distribution_ratio": "ratio on new data",
+    "gain_first": "gain on the first part",
+    "gain_second": "gain on the second part",
+}
+"""Rows of the tables of this question as people read them; a and b are the trainings compared."""
+
+
 def decimals(digits: int) -> Callable[[float], str]:
     """Return a writer of numbers with so many decimals, ``∞`` for infinity, for :func:`format_interval`.
 

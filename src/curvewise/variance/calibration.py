@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, Unpack
+from typing import Any, ClassVar, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -196,6 +196,8 @@ class Calibration(Result):
     verdict : {"holds", "close", "fails", "undecided"}
         See :func:`measure_calibration`.
     """
+
+    unit: ClassVar[str] = "fraction"
 
     runs: int
     examples: int

@@ -26,9 +26,9 @@ from curvewise.cli.console import (
     in_options,
     names_of,
     note,
+    note_reading,
     read_where,
     save_plot,
-    shown_as,
     use_options,
     warn,
     warn_each,
@@ -72,36 +72,6 @@ OPTIONS = {"value": "value_column", "accuracies": "accuracy", "predictions": "",
 
 MOST_PAIRS = 30
 """Pairs of trainings that are shown; --json has all of them."""
-
-ERRORS = ("estimate", "difference", "low", "high", "detectable", "standard_error", "half_width")
-"""Columns of errors or of standard deviations of errors, which are shown in percent."""
-
-NO_ERRORS = ("probability", "share", "correlation", "random_splits", "ratio", "distance")
-"""Words in the names of quantities that are no errors."""
-
-HEADINGS = {
-    "adjusted_pvalue": "adjusted p",
-    "calibrated_std": "err/2n std",
-    "expected_correct": "expected both correct",
-    "half_width": "half-width",
-    "pvalue": "p",
-    "standard_error": "std error",
-    "total_std": "with true variance",
-}
-"""Columns as they are printed where that is not their identifier with blanks; .frame() and --json have identifiers."""
-
-ROWS = {
-    "difference": "difference on the distribution",
-    "distribution_probability": "chance that {a} beats {b}, distribution",
-    "distribution_std_robust": "… robust",
-    "gain_first": "gain on the first",
-    "gain_second": "gain on the second",
-    "independent": "independent errors",
-    "probability_better": "chance that {a} beats {b}, test set",
-    "test_set_difference": "difference on this test set",
-    "test_set_std": "test-set std",
-}
-"""The same for quantities and formulas that name rows; a and b are the trainings compared."""
 
 Kind = Literal["labels", "errors", "correct", "losses", "scores", "probabilities"]
 
@@ -169,7 +139,8 @@ class PredictionReading:
         found = load_predictions(file, **options | {"learner": learner or self.learner} | more)
         # Asked here, where the message can name the file and the option.
         found = as_predictions(found, argument=file, directed=directed)
-        note(("" if alone else f"{file}: ") + "; ".join([repr(found), *map(in_options, found.notes)]))
+        about = repr(found).partition("(")[2].removesuffix(")")
+        note_reading([about, *found.notes], "" if alone else file)
         return found
 
 
@@ -367,9 +338,11 @@ def examine(
         with quietly():
             more = named if name == "pairs" else {}
             results[name] = getattr(curvewise.variance, EXAMINED[name])(given, level=level, **more)
-        page.say(in_options(results[name].sentences()))
-        if page.markup:
-            page.table(name, with_headings(results[name], worded_columns(results[name])), None)
+        if page.markup or page.verbose:
+            page.table(name.capitalize(), results[name].readable(), None)
+        else:
+            page.say(name.capitalize(), style="bold")
+        page.say(in_options(results[name].sentences()), close=not page.verbose)
         warn_each(results[name].all_warnings)
     page.document = {name: result.to_dict() for name, result in results.items()}
     save_plot(drawing.plot if drawing else None, results[asked[0]].plot)
@@ -799,12 +772,13 @@ def compare_many(
     with quietly():
         result = compare_trainings(trainings, **options, **(scores.options if scores.scores else {}))
     order = sorted(range(len(result.pairs)), key=lambda i: result.adjusted[i])[:MOST_PAIRS]
-    rows = {name: [column[i] for i in order] for name, column in worded_columns(result).items()}
+    rows = {name: [column[i] for i in order] for name, column in result.readable().items()}
     if page.markup is None:
         # A name that leaves room for numbers: its end tells more than its beginning.
         rows |= {key: [n if len(n) <= 20 else f"{n[:5]}…{n[-14:]}" for n in rows[key]] for key in ("a", "b")}
-        rows.pop("pvalue")  # the adjusted one counts, and names need the room
-    title = f"The {len(order)} clearest of {len(result.pairs):,} pairs (intervals hold together at {result.level:.0%})"
+    count = len(result.pairs)
+    which = f"{count} pairs" if len(order) == count else f"The {len(order)} clearest of {count:,} pairs"
+    title = f"{which} (a minus b, intervals hold together at {result.level:.0%})"
     return show_result(page, result, title, drawing, columns=rows)
 
 
@@ -831,42 +805,10 @@ def show_result(
     status: int = 0,
     draw: Callable[[], Any] | None = None,
 ) -> int:
-    """Print the summary, the table and the warnings of a result, draw it, and return the exit status."""
+    """Print the table, the sentences and the warnings of a result, draw it, and return the exit status."""
     page.document = result.to_dict()
+    page.table(title, result.readable() if columns is None else columns, None)
     page.say(in_options(result.sentences()), style=style)
-    page.table(title, with_headings(result, columns or worded_columns(result)), None)
     warn_each(result.all_warnings)
     save_plot(drawing.plot if drawing else None, draw or result.plot)
     return page.close(status)
-
-
-def with_headings(result: Any, columns: dict[str, Any]) -> dict[str, Any]:
-    """Write identifiers of columns, and those that name rows, as people read them."""
-    sides = {side: getattr(result, side, side) for side in ("a", "b")}
-    for key in columns.keys() & {"quantity", "formula"}:
-        columns |= {key: [ROWS.get(name, name.replace("_", " ")).format(**sides) for name in columns[key]]}
-    return {HEADINGS.get(key, key.replace("_", " ")): column for key, column in columns.items()}
-
-
-def worded_columns(result: Any) -> dict[str, Any]:
-    """Write errors in a table as percentages; shares, chances and p-values stay as they are."""
-    from curvewise.text import format_value
-
-    columns = dict(result.columns())
-    for key in ("pvalue", "adjusted_pvalue"):
-        if key in columns:
-            columns[key] = [p if p != p else f"{p:.2g}" for p in columns[key]]
-    if getattr(result, "unit", None) != "fraction":  # some tables are not of errors
-        return columns
-    rows = columns.get("quantity", [""] * len(next(iter(columns.values()))))
-    free = [any(word in str(name) for word in NO_ERRORS) for name in rows]
-    for key in ("power", "one_more"):
-        if key in columns:
-            columns[key] = [shown_as(value, ".1%") for value in columns[key]]
-    for key in ERRORS:
-        if key in columns:
-            columns[key] = [
-                value if value != value else f"{value:.3f}" if is_free else format_value(value, "fraction")
-                for value, is_free in zip(columns[key], free, strict=True)
-            ]
-    return columns

@@ -1,4 +1,4 @@
-"""Comparison of trainings by their runs: on this test set, and on the distribution it was drawn from."""
+"""Comparison of trainings by their runs: on this test set, and on new data from the same distribution."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from scipy.special import ndtr
 
 from curvewise.errors import InputError
 from curvewise.stats.tests import benjamini_hochberg, holm, permutation_pvalue, probability_below, sign_flip_pvalue
-from curvewise.text import Message, arg, format_interval, format_pvalue, format_value, prefix
+from curvewise.text import Message, arg, format_interval, format_pvalue, format_target, format_value, prefix
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, distinct_names
 from curvewise.variance.anova import (
     FEWEST,
+    QUANTITIES,
     Totals,
-    decimals,
     few_groups,
     interval_lists,
     measure_totals,
@@ -50,7 +50,9 @@ SCORES_ONLY = (
 FEW_RUNS = "{} runs of a training: the intervals assume normal run effects (too few runs to check)."
 ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg}
 DRAWS = 20_000
-"""Draws for the interval of the chance that a run of a beats one of b on the distribution."""
+"""Draws for the interval of the chance that a run of a beats one of b on new data."""
+SENTENCES = 3
+"""Sentences of the summary of a comparison."""
 
 
 def compare_runs(
@@ -191,7 +193,7 @@ class RunComparison(Result):
     paired : bool
         True if run r of a goes with run r of b.
     difference : Interval
-        Error of a minus error of b on the distribution, runs and examples both sampled. Below 0,
+        Error of a minus error of b on new data, runs and examples both sampled. Below 0,
         a is better, whatever the unit. Limits are NaN where only scores are known.
     pvalue : float
         P-value of ``difference``, two-sided, by t.
@@ -277,52 +279,58 @@ class RunComparison(Result):
         }
         return {**interval_columns(rows), "pvalue": [self.pvalue, self.test_set_pvalue, math.nan, math.nan]}
 
+    row_names = QUANTITIES
+
     def sentences(self) -> str:
         """The verdict in a few sentences."""
-        return " ".join([self._verdict(), *self._evidence()])
+        verdict = self._verdict()
+        return " ".join([*verdict, *self._evidence()[: SENTENCES - len(verdict)]])
 
-    def _verdict(self) -> str:
+    def _verdict(self) -> list[str]:
         a, b, shown = self.a, self.b, self._order(_sign(self._decisive))
+        where = {"distribution": "on new data from the same distribution", "test set": "on this test set"}[self.scope]
         if not self._parts.conclusive:
             better = self._order(_sign(self.difference))
-            told = f"of these networks, {better}" if better else "these networks cannot be told apart"
-            return f"One run does not show which training is better, {a} or {b}; {told} on the distribution."
+            found = f"of these two networks, {better} on new data" if better else "these two networks do not differ"
+            found += "" if better else " significantly on new data"
+            return [f"One run does not show which training is better, {a} or {b}; {found}."]
         if self.verdict in ("a better", "b better"):
-            return f"{self._order(self.verdict)} on the {self.scope}."
+            return [f"{self._order(self.verdict)} {where}."]
         if self.verdict == "equivalent":
-            margin, p = format_value(self.margin or 0.0, self.unit), format_pvalue(self.equivalence_pvalue)
-            text = f"{a} and {b} are equivalent on the {self.scope}: they differ by less than {margin} ({p})."
+            margin, p = format_target(self.margin or 0.0, self.unit), format_pvalue(self.equivalence_pvalue)
+            text = f"{a} and {b} are equivalent {where}: they differ by less than {margin} ({p})."
             if shown:
-                return f"{text} Within that, {shown}."
+                return [f"{text} Within that margin, {shown}."]
         else:
-            text = f"{a} and {b} cannot be told apart on the {self.scope}."
+            text = f"{a} and {b} are not significantly different {where}."
         if self.scope == "test set" or self.test_set_verdict == "undecided":
-            return text
-        return f"{text} On this test set {self._order(self.test_set_verdict)}, no more."
+            return [text]
+        better = a if self.test_set_verdict == "a better" else b
+        return [text, f"The advantage of {better} is significant on this test set only."]
 
     def _order(self, verdict: str) -> str:
         """Say which is better, or nothing."""
         better, worse = (self.a, self.b) if verdict == "a better" else (self.b, self.a)
-        return "" if verdict == "undecided" else f"{better} is better than {worse}"
+        return "" if verdict == "undecided" else f"{better} is significantly better than {worse}"
 
     def _evidence(self) -> list[str]:
         unit = self.unit
         here = f"{format_interval(self.test_set_difference, unit)} on this test set"
         known = self.runs != (1, 1) and not math.isnan(self.test_set_pvalue)
         here += f" ({format_pvalue(self.test_set_pvalue)})" if known else ""
-        there = f"{format_interval(self.difference, unit)} on the distribution ({format_pvalue(self.pvalue)}) and "
+        there = f"{format_interval(self.difference, unit)} on new data ({format_pvalue(self.pvalue)}) and "
         there = there if self.scope == "distribution" else ""
         what = unit if unit in ("loss", "score") else "error"
         # Errors of a minus errors of b: of scores, which are better high, the other way round.
         one, two = (self.b, self.a) if unit == "score" else (self.a, self.b)
         pairs = "Runs are paired. " if self.paired else ""
         text = [f"{pairs}The {what} of {one} minus that of {two} is {there}{here}."]
-        if min(self.runs) > 1:
-            chance = format_interval(self.probability_better, write=decimals(2))
-            text.append(f"A random run of {self.a} beats one of {self.b} on this test set with probability {chance}.")
         if self.margin is not None and self.verdict != "equivalent" and self._parts.conclusive:
-            margin, p = format_value(self.margin, unit), format_pvalue(self.equivalence_pvalue)
+            margin, p = format_target(self.margin, unit), format_pvalue(self.equivalence_pvalue)
             text.append(f"That they differ by less than {margin} is not shown ({p}).")
+        if min(self.runs) > 1:
+            chance = format_interval(self.probability_better)
+            text.append(f"A random run of {self.a} beats one of {self.b} on this test set with probability {chance}.")
         return text
 
 
@@ -403,7 +411,7 @@ def _thin_evidence(parts: Difference, unit: str) -> list[str]:
     text += f" runs is {assumed}."
     if not parts.conclusive:
         text += (
-            f" On the distribution its true error is assumed not to vary between runs, unless {arg('distribution_std')}"
+            f" On new data its true error is assumed not to vary between runs, unless {arg('distribution_std')}"
             " says how much it does; without that the comparison is of these networks, and no verdict on the trainings."
         )
     return [Message(text)]
@@ -573,16 +581,21 @@ class TrainingComparison(Result):
         found = sum(v != "undecided" for v in self.verdicts)
         best = self.contenders
         shown = ", ".join(best[:5]) + (f" and {len(best) - 5} more" if len(best) > 5 else "")
-        count = f"{len(self.pairs):,} differences" if len(self.pairs) > 1 else "1 difference"
-        clear = int(np.argmin(self.adjusted))
-        a, b = self.pairs[clear]
+        count = f"{len(self.pairs):,} differences are" if len(self.pairs) > 1 else "1 difference is"
+        where = "on new data" if self.scope == "distribution" else "on this test set"
         return (
-            f"Of {count} between {len(self.names)} trainings {found:,} {'is' if found == 1 else 'are'} shown on the"
-            f" {self.scope} at {self.level:.0%} after"
+            f"{found:,} of {count} significant {where} at {1 - self.level:.2g} after the correction of"
             f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}. {self.names[0]} has the best"
-            f" mean, {format_value(abs(self.errors[0]), self.unit)}; not shown to be worse than another: {shown}. The"
-            f" clearest difference is {a} minus {b}: {format_interval(self.differences[clear], self.unit)}."
+            f" mean, {format_value(abs(self.errors[0]), self.unit)}. Not significantly worse than any other: {shown}."
         )
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row per pair, the verdict with the name of the better training."""
+        table = dict(super().readable())
+        sides = zip(table["a"], table["b"], table.pop("verdict"), strict=True)
+        table["better"] = [{"a better": a, "b better": b}.get(verdict, "not significant") for a, b, verdict in sides]
+        del table["p"]  # the adjusted one decides
+        return table
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,7 @@ from curvewise.types.units import FloatArray, Unit, as_floats
 from curvewise.variance.anova import (
     ENOUGH,
     FEWEST,
+    QUANTITIES,
     SamplingUnits,
     Tails,
     Totals,
@@ -156,7 +157,7 @@ class VarianceDecomposition(Result):
     groups : int or None
         Number of groups of examples that belong together.
     error : Interval
-        Mean error on the distribution; runs and examples both count as sampled.
+        Mean error on new data; runs and examples both count as sampled.
     test_set_std : float
         Standard deviation between runs of the error on this test set.
     test_set_interval : Interval
@@ -239,17 +240,19 @@ class VarianceDecomposition(Result):
         }
         return interval_columns(rows)
 
+    row_names = QUANTITIES
+
     def sentences(self) -> str:
         """The decomposition in a few sentences."""
         unit, what = self.unit, self.unit if self.unit in ("loss", "score") else "error"
         if math.isnan(self.distribution_share):
             alike = "do not differ at all" if self.independent_std == 0 else "have the same error"
-            real = f"The runs {alike} on this test set."
+            real = f". The runs {alike} on this test set."
         else:
-            share = format_interval(self.share_interval, write="{:.0%}".format)
-            real = f"So {share} of the test-set variance is a real difference between runs."
+            share = format_interval(self.share_interval, "fraction")
+            real = f": {share} of the test-set variance is a real difference between runs."
         apart = "groups of examples" if self.groups else "examples"
-        independent = "differ from" if self.independence_pvalue < 0.05 else "agree with"
+        independent = "differ" if self.independence_pvalue < 0.05 else "do not differ"
         design = [f"in {self.groups:,} groups"] if self.groups else []
         design += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
         sampled = f" ({', '.join(design)})" if design else ""
@@ -260,13 +263,12 @@ class VarianceDecomposition(Result):
         text = [
             f"Over {self.runs:,} runs and {self.examples:,} examples{sampled} the mean {what} is"
             f" {format_interval(mean, unit)}{assumed if self._totals.assumed else ''}.",
-            f"Between runs the test {what} has a standard deviation of {format_value(self.test_set_std, unit)}; if"
-            f" {apart} varied independently it would be {format_value(self.independent_std, unit)}.",
-            "On the distribution, the standard deviation between runs is"
-            f" {format_interval(self.distribution_interval, unit)}"
-            f"{' (if runs are normal, which so few do not show)' if normal else ''}{self._wider()}.",
-            real,
-            f"The runs {independent} independent errors (Cochran's Q, {format_pvalue(self.independence_pvalue)}).",
+            f"The standard deviation between runs is {format_value(self.test_set_std, unit)} on this test set"
+            f" ({format_value(self.independent_std, unit)} if {apart} varied independently) and"
+            f" {format_interval(self.distribution_interval, unit)} on new data"
+            f"{' (assumes normally distributed runs; too few to check)' if normal else ''}{self._wider()}{real}",
+            f"The runs {independent} significantly from independent errors (Cochran's Q,"
+            f" {format_pvalue(self.independence_pvalue)}).",
         ]
         return Message(" ".join(text))
 
@@ -275,8 +277,8 @@ class VarianceDecomposition(Result):
         robust = self.robust_interval
         if self.method != "F" or robust.width <= WIDER * self.distribution_interval.width:
             return ""
-        low, high = format_value(robust.low, self.unit), format_value(robust.high, self.unit)
-        return f"; [{low}, {high}] if runs need not be normal nor shift all examples alike"
+        ends = format_interval(robust, self.unit).partition(" ")[2]
+        return f" ({ends} without assuming normal runs that shift all examples alike)"
 
 
 def decompose_totals(

@@ -1,4 +1,4 @@
-"""Difference of two trainings, with its variance on this test set and on the distribution."""
+"""Difference of two trainings, with its variance on this test set and on new data."""
 
 from __future__ import annotations
 

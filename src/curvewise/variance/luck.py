@@ -20,7 +20,6 @@ from curvewise.types.results import Interval, Result, check_level, interval_colu
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
     PredictionFormat,
-    decimals,
     group_codes,
     interval_lists,
     judge_tails,
@@ -230,11 +229,11 @@ class SeedLuck(Result):
         unit, r = self.unit, self.correlation
         sets = "two test sets" if self.split == "pair" else "two parts of the test set"
         how = {"even-odd": ", examples alternating", "random": ", drawn at random"}
-        random = "" if self.random is None else format_interval(self.random, write=decimals(3))
+        random = "" if self.random is None else format_interval(self.random)
         average = f"; over {self.splits:,} random splits it is {random}" if random else ""
         return (
             f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and {self.examples[1]:,}"
-            f" examples{how.get(self.split, '')}) have a correlation of {format_interval(r, write=decimals(3))}"
+            f" examples{how.get(self.split, '')}) have a correlation of {format_interval(r)}"
             f" ({format_pvalue(self.pvalue)}){average}. {self._expectation()} The best {self.top:.0%} of runs on the"
             f" first are better than the mean run there by {format_interval(self.gain_first, unit)}, and on the second"
             f" by {format_interval(self.gain_second, unit)}."
@@ -244,12 +243,12 @@ class SeedLuck(Result):
         e = self.expected
         condition = " if each run is equally good on both" if self.split == "pair" else ""
         if math.isnan(e.estimate):
-            return "What correlation to expect is not known."
+            return "The correlation to expect is unknown."
         if e.estimate == 0:
             expect = f"a correlation of up to {e.high:.3f} may be expected{condition}."
-            return f"No variance between runs was found that is real. That is not to say there is none: {expect}"
-        text = format_interval(e, write=decimals(3))
-        return f"The variance between runs that is real lets expect a correlation of {text}{condition}."
+            return f"No real variance between runs was found, which does not exclude some: {expect}"
+        text = format_interval(e)
+        return f"The real variance between runs implies a correlation of {text}{condition}."
 
 
 def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -522,20 +521,20 @@ class TestSetComparison(Result):
     def sentences(self) -> str:
         """Variances and correlations in a few sentences."""
         stds = [
-            f"{format_value(d.distribution_std, d.unit)} of {format_value(d.test_set_std, d.unit)} on {name}"
+            f"{format_value(d.distribution_std, d.unit)} for {name} ({format_value(d.test_set_std, d.unit)} on these"
+            " examples)"
             for name, d in self.decompositions.items()
         ]
         found = [p for p in self.pairs if p.adjusted < 1 - self.level]
         best = max(self.pairs, key=lambda p: -1.0 if math.isnan(p.r_squared) else p.r_squared)
         sentences = [
-            f"Between {self.runs:,} runs the standard deviation of true error, of that on the test"
-            f" set, is {', '.join(stds)}.",
-            f"{len(found)} of {len(self.pairs)} pairs of test sets have a correlation between run"
-            " errors (Holm's correction).",
+            f"The standard deviation between {self.runs:,} runs on new data is {', '.join(stds)}.",
+            f"Run errors are significantly correlated in {len(found)} of {len(self.pairs)} pairs of test sets (Holm's"
+            " correction).",
         ]
         if not math.isnan(best.r_squared):
             known = best.stable and not math.isnan(best.true_correlation.estimate)
-            true = format_interval(best.true_correlation, write=decimals(2)) if known else "not known"
+            true = format_interval(best.true_correlation) if known else "not known"
             sentences.append(
                 f"The strongest is that of {best.first} and {best.second}:"
                 f" R² = {best.r_squared:.3f} ({format_pvalue(best.pvalue)}); that of true errors is {true}."

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -246,6 +246,8 @@ class DependentPairs(Result):
     named : bool
         True if the pairs were asked for.
     """
+
+    unit: ClassVar[str] = "fraction"
 
     runs: int
     examples: int

@@ -14,7 +14,7 @@ from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import SampledMean
-from curvewise.text import arg, either, format_interval, format_size, format_value
+from curvewise.text import arg, either, format_interval, format_size, format_target, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
@@ -76,7 +76,7 @@ def plan_runs(
     examples : int
         Size of the test set; a pilot knows it.
     disagreement : float
-        For a difference on the distribution, where there are not two pilots: the share of
+        For a difference on new data, where there are not two pilots: the share of
         examples that one training usually gets right and the other usually wrong. By default the
         worst case: the two find unrelated examples hard.
     power : float
@@ -238,6 +238,14 @@ class RunPlan(Result):
         names = ("runs", "power", "detectable", "standard_error", "half_width", "one_more")
         return {name: getattr(self, f"table_{name}") for name in names}
 
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row per number of runs, power and the gain of one more run as percentages."""
+        table = dict(super().readable())
+        table["runs"] = [int(n) for n in self.table_runs]
+        table["power"] = [f"{p:.0%}" for p in self.table_power]
+        table["one more"] = [f"{p:.1%}" if np.isfinite(p) else "–" for p in self.table_one_more]
+        return table
+
     def sentences(self) -> str:
         """The plan in a few sentences."""
         lines = [self._answer()]
@@ -248,20 +256,20 @@ class RunPlan(Result):
                 f" more run would make it {self.table_one_more[where]:.1%} narrower."
             )
         if self.assumptions:
-            lines.append(f"This takes for granted that {'; '.join(self.assumptions)}.")
+            lines.append(f"Assumptions: {'; '.join(self.assumptions)}.")
         return " ".join(lines)
 
     def _answer(self) -> str:
-        where = "the distribution" if self.target == "distribution" else "this test set"
-        effect = format_value(self.effect, self.unit)
-        what, each = f"tell a standard deviation of true error of {effect} between runs from 0", ""
+        where = "new data" if self.target == "distribution" else "this test set"
+        effect = format_target(self.effect, self.unit)
+        what, each = f"distinguish a standard deviation of true error of {effect} between runs from 0", ""
         if self.question == "difference":
-            what, each = f"see a true difference of {effect} on {where}", " of each training"
+            what, each = f"detect a true difference of {effect} on {where}", " of each training"
         if self.runs is not None:
             inner = self.runs_interval
             limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
-            return f"To {what} with {self.power:.0%} power takes {self.runs:,}{limits} runs{each}."
-        text = f"Not even {self.runs_max:,} runs{each} {what} with {self.power:.0%} power."
+            return f"{self.runs:,}{limits} runs{each} are needed to {what} with {self.power:.0%} power."
+        text = f"Even {self.runs_max:,} runs{each} do not {what} with {self.power:.0%} power."
         if self.examples_needed is None:
             return text
         return (

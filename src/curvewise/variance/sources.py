@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,7 +66,7 @@ def measure_sources(
     level : float
         Coverage of each interval.
     draws : int
-        For the intervals of shares on the distribution.
+        For the intervals of shares on new data.
     rng : int or Generator
         Determines the draws.
 
@@ -221,13 +221,13 @@ class SourceShares(Result):
         lines = [
             f"With everything varied ({self.baseline}, {self.baseline_runs:,} runs) the standard deviation between runs"
             f" is {format_interval(self.baseline_test_set_std, self.unit)} on this test set and"
-            f" {format_interval(self.baseline_distribution_std, self.unit)} on the distribution."
+            f" {format_interval(self.baseline_distribution_std, self.unit)} on new data."
         ]
         meaning = {
             "suffices": f"alone it suffices (at least {1 - self.margin:.0%} of the whole)",
             "less": "less than the whole",
             "more": "more than the whole",
-            "unclear": "too few runs to tell whether it suffices",
+            "unclear": "too few runs to show whether it suffices",
         }
         for i, name in enumerate(self.sources):
             lines.append(
@@ -238,7 +238,7 @@ class SourceShares(Result):
         whole = {
             True: "Any one source suffices to make runs differ as much as all together.",
             False: "One source alone does not always make runs differ as much as all together.",
-            None: "Whether one source suffices is not settled by these runs.",
+            None: "These runs do not show whether one source suffices.",
         }[self.one_suffices]
         return " ".join([*lines, whole])
 
@@ -379,6 +379,8 @@ class TwinDisagreement(Result):
     seeds_from : {"reference", "reseeded"}
         Runs behind ``seeds``: all pairs of the reference, or runs given for it.
     """
+
+    unit: ClassVar[str] = "fraction"
 
     when: tuple[Any, ...]
     runs: int

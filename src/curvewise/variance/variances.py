@@ -69,7 +69,7 @@ def compare_variances(
     level : float
         Coverage of the intervals.
     draws : int
-        For the interval of the ratio on the distribution.
+        For the interval of the ratio on new data.
     rng : int or Generator
         Determines the draws.
 
@@ -93,7 +93,7 @@ def compare_variances(
     if one[0].examples != two[0].examples:
         notes.append(
             f"{names[0]} has {one[0].examples:,} examples and {names[1]} {two[0].examples:,}: their test-set deviations"
-            " are not of one test set, and only those on the distribution compare."
+            " are not of one test set, and only those on new data compare."
         )
     warn_all(notes)
     return VarianceComparison(
@@ -204,12 +204,11 @@ class VarianceComparison(Result):
             f"Over {self.runs[0]:,} runs of {a} and {self.runs[1]:,} of {b}:",
             self._sentence("On this test set", self.test_set_std, self.test_set_ratio),
             f"({format_pvalue(self.test_set_pvalue)}: {self.test_set_verdict}).",
-            self._sentence("On the distribution", self.distribution_std, self.distribution_ratio),
+            self._sentence("On new data", self.distribution_std, self.distribution_ratio),
             f"({format_pvalue(self.distribution_pvalue)}: {self.verdict}).",
         ]
         if self.verdict == "no difference shown":
-            text = "That no difference was shown does not mean that there is none"
-            parts.append(f"{text}: the interval says which ratios remain possible.")
+            parts.append("No significant difference does not mean that there is none: see the intervals.")
         return " ".join(parts)
 
     def _sentence(self, where: str, std: tuple[Interval, Interval], ratio: Interval) -> str:
@@ -277,7 +276,7 @@ def variance_ratio(
     level : float
         Coverage of the intervals.
     draws : int
-        For the ratio on the distribution.
+        For the ratio on new data.
     rng : int or Generator
         Determines the draws.
 
@@ -526,7 +525,7 @@ class VarianceSweep(Result):
     best : float
         The value of lowest mean error.
     tied : tuple of float
-        Values whose mean error was not shown to differ from the best's (on the distribution, Holm
+        Values whose mean error was not shown to differ from the best's (on new data, Holm
         over the values). Values measured on other examples (another number of them, or other
         groups) are not compared.
     largest_without_excess : float or None

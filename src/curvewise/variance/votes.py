@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -111,6 +111,8 @@ class Disagreement(Result):
         Coverage of the intervals, for which examples (or groups of them) are sampled.
     """
 
+    unit: ClassVar[str] = "fraction"
+
     runs: int
     examples: int
     classes: int
@@ -142,7 +144,7 @@ class Disagreement(Result):
         """Disagreement and error in a few sentences."""
         design = f" in {self.groups:,} groups" if self.groups else ""
         if self.pvalue >= 1 - self.level:
-            verdict = "no more than chance makes of equal ones"
+            verdict = "not significantly different"
         else:
             less = self.gap.estimate > 0
             verdict = (
@@ -276,6 +278,8 @@ class Ensemble(Result):
     level : float
         Coverage of the intervals: examples (or groups) are sampled, and subsets of these runs.
     """
+
+    unit: ClassVar[str] = "fraction"
 
     runs: int
     examples: int

@@ -17,7 +17,7 @@ from curvewise.drawing.axes import is_narrow, log_sizes, rows_of, rows_that_fit,
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, choose, ends_of, finish, note, plain, warned, zero_line
 from curvewise.drawing.panels import signed
-from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
+from curvewise.drawing.style import INK, NEUTRAL, OWN, new_axes, style
 from curvewise.errors import InputError
 from curvewise.ranking.agreement import NleepGrid, RankingAgreement, metric_title
 from curvewise.ranking.judgement import AVERAGE, RankingComparisons, RankingJudgement
@@ -44,8 +44,8 @@ class ScoreTable:
 
     @property
     def shades(self) -> list[str]:
-        """Blue, and grey for a baseline."""
-        return [NEUTRAL if b else colour(0) for b in self.baseline]
+        """Dark, and grey for a baseline."""
+        return [NEUTRAL if b else INK for b in self.baseline]
 
 
 # Draws a table of a score with names of its rows, and gives a legend.
@@ -189,7 +189,7 @@ def _dots(
         points(ax, table.mean[[i]], at, shade, 6.0, SCORE)
     key: list[tuple[Any, str]] = [(_handle(NEUTRAL, 6.0), "plain baseline")] if any(table.baseline) else []
     if several:
-        key = [(_handle(colour(0), 6.0), "mean over tasks"), *key, (_handle(NEUTRAL, 3.2), "a task")]
+        key = [(_handle(INK, 6.0), "mean over tasks"), *key, (_handle(NEUTRAL, 3.2), "a task")]
     rows_of(ax, names, room=ax.get_gid() != OWN and bool(key))
     for i in np.flatnonzero(np.isnan(table.mean)).tolist():
         note(ax, "unknown", (0.02, float(i)), xycoords=ax.get_yaxis_transform(), va="center", color="#6E6E6E")
@@ -397,7 +397,7 @@ def plot_ranking_comparisons(
         rows_of(ax, names)
         what = score_label(values[0]) if len(values) == 1 else "value"
         ax.set_xlabel(what if is_narrow(ax) else f"difference of {what}")
-        key = [(_handle(colour(0), 5.0, "-"), "shown"), (_handle(NEUTRAL, 5.0, "-"), "not shown")]
+        key = [(_handle(INK, 5.0, "-"), "significant"), (_handle(NEUTRAL, 5.0, "-"), "not significant")]
         indent = max(map(len, names), default=0) / 14
         lines = _comparison_caption(result, len(shown))
         options: dict[str, Any] = {"legend": legend, "caption": caption, "indent": indent}
@@ -410,7 +410,7 @@ def _rows(ax: Axes, ends: FloatArray, found: NDArray[np.bool_]) -> None:
     estimate, low, high = ends
     limits, row = view(estimate, low, high, 0.0), np.arange(float(len(estimate)))
     zero_line(ax)
-    for part, shade in ((found, colour(0)), (~found, NEUTRAL)):
+    for part, shade in ((found, INK), (~found, NEUTRAL)):
         bars(ax, row[part], low[part], high[part], shade, limits=limits, horizontal=True)
         points(ax, estimate[part], row[part], shade, 5.5, DIFFERENCE)
     ax.set_xlim(*limits)
@@ -483,12 +483,12 @@ def plot_ranking_agreement(
         place: FloatArray = np.arange(float(len(names)))
         for at, values in zip(place, each, strict=False):
             points(ax, values, np.full(len(values), at), NEUTRAL, 3.2, TASK, alpha=0.75)
-        bars(ax, place, low, high, colour(0), limits=limits, horizontal=True)
-        points(ax, estimate, place, colour(0), 6.0, NUMBER)
+        bars(ax, place, low, high, INK, limits=limits, horizontal=True)
+        points(ax, estimate, place, INK, 6.0, NUMBER)
         rows_of(ax, [plain(name) for name in names])
         ax.set_xlim(*limits)
         ax.set_xlabel("agreement × 100")
-        key = [(_handle(colour(0), 5.0, "-"), "mean over tasks"), (_handle(NEUTRAL, 3.2), "a task")] if several else []
+        key = [(_handle(INK, 5.0, "-"), "mean over tasks"), (_handle(NEUTRAL, 3.2), "a task")] if several else []
         sizes = "–".join(dict.fromkeys((str(min(result.n)), str(max(result.n)))))
         said = f"{sizes} checkpoints, {format_count(len(result.n), 'task')}."
         lines = [f"{said} Bars: {100 * result.level:.4g}% intervals over {result.over}.", *warned(result)]

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, choose, finish, plain, warned
-from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
+from curvewise.drawing.style import INK, NEUTRAL, OWN, new_axes, style
 from curvewise.ranking.plot.judgement import draw_cells, points
 from curvewise.ranking.rank import CheckpointRanking
 from curvewise.text import format_number
@@ -91,7 +91,7 @@ def plot_checkpoint_ranking(
         names = safe_names(result.checkpoints[:shown], 16 if is_narrow(ax) else 32)
         rows_of(ax, names, room=not own and bool(key))
         if result.k < result.ranked and result.k <= shown:  # a line under the checkpoints to try
-            ax.axhline(result.k - 0.5, color="black", lw=0.9, ls="--", gid=TOP, label="_top")
+            ax.axhline(result.k - 0.5, color=INK, lw=0.9, ls="--", gid=TOP, label="_top")
         _values(ax, result, shown, kind)
         if not own:
             options["loc"] = "lower left"
@@ -110,8 +110,8 @@ def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, s
     seen = [high, *(ranks[:shown] for ranks in result.measure_ranks.values())]
     top = float(np.nanmax([1.0, *np.concatenate(seen)]))
     limits = (0.4, top + 0.6)
-    bars(ax, place, low, high, colour(0), limits=limits, horizontal=True, width=1.8)
-    points(ax, result.ranks[:shown], place, colour(0), LARGE, RANK)
+    bars(ax, place, low, high, INK, limits=limits, horizontal=True, width=1.8)
+    points(ax, result.ranks[:shown], place, INK, LARGE, RANK)
     for name in others:  # on top, where equal ranks would hide them
         points(ax, ranks[name], place, NEUTRAL, SMALL, OTHER, rim=0.7)
     ax.set_xlim(*limits)
@@ -120,7 +120,7 @@ def _ranks(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, s
     ax.set_xlabel("rank")
     if not others:
         return []
-    mine = Line2D([], [], color=colour(0), marker="o", ms=LARGE, lw=1.8)
+    mine = Line2D([], [], color=INK, marker="o", ms=LARGE, lw=1.8)
     theirs = Line2D([], [], color=NEUTRAL, marker="o", ms=SMALL, mec="white", ls="none")
     what = shorten(clean(others[0]), 24) if len(others) == 1 else "another measure"
     return [(mine, f"by {shorten(clean(result.by), 24)}"), (theirs, f"by {what}")]
@@ -132,8 +132,8 @@ def _scores(ax: Axes, result: CheckpointRanking, shown: int) -> list[tuple[Any, 
     score = result.scores[result.by][:shown]
     low, high = result.score_low[:shown], result.score_high[:shown]
     limits = view(score, low, high)
-    bars(ax, place, low, high, colour(0), limits=limits, horizontal=True, width=1.8)
-    points(ax, score, place, colour(0), 6.0, SCORE)
+    bars(ax, place, low, high, INK, limits=limits, horizontal=True, width=1.8)
+    points(ax, score, place, INK, 6.0, SCORE)
     ax.set_xlim(*limits)
     ax.set_xlabel(safe_text(result.by, 40))
     return []
@@ -148,7 +148,7 @@ def _values(ax: Axes, result: CheckpointRanking, shown: int, kind: str) -> None:
     ax.text(1.02, -0.75, head, fontsize=8.5, va="bottom", **column)
     for i in range(shown):
         value = float(result.scores[result.by][i] if kind == "ranks" else result.ranks[i])
-        text = "failed" if np.isnan(value) else format_number(value).replace("-", "−")
+        text = "failed" if np.isnan(value) else format_number(value, 3).replace("-", "−")
         ax.text(1.02, i, plain(text), fontsize=8.5, va="center", **column)
 
 

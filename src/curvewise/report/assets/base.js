@@ -38,6 +38,37 @@ const number = (given, digits = 4) => {
   if (size < 1) return String(written);
   return value.toFixed(Math.max(0, digits - String(Math.trunc(size)).length));
 };
+// The decimals that an interval supports: the first digit or two of half its width, as the Particle Data Group rounds;
+// a limit that is not zero gets a digit or two more where it would read as zero.
+const decimalsOf = (estimate, low, high) => {
+  const ends = [low, high].filter(Number.isFinite);
+  let half = ends.length === 2 ? (high - low) / 2 : ends.length ? Math.abs(estimate - ends[0]) : NaN;
+  if (!Number.isFinite(half) || half <= 0) {
+    const known = Number.isFinite(estimate) ? Math.abs(estimate) : Math.max(0, ...ends.map(Math.abs));
+    return known ? 2 - Math.floor(Math.log10(known)) : 0;
+  }
+  let size = Math.floor(Math.log10(half));
+  if (half / 10 ** size >= 9.5) [half, size] = [10 ** (size + 1), size + 1];
+  let decimals = -size + (half / 10 ** size < 3.55 ? 1 : 0);
+  for (const end of ends) {
+    const zeros = [0, 1, 2].filter((d) => end !== 0 && Number(end.toFixed(Math.max(0, decimals + d))) === 0);
+    if (zeros.length <= 2) decimals += zeros.length;
+  }
+  return decimals;
+};
+const fixed = (value, decimals) => {
+  if (!Number.isFinite(value) || decimals > 6) return number(value, 3);
+  const unit = 10 ** Math.max(0, -decimals);
+  const rounded = Math.round(value / unit) * unit;
+  const shown = decimals > 0 ? value.toFixed(decimals) : Math.abs(rounded) >= 1e4 ? rounded.toLocaleString("en") : String(rounded);
+  return Number(shown.replaceAll(",", "")) === 0 ? shown.replace("-", "") : shown;
+};
+const ranged = (value, low, high, suffix = "") => {
+  const known = low !== undefined && high !== undefined && !Number.isNaN(low) && !Number.isNaN(high);
+  if (!known) return [Number.isNaN(value) ? "unknown" : `${number(value, 3)}${suffix}`, ""];
+  const decimals = decimalsOf(value, low, high);
+  return [`${fixed(value, decimals)}${Number.isFinite(value) ? suffix : ""}`, `[${fixed(low, decimals)}, ${fixed(high, decimals)}]`];
+};
 const tick = (value) => (Math.abs(value) >= 1e4 ? value.toLocaleString("en") : String(value));
 const numbers = (values) => values.map((v) => (v === null ? NaN : finite(v)));
 const about = (n) => number(Number.isFinite(n) && n >= 1 ? Math.round(Number(n.toPrecision(3))) : n, 3);
@@ -46,14 +77,9 @@ const clipped = (text, most = 80) => {
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : text;
 };
 
-// --- one learner chosen for the whole page; each has one colour and one kind of line
-const places = new Map();
-const placeOf = (name) => {
-  if (!places.has(name)) places.set(name, places.size);
-  return places.get(name);
-};
-const styleOf = (name) => `--colour: var(--series-${placeOf(name) % COLOURS})`;
-const dashOf = (name) => `dash-${Math.floor(placeOf(name) / COLOURS) % DASHES}`;
+// --- one learner chosen for the whole page; each has one colour and one kind of line, in still pictures, too
+const styleOf = ({ place, tone }) => `--colour: var(--${tone || `series-${place % COLOURS}`})`;
+const dashOf = ({ place }) => `dash-${Math.floor((place || 0) / COLOURS) % DASHES}`;
 const chosen = { name: null, listeners: [] };
 const mark = (inside = document) => {
   for (const part of $$("tr[data-learner], button[data-learner]", inside)) {

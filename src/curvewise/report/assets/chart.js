@@ -1,10 +1,12 @@
 // --- charts of curves
+const MOST_NAMES = 8;
+const LONGEST_NAME = 26;
 class Chart {
   constructor(place, spec) {
     Object.assign(this, { place, spec, scale: spec.scale || "log" });
     for (const series of spec.series) {
-      for (const part of [series.line, series.reliance].filter(Boolean)) {
-        for (const key of Object.keys(part)) part[key] = numbers(part[key]);
+      for (const part of Object.values(series)) {
+        for (const key of part && part.value ? Object.keys(part) : []) part[key] = numbers(part[key]);
       }
     }
     const picture = make("div", { class: "picture" }, place);
@@ -51,16 +53,23 @@ class Chart {
     const width = Math.round(this.svg.parentElement.clientWidth);
     if (!width || (this.box && this.box.width === width)) return;
     const height = Math.round(Math.min(Math.max(width * 0.62, 270), 400));
-    this.box = { width, height, left: 58, right: 14, top: 10, bottom: 46 };
+    this.box = { width, height, left: 58, right: this.nameRoom(width), top: 10, bottom: 46 };
     for (const layer of [this.grid, this.curves, this.svg]) layer.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.paint();
+  }
+
+  // Names stand at the ends of their lines where there is room; the legend has them in any case.
+  nameRoom(width) {
+    const names = this.spec.series.map(({ name }) => clipped(name, LONGEST_NAME).length);
+    this.named = width >= 460 && names.length <= MOST_NAMES && this.spec.series.every((s) => s.line);
+    return this.named ? Math.min(12 + 7.3 * Math.max(...names), 0.3 * width) : 14;
   }
 
   frame() {
     const { spec, box } = this;
     const { to } = SCALES[this.scale];
     const [low, high] = spec.x.range;
-    const a = this.scale === "linear" ? 0 : to(low);
+    const a = this.scale === "linear" && low > 0 && spec.scales ? 0 : to(low);
     const b = this.scale === "root" ? 0 : to(high);
     const [bottom, top] = spec.y.range;
     const wide = box.width - box.left - box.right;
@@ -85,8 +94,35 @@ class Chart {
     this.above = draw("g", { class: "above", "clip-path": `url(#${spec.id}-inside)` }, svg);
     this.lines = draw("g", {}, svg);
     this.halo = draw("circle", { r: "7", class: "halo", visibility: "hidden" }, svg);
+    if (this.named) this.names(inner);
     this.marks();
     this.front();
+  }
+
+  names(inner) {
+    const { grid } = this;
+    const right = inner.x + inner.width;
+    const [low, high] = this.spec.x.range;
+    const found = this.spec.series.map((series) => {
+      const { line } = series;
+      const ns = line.n || this.spec.n;
+      const end = this.scale === "root" && !line.n ? ns[ns.length - 1] : Math.min(high, ns[ns.length - 1]);
+      const y = this.Y(readAt(ns, line.value, Math.max(end, low), this.spec.between));
+      return { series, y: Math.min(Math.max(y, inner.y + 6), inner.y + inner.height - 4) };
+    });
+    const shown = found.filter(({ y }) => Number.isFinite(y)).sort((a, b) => a.y - b.y);
+    // Moved apart where they would touch: down from the top, then up from the bottom.
+    shown.forEach((one, i) => {
+      if (i) one.y = Math.max(one.y, shown[i - 1].y + 15);
+    });
+    for (let i = shown.length - 1; i >= 0; i -= 1) {
+      const lowest = i === shown.length - 1 ? inner.y + inner.height : shown[i + 1].y - 15;
+      shown[i].y = Math.min(shown[i].y, lowest);
+    }
+    for (const { series, y } of shown) {
+      const place = { x: right + 8, y: y + 4, class: "at-line", style: styleOf(series) };
+      draw("text", place, grid, clipped(series.name, LONGEST_NAME));
+    }
   }
 
   axes(inner) {
@@ -98,7 +134,9 @@ class Chart {
       draw("line", { x1: x, x2: x, y1: inner.y, y2: bottom }, grid);
       draw("text", { x, y: bottom + 17, "text-anchor": "middle" }, grid, text);
     };
-    const ticks = this.scale === "linear" ? nice(0, high, Math.round(inner.width / 90)) : sizesBetween(low, high);
+    const start = spec.scales && low > 0 ? 0 : low;
+    const steps = spec.slider && spec.slider.steps ? Math.min(Math.round(inner.width / 90), high - low || 1) : Math.round(inner.width / 90);
+    const ticks = this.scale === "linear" ? nice(start, high, Math.max(1, steps)) : sizesBetween(low, high);
     let last = Infinity;
     if (this.scale === "root") upright((last = right), "∞");
     for (const t of ticks.reverse()) {
@@ -125,30 +163,35 @@ class Chart {
     const right = inner.x + inner.width;
     if (x >= right) return;
     draw("rect", { class: "beyond", x, y: inner.y, width: right - x, height: inner.height }, this.grid);
-    draw("text", { x: x - 5, y: inner.y + 12, "text-anchor": "end" }, this.grid, "4 × largest size");
+    const [across, down] = [x + 13, inner.y + 4];
+    draw("text", { x: across, y: down, "text-anchor": "end", transform: `rotate(-90 ${across} ${down})` }, this.grid, "4 × largest size");
   }
 
   curve(area, series, inner) {
-    const { name } = series;
-    const group = draw(
-      "g",
-      { class: `series ${dashOf(name)}`, "data-learner": name, style: styleOf(name) },
-      area,
-    );
+    const { name, line } = series;
+    const look = { class: `series ${dashOf(series)}`, "data-learner": name, style: styleOf(series) };
+    const group = draw("g", look, area);
     this.groups.set(name, group);
-    const { line } = series;
     const far = 10 * this.box.height; // infinitely far, for a path
     const at = (n, v) => `${this.X(n).toFixed(1)},${Math.min(Math.max(this.Y(v), -far), far).toFixed(1)}`;
     if (line) {
       const all = line.n || this.spec.n;
-      const [low, high] = this.spec.x.range;
-      const from = Math.max(0, all.findIndex((n) => n >= low * 0.999) - 1);
-      const past = all.findIndex((n) => n > high * 1.001);
-      const to = this.scale === "root" || past < 0 ? all.length : past + 1;
-      const known = all.map((_, i) => i).slice(from, to);
-      const along = (values) => known.filter((i) => !Number.isNaN(values[i])).map((i) => at(all[i], values[i]));
-      if (line.low) draw("path", { class: "band", d: `M${[...along(line.high), ...along(line.low).reverse()].join("L")}Z` }, group);
-      draw("path", { class: "line", d: `M${along(line.value).join("L")}` }, group);
+      const along = (values, ns) =>
+        ns.map((n) => [n, readAt(all, values, n, this.spec.between)]).filter(([, v]) => !Number.isNaN(v)).map(([n, v]) => at(n, v));
+      const ns = this.steps(all);
+      if (line.low && this.spec.series.length <= MANY) {
+        const edges = [...along(line.high, ns), ...along(line.low, ns).reverse()];
+        if (edges.length) draw("path", { class: "band", d: `M${edges.join("L")}Z` }, group);
+      }
+      // Solid over the sizes that were measured, dashed where the curve is extrapolated.
+      const [first, last] = series.measured || [-Infinity, Infinity];
+      const parts = [ns.filter((n) => n < first), ns.filter((n) => n >= first && n <= last), ns.filter((n) => n > last)];
+      if (parts[0].length) parts[0].push(first);
+      if (parts[2].length) parts[2].unshift(last);
+      parts.forEach((part, i) => {
+        const path = along(line.value, part);
+        if (path.length) draw("path", { class: i === 1 ? "line" : "line outside", d: `M${path.join("L")}` }, group);
+      });
     }
     const points = series.points.map((p) => ({ ...p, name, x: this.X(p.n), y: this.Y(p.value) }));
     points.sort((a, b) => a.n - b.n);
@@ -156,6 +199,18 @@ class Chart {
     // One element however many points there are: a stroke with round ends at each of them.
     draw("path", { class: "points", d: points.map((p) => `M${p.x.toFixed(1)},${p.y.toFixed(1)}h0`).join("") }, group);
     this.points.push(points.filter((p) => p.x >= inner.x - 5 && p.x <= inner.x + inner.width + 5));
+  }
+
+  // Sizes at which a line is drawn: its own, and so many between that no corner is seen.
+  steps(all) {
+    const { to, from } = SCALES[this.scale];
+    const [low, high] = this.spec.x.range;
+    const [a, b] = [to(low), this.scale === "root" ? to(all[all.length - 1]) : to(high)];
+    const count = this.spec.series.length > MANY ? 40 : 120;
+    const even = Array.from({ length: count + 1 }, (_, i) => from(a + ((b - a) * i) / count));
+    const own = all.filter((n) => n >= low && (this.scale === "root" || n <= high));
+    const inside = (n) => n >= all[0] && n <= all[all.length - 1];
+    return [...new Set([...even.filter(inside), ...own])].sort((m, n) => m - n);
   }
 
   marks() {
@@ -208,8 +263,8 @@ class Chart {
     this.halo.setAttribute("cy", point.y);
     this.halo.setAttribute("visibility", "visible");
     const more = point.label ? `, ${point.label}` : "";
-    const suffix = this.spec.y.suffix || "";
-    const text = `${clipped(point.name)}, n = ${number(point.n)}${more}: ${number(point.value)}${suffix}`;
+    const value = ranged(point.value, point.low, point.high, this.spec.y.suffix).join(" ").trim();
+    const text = `${clipped(point.name)}, ${this.spec.x.word} = ${number(point.n)}${more}: ${value}`;
     this.say(text, point.x, point.y);
     this.hover(point.name);
     return text;
@@ -244,15 +299,15 @@ class Chart {
     const [left, right] = [this.X(low), this.X(high)];
     if (x < left - 2 || x > right + 2) return null;
     const share = (x - left) / (right - left);
-    const { to } = SCALES[this.scale];
-    const u = to(low) + share * (to(high) - to(low));
-    const n = { log: 10 ** u, linear: u, root: 1 / u ** 2 }[this.scale];
+    const { to, from } = SCALES[this.scale];
+    const n = from(to(low) + share * (to(high) - to(low)));
     let [best, near] = [null, 10];
     for (const { name, line } of this.spec.series) {
       if (!line || (chosen.name !== null && name !== chosen.name)) continue;
-      const value = readAt(line.n || this.spec.n, line.value, n);
+      const read = (values) => (values ? readAt(line.n || this.spec.n, values, n, this.spec.between) : undefined);
+      const value = read(line.value);
       const distance = Math.abs(this.Y(value) - y);
-      if (distance < near) [best, near] = [{ name, n, value }, distance];
+      if (distance < near) [best, near] = [{ name, n, value, low: read(line.low), high: read(line.high) }, distance];
     }
     return best;
   }
@@ -271,8 +326,9 @@ class Chart {
     }
     this.halo.setAttribute("visibility", "hidden");
     this.hover(line.name);
-    const suffix = this.spec.y.suffix || "";
-    this.say(`${clipped(line.name)}, n = ${about(line.n)}, curve: ${number(line.value)}${suffix}`, x, y);
+    const value = ranged(line.value, line.low, line.high, this.spec.y.suffix).join(" ").trim();
+    const at = this.spec.between === "smooth" ? about(line.n) : number(line.n, 3);
+    this.say(`${clipped(line.name)}, ${this.spec.x.word} = ${at}, curve: ${value}`, x, y);
   }
 
   listen() {

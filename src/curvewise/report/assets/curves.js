@@ -1,9 +1,15 @@
 // Scales, and what can be read off a curve.
 // --- scales
 const SCALES = {
-  linear: { to: (n) => n, words: "n", label: "training size n" },
-  log: { to: (n) => Math.log10(n), words: "log n", label: "training size n" },
-  root: { to: (n) => -1 / Math.sqrt(n), words: "n", power: "−½", label: "training size n, spaced by n^−½" },
+  linear: { to: (n) => n, from: (u) => u, words: "n", label: "number of training samples" },
+  log: { to: (n) => Math.log10(n), from: (u) => 10 ** u, words: "log n", label: "number of training samples" },
+  root: {
+    to: (n) => -1 / Math.sqrt(n),
+    from: (u) => (u < 0 ? 1 / u ** 2 : Infinity),
+    words: "n",
+    power: "−½",
+    label: "number of training samples n, spaced by n^−½",
+  },
 };
 const nice = (low, high, count) => {
   const step = 10 ** Math.floor(Math.log10((high - low) / count));
@@ -22,7 +28,7 @@ const sizesBetween = (low, high) => {
   return ticks.filter((t) => t >= low * 0.999 && t <= high * 1.001);
 };
 
-// --- what can be read off a curve: values at sizes ns, between them smooth in log n
+// --- what can be read off a curve: values at sizes ns, between them straight or smooth in log n
 const after = (ns, n) => {
   let [low, high] = [0, ns.length - 1];
   while (low < high) {
@@ -32,7 +38,18 @@ const after = (ns, n) => {
   }
   return Math.max(low, 1);
 };
-const readAt = (ns, values, n) => {
+const readStraight = (ns, values, n, log) => {
+  // Nothing is known beyond what was measured.
+  if (n < ns[0] || n > ns[ns.length - 1]) return NaN;
+  if (ns.length === 1) return values[0];
+  const i = after(ns, n);
+  const [a, b, x] = [ns[i - 1], ns[i], n].map((v) => (log ? Math.log(v) : v));
+  const share = (x - a) / (b - a);
+  if (share === 0 || share === 1) return values[share ? i : i - 1];
+  return (1 - share) * values[i - 1] + share * values[i];
+};
+const readAt = (ns, values, n, between = "smooth") => {
+  if (between !== "smooth") return readStraight(ns, values, n, between === "log");
   // The cubic through the nearest four, which stays between the nearest two.
   const i = after(ns, n);
   const [a, b] = [values[i - 1], values[i]];

@@ -16,7 +16,7 @@
   const make = element(false);
   const draw = element(true);
   const number = (value) => {
-    const written = Number(value.toPrecision(4));
+    const written = Number(value.toPrecision(Math.abs(value) < 1000 && !Number.isInteger(value) ? 3 : 6));
     return Math.abs(written) >= 1e4 ? written.toLocaleString("en") : String(written);
   };
   const colour = (i) => `--colour: var(--series-${i % 8})`;
@@ -60,7 +60,7 @@
     return found;
   };
 
-  const chart = (series, word) => {
+  const chart = (series, word, suffix) => {
     const box = { width: 760, height: 380, left: 62, right: 14, top: 12, bottom: 46 };
     const all = series.flatMap((s) => [...s.means, ...s.points]);
     const sizes = [...new Set(all.map((p) => p.n))].sort((a, b) => a - b);
@@ -87,19 +87,19 @@
       before = X(n);
       draw("text", { x: X(n), y: box.height - box.bottom + 18, "text-anchor": "middle" }, grid, number(n));
     }
-    draw("text", { x: box.left + wide / 2, y: box.height - 8, "text-anchor": "middle", class: "name" }, grid, "training size n");
+    draw("text", { x: box.left + wide / 2, y: box.height - 8, "text-anchor": "middle", class: "name" }, grid, "number of training samples");
     const middle = box.top + tall / 2;
-    draw("text", { x: 16, y: middle, "text-anchor": "middle", transform: `rotate(-90 16 ${middle})`, class: "name" }, grid, word);
+    draw("text", { x: 16, y: middle, "text-anchor": "middle", transform: `rotate(-90 16 ${middle})`, class: "name" }, grid, suffix ? `${word} (${suffix})` : word);
     series.slice(0, MOST).forEach((one, i) => {
       const group = draw("g", { class: "series", style: colour(i) }, svg);
       for (const p of one.points) draw("circle", { class: "run", cx: X(p.n), cy: Y(p.value), r: 2 }, group);
       const path = one.means.map((p) => `${X(p.n).toFixed(1)},${Y(p.value).toFixed(1)}`);
-      const dashes = ["none", "7 4", "2 3", "9 3 2 3"][Math.floor(i / 10) % 4];
+      const dashes = ["none", "9 3", "2 3"][Math.floor(i / 8) % 3];
       const line = { class: "line", d: `M${path.join("L")}`, "stroke-dasharray": dashes };
       if (path.length > 1) draw("path", line, group);
       for (const p of one.means) {
         const dot = draw("circle", { cx: X(p.n), cy: Y(p.value), r: 4 }, group);
-        draw("title", {}, dot, `${one.name}, n = ${number(p.n)}: ${number(p.value)}, ${p.runs} runs`);
+        draw("title", {}, dot, `${one.name}, n = ${number(p.n)}: ${number(p.value)}${suffix}, ${p.runs} runs`);
       }
     });
     return svg;
@@ -116,9 +116,9 @@
       make("bdi", {}, item, one.name);
     });
     if (series.length > MOST) make("span", {}, $("legend"), `and ${series.length - MOST} more, in the table`);
-    $("chart").replaceChildren(chart(series, state.word));
+    $("chart").replaceChildren(chart(series, state.word, state.suffix));
     const cells = series.flatMap((s) => s.means.map((p) => [s.name, p.n, p.runs, p.value]));
-    rows($("means"), ["learner", "n", "runs", `mean ${state.word}`], cells);
+    rows($("means"), ["learner", "n", "runs", `mean ${state.word}${state.suffix ? ` (${state.suffix})` : ""}`], cells);
   };
 
   const show = (state) => {

@@ -15,24 +15,35 @@ class Panel {
   }
 
   slider(bar) {
-    const sizes = this.spec.slider.n;
+    const { n: sizes, label: words, steps } = this.spec.slider;
+    const { word } = this.spec.x;
     const [low, high] = [sizes[0], sizes[sizes.length - 1]];
-    const label = make("label", { class: "wide" }, bar, "Training size N ");
-    const range = make("input", { type: "range", min: "0", max: "1000", step: "1" }, label);
-    const field = make("input", { type: "number", min: low, max: high, step: "any", "aria-label": "Training size N as a number" }, bar);
+    const label = make("label", { class: "wide" }, bar, `${words} `);
+    // Whole numbers one by one; sizes by equal factors; magnitudes by equal steps.
+    const most = steps ? sizes.length - 1 : 1000;
+    const byFactor = !steps && this.spec.scale === "log";
+    const range = make("input", { type: "range", min: "0", max: most, step: "1" }, label);
+    const field = make("input", { type: "number", min: low, max: high, step: steps ? "1" : "any", "aria-label": `${words} as a number` }, bar);
+    const placeOf = (n) => {
+      if (steps) return n - low;
+      return high === low ? 0 : (1000 * (byFactor ? Math.log(n / low) / Math.log(high / low) : (n - low) / (high - low)));
+    };
+    const valueOf = (place) => {
+      if (steps) return low + place;
+      const n = byFactor ? low * (high / low) ** (place / 1000) : low + ((high - low) * place) / 1000;
+      return place === 0 ? low : place === 1000 ? high : Number(n.toPrecision(3));
+    };
     const set = (n, writeRange, writeField) => {
-      this.markN = Math.min(Math.max(n, low), high);
-      if (writeRange) range.value = String(Math.round((1000 * Math.log(this.markN / low)) / Math.log(high / low)));
+      this.markN = Math.min(Math.max(steps ? Math.round(n) : n, low), high);
+      if (writeRange) range.value = String(Math.round(placeOf(this.markN)));
       if (writeField) field.value = String(this.markN);
-      range.setAttribute("aria-valuetext", `N = ${about(this.markN)}`);
+      range.setAttribute("aria-valuetext", `${word} = ${byFactor ? about(this.markN) : number(this.markN)}`);
       this.chart.marks();
       this.readN();
     };
-    range.addEventListener("input", () => {
-      set(Number((low * (high / low) ** (Number(range.value) / 1000)).toPrecision(3)), false, true);
-    });
+    range.addEventListener("input", () => set(valueOf(Number(range.value)), false, true));
     field.addEventListener("input", () => {
-      if (Number(field.value) > 0) set(Number(field.value), true, false);
+      if (field.value !== "" && (!byFactor || Number(field.value) > 0)) set(Number(field.value), true, false);
     });
     field.addEventListener("change", () => set(this.markN, true, true));
     this.startN = () => set(this.markN, true, true);
@@ -62,18 +73,14 @@ class Panel {
   // The legend: a button for each learner and, where there is something to read off, its numbers.
   legend(panel, bar) {
     const { spec } = this;
-    const suffix = spec.y.suffix ? ` (${spec.y.suffix})` : "";
     const list = make("div", { class: "legend", role: "group", "aria-label": "Learners" }, panel);
     this.list = list;
     const table = make("table", { class: "reading" }, list);
     if (spec.intervals) make("caption", {}, table, `In brackets: ${spec.intervals}.`);
     const head = make("tr", {}, make("thead", {}, table));
     const heading = (text = null) => make("button", { type: "button" }, make("th", { scope: "col" }, head), text);
-    heading("learner");
-    if (spec.slider) {
-      this.headN = heading();
-      heading(`reliance β_N${suffix}`).title = "data-reliance";
-    }
+    heading(spec.series.every((s) => s.tone) ? "" : "learner");
+    this.heads = (spec.columns || []).map(() => heading());
     if (spec.target) this.asked = heading();
     const body = make("tbody", {}, table);
     this.rows = spec.series.map((series) => this.legendRow(body, series));
@@ -91,10 +98,10 @@ class Panel {
       { type: "button", "data-learner": name, "aria-pressed": "false", title: clipped(name, 300) },
       make("th", { scope: "row" }, row),
     );
-    make("span", { class: `swatch ${dashOf(name)}`, style: styleOf(name) }, button);
+    make("span", { class: `swatch ${dashOf(series)}`, style: styleOf(series) }, button);
     make("bdi", {}, button, name);
     const cell = (wanted) => (wanted ? make("td", {}, row) : null);
-    const cells = { error: cell(this.spec.slider), reliance: cell(this.spec.slider), needs: cell(this.spec.target) };
+    const cells = { read: (this.spec.columns || []).map(() => cell(true)), needs: cell(this.spec.target) };
     row.addEventListener("pointerenter", () => this.chart.hover(name));
     row.addEventListener("pointerleave", () => this.chart.hover(null));
     return { row, ...cells };
@@ -112,15 +119,16 @@ class Panel {
     });
   }
 
-  write(cell, value, low, high, say = number) {
+  write(cell, value, low, high, say = null) {
     if (cell.childNodes.length !== 2) {
       cell.replaceChildren("");
       make("span", { class: "range" }, cell, "");
     }
     cell.dataset.value = Number.isNaN(value) ? "" : value;
-    cell.firstChild.data = `${say(value)} `;
     const known = !Number.isNaN(low) && !Number.isNaN(high);
-    cell.lastChild.textContent = known ? `[${say(low, 3)}, ${say(high, 3)}]` : "";
+    const [text, range] = say ? [say(value), known ? `[${say(low)}, ${say(high)}]` : ""] : ranged(value, low, high);
+    cell.firstChild.data = `${text} `;
+    cell.lastChild.textContent = range;
   }
 
   // What lies so far beyond the data that only the form of the curve speaks stands in italics.
@@ -129,22 +137,28 @@ class Panel {
   }
 
   warn() {
-    const text = $(".far", this.list) ? "In italics: beyond 4 times the largest size measured, which the data do not support." : "";
+    const { notes, n } = this.spec.slider || {};
+    const far = "In italics: beyond 4 times the largest size measured, which the data do not support.";
+    const text = notes ? notes[n.indexOf(this.markN)] : $(".far", this.list) ? far : "";
     if (this.caution.textContent !== text) this.caution.textContent = text;
   }
 
   readN() {
     const { spec, markN } = this;
-    const suffix = spec.y.suffix ? ` (${spec.y.suffix})` : "";
-    this.headN.textContent = `${spec.y.word} e_N${suffix} at N = ${number(markN)}`;
-    spec.series.forEach((series, i) => {
-      const { error, reliance } = this.rows[i];
-      const at = (ns, values) => readAt(ns, values, markN);
-      const { line } = series;
-      this.write(error, ...["value", "low", "high"].map((k) => at(line.n || spec.n, line[k])));
-      for (const cell of [error, reliance]) this.beyond(cell, markN, series);
-      if (!series.reliance) reliance.textContent = "–";
-      else this.write(reliance, ...["value", "low", "high"].map((k) => at(spec.slider.n, series.reliance[k])));
+    spec.columns.forEach(({ key, title }, column) => {
+      this.heads[column].textContent = title.replace("{at}", number(markN));
+      spec.series.forEach((series, i) => {
+        const cell = this.rows[i].read[column];
+        const part = series[key];
+        this.beyond(cell, markN, series);
+        if (!part) {
+          cell.textContent = "–";
+          return;
+        }
+        const ns = part.n || (key === "line" ? spec.n : spec.slider.n);
+        const at = (values) => (values ? readAt(ns, values, markN, spec.between) : NaN);
+        this.write(cell, at(part.value), at(part.low), at(part.high));
+      });
     });
     this.warn();
   }

@@ -24,6 +24,7 @@ const start = () => {
   for (const place of $$("[data-chart]")) {
     const spec = read(place.dataset.chart);
     place.classList.add("alive");
+    place.classList.toggle("kept", Boolean(spec.kept));
     new Chart(place, spec);
   }
   $$("table.sortable").forEach(sortable);

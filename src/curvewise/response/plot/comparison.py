@@ -15,7 +15,7 @@ from curvewise.drawing.axes import is_narrow, rows_of, view
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import MARK, bars, choose, finish, warned, zero_line
 from curvewise.drawing.panels import new_panels, told, write_below
-from curvewise.drawing.style import NEUTRAL, colour, new_axes, style, write_caption
+from curvewise.drawing.style import INK, NEUTRAL, colour, colours_of, new_axes, style, write_caption
 from curvewise.errors import InputError
 from curvewise.response.comparison import ContrastingPairs, ResponseComparison, compare_responses, difference_variance
 from curvewise.response.curve import ResponseCurve
@@ -83,8 +83,8 @@ def plot_response_difference(
         ax = ax or new_axes()
         zero_line(ax, horizontal=True)
         low, high = difference - half, difference + half
-        ax.fill_between(a.magnitude, low, high, color=colour(0), alpha=0.18, linewidth=0.0, gid=BAND)
-        look: dict[str, Any] = {"color": colour(0), "lw": 1.8, "marker": "o", "ms": 3.2}
+        ax.fill_between(a.magnitude, low, high, color=INK, alpha=0.12, linewidth=0.0, gid=BAND)
+        look: dict[str, Any] = {"color": INK, "lw": 1.8, "marker": "o", "ms": 3.2}
         ax.plot(a.magnitude, difference, gid=DIFFERENCE, label="_difference", **look)
         ax.set_ylim(*view(difference, low, high, 0.0))
         magnitude_axis(ax, a.magnitude)
@@ -144,8 +144,8 @@ def _row(ax: Axes, interval: Interval, name: str) -> None:
     values = [scale * v for v in (interval.estimate, interval.low, interval.high)]
     limits = view(values[:1], values[1:2], values[2:], 0.0)
     zero_line(ax)
-    bars(ax, [0], values[1:2], values[2:], colour(0), limits=limits, horizontal=True)
-    ax.plot(values[:1], [0], "o", color=colour(0), ms=6.0, gid=DIFFERENCE, label="_difference")
+    bars(ax, [0], values[1:2], values[2:], INK, limits=limits, horizontal=True)
+    ax.plot(values[:1], [0], "o", color=INK, ms=6.0, gid=DIFFERENCE, label="_difference")
     rows_of(ax, [LABELS[name]])
     ax.set_xlim(*limits)
 
@@ -292,7 +292,9 @@ def _draw_pair(
     x = x[(x >= max(a.magnitude[0], b.magnitude[0])) & (x <= min(a.magnitude[-1], b.magnitude[-1]))]
     ends = [100 * np.interp(x, c.magnitude, c.accuracy) for c in pair]
     ax.fill_between(x, *ends, color=NEUTRAL, alpha=0.13, linewidth=0.0, gid=BETWEEN)
-    lines = [draw_response(ax, c, colour(i), level=level, ls=("-", (0, (5, 1.5)))[i]) for i, c in enumerate(pair)]
+    shades = colours_of(c.model for c in pair)
+    shades = shades if shades[0] != shades[1] else [colour(0), colour(1)]
+    lines = [draw_response(ax, c, shade, level=level) for c, shade in zip(pair, shades, strict=True)]
     accuracy_axis(ax)
     magnitude_axis(ax, np.concatenate([a.magnitude, b.magnitude]))
     ax.axvline(place, color=NEUTRAL, linewidth=0.9, linestyle=":", zorder=0.6, gid=MARK)

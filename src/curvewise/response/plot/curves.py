@@ -14,8 +14,19 @@ from matplotlib.ticker import MaxNLocator
 from curvewise.drawing.axes import is_narrow, log_sizes, spans_decades, thinned, width_of
 from curvewise.drawing.labels import clean, escape, safe_names, safe_text, shorten
 from curvewise.drawing.marks import choose, finish, mark_value, note, warned
-from curvewise.drawing.panels import new_panels, signed, spread_out, told, write_below
-from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, style
+from curvewise.drawing.panels import end_places, figure_size, name_ends, new_panels, signed, told, write_below
+from curvewise.drawing.style import (
+    INK,
+    NEUTRAL,
+    OWN,
+    colour,
+    colours_of,
+    dashes,
+    make_legend,
+    new_axes,
+    place_of,
+    style,
+)
 from curvewise.errors import InputError
 from curvewise.response.curve import CorpusSensitivity, ResponseCurve, ResponseSensitivity
 from curvewise.types.results import check_level
@@ -29,7 +40,7 @@ Look: TypeAlias = tuple[str, Any]
 Named: TypeAlias = tuple[ResponseCurve, str, str, Any]
 """A curve with its label, colour and dashes."""
 
-RESPONSE, BAND, END = "curvewise-response", "curvewise-band", "curvewise-end"
+RESPONSE, BAND = "curvewise-response", "curvewise-band"
 IDEAL, CLEAN, GI, CUMULATIVE = "curvewise-ideal", "curvewise-clean", "curvewise-gi", "curvewise-cumulative"
 LINE, REPEAT, EXPECTED = "curvewise-line", "curvewise-repeat", "curvewise-expected"
 """Group ids of artists."""
@@ -85,7 +96,7 @@ def plot_response(
     >>> curve = ResponseCurve.from_counts([0, 0.25, 0.5], [99, 95, 80], 100)
     >>> ax = plot_response(curve)
     >>> [a.get_title(loc="left") for a in ax.figure.axes]
-    ['model, 99.0% clean', 'Gi 0.054 [0.0..., 0.0...]']
+    ['model, 99.0% clean', 'Gi-score 0.054 [0.0..., 0.0...], 0 is best']
     """
     (curve,) = check_curves([curve])
     check_level(level)
@@ -134,10 +145,10 @@ def _draw_kind(
 
 def _response(ax: Axes, curve: ResponseCurve, intervals: bool, level: float, room: float | None = None) -> None:
     clean = curve.clean_accuracy
-    reference(ax, 100.0, color="black", linestyle=":", linewidth=1.2, gid=IDEAL)
+    reference(ax, 100.0, color=INK, linestyle=":", linewidth=1.2, gid=IDEAL)
     if curve.clean_total:
         reference(ax, 100 * clean, linestyle="--", gid=CLEAN)
-    draw_response(ax, curve, colour(1), level=level if intervals else None)
+    draw_response(ax, curve, colours_of([curve.model])[0], level=level if intervals else None)
     accuracy_axis(ax, whole=True)
     magnitude_axis(ax, curve.magnitude)
     ax.set_xlabel(magnitude_label(curve, ax, room))
@@ -148,23 +159,24 @@ def _response(ax: Axes, curve: ResponseCurve, intervals: bool, level: float, roo
 
 def _cumulative(ax: Axes, curve: ResponseCurve, level: float) -> None:
     u, density = curve.cumulative
-    ax.plot([0, 1], [0, 1], color="black", linestyle=":", lw=1.2, gid=IDEAL, label="_ideal")
-    ax.fill_between(u, u, density, color=colour(0), alpha=0.22, linewidth=0.0, gid=GI)
-    ax.plot(u, density, color=colour(1), linewidth=1.8, gid=CUMULATIVE, label="_cumulative")
+    ax.plot([0, 1], [0, 1], color=INK, linestyle=":", lw=1.2, gid=IDEAL, label="_ideal")
+    (shade,) = colours_of([curve.model])
+    ax.fill_between(u, u, density, color=NEUTRAL, alpha=0.22, linewidth=0.0, gid=GI)
+    ax.plot(u, density, color=shade, linewidth=1.8, gid=CUMULATIVE, label="_cumulative")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1.02)
     ax.grid(alpha=0.25, linewidth=0.6)
     low, high = _ends(curve)
     ax.set_xlabel(f"magnitude, {low} to {high} as 0 to 1")
     ax.set_ylabel("accuracy, integrated")
-    ax.set_title(f"Gi {told(curve.gi_interval(level))}", loc="left")
+    ax.set_title(f"Gi-score {told(curve.gi_interval(level))}, 0 is best", loc="left")
     look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9.0}
     note(ax, "ideal", (0.62, 0.62), xytext=(-5, 4), ha="right", gid=IDEAL, **look)
     # The curve rises: below it there is room to its right, above it to its left.
     low_end = float(np.interp(0.55, u, density)) < 0.2
     at, side, va, down = (0.95, "right", "bottom", 5) if low_end else (0.58, "left", "top", -5)
     place = (at, float(np.interp(at, u, density)))
-    note(ax, "measured", place, xytext=(0, down), ha=side, va=va, color=colour(1), **look)
+    note(ax, "measured", place, xytext=(0, down), ha=side, va=va, color=shade, **look)
 
 
 def _ends(curve: ResponseCurve) -> tuple[str, str]:
@@ -235,7 +247,8 @@ def plot_responses(
         ax = ax or new_axes(7.6, max(4.4, 1.3 + 0.165 * min(len(found), MANY[True])))
         # Curves of different perturbations share the axis by the share of their range.
         scaled = not share_unit(found)
-        looks = _looks(found, few)
+        titles = list(map(str, curves)) if isinstance(curves, Mapping) else _titles(found)
+        looks = _looks(found, titles, few)
         few_lines = len(found) <= 6  # thinner and paler the more there are
         for curve, (shade, dashes) in zip(found, looks, strict=True):
             named = shade != NEUTRAL
@@ -245,10 +258,6 @@ def plot_responses(
         accuracy_axis(ax)
         magnitude_axis(ax, np.concatenate([scale(c.magnitude) if scaled else c.magnitude for c in found]))
         ax.set_xlabel("magnitude over the largest" if scaled else magnitude_label(found[0], ax))
-        # The keys of a dict; else what distinguishes the curves: model, perturbation or layer.
-        parts = [(c.model, c.perturbation, c.layer) for c in found]
-        kept = [k for k in range(3) if len({p[k] for p in parts}) > 1] or [0]
-        titles = map(str, curves) if isinstance(curves, Mapping) else [", ".join(p[k] for k in kept) for p in parts]
         texts = safe_names(titles, 26)
         labels = [f"{name}  Gi {c.gi:.3f}" for name, c in zip(texts, found, strict=True)]
         chosen = [i for i, (shade, _) in enumerate(looks) if shade != NEUTRAL]
@@ -259,15 +268,22 @@ def plot_responses(
     return ax
 
 
-def _looks(curves: Sequence[ResponseCurve], few: bool) -> list[Look]:
+def _looks(curves: Sequence[ResponseCurve], names: Sequence[str], few: bool) -> list[Look]:
     """Choose colour and dashes of each; grey for all but the best and worst of many."""
     if few:
-        dashes = ("-", (0, (4, 1.6)))
-        return [(colour(i), dashes[i // 10 % 2]) for i in range(len(curves))]
+        places = [place_of(name, i) for i, name in enumerate(names)]
+        return [(colour(k), dashes(k)) for k in places]
     order = np.argsort([c.gi for c in curves], kind="stable").tolist()
     best = [*order[:NAMED_OF_MANY], *order[-NAMED_OF_MANY:]]
-    place = {i: colour(k) for k, i in enumerate(best)}
+    place = {i: colour(place_of(names[i], k)) for k, i in enumerate(best)}
     return [(place.get(i, NEUTRAL), "-") for i in range(len(curves))]
+
+
+def _titles(curves: Sequence[ResponseCurve]) -> list[str]:
+    """Name curves by what distinguishes them: model, perturbation or layer."""
+    parts = [(c.model, c.perturbation, c.layer) for c in curves]
+    kept = [k for k in range(3) if len({p[k] for p in parts}) > 1] or [0]
+    return [", ".join(p[k] for k in kept) for p in parts]
 
 
 def _name(ax: Axes, how: str | None, own: bool, rows: Sequence[Named], scaled: bool) -> None:
@@ -372,7 +388,7 @@ def plot_corpus_sensitivity(
     with style():
         own = ax is None
         ax = ax or new_axes()
-        _series(ax, result, 100 * result.values[score], colour(0))
+        _series(ax, result, 100 * result.values[score], INK)
         ax.set_ylabel(f"CMI × 100 of the {LABELS[score]}")
         said = (
             f"{shorten(clean(result.perturbation), 30)}, {result.models} models, {result.values[score].shape[1]} "
@@ -384,18 +400,18 @@ def plot_corpus_sensitivity(
 
 def _score(ax: Axes, result: ResponseSensitivity, score: str) -> None:
     """Draw mean ± standard deviation, the repeats, and the standard error that a single curve reports."""
-    _series(ax, result, result.values[score], colour(0))
+    _series(ax, result, result.values[score], INK)
     mean = result.mean(score)
     spread = np.sqrt((result.expected[score] ** 2).mean(axis=1))
     for sign in (-1, 1):
-        look: dict[str, Any] = {"color": colour(1), "ls": "--", "lw": 1.3, "label": "_expected"}
+        look: dict[str, Any] = {"color": NEUTRAL, "ls": "--", "lw": 1.3, "label": "_expected"}
         ax.plot(result.batches, mean + sign * spread, gid=EXPECTED, **look)
     ax.set_ylabel(LABELS[score])
     ax.set_title(f"{LABELS[score]} ± standard deviation", loc="left")
 
 
 def _time(ax: Axes, result: ResponseSensitivity) -> None:
-    _series(ax, result, result.seconds, colour(2))
+    _series(ax, result, result.seconds, INK)
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel("seconds")
     ax.set_title("time of a curve", loc="left")
@@ -520,35 +536,6 @@ def percent(value: float) -> str:
     return "unknown" if math.isnan(value) else f"{100 * value:.1f}%"
 
 
-def end_places(ax: Axes, heights: Sequence[float]) -> tuple[FloatArray, float]:
-    """Return places of names at these heights, as shares of the Axes, and the largest move."""
-    low, high = ax.get_ylim()
-    wanted = (np.asarray(heights, dtype=np.float64) - low) / (high - low)
-    places = spread_out(wanted, 0.158 / (0.8 * figure_size(ax)[1]))
-    return places, float(np.abs(places - wanted).max())
-
-
-def name_ends(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[str], shades: Sequence[str]) -> None:
-    """Write names right of the Axes at the height where curves end, moved apart where they would touch.
-
-    Parameters
-    ----------
-    ax : Axes
-        With final limits.
-    ends : sequence of (float, float)
-        The last point of each curve.
-    names, shades : sequence of str
-        Safe text and colour of each.
-    """
-    places, _ = end_places(ax, [y for _, y in ends])
-    for end, name, shade, height in zip(ends, names, shades, places, strict=True):
-        line = {"arrowstyle": "-", "color": shade, "linewidth": 0.6, "alpha": 0.7}
-        line |= {"shrinkA": 1.0, "shrinkB": 2.0, "relpos": (0.0, 0.5)}
-        look: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": 8.5, "color": shade, "arrowprops": line}
-        place = (1.035, height)
-        ax.annotate(name, end, place, textcoords="axes fraction", annotation_clip=False, gid=END, **look)
-
-
 def make_room(ax: Axes, rows: int) -> None:
     """Make room for a legend of so many small rows above 100%, without ticks there."""
     share = min(0.6, (0.15 * rows + 0.1) / (ax.get_position().height * figure_size(ax)[1]))
@@ -556,13 +543,6 @@ def make_room(ax: Axes, rows: int) -> None:
     ticks = [t for t in ax.get_yticks() if low <= t <= high]
     ax.set_ylim(low, low + (high - low) / (1 - share))
     ax.set_yticks(ticks)
-
-
-def figure_size(ax: Axes) -> tuple[float, float]:
-    """Width and height of the figure in inches; the usual ones for Axes that were taken out of theirs."""
-    figure = ax.get_figure(root=True)
-    width, height = (6.4, 4.8) if figure is None else figure.get_size_inches()
-    return float(width), float(height)
 
 
 def reference(ax: Axes, value: float, **look: Any) -> Line2D:

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.drawing.axes import is_narrow, width_of
 from curvewise.drawing.labels import clean, escape, safe_names, safe_text
 from curvewise.drawing.marks import finish
+from curvewise.drawing.panels import figure_size
 from curvewise.drawing.style import new_axes, style
 from curvewise.errors import InputError
-from curvewise.response.plot.curves import figure_size
 from curvewise.text import arg
 from curvewise.types.units import FloatArray, as_floats
 

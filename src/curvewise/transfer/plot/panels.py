@@ -18,7 +18,7 @@ from curvewise.drawing.axes import is_narrow, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import INTERVAL, note
 from curvewise.drawing.panels import new_panels, spread_out, write_below
-from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, write_caption
+from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, place_of, write_caption
 from curvewise.errors import InputError
 from curvewise.text import list_names, suggest
 from curvewise.transfer.result import RiskCurve, TransferResult
@@ -39,7 +39,7 @@ RISK = "curvewise-risk"
 BAND = "curvewise-band"
 END = "curvewise-end"
 Y_LABEL = "calibrated risk"
-X_LABEL = "training size $n$"
+X_LABEL = "number of training samples"
 
 
 @dataclass(frozen=True)
@@ -129,13 +129,13 @@ def _shades(
         named = [one_of("highlight", name, every) for name in dict.fromkeys(wanted)]
         front = [m for m in named if m in drawn]
         few = len(known) <= CROWD
-        return {m: colour(list(known).index(m) if few else i) for i, m in enumerate(front)}, ""
+        return {m: colour(place_of(m, list(known).index(m) if few else i)) for i, m in enumerate(front)}, ""
     if len(known) <= CROWD:
-        return {m: colour(list(known).index(m)) for m in drawn}, ""
+        return {m: colour(place_of(m, list(known).index(m))) for m in drawn}, ""
     if len(drawn) <= CROWD:
-        return {m: colour(i) for i, m in enumerate(drawn)}, ""
+        return {m: colour(place_of(m, i)) for i, m in enumerate(drawn)}, ""
     said = f"In colour: the best {len(best)} of {len(drawn)} methods."
-    return {m: colour(i) for i, m in enumerate(best)}, said
+    return {m: colour(place_of(m, i)) for i, m in enumerate(best)}, said
 
 
 def one_of(argument: str, value: Any, known: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -19,7 +19,7 @@ from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view, widt
 from curvewise.drawing.labels import safe_names
 from curvewise.drawing.marks import DIAGONAL, bars, ends_of, finish, note, zero_line
 from curvewise.drawing.panels import signed, told
-from curvewise.drawing.style import NEUTRAL, OWN, colour, new_axes, style
+from curvewise.drawing.style import INK, NEUTRAL, OWN, colour, new_axes, pale, place_of, style
 from curvewise.errors import InputError
 from curvewise.text import arg
 from curvewise.transfer.plot.panels import (
@@ -206,7 +206,7 @@ def draw_area(
         # Colour the best methods of tasks, also where they are not among the best of all.
         free = len(chosen.looks) - 1 - sum(look.back for look in chosen.looks.values())
         back = [m for m in drawn if looks[m].back]
-        looks |= {m: MethodLook(colour(free + i), looks[m].name) for i, m in enumerate(back)}
+        looks |= {m: MethodLook(colour(place_of(m, free + i)), looks[m].name) for i, m in enumerate(back)}
     dots: list[tuple[FloatArray, FloatArray]] = []
     for panel, rows in zip(axes, groups, strict=True):
         paths = []
@@ -238,11 +238,11 @@ def draw_area(
         panel.set_xlim(np.nanmin(xs) - 0.03, np.nanmax(xs) + 0.07)
         panel.set_ylim(np.nanmin(ys) - 0.08, np.nanmax(ys) + 0.08)
     labels = (f"calibrated risk of {chosen.looks[result.scratch].name}", "calibrated risk of the method")
-    black = f"Black: {caption_name(result.scratch)}."
+    black = f"Diagonal: {caption_name(result.scratch)}."
     said = f"{black} Grey area: what could be gained; coloured: what is gained of it."
     said += " Areas lie over each other, the smallest on top." if any(len(rows) > 1 for rows in groups) else ""
     if result.weight == "scratch":
-        said += " The CCI of a method is the area between its line and the black one over all that could be gained."
+        said += " The CCI of a method is the area between its line and the diagonal over all that could be gained."
     else:
         said += f" The CCI written here is weighted otherwise ({result.weight})."
     if any(len(rows) > MOST_SHADED for rows in groups):
@@ -267,8 +267,7 @@ def _area_path(ax: Axes, x: FloatArray, y: FloatArray, look: MethodLook, z: floa
     if z is not None:
         better, worse = pieces(x, y)
         # Opaque and pale: areas that mix would have the colour of no method.
-        pale = 0.36 * np.array(to_rgb(look.shade)) + 0.64
-        fill: dict[str, Any] = {"facecolors": [tuple(pale)], "zorder": z, "linewidths": 0.0}
+        fill: dict[str, Any] = {"facecolors": [pale(look.shade)], "zorder": z, "linewidths": 0.0}
         if better:
             ax.add_collection(PolyCollection(better, gid=GAIN, **fill))
         if worse:
@@ -444,8 +443,11 @@ def draw_equivalence(
         size_axis(panel, n, (min(span[0], edges[0] / 1.15), max(span[1], edges[1] * 1.15)), "y")
         named = [row for row in rows if chosen.named(row.method)]
         ends.append([end_at(*_equivalents(row, edges), chosen.looks[row.method]) for row in named])
-    labels = ("training size $n$ of the method", f"training size that {chosen.looks[result.scratch].name} needs")
-    said = "Black: as many as the method had. Grey: more than was measured; triangles lie beyond."
+    labels = (
+        "number of training samples of the method",
+        f"training samples that {chosen.looks[result.scratch].name} needs",
+    )
+    said = "Diagonal: as many as the method had. Shaded: more than was measured; triangles lie beyond."
     intervals = [e.equivalent for rows in groups for row in rows for e in row.data_equivalence]
     said += f" Bars: {100 * result.level:.4g}% intervals." if np.isfinite(ends_of(intervals)[1:]).any() else ""
     lines = [said, chosen.note, *warned(result)]
@@ -693,7 +695,7 @@ def plot_transfer_comparison(
         limits, place = view(middle, low, high, 0.0), np.arange(float(len(shown)))
         found = np.array([bool(r.adjusted <= 1 - r.difference.level) for r in shown])
         zero_line(ax)
-        for part, shade in ((found, colour(0)), (~found, NEUTRAL)):
+        for part, shade in ((found, INK), (~found, NEUTRAL)):
             bars(ax, place[part], low[part], high[part], shade, limits=limits, horizontal=True)
             ax.plot(middle[part], place[part], "o", ms=5.5, color=shade, mew=0.0, label="_difference", gid=DIFFERENCE)
         ax.set_xlim(*limits)
@@ -704,7 +706,7 @@ def plot_transfer_comparison(
         names = [f"{short[r.one]} − {short[r.two]}{tail}" for r, tail in zip(shown, tails, strict=True)]
         rows_of(ax, names)
         ax.set_xlabel("difference of CCI")
-        labels = ((colour(0), "differ"), (NEUTRAL, "no significant difference"))
+        labels = ((INK, "significant difference"), (NEUTRAL, "no significant difference"))
         key = [(Line2D([], [], color=shade, marker="o", ms=5), label) for shade, label in labels]
         level = shown[0].difference.level
         share = f"p ≤ {1 - level:.2g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,12 @@ from matplotlib.ticker import AutoLocator
 from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, rows_of, rows_that_fit, view, width_of
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, ends_of, finish, note, warned, zero_line
-from curvewise.drawing.style import NEUTRAL, colour
+from curvewise.drawing.style import INK, NEUTRAL, colours_of
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import decimals
 from curvewise.variance.compare import RunComparison, TrainingComparison
-from curvewise.variance.plot.runs import RUNS, SERIES, DrawnUnit, canvas, forest
+from curvewise.variance.plot.runs import RUNS, DrawnUnit, canvas, forest, series_colour
 from curvewise.variance.variances import VarianceComparison
 
 MEAN = "curvewise-mean"
@@ -28,6 +29,8 @@ MARGIN = "curvewise-margin"
 DIFFERENCE = "curvewise-difference"
 FEW = "curvewise-few"
 """Group ids of the artists."""
+
+SCOPES = {"test set": "on this test set", "distribution": "on new data"}
 
 DIFFERENCE_AT = 2.0
 """Place of the difference on the x axis, on which the two trainings stand at 0 and 1."""
@@ -68,7 +71,7 @@ def plot_run_comparison(
         low, high = min(*a, *b, *known), max(*a, *b, *known)
         pad = 0.06 * (high - low) or 0.05 * (abs(high) or 1.0)
         limits = low - pad, high + pad
-        _strips(ax, a, b, result.paired)
+        _strips(ax, a, b, result.paired, colours_of((result.a, result.b)))
         key = _differences(ax, result, measure, base, limits)
         narrow = is_narrow(ax)
         names = safe_names((result.a, result.b), max(6, int(2.9 * width_of(ax))))
@@ -87,20 +90,20 @@ def plot_run_comparison(
     return ax
 
 
-def _strips(ax: Axes, a: FloatArray, b: FloatArray, paired: bool) -> None:
+def _strips(ax: Axes, a: FloatArray, b: FloatArray, paired: bool, shades: Sequence[str]) -> None:
     """Draw a dot per run, moved aside at random; lines between paired runs, if they are not many."""
     # A fixed seed: the same result is drawn the same way each time.
     rng = np.random.default_rng(0)
     joined = paired and len(a) <= JOINED
     if joined:
         ax.plot([0.0, 1.0], np.stack([a, b]), color=NEUTRAL, lw=0.6, alpha=0.6, gid=PAIR, label="_pair")
-    for place, values in ((0.0, a), (1.0, b)):
+    for place, values, shade in ((0.0, a, shades[0]), (1.0, b, shades[1])):
         aside = np.zeros(len(values)) if joined else rng.uniform(-0.16, 0.16, len(values))
         size = float(np.clip(1200 / len(values), 3.0, 18.0))
         look: dict[str, Any] = {"alpha": 0.6, "linewidths": 0.0, "rasterized": len(values) > 2000, "zorder": 2.4}
-        ax.scatter(place + aside, values, s=size, color=colour(9), gid=RUNS, **look)
+        ax.scatter(place + aside, values, s=size, color=shade, gid=RUNS, **look)
         ends = [place - 0.26, place + 0.26]
-        ax.plot(ends, [values.mean()] * 2, color="black", lw=2.0, zorder=3.0, gid=MEAN, label="_mean")
+        ax.plot(ends, [values.mean()] * 2, color=INK, lw=2.0, zorder=3.0, gid=MEAN, label="_mean")
 
 
 def _differences(
@@ -112,10 +115,10 @@ def _differences(
     key: list[tuple[Any, str]] = []
     for text, difference, marker, aside in rows:
         value, low, high = (base + v for v in measure.interval(difference))
-        at, shade = DIFFERENCE_AT + aside * (len(rows) - 1), SERIES[text]
+        at, shade = DIFFERENCE_AT + aside * (len(rows) - 1), {"test set": "#6e6e6e", "distribution": INK}[text]
         bars(ax, [at], [low], [high], shade, limits=limits, width=2.0)
         ax.plot([at], [value], marker, color=shade, ms=6.5, gid=DIFFERENCE, label="_difference")
-        key.append((Line2D([], [], color=shade, marker=marker, ms=5.5), text))
+        key.append((Line2D([], [], color=shade, marker=marker, ms=5.5), SCOPES[text]))
     look: dict[str, Any] = {"color": NEUTRAL, "lw": 1.0, "ls": "--", "zorder": 0.9}
     ax.plot([1.26, 2.55], [base, base], gid="curvewise-zero", label="_zero", **look)
     if result.margin:
@@ -130,13 +133,13 @@ def _comparison_caption(result: RunComparison) -> str:
     measure = DrawnUnit(result.unit)
     a, b = (shorten(clean(n), 30) for n in (result.a, result.b))
     words = {"a better": f"{a} is better", "b better": f"{b} is better", "equivalent": "they are equivalent"}
-    verdict = words.get(result.verdict, "they cannot be told apart")
+    verdict = words.get(result.verdict, "they are not significantly different")
     found = f"{measure.told(result.test_set_difference)} on this test set"
     if result.scope == "distribution":
-        true = f"{measure.told(result.difference)} on the distribution ({format_pvalue(result.pvalue)})"
+        true = f"{measure.told(result.difference)} on new data ({format_pvalue(result.pvalue)})"
         found = f"{true}, {found}"
     runs = " and ".join(f"{n:,}" for n in result.runs) + (" paired" if result.paired else "")
-    return f"{a} minus {b}, {runs} runs: {found}. On the {result.scope} {verdict}."
+    return f"{a} minus {b}, {runs} runs: {found}. {SCOPES[result.scope].capitalize()} {verdict}."
 
 
 def plot_trainings(
@@ -170,7 +173,7 @@ def plot_trainings(
     shown = clear[np.argsort(estimate[clear], kind="stable")]
     with canvas(ax, 2.0 + 0.24 * len(shown)) as (ax, own):
         ends = estimate[shown], low[shown], high[shown]
-        shades = [NEUTRAL if result.verdicts[i] == "undecided" else colour(0) for i in shown]
+        shades = [NEUTRAL if result.verdicts[i] == "undecided" else INK for i in shown]
         zero_line(ax)
         forest(ax, ends, shades, view(*ends, 0.0), DIFFERENCE, 5.5 if len(shown) <= 20 else 4.5)
         narrow = is_narrow(ax)
@@ -191,11 +194,11 @@ def plot_trainings(
             note(ax, f"t{few}", (1.0, 1.01), gid=FEW, annotation_clip=False, **place)
         key = [
             (Line2D([], [], color=s, marker="o", ms=5), text)
-            for s, text in ((colour(0), "shown"), (NEUTRAL, "not shown"))
+            for s, text in ((INK, "significant"), (NEUTRAL, "not significant"))
         ]
         how = "Holm" if result.multiplicity == "holm" else "Benjamini and Hochberg"
         text = (
-            f"Blue: shown on the {result.scope} after {how}; below 0 the first is better. The intervals hold together"
+            f"Significant {SCOPES[result.scope]}, after {how}; below 0 the first is better. The intervals hold together"
             f" at {100 * result.level:.4g}%.{f' T{few} differences.' if few else ''}"
         )
         key, indent = key if own else [], max(map(len, names)) / 14
@@ -228,7 +231,7 @@ def plot_variance_comparison(
         ax.set_xlim(*limits)
         log_sizes(ax)
         zero_line(ax, 1.0)
-        shades = SERIES["test set"], SERIES["distribution"]
+        shades = series_colour("test set"), series_colour("distribution")
         for i, (ratio, shade) in enumerate(zip(rows.values(), shades, strict=True)):
             bars(ax, [i], [ratio.low], [ratio.high], shade, limits=limits, horizontal=True)
             if limits[0] <= ratio.estimate <= limits[1]:

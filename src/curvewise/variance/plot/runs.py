@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from curvewise.drawing.axes import is_narrow, raise_top
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import MARK, bars, choose, digits, finish, note, warned
-from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
+from curvewise.drawing.style import INK, NEUTRAL, colour, new_axes, style, subject_colour
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number, format_pvalue
 from curvewise.types.results import Interval
@@ -36,8 +36,11 @@ PICKED = "curvewise-picked"
 CELL = "curvewise-cell"
 """Group ids of the artists."""
 
-SERIES = {"test set": colour(0), "independent": colour(1), "distribution": colour(2)}
-"""The three standard deviations have the same colours in every picture."""
+
+def series_colour(name: str) -> str:
+    """Return the colour of a standard deviation, the same in every picture: what was measured has the learner's."""
+    return {"test set": subject_colour(), "independent": "#6e6e6e", "distribution": INK}[name]
+
 
 LIKELY = 3e-4
 """Share of the highest probability below which a curve is not drawn."""
@@ -150,8 +153,8 @@ def plot_decomposition(
 
 def _runs(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> list[tuple[Any, str]]:
     _, edges, x, y = run_shape(result, measure)
-    counted = histogram(ax, measure.of(result.run_errors), edges)
-    line = curve(ax, x, y, SERIES["independent"], "-")
+    counted = histogram(ax, measure.of(result.run_errors), edges, subject_colour(), 0.35)
+    line = curve(ax, x, y, series_colour("independent"), "-")
     ax.set_xlabel(measure.label("test error of a run"))
     how = "independent errors" if result.groups is None else "independent groups"
     how = how if _is_exact(result) else f"{how} (normal)"
@@ -192,14 +195,19 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> Non
         for reach, width, alpha in ((high, 5.0, 0.3), (value, 3.0, 1.0)):
             if math.isfinite(reach):
                 widest = max(widest, reach)
-                look: dict[str, Any] = {"color": SERIES[name], "lw": width, "alpha": alpha, "solid_capstyle": "butt"}
+                look: dict[str, Any] = {
+                    "color": series_colour(name),
+                    "lw": width,
+                    "alpha": alpha,
+                    "solid_capstyle": "butt",
+                }
                 look |= {"marker": "|" if reach == 0 else "", "transform": ax.get_xaxis_transform()}
                 ax.plot([mean - reach, mean + reach], [height, height], gid=SPREAD, label="_std", **look)
         told = measure.said(std.estimate) if narrow or math.isnan(high) else measure.told(std)
         for x, text, side in ((0.012, words.get(name, name), "left"), (0.988, told, "right")):
             text = text if narrow or side == "right" else f"std {text}"
             place = {"xycoords": "axes fraction", "ha": side, "va": "center", "fontsize": 7.0 if narrow else 8.0}
-            note(ax, text, (x, height), color=SERIES[name], gid=SPREAD, **place)
+            note(ax, text, (x, height), color=series_colour(name), gid=SPREAD, **place)
     left, right = ax.get_xlim()
     # Bars and histogram share the axis, centred on the mean, so that their lengths compare.
     half = max(right - mean, mean - left, (3.0 if narrow else 2.5) * widest)
@@ -211,7 +219,7 @@ def _examples(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> st
     errors = measure.of(result.example_errors)
     many = min(50, result.runs * result.repeats)
     edges = np.linspace(0, 100, many + 1) if measure.bounded else np.histogram_bin_edges(errors, 50)
-    histogram(ax, errors, edges, colour(0), 0.75)
+    histogram(ax, errors, edges, subject_colour(), 0.75)
     ax.set_yscale("log")
     ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_number(y)))
     ax.set_ylim(bottom=0.7)
@@ -271,13 +279,13 @@ def _distributions(ax: Axes, result: AccuracyDistribution, binomial: bool) -> li
     step, measure, std = 100 / result.examples, DrawnUnit("fraction"), result.measured_std
     accuracy = measure.of(1 - result.run_errors)
     edges = edges_of(accuracy, step)
-    counted, narrow = histogram(ax, accuracy, edges), is_narrow(ax)
+    counted, narrow = histogram(ax, accuracy, edges, subject_colour(), 0.35), is_narrow(ax)
     told = measure.said(std.estimate) if narrow else measure.told(std)
     key: list[tuple[Any, str]] = [(counted[0], f"{result.runs:,} runs, std {told}")]
     first = "independent" if narrow else "independent errors"
-    shown = [(first, result.independent_pmf, result.independent_std, SERIES["independent"], "-")]
+    shown = [(first, result.independent_pmf, result.independent_std, series_colour("independent"), "-")]
     if binomial:
-        shown.append(("binomial", result.binomial_pmf, result.binomial_std, colour(5), "--"))
+        shown.append(("binomial", result.binomial_pmf, result.binomial_std, INK, "--"))
     for name, pmf, value, shade, ls in shown:
         likely = pmf > LIKELY * pmf.max()
         heights = pmf[likely] * result.runs * (edges[1] - edges[0]) / step

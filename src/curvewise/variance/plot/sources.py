@@ -29,7 +29,7 @@ from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
-from curvewise.variance.plot.runs import SERIES, DrawnUnit, canvas, note_beside, run_shape
+from curvewise.variance.plot.runs import DrawnUnit, canvas, note_beside, run_shape, series_colour
 from curvewise.variance.sources import SourceShares, TwinDisagreement
 from curvewise.variance.variances import VarianceSweep
 
@@ -91,7 +91,7 @@ def _deviations(ax: Axes, result: SourceShares) -> list[tuple[Any, str]]:
         (true, "distribution", "true error", "D", 0.13),
     ):
         estimate, low, high = map(measure.of, ends_of(series))
-        row, shade = np.arange(len(series)) + aside, SERIES[name]
+        row, shade = np.arange(len(series)) + aside, series_colour(name)
         bars(ax, row, low, high, shade, limits=limits, horizontal=True)
         ax.plot(estimate, row, marker, color=shade, ms=5.5, gid=LINE, label="_std")
         ax.axvline(estimate[0], color=shade, ls=":", lw=1.1, zorder=0.7, gid=LEVEL, label="_all")
@@ -294,14 +294,14 @@ def _sweep_runs(result: VarianceSweep, ax: Axes | None, measure: DrawnUnit, lege
             drawn = ax.stairs(bottom + heights * scale, edges - mean, baseline=bottom, fill=True, gid=BARS)
             drawn.set(facecolor=NEUTRAL, alpha=0.45)
             line = np.where(y * scale > 0.9, np.nan, y * scale)
-            ax.plot(x - mean, bottom + line, color=SERIES["independent"], lw=1.4, gid=LINE, label="_independent")
+            ax.plot(x - mean, bottom + line, color=series_colour("independent"), lw=1.4, gid=LINE, label="_independent")
             widest = max(widest, float(np.abs(errors - mean).max()), float(np.abs(x - mean).max()))
             spread = f"std {measure.said(part.test_set_std)}, independent {measure.said(part.independent_std)}"
             if not is_narrow(ax):
                 look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "color": "#4D4D4D"}
                 note_beside(ax, spread, (0.995, bottom + 0.55), (0, 0), **look)
             labels.append(f"{format_number(value)}\n{measure.said(float(part.run_errors.mean()))}")
-            key = [(drawn, "runs"), (Line2D([], [], color=SERIES["independent"], lw=1.4), "independent errors")]
+            key = [(drawn, "runs"), (Line2D([], [], color=series_colour("independent"), lw=1.4), "independent errors")]
         ax.set_yticks(np.arange(count)[::-1], labels=labels, va="bottom")
         top = count if own or not legend else count * (1.12 if count > 1 else 1.3)
         ax.set(xlim=(-widest * 1.05, widest * 1.05), ylim=(-0.06, top), xlabel=measure.label("test error minus mean"))
@@ -332,22 +332,22 @@ def _sweep_deviations(ax: Axes, result: VarianceSweep, measure: DrawnUnit, x: Fl
         tick_log_values(ax)
     else:  # an interval far above the others must not press them down
         limits = 0.0, 1.06 * float(np.clip(high, None, 1.6 * seen.max()).max())
-    shaded: dict[str, Any] = {"color": SERIES["test set"], "alpha": 0.15, "linewidth": 0.0, "gid": EXCESS}
+    shaded: dict[str, Any] = {"color": series_colour("test set"), "alpha": 0.15, "linewidth": 0.0, "gid": EXCESS}
     ax.fill_between(x, alone, seen, where=(seen > alone).tolist(), interpolate=True, **shaded)
-    _series(ax, x, result.test_set_std, measure, SERIES["test set"], "o", limits)
-    ax.plot(x, alone, color=SERIES["independent"], ls="--", marker="s", ms=4, gid=LINE, label="_alone")
-    _series(ax, x, result.distribution_std, measure, SERIES["distribution"], "D", limits)
+    _series(ax, x, result.test_set_std, measure, series_colour("test set"), "o", limits)
+    ax.plot(x, alone, color=series_colour("independent"), ls="--", marker="s", ms=4, gid=LINE, label="_alone")
+    _series(ax, x, result.distribution_std, measure, series_colour("distribution"), "D", limits)
     below = true < limits[0]
     if below.any():
         edge = np.full(int(below.sum()), limits[0])
-        ax.plot(x[below], edge, "v", color=SERIES["distribution"], clip_on=False, gid=CUT)
+        ax.plot(x[below], edge, "v", color=series_colour("distribution"), clip_on=False, gid=CUT)
     ax.set_ylim(*limits)
     handles = [
-        Line2D([], [], color=SERIES[name], marker=m, ms=4.5, ls=ls)
+        Line2D([], [], color=series_colour(name), marker=m, ms=4.5, ls=ls)
         for name, m, ls in (("test set", "o", "-"), ("independent", "s", "--"), ("distribution", "D", "-"))
     ]
     labels = ["test error", "independent errors", "true error", "excess"]
-    return list(zip([*handles, Patch(color=SERIES["test set"], alpha=0.15)], labels, strict=True))
+    return list(zip([*handles, Patch(color=series_colour("test set"), alpha=0.15)], labels, strict=True))
 
 
 def _series(

@@ -12,14 +12,14 @@ from matplotlib.lines import Line2D
 from curvewise.drawing.axes import is_narrow, log_sizes, rows_of, view, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import bars, choose, diagonal, ends_of, finish, note, warned, zero_line
-from curvewise.drawing.style import NEUTRAL, colour
+from curvewise.drawing.style import INK, NEUTRAL, colour
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import decimals
 from curvewise.variance.calibration import Bipartitions, Calibration
 from curvewise.variance.pairs import DependentPairs
-from curvewise.variance.plot.runs import SERIES, DrawnUnit, canvas, forest, note_beside
+from curvewise.variance.plot.runs import DrawnUnit, canvas, forest, note_beside, series_colour
 from curvewise.variance.votes import Disagreement, Ensemble
 
 POINT = "curvewise-point"
@@ -270,7 +270,7 @@ def _stds(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     """The measured standard deviation and those predicted, true differences between runs added."""
     measure, nothing = DrawnUnit("fraction"), Interval(result.independent_std, math.nan, math.nan)
     rows = {"measured": result.measured, "independent errors": nothing, **result.total}
-    shades = [SERIES["test set"], SERIES["independent"], *[colour(3)] * len(result.total)]
+    shades = [series_colour("test set"), series_colour("independent"), *[colour(3)] * len(result.total)]
     estimate, low, high = map(measure.of, ends_of(rows.values()))
     ax.axvspan(low[0], high[0], color=shades[0], alpha=0.12, lw=0.0, zorder=0.3, gid=POINTS)
     forest(ax, (estimate, low, high), shades, view(estimate, low, high), POINTS)
@@ -285,13 +285,13 @@ def _classes(ax: Axes, result: Calibration) -> tuple[list[str], float]:
     order = np.argsort([c.adjusted for c in result.class_checks], kind="stable")[:_SHOWN]
     checks = [result.class_checks[i] for i in np.sort(order)]
     estimate, low, high = map(measure.of, ends_of(c.difference for c in checks))
-    shades = [colour(1) if c.adjusted < 1 - result.level else colour(0) for c in checks]
+    shades = [INK if c.adjusted < 1 - result.level else NEUTRAL for c in checks]
     zero_line(ax)
     forest(ax, (estimate, low, high), shades, view(estimate, low, high, 0.0), POINTS)
     names = safe_names((str(c.name) for c in checks), 12 if is_narrow(ax) else 28)
     rows_of(ax, names)
     ax.set_xlabel("part of error − disagreement (%)")
-    said = "Orange-red: differs from 0 (Holm over the classes)."
+    said = "Dark: differs significantly from 0 (Holm over the classes)."
     if len(checks) < len(result.class_checks):
         said += f" The {len(checks)} clearest of {len(result.class_checks)} classes are shown."
     return [said], max(map(len, names)) / 14
