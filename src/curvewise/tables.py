@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,7 +46,7 @@ class Cell(NamedTuple):
     after: str = ""
 
 
-def interval_cell(interval: Interval | tuple[float, float, float], unit: str = "", *, bold: bool = False) -> Cell:
+def interval_cell(interval: Interval | Iterable[float], unit: str = "", *, bold: bool = False) -> Cell:
     """Write an estimate with its interval behind it, in the digits that the interval supports.
 
     >>> interval_cell((0.03186, 0.02705, 0.03953), "fraction", bold=True)
@@ -111,8 +111,9 @@ def readable_columns(
 
 def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
     if not isinstance(value, Real) or isinstance(value, bool | Integral):
-        plain = isinstance(value, str) and name == "quantity" and " " not in value and value not in _SYMBOLS
-        return value.replace("_", " ") if plain else value
+        if isinstance(value, str) and name == "quantity" and " " not in value and value not in _SYMBOLS:
+            return value.replace("_", " ")
+        return value
     x = float(value)
     if math.isnan(x):
         return Cell("–")

@@ -937,7 +937,7 @@ def _show_tasks(page: Page, result: RankingJudgement, group: str, value: str) ->
 def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonRow], value: str) -> None:
     """Print the clearest differences between measures."""
     order = sorted(rows, key=lambda r: r.pvalue if r.pvalue == r.pvalue else 2.0)[:MOST_PAIRS]
-    columns = {
+    columns: dict[str, list[Any]] = {
         "measures": [f"{r.one} − {r.two}" for r in order],
         "difference": [interval_cell([100 * v for v in r.difference]) for r in order],
         "p": [_pvalue(r.pvalue) for r in order],

@@ -374,7 +374,7 @@ class RankingJudgement(Result):
         }
 
     def table(
-        self, format: str = "markdown", digits: int = 2, *, group: str | None = None, task: str | None = None
+        self, format: str = "markdown", digits: int | None = None, *, group: str | None = None, task: str | None = None
     ) -> str:
         """Write measures by metrics × 100, as in tables 1 to 3 of Li et al. 2021.
 
@@ -385,13 +385,14 @@ class RankingJudgement(Result):
         ----------
         format : {"markdown", "latex", "text"}
             Markup of the table.
-        digits : int
-            Decimals.
+        digits : int, optional
+            Decimals, 2 by default.
         group : str, optional
             The last by default, which is the union where there are several.
         task : str, optional
             One task; the average over them by default.
         """
+        digits = 2 if digits is None else digits
         rows = [self.row(name, task, group=group) for name in self.measures]
         columns: dict[str, Sequence[Any]] = {
             "Measure": [f"{r.measure} (baseline)" if r.baseline else r.measure for r in rows]

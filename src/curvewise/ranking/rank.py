@@ -410,7 +410,7 @@ class CheckpointRanking(Result):
         table: dict[str, Sequence[Any]] = {
             "checkpoint": list(self.checkpoints),
             "rank": [_place(*place) for place in places],
-            self.by: [interval_cell(score, bold=score[0] == self.scores[self.by].max()) for score in scores],
+            self.by: [interval_cell(score, bold=score[0] == np.nanmax(self.scores[self.by])) for score in scores],
             "P(best)": [f"{p:.0%}" if np.isfinite(p) else "–" for p in self.chance_best],
         }
         for name, values in self.scores.items():

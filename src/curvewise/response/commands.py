@@ -28,6 +28,7 @@ from curvewise.cli.console import (
     UsageError,
     check_folder,
     check_picture,
+    expand_patterns,
     in_options,
     names_of,
     need_torch,
@@ -39,6 +40,7 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, quietly
+from curvewise.tables import interval_cell
 from curvewise.text import format_number, prefix
 
 if TYPE_CHECKING:
@@ -102,8 +104,10 @@ SHEET_COLUMNS = 7
 TRIED = 16
 
 Gate = Literal["worse", "better", "undecided"]
-Models = Annotated[list[str], Parameter(name="MODEL...", negative="")]
-OptionalModels = Annotated[list[str], Parameter(name="MODEL...", negative="", show_default=False)]
+Models = Annotated[list[str], Parameter(name="MODEL...", negative="", converter=expand_patterns)]
+OptionalModels = Annotated[
+    list[str], Parameter(name="MODEL...", negative="", show_default=False, converter=expand_patterns)
+]
 Seed = Annotated[int, Parameter(validator=Number(gte=0))]
 
 
@@ -241,11 +245,11 @@ class NetworkReading:
 
 @response.command
 def measure(
-    models: Models,
+    models: OptionalModels = [],  # noqa: B006
     /,
     *,
     reading: DataReading,
-    perturbation: str = "mixup-intra",
+    perturbation: Annotated[list[str], Parameter(consume_multiple=True, negative="", show_default=False)] = [],  # noqa: B006
     layer: str | None = None,
     magnitudes: Annotated[Numbers, Parameter(allow_leading_hyphen=True)] = [],  # noqa: B006
     examples: Annotated[int, Parameter(validator=Number(gte=2))] = 23_040,
@@ -277,8 +281,9 @@ def measure(
     models
         Files of trained networks.
     perturbation
-        What is done to the examples; see `curvewise response perturbations`. module:function for
-        one of your own, called with a batch, a magnitude and a random generator.
+        What is done to the examples, mixup-intra by default; several may be given, such as
+        rotation noise. See `curvewise response perturbations`. module:function for one of your
+        own, called with a batch, a magnitude and a random generator.
     layer
         Perturb what this submodule gives instead of the input: its name, or a number for the
         so-many-th activation (name:1 for a submodule that is called 1).
@@ -320,6 +325,9 @@ def measure(
     check_picture("--sheet", sheet)
     if sheet is not None and where is not None:
         raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")
+    models, changes = split_perturbations(models, perturbation)
+    if sheet is not None and len(changes) > 1:
+        raise UsageError("--sheet shows one perturbation: give one.")
     if fail_if and len(models) != 2:
         raise UsageError(f"--fail-if compares two models: {len(models)} given.")
     if twice := [file for file in models if models.count(file) > 1]:
@@ -331,8 +339,9 @@ def measure(
     from curvewise.response.networks.trial import Execution
 
     try:
-        found: Any = find_function("perturbation", perturbation, Path()) if ":" in perturbation else perturbation
-        change = find_perturbation(found, fill=fill, interpolation=interpolation, padding=padding, mask=mask)
+        found: list[Any] = [find_function("perturbation", c, Path()) if ":" in c else c for c in changes]
+        how: dict[str, Any] = {"fill": fill, "interpolation": interpolation, "padding": padding, "mask": mask}
+        several = [find_perturbation(one, **how) for one in found]
     except InputError as error:
         raise UsageError(in_options(error.message)) from error
     dataset, data = reading.load()
@@ -340,11 +349,11 @@ def measure(
         raise UsageError(f"--sheet shows images, and {dataset.name} has none.")
     networks = network or NetworkReading()
     loaded = networks.load(models, data, where)
-    with quietly(), progress_share(change.name) as progress:
+    with quietly(), progress_share(", ".join(one.name for one in several)) as progress:
         curves = measure_responses(
             {name: file.model for name, file in loaded.items()},
             data,
-            change,
+            several,
             layer=where,
             magnitudes=list(magnitudes) or None,
             examples=examples,
@@ -357,7 +366,7 @@ def measure(
     if save is not None:
         save_curves(save, curves)
     if sheet is not None:
-        save_plot(sheet, lambda: draw_sheet(dataset, data, change, magnitudes, seed))
+        save_plot(sheet, lambda: draw_sheet(dataset, data, several[0], magnitudes, seed))
     save_plot(drawing.plot if drawing else None, lambda: draw_curves(curves, level))
     return page.close(GATE if met else 0)
 
@@ -757,13 +766,33 @@ def progress_share(text: str) -> Iterator[Any]:
         yield tell
 
 
-def draw_curves(curves: Mapping[str, ResponseCurve], level: float) -> Any:
+def split_perturbations(models: Sequence[str], words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return models and perturbations; files of models may follow `--perturbation rotation`.
+
+    >>> split_perturbations([], ["rotation", "noise", "net.pt2"])
+    (['net.pt2'], ['rotation', 'noise'])
+    """
+    names = [part for word in words for part in ([word] if ":" in word else word.split(",")) if part]
+    files = [name for name in names if ":" not in name and (Path(name).suffix or Path(name).is_file())]
+    changes = list(dict.fromkeys(name for name in names if name not in files))
+    if not models and not files:
+        raise UsageError("MODEL is missing: give the file of a trained network.")
+    return [*models, *files], changes or ["mixup-intra"]
+
+
+def draw_curves(curves: Mapping[str, Mapping[str, ResponseCurve]], level: float) -> Any:
     """Draw one curve with its cumulative accuracy, or several in one picture."""
     from curvewise.response.plot.curves import plot_response, plot_responses
 
-    if len(curves) == 1:
-        return plot_response(next(iter(curves.values())), level=level)
-    return plot_responses(dict(curves), level=level)
+    models = {model for found in curves.values() for model in found}
+    named = {
+        change if len(models) == 1 else model if len(curves) == 1 else f"{model}, {change}": curve
+        for change, found in curves.items()
+        for model, curve in found.items()
+    }
+    if len(named) == 1:
+        return plot_response(next(iter(named.values())), level=level)
+    return plot_responses(named, level=level)
 
 
 def draw_sheet(dataset: Dataset, data: Examples, change: Any, magnitudes: Sequence[float], seed: int) -> Any:
@@ -777,7 +806,20 @@ def draw_sheet(dataset: Dataset, data: Examples, change: Any, magnitudes: Sequen
     return plot_perturbed(data, change, shown, classes=dataset.classes, rng=seed)
 
 
-def show_responses(page: Page, curves: Mapping[str, ResponseCurve], level: float, gates: Sequence[str]) -> bool:
+def show_responses(
+    page: Page, curves: Mapping[str, Mapping[str, ResponseCurve]], level: float, gates: Sequence[str]
+) -> bool:
+    """Print the curves for one perturbation after another; return True if a gate holds for any."""
+    documents, met = {}, False
+    for name, found in curves.items():
+        met = show_response(page, found, level, gates) or met
+        documents[name] = page.document
+    if len(documents) > 1:
+        page.document = {"type": "Responses", "perturbations": documents}
+    return met
+
+
+def show_response(page: Page, curves: Mapping[str, ResponseCurve], level: float, gates: Sequence[str]) -> bool:
     """Print one curve, or several and how they compare; return True if a gate holds."""
     if len(curves) == 1:
         show_curve(page, next(iter(curves.values())), level)
@@ -788,13 +830,13 @@ def show_responses(page: Page, curves: Mapping[str, ResponseCurve], level: float
     with quietly():
         found = [compare_responses(a, b, level=level) for a, b in combinations(curves.values(), 2)]
     page.document["comparisons"] = [result.to_dict() for result in found]
+    show_pairs(page, found, level)
     if len(found) == 1:
         page.say(found[0].sentences(), style="bold")
-    show_pairs(page, found, level)
     warn_each([prefix(f"{c.a}, {c.b}: ", w) for c in found for w in c.all_warnings])
     verdict = {"a better": "better", "b better": "worse"}.get(found[0].verdict, "undecided")
     if verdict in gates:
-        warn(f"--fail-if {verdict} holds: exit status {GATE}.")
+        warn(f"--fail-if {verdict} holds for {next(iter(curves.values())).perturbation}: exit status {GATE}.")
     return verdict in gates
 
 
@@ -819,7 +861,6 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
     """Print how well each measure predicts the gap."""
     value, words = VALUES[mode]
     page.document = result.to_dict()
-    page.say(result.sentences())
     if page.markup is not None and not page.as_json:
         sys.stdout.write(result.table(page.markup, value=value) + "\n")
     elif len(result.tasks) > 1:
@@ -837,6 +878,7 @@ def show_judgement(page: Page, result: MeasureJudgement, mode: str) -> None:
             page.say("Correlations are in the direction that a measure is held to.")
         if not all(row.directed for row in result.rows):
             page.say("± is judged in either direction: --measure NAME:+ or NAME:- says which.")
+    page.say(result.sentences())
     warn_each(result.all_warnings)
 
 
@@ -852,9 +894,7 @@ def _details(result: MeasureJudgement, value: str) -> dict[str, list[Any]]:
     other = "kendall" if value in ("cmi", "pearson") else value  # as many as a terminal has room for
     return {
         "measure": [r.measure if r.directed else f"{r.measure} ±" for r in rows],
-        "CMI": _shown("cmi", (r.cmi.estimate for r in rows), 1),
-        "low": _shown("cmi", (r.cmi.low for r in rows), 1),
-        "high": _shown("cmi", (r.cmi.high for r in rows), 1),
+        "CMI": [interval_cell([100 * v for v in r.cmi]) for r in rows],
         "null": _shown("cmi", (r.null_mean for r in rows), 1),
         "p": [f"{r.pvalue:.2g}" if r.pvalue == r.pvalue else "–" for r in rows],
         other: _shown(other, (r.value(other) for r in rows)),
@@ -871,20 +911,19 @@ def _shown(value: str, scores: Iterable[float], digits: int = 2) -> list[str]:
 def show_curve(page: Page, curve: ResponseCurve, level: float) -> None:
     """Print one curve and its scores."""
     page.document = curve.to_dict()
-    page.say(curve.sentences())
     low, high = curve.accuracy_interval(level)
     columns = {
         "magnitude": [f"{m:.4g}" for m in curve.magnitude],
-        "accuracy": _percent(curve.accuracy),
-        "low": _percent(low),
-        "high": _percent(high),
-        "right": curve.correct.tolist(),
-        "of": curve.total.tolist(),
+        "accuracy": [interval_cell(ends, "fraction") for ends in zip(curve.accuracy, low, high, strict=True)],
+        "correct": curve.correct.tolist(),
+        "total": curve.total.tolist(),
     }
-    page.table(f"Accuracy at each magnitude ({level:.0%} intervals)", columns, None)
+    page.table(f"Accuracy under {curve.perturbation} at {curve.where} ({level:.0%} intervals)", columns, None)
     scores = curve.scores(level)
-    rows = {"score": [SCORES[key] for key in scores], **_ends("estimate", scores.items())}
-    page.table(f"Scores ({level:.0%} intervals)", rows, None)
+    if page.verbose or page.markup:
+        rows = {"score": [SCORES[key] for key in scores], "estimate": _cells(scores.items())}
+        page.table(f"Scores ({level:.0%} intervals)", rows, None)
+    page.say(curve.sentences())
     warn_each(curve.all_warnings)
 
 
@@ -897,8 +936,8 @@ def show_curves(page: Page, curves: Mapping[str, ResponseCurve], level: float) -
         "model": order,
         "clean": _percent(curves[name].clean_accuracy for name in order),
         "mean": _percent(curves[name].mean_accuracy for name in order),
-        "Gi": [_rounded(scores[name]["gi"], 4) for name in order],
-        "Pal": [_rounded(scores[name]["pal"], 2) for name in order],
+        "Gi": [interval_cell(scores[name]["gi"], bold=name == order[0]) for name in order],
+        "Pal": [interval_cell(scores[name]["pal"]) for name in order],
     }
     first = next(iter(curves.values()))
     page.table(f"Response to {first.perturbation} at {first.where} ({level:.0%} intervals)", columns, None)
@@ -917,21 +956,22 @@ def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) ->
         head, title = "Gi", f"The {len(order)} clearest of {len(found)} differences of Gi, {how}"
     columns = {
         head: [word for word, _, _ in rows],
-        **_ends("difference", [(key, c.differences[key]) for _, c, key in rows]),
+        "difference": _cells([(key, c.differences[key]) for _, c, key in rows]),
         "p": ["–" if p != p else "< 1e-12" if p < 1e-12 else f"{p:.2g}" for p in (c.pvalues[k] for _, c, k in rows)],
     }
     page.table(f"{title} ({level:.0%} intervals)", columns, None)
 
 
-def save_curves(path: Path, curves: Mapping[str, ResponseCurve]) -> None:
-    """Write a row for each model and magnitude."""
+def save_curves(path: Path, curves: Mapping[str, Mapping[str, ResponseCurve]]) -> None:
+    """Write a row for each perturbation, model and magnitude."""
     from curvewise.tables import csv_cell
 
     with open(path, "w", encoding="utf-8", newline="") as stream:
         rows = csv.writer(stream, lineterminator="\n")
         head = ("model", "perturbation", "layer")
-        rows.writerow([*head, *next(iter(curves.values())).columns()])
-        for name, curve in curves.items():
+        every = [(name, curve) for found in curves.values() for name, curve in found.items()]
+        rows.writerow([*head, *every[0][1].columns()])
+        for name, curve in every:
             about = (name, curve.perturbation, curve.layer)
             table = (column.tolist() for column in curve.columns().values())
             rows.writerows(map(csv_cell, (*about, *row)) for row in zip(*table, strict=True))
@@ -985,19 +1025,9 @@ def _percent(shares: Iterable[float]) -> list[str]:
     return [f"{share:.2%}" for share in shares]
 
 
-def _rounded(interval: Interval, digits: int) -> Interval:
-    ends = {key: round(getattr(interval, key), digits) for key in ("estimate", "low", "high")}
-    return replace(interval, **ends)
-
-
-def _ends(title: str, intervals: Iterable[tuple[str, Interval]]) -> dict[str, list[str]]:
-    """Return columns of estimates and ends, accuracies as percentages and other scores with four digits."""
-    columns: dict[str, list[str]] = {title: [], "low": [], "high": []}
-    for score, interval in intervals:
-        for column, value in zip(columns.values(), (interval.estimate, interval.low, interval.high), strict=True):
-            known = f"{value:.2%}" if "accuracy" in score else format_number(value)
-            column.append("–" if value != value else known)
-    return columns
+def _cells(intervals: Iterable[tuple[str, Interval]]) -> list[Any]:
+    """Return estimates with their intervals, accuracies as percentages."""
+    return [interval_cell(interval, "fraction" if "accuracy" in score else "") for score, interval in intervals]
 
 
 def read_layer(text: str | None) -> str | int | None:

@@ -1,4 +1,4 @@
-"""Comparison of two response curves, and pairs of models that only the whole curve can tell apart."""
+"""Comparison of two response curves, and pairs of models that only the whole curve distinguishes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from scipy.special import ndtr, ndtri, stdtr
 
 from curvewise.errors import InputError
 from curvewise.response.curve import SCORES, ResponseCurve, answers_variance, linear_variance, quantile, score_slope
-from curvewise.text import arg
+from curvewise.tables import interval_cell
+from curvewise.text import arg, format_interval, format_pvalue
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, as_floats
 
 # The largest difference there can be.
 REACH = {"gi": 1.0, "mean_accuracy": 1.0}
+_UNITS = {"gi": "", "pal": "", "mean_accuracy": "fraction"}
 _CALLED = {"gi": "Gi-score", "pal": "Pal-score", "mean_accuracy": "mean accuracy"}
 
 
@@ -65,17 +67,39 @@ class ResponseComparison(Result):
     def sentences(self) -> str:
         """Describe the result in a few sentences."""
         order = {
-            "a better": f"{self.a} withstands the perturbation better than {self.b}",
-            "b better": f"{self.b} withstands the perturbation better than {self.a}",
-            "undecided": f"{self.a} and {self.b} cannot be told apart",
+            "a better": f"{self.a} is significantly more robust to the perturbation than {self.b}",
+            "b better": f"{self.b} is significantly more robust to the perturbation than {self.a}",
+            "undecided": f"{self.a} and {self.b} are not significantly different",
         }[self.verdict]
-        how = "the same perturbed examples" if self.paired else "examples of their own"
+        how = "the same perturbed examples" if self.paired else "different examples"
         said = "; ".join(
-            f"{_CALLED[score]} {interval} (p = {self.pvalues[score]:.2g})"
+            f"{_CALLED[score]} {format_interval(interval, _UNITS[score])} ({format_pvalue(self.pvalues[score])})"
             for score, interval in self.differences.items()
             if not math.isnan(self.pvalues[score])
         )
-        return f"{order}. Differences {self.a} − {self.b} on {how}: {said}."
+        text = f"{order} (Gi-score). {self.a} minus {self.b} on {how}: {said}."
+        winners = self._winners()
+        if len(set(winners.values())) > 1:
+            named = ", ".join(f"{_CALLED[score]} {model}" for score, model in winners.items())
+            text += f" The scores name different winners, significantly: {named}."
+        return text
+
+    def _winners(self) -> dict[str, str]:
+        """Return the better model by each score whose difference is significant; a low Gi-score is good."""
+        signs = {s: -1 if s == "gi" else 1 for s in self.differences}
+        sure = {s: signs[s] * d.estimate for s, d in self.differences.items() if d.low > 0 or d.high < 0}
+        return {score: self.a if gain > 0 else self.b for score, gain in sure.items()}
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return a row for each score, with its difference and p-value."""
+        return {
+            "score": [_CALLED[score] for score in self.differences],
+            "difference": [interval_cell(d, _UNITS[score]) for score, d in self.differences.items()],
+            "p": [
+                "–" if math.isnan(p) else format_pvalue(p).removeprefix("p ").removeprefix("= ")
+                for p in self.pvalues.values()
+            ],
+        }
 
 
 def compare_responses(

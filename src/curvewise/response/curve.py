@@ -17,6 +17,7 @@ from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.response.scores import check_magnitudes, cumulative_accuracy, folded, gi_weights, pal_weights
+from curvewise.tables import readable_columns
 from curvewise.types.results import Interval, Result, check_level, plain
 from curvewise.types.units import FloatArray, as_floats
 
@@ -226,6 +227,10 @@ class ResponseCurve(Result):
         del found["hits"], found["partners"]
         return found | {"scores": plain(self.scores()), "accuracy": plain(self.accuracy)}
 
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return a row for each magnitude, with the accuracy and its interval."""
+        return readable_columns(self.columns(), "fraction")
+
     def sentences(self) -> str:
         """Describe the result in a few sentences."""
         gi, pal = self.gi_interval(), self.pal_interval()
@@ -234,7 +239,7 @@ class ResponseCurve(Result):
         known = "" if math.isnan(clean) else f"{clean:.1%} clean and "
         return (
             f"Response of {self.model} to {self.perturbation} at {self.where}, magnitudes "
-            f"{first:g} to {last:g} on {int(self.total.max()):,} examples: accuracy is "
+            f"{first:g} to {last:g}, {int(self.total.max()):,} examples: accuracy is "
             f"{known}{self.accuracy.min():.1%} at worst. "
             f"Gi-score {gi}, Pal-score {pal}, mean accuracy {self.mean_accuracy:.1%}."
         )

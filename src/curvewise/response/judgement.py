@@ -245,7 +245,7 @@ class MeasureJudgement(Result):
     def table(
         self,
         format: str = "markdown",
-        digits: int = 2,
+        digits: int | None = None,
         *,
         value: str = "cmi",
         sections: Mapping[str, Sequence[str]] | None = None,
@@ -256,13 +256,14 @@ class MeasureJudgement(Result):
         ----------
         format : {"markdown", "latex", "text"}
             Markup of the table.
-        digits : int
-            Decimals.
+        digits : int, optional
+            Decimals, 2 by default.
         value : {"cmi", "pgdl", "kendall", "granulated", "pearson", "spearman"}
             The score to show. The first two are multiplied by 100, as the competition does.
         sections : dict of str to sequence of str, optional
             Measures under headings. The best of each section is bold, the best of all starred.
         """
+        digits = 2 if digits is None else digits
         parts = sections or {f"{value} × 100" if value in HUNDREDFOLD else value: self.measures}
         sections_of = [(heading, self, names) for heading, names in parts.items()]
         return _write_sections(sections_of, self.shown_tasks, value, format, digits, overall=len(parts) > 1)
@@ -319,7 +320,12 @@ class MeasureJudgement(Result):
         if not math.isnan(best.pvalue):
             text += f", {best.null_mean:.3f} by hyperparameters alone (p = {best.pvalue:.2g})"
             better = sum(r.pvalue <= 1 - self.level for r in known)
-            text += f". {better} of {len(known)} tell more than hyperparameters do, each at {1 - self.level:.0%}"
+            text += f". {better} of {len(known)} predict significantly better than hyperparameters alone, each at"
+            text += f" {1 - self.level:.2g}"
+        ranked = {r.measure: r.kendall for r in rows if not math.isnan(r.kendall)}
+        first = max(ranked, key=lambda name: ranked[name], default=best.measure)
+        if first != best.measure and ranked[first] > ranked.get(best.measure, -math.inf):
+            text += f". By Kendall's τ {first} is the best"
         return text + "."
 
 

@@ -198,7 +198,7 @@ class TransferResult(Result):
             "gain_from": [end.n_from if end else math.nan for end in ends],
         }
 
-    def table(self, format: str = "markdown", digits: int = 3, *, layout: str = "tasks") -> str:
+    def table(self, format: str = "markdown", digits: int | None = None, *, layout: str = "tasks") -> str:
         """Write the improvements as text: methods by tasks, as in table 1 of Atanov et al. 2022.
 
         Parameters
@@ -206,13 +206,14 @@ class TransferResult(Result):
         format : {"markdown", "latex", "text"}
             Markup of the table. The best of each task is bold, in plain text marked with an
             asterisk; † and ‡ are explained below. Methods without any value are left out.
-        digits : int
-            Decimals.
+        digits : int, optional
+            Decimals, 3 by default.
         layout : {"tasks", "long"}
             A column for each task, or a row for each task and method with all columns.
         """
         if layout == "long":
             return super().table(format, digits)
+        digits = 3 if digits is None else digits
         if layout != "tasks":
             raise InputError("is not known: use 'tasks' or 'long'.", argument="layout", value=layout)
         if format not in ("markdown", "latex", "text"):

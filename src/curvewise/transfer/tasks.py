@@ -171,16 +171,17 @@ class TaskRanking(Result):
         found["largest"] = [row.largest for row in self.rows]
         return found
 
-    def table(self, format: str = "markdown", digits: int = 2) -> str:
+    def table(self, format: str = "markdown", digits: int | None = None) -> str:
         """Write a row for each task, a column for each level, intervals in brackets.
 
         Parameters
         ----------
         format : {"markdown", "latex", "text"}
             Markup of the table.
-        digits : int
-            Decimals of the mean and of the factor.
+        digits : int, optional
+            Decimals of the mean and of the factor, 2 by default.
         """
+        digits = 2 if digits is None else digits
         cells: dict[str, list[str]] = {"task": list(self.order)}
         for level in self.levels:
             cells[f"n at {level:g}"] = [str(row.at(level)) for row in self.rows]

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import torch
@@ -146,10 +146,44 @@ def measure_response(
     return curve
 
 
+@overload
 def measure_responses(
     models: Mapping[str, Any],
     data: Any,
-    perturbation: Change = "mixup-intra",
+    perturbation: list[Any] | tuple[Any, ...],
+    *,
+    layer: str | int | None = ...,
+    magnitudes: Magnitudes = ...,
+    examples: int | None = ...,
+    signs: str = ...,
+    reading: Mapping[str, Any] | None = ...,
+    device: Device = ...,
+    rng: int | np.random.Generator = ...,
+    progress: Progress = ...,
+) -> dict[str, dict[str, ResponseCurve]]: ...
+
+
+@overload
+def measure_responses(
+    models: Mapping[str, Any],
+    data: Any,
+    perturbation: Change = ...,
+    *,
+    layer: str | int | None = ...,
+    magnitudes: Magnitudes = ...,
+    examples: int | None = ...,
+    signs: str = ...,
+    reading: Mapping[str, Any] | None = ...,
+    device: Device = ...,
+    rng: int | np.random.Generator = ...,
+    progress: Progress = ...,
+) -> dict[str, ResponseCurve]: ...
+
+
+def measure_responses(
+    models: Mapping[str, Any],
+    data: Any,
+    perturbation: Change | list[Any] | tuple[Any, ...] = "mixup-intra",
     *,
     layer: str | int | None = None,
     magnitudes: Magnitudes = None,
@@ -159,27 +193,52 @@ def measure_responses(
     device: Device = None,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
-) -> dict[str, ResponseCurve]:
-    """Measure several models on the same examples, perturbed in the same way.
+) -> dict[str, ResponseCurve] | dict[str, dict[str, ResponseCurve]]:
+    """Measure several models on the same examples, perturbed in the same way, or in several ways one after another.
 
     Parameters
     ----------
     models : mapping of str to Module or callable
         By name.
-    data, perturbation, layer, magnitudes, examples, signs, reading, device, rng
+    data, layer, magnitudes, examples, signs, reading, device, rng
         As of :func:`measure_response`.
+    perturbation : str, Perturbation or callable, or a list of them
+        As of :func:`measure_response`. All of a list are applied to the same examples.
     progress : bool or callable, optional
         For all models together.
 
     Returns
     -------
     dict of str to ResponseCurve
-        To be compared in pairs with :func:`curvewise.response.compare_responses`.
+        By model, to be compared in pairs with :func:`curvewise.response.compare_responses`. For a list of
+        perturbations, such a dict for each of them, by the name of the perturbation.
     """
     if not isinstance(models, Mapping) or not models:
         raise InputError(f"is a {type(models).__name__}: give a mapping from names to models.", argument="models")
-    trial = _trial(data, perturbation, examples, reading, rng, layer=layer, magnitudes=magnitudes, signs=signs)
-    return _measure_each(models, trial, Execution.of(device), progress)
+    where: dict[str, Any] = {"layer": layer, "magnitudes": magnitudes, "signs": signs}
+    if not isinstance(perturbation, list | tuple):
+        trial = _trial(data, perturbation, examples, reading, rng, **where)
+        return _measure_each(models, trial, Execution.of(device), progress)
+    # Names first: the second of two that are alike would take the place of the first.
+    names = [find_perturbation(one).name for one in perturbation]
+    if not names or len(set(names)) < len(names):
+        raise InputError("give one perturbation or more, each once.", argument="perturbation", value=names)
+    check_signs(signs)
+    seed = _seed(rng)
+    sample = read_sample(data, reading, examples, seed)
+    trials = {name: Trial.prepare(sample, one, seed, **where) for name, one in zip(names, perturbation, strict=True)}
+    return {
+        name: _measure_each(models, trial, Execution.of(device), _part_of(progress, i, len(trials)))
+        for i, (name, trial) in enumerate(trials.items())
+    }
+
+
+def _part_of(progress: Progress, done: int, parts: int) -> Progress:
+    """Make a function of the share done of one part tell the share of the whole; bars are one for each part."""
+    if not callable(progress):
+        return progress
+    whole = progress
+    return lambda share: whole((done + share) / parts)
 
 
 def measure_sensitivity(
@@ -364,10 +423,15 @@ def _trial(
     rng: int | np.random.Generator,
     **where: Any,
 ) -> Trial:
-    if where["signs"] not in SIGNS:  # before the data are read, which may take long
-        raise InputError(f"use one of {list_names(SIGNS)}.", argument="signs", value=where["signs"])
+    check_signs(where["signs"])  # before the data are read, which may take long
     seed = _seed(rng)
     return Trial.prepare(read_sample(data, reading, examples, seed), perturbation, seed, **where)
+
+
+def check_signs(signs: str) -> None:
+    """Raise for a way to take magnitudes of both signs that is not known."""
+    if signs not in SIGNS:
+        raise InputError(f"use one of {list_names(SIGNS)}.", argument="signs", value=signs)
 
 
 def _seed(rng: int | np.random.Generator) -> int:

@@ -306,8 +306,9 @@ class ModelMeasures(Result):
             "seconds": [self.seconds[name] for name in self.values],
         }
 
-    def table(self, format: str = "markdown", digits: int = 4) -> str:
-        """Write the measures as a table, values with so many significant digits."""
+    def table(self, format: str = "markdown", digits: int | None = None) -> str:
+        """Write the measures as a table, values with so many significant digits, 4 by default."""
+        digits = 4 if digits is None else digits
         columns = self.columns()
         columns["value"] = ["" if math.isnan(v) else format_number(v, digits) for v in self.values.values()]
         higher = {1: "higher", -1: "lower"}
