@@ -6,7 +6,7 @@ PIP     = $(BIN)/python -m pip --disable-pip-version-check -q
 # The base dependencies at their lower bounds, as pyproject.toml states them; these were released before Python 3.13.
 FLOORS  = $(PYTHON) -c "import sys, tomllib; base = tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']; print(*(d.replace('>=', '==') if sys.version_info < (3, 13) else d for d in base), sep='\n')"
 
-.PHONY: demo test lint unit core floor docs house chromium clean
+.PHONY: demo test lint unit core floor package docs house chromium clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -14,7 +14,7 @@ demo: $(VENV)/.demo
 
 # Side by side: two cores are busy from the beginning to the end, also while the small environments are installed.
 test: $(VENV)/.dev chromium
-	$(MAKE) -j2 --output-sync=target lint docs unit core floor
+	$(MAKE) -j2 --output-sync=target lint docs unit core floor package
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -22,6 +22,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/house.py --check
+	$(BIN)/python tools/words.py
 
 # A file is one worker's, so that what its tests share is made once. In the order of the folders: those that
 # take long come early, and the many short doctests of src last, which lets both workers end together.
@@ -36,6 +37,10 @@ core: .venv-core/.done
 # Reading and drawing with every base dependency at its lower bound. What newer packages say of these is not an error.
 floor: .venv-floor/.done
 	OMP_NUM_THREADS=1 MPLBACKEND=agg .venv-floor/bin/python -m pytest -q -m "not slow" -W ignore::DeprecationWarning tests/reading tests/drawing $(wildcard tests/*/plot tests/*/test_plot*.py tests/*/test_load*.py)
+
+# The sdist and the wheel, built one from the other, installed into an empty environment and tried there.
+package: $(VENV)/.dev
+	$(BIN)/python tools/package.py
 
 # Files, lines, comments and other figures of the source tree, to watch that it stays easy to find one's way in.
 house: $(VENV)/.dev
@@ -78,4 +83,4 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-core .venv-floor docs/_build curvewise-demo
+	rm -rf $(VENV) .venv-core .venv-floor docs/_build dist curvewise-demo

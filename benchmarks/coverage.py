@@ -1,4 +1,4 @@
-"""How often the intervals of the variance lens hold, on simulated runs whose truth is known.
+"""Coverage of the intervals of the variance lens on simulated runs whose truth is known.
 
     python benchmarks/coverage.py                  # 1,000 data sets for each row, about 15 minutes
     python benchmarks/coverage.py --sets 200       # rougher

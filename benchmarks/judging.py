@@ -141,7 +141,7 @@ WORLDS = {
 
 
 def coverage(runs: int = 400, draws: int = 99) -> Iterator[dict[str, object]]:
-    """How often intervals hold the score of 2,400 models, and tests say p ≤ .05."""
+    """Count how often intervals hold the score of 2,400 models, and how often p ≤ .05."""
     rng = np.random.default_rng(0)
     for grid in ((3, 2, 2, 2), (3, 3, 3, 2), (4, 4, 3, 2)):
         small = np.array(list(product(*map(range, grid))))

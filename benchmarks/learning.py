@@ -97,7 +97,7 @@ def golden() -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit_scipy(n: np.ndarray, error: np.ndarray) -> np.ndarray | None:
-    """What a user would write: curve_fit of the same law, bounded."""
+    """Fit as a user would: curve_fit of the same law, bounded."""
     try:
         theta, _ = curve_fit(
             lambda x, a, h, g: a + h * x**g,

@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--device", help="such as cuda")
     wish = parser.parse_args()
-    warnings.simplefilter("ignore")  # few examples, and EM that was told to stop
+    warnings.simplefilter("ignore")  # few examples, and EM that stops early on purpose
     n, d, many = (1000, 512, 20) if wish.quick else (10_000, 2048, 100)
     repeats = 1 if wish.quick else 3
     for classes, covariance in ((10, "diagonal"), (many, "diagonal"), (10, "full")):

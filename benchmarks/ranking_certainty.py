@@ -1,4 +1,4 @@
-"""How sure it is that the best checkpoint is among the first k: constants, and whether it holds.
+"""Certainty that the best checkpoint is among the first k: its constants, and how often it is right.
 
     python benchmarks/ranking_certainty.py [folder of the data]
 

@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def methods(measure: RankingMeasure) -> dict[str, float | None]:
-    """What replicates rest on: the default share, another, and a bootstrap sample (None)."""
+    """List what replicates rest on: the default share, another, and a bootstrap sample (None)."""
     default = share_for(measure)
     other = 0.5 if default == 0.8 else 0.8
     return {f"{default:.0%} *": default, f"{other:.0%}": other, "bootstrap": None}
@@ -142,7 +142,7 @@ def certainty(count: int, tau: float, draws: int) -> dict[str, float]:
 
 
 def plain(scores: np.ndarray, replicates: ScoreReplicates, places: np.ndarray) -> np.ndarray:
-    """Whether quantiles of resampled ranks hold the true ones."""
+    """Count how often quantiles of resampled ranks hold the true ones."""
     drawn = scores + replicates.deviations
     ranks = 1 + (drawn[:, None, :] > drawn[:, :, None]).sum(axis=2)
     tail = (1 - LEVEL) / 2

@@ -39,7 +39,7 @@ K = (1, 3)
 
 @dataclass(frozen=True)
 class World:
-    """How scores and accuracies come about.
+    """Model of how scores and accuracies come about.
 
     ``correlation`` of a score with quality, its ``spread`` over tasks, and the ``shared`` part of
     quality and of noise that is the same in all tasks. ``shape`` of the scores: normal; skewed,
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def coverage(world: World, tasks: int, size: int, repetitions: int) -> dict[str, Any]:
-    """How often each interval holds the mean over all sets of checkpoints and tasks."""
+    """Count how often each interval holds the mean over all sets of checkpoints and tasks."""
     rng = np.random.default_rng(0)
     known = truth(world, tasks, size)
     hits: dict[str, list[bool]] = {name: [] for name in known}
@@ -144,7 +144,7 @@ def truth(world: World, tasks: int, size: int) -> dict[str, float]:
 
 
 def test_size(world: World, tasks: int, size: int, repetitions: int) -> dict[str, Any]:
-    """How often measures that are as good are found to differ, and one that is worse."""
+    """Count how often equally good measures are found to differ, and a worse one is found."""
     rng = np.random.default_rng(2)
     found: dict[str, list[bool]] = {"size": [], "rel": [], "signs": [], "power": []}
     for _ in range(repetitions):
@@ -183,7 +183,7 @@ def compared(drawn: tuple[FloatArray, FloatArray, FloatArray], value: str = "ken
 
 
 def share(values: list[bool]) -> float:
-    """How many of them are true."""
+    """Share of them that are true."""
     return round(float(np.mean(values)), 3)
 
 

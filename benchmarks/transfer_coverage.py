@@ -61,13 +61,13 @@ class Design:
     odd: float = 1.0  # spread of one cell over what it would be
     tails: str = "normal"
     wrong: float = 0.0  # chance of a run to go wrong
-    seeds: bool = True  # whether seeds are told
+    seeds: bool = True  # whether seeds are given
     line: float = 0.0  # share of variance that a method keeps over sizes by its seed
     shuffled: bool = False  # whether the runs of each size come in an order of their own
     single: bool = False  # whether the methods have one run
     shared: float = 0.0  # share of variance that comes with the training subset
     nested: float = 0.0  # share of that which all sizes have in common
-    folds: bool = False  # whether subsets are told
+    folds: bool = False  # whether subsets are given
     controls: float = 0.0  # standard error of the two controls
     measured: int = 0  # runs that maximal supervision is measured with, spreading by 0.1
     assumed: bool = False

@@ -77,7 +77,7 @@ def main() -> None:
 def wins(
     index: int, draws: int, *, runs: tuple[int, int], examples: int, spread: float, truth: float, kind: str = "losses"
 ) -> dict[str, float]:
-    """How often intervals hold the truth."""
+    """Count how often intervals hold the truth."""
     held, rejected, these, width = [], [], [], []
     for draw in range(draws):
         rng = np.random.default_rng([7, index, draw])
@@ -120,7 +120,7 @@ def simulate(
 
 
 def equivalents(index: int, draws: int, *, runs: int, noise: float, step: int, variance: str) -> dict[str, float]:
-    """How often intervals of the equivalent size hold it."""
+    """Count how often intervals of the equivalent size hold it."""
     n = 100.0 * float(step) ** np.arange(4)
     scratch, method = 0.1 + 0.9 * (n / 100) ** -0.4, 0.1 + 0.6 * (n / 100) ** -0.4
     truth = n * (0.9 / 0.6) ** (1 / 0.4)

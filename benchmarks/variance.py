@@ -143,7 +143,7 @@ def decompose_file(path: Path) -> cw.Predictions:
 
 
 def plain_decomposition(bits: np.ndarray) -> float:
-    """What a user would write, in blocks that fit the memory."""
+    """Compute it as a user would, in blocks that fit the memory."""
     by_run, by_example = [], np.zeros(N, dtype=np.int64)
     for start in range(0, len(bits), 1000):
         errors = np.unpackbits(bits[start : start + 1000], axis=1, count=N)

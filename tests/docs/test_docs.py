@@ -1,30 +1,16 @@
-"""The pages hang together, ask nothing of the network, and the README's examples run."""
+"""The pages hang together and ask nothing of the network."""
 
 from __future__ import annotations
 
 import ast
-import os
 import re
-import shlex
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted(p for p in DOCS.rglob("*.md") if not {"_build", "_startup"} & set(p.parts))
-
-
-def blocks(text: str, *languages: str) -> list[str]:
-    """Fenced code blocks in one of the languages."""
-    found = re.findall(r"^```(\w+)[^\n]*\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-    return [body for language, body in found if language in languages]
 
 
 def toctree(page: Path) -> set[Path]:
@@ -34,30 +20,6 @@ def toctree(page: Path) -> set[Path]:
         lines = [line.strip() for line in body.splitlines()]
         named |= {page.parent / f"{line}.md" for line in lines if line and not line.startswith(":")}
     return named
-
-
-def commands(text: str) -> list[str]:
-    """What follows ``$ curvewise`` in console blocks, one string for each command."""
-    lines = "\n".join(blocks(text, "console", "bash", "sh", "shell")).replace("\\\n", " ")
-    return [line[2:].strip() for line in lines.splitlines() if line.startswith("$ curvewise")]
-
-
-@pytest.fixture
-def workplace(tmp_path: Path) -> Path:
-    """A folder with the files of examples/, as a reader of the README would have it."""
-    for file in (ROOT / "examples").iterdir():
-        if file.is_file():
-            shutil.copy(file, tmp_path)
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    return tmp_path
-
-
-def run(command: list[str], where: Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    settings = {"PATH": path, "MPLBACKEND": "agg", "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
-    return subprocess.run(
-        command, cwd=where, env={**os.environ, **settings}, capture_output=True, text=True, timeout=300, check=False
-    )
 
 
 def test_every_page_can_be_reached_from_the_index() -> None:
@@ -106,31 +68,6 @@ def test_built_pages_load_nothing_from_elsewhere() -> None:
         assets += re.findall(r"<link\b[^>]*\bhref=\"([^\"]*)", text)
         outside = [a for a in assets if re.match(r"(https?:)?//", a)]
         assert not outside, f"{page}: {outside}"
-
-
-def test_readme_has_an_example() -> None:
-    assert not README.strip() or blocks(README, "python", "pycon") or commands(README)
-
-
-def test_readme_python_runs(workplace: Path) -> None:
-    code = "\n".join(blocks(README, "python"))
-    (workplace / "readme_blocks.py").write_text(code, encoding="utf-8")
-    done = run([sys.executable, "-W", "ignore", "readme_blocks.py"], workplace)
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-def test_readme_commands_run(workplace: Path, call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    first, *others = commands(README)
-    # As a reader does it, in a shell; the others in this process, where the packages are loaded already.
-    done = run(["bash", "-c", first], workplace)
-    assert done.returncode == 0, f"$ {first}\n{done.stderr[-2000:]}"
-    monkeypatch.chdir(workplace)
-    for command in others:
-        program, *words = shlex.split(command, comments=True)
-        assert program == "curvewise"
-        # A command that shows a gate says so: exit status 3 is then what it is for.
-        outcome = call(*words)
-        assert outcome.code in ({0, 3} if "--fail-if" in words else {0}), f"$ {command}\n{outcome.err[-2000:]}"
 
 
 def _is_literal(node: ast.expr) -> bool:

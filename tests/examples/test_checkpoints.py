@@ -140,7 +140,7 @@ def test_finetuning_begins_with_the_packed_weights(example, tmp_path):
     table = pd.read_csv(tmp_path / "out.csv")
     assert sorted(table["task"]) == sorted(example.tasks.TASKS)
     assert table["accuracy"].between(0, 1).all()
-    # and a file that does not fit is told of, run by run
+    # and a file that does not fit is reported, run by run
     save_file({"body.nothing": torch.zeros(1)}, packed)
     example.finetune.finetune(tmp_path, tmp_path / "failed.csv", device="cpu", workers=0, **how | {"rates": [0.02]})
     failed = pd.read_csv(tmp_path / "failed.csv")

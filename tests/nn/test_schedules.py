@@ -244,7 +244,7 @@ def test_early_stopping_gives_the_best_epoch(digits: Examples, patience: int) ->
     assert found.metrics["validation_error"] == history[best][0]
     assert found.metrics["steps"] == loop.steps
     assert_weights(found.checkpoints["end"], weights[best])
-    # what is told of the training is of the rows trained on, at that epoch
+    # what is reported of the training is of the rows trained on, at that epoch
     loop.model.load_state_dict(weights[best])
     error, loss = loop.judged(rows)
     assert found.metrics["train_error"] == error

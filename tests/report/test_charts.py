@@ -1,4 +1,4 @@
-"""What the browser is told about curves."""
+"""Data of curves that the browser gets."""
 
 from __future__ import annotations
 

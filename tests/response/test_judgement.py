@@ -95,7 +95,7 @@ def test_real_competition_models(data_dir: Path) -> None:
         ours = [judged.row(k).cmi.estimate for k in judged.measures]
         theirs = [judged.row(k).pgdl for k in judged.measures]
         assert stats.spearmanr(ours, theirs).statistic > 0.9
-        # Most of what the best one tells is told by hyperparameters, but not all.
+        # Most of what the best one says is known from the hyperparameters, but not all.
         assert judged.row("WCV").null_mean > 0.7 * judged.row("WCV").cmi.estimate
         assert judged.row("WCV").pvalue <= 0.05
         assert judged.row("vc_dim").pvalue > 0.05

@@ -50,7 +50,7 @@ def same(a, b) -> bool:
 
 
 class Counting(ClassifierMixin, BaseEstimator):
-    """Predicts the commonest class; counts its fits and fails where it is told to."""
+    """Predicts the commonest class; counts its fits and fails where it should."""
 
     fits = 0
 

@@ -259,7 +259,7 @@ def test_runs_of_a_store_are_chosen_by_their_coordinates(call, tmp_path):
 
 
 def test_hits_and_errors_are_asked_for_and_give_one_answer(call, tmp_path):
-    """The same verdict from Python and from files, however the values are told."""
+    """The same verdict from Python and from files, however the values are given."""
     import curvewise as cw
 
     rng = np.random.default_rng(5)

@@ -13,7 +13,11 @@ from curvewise.store.write import write_run
 
 
 class StoreTrainerRun(TrainerCallback):
-    """Predict the test examples when a training of a classifier ends, and store the run.
+    """Predict the test examples when the training of a classifier ends, and store the run.
+
+    A training that ends with NaN as its predictions is stored as a failed run. One that raises an exception is not
+    stored, because the Trainer does not tell its callbacks: call ``cw.write_run(store, coordinates, error=exception)``
+    where you catch it.
 
     Parameters
     ----------
@@ -22,24 +26,35 @@ class StoreTrainerRun(TrainerCallback):
     test : dataset
         Test examples with labels, as ``trainer.predict`` takes them.
     store : str or Path
-        Folder of the store.
+        Folder of the store; made if missing.
     coordinates : mapping
-        What the run is: learner, n, seed, …
+        What identifies the run: learner, n, seed, and whatever else makes it another run. By default ``n`` is the
+        number of training examples, and ``seed`` that of the training arguments.
 
     Examples
     --------
-    ``trainer.add_callback(StoreTrainerRun(trainer, test, "runs", {"learner": "bert", "n": 300, "seed": 0}))``
+    >>> trainer = Trainer(model, arguments, train_dataset=train)  # doctest: +SKIP
+    >>> trainer.add_callback(StoreTrainerRun(trainer, test, "runs", {"learner": "bert"}))  # doctest: +SKIP
+    >>> trainer.train()  # doctest: +SKIP
     """
 
     def __init__(self, trainer: Trainer, test: Any, store: str | Path, coordinates: Mapping[str, Any]) -> None:
-        self.trainer, self.test, self.store, self.coordinates = trainer, test, store, coordinates
+        self.trainer, self.test, self.store, self.coordinates = trainer, test, store, dict(coordinates)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Store the predictions of the trained model with its error and loss."""
         out: Any = self.trainer.predict(self.test)
         if not state.is_world_process_zero:  # all must predict, one of them stores
             return
-        predictions = out.predictions.argmax(axis=1)
+        examples = getattr(self.trainer.train_dataset, "__len__", None)
+        known = {} if examples is None else {"n": examples()}
+        coordinates = {**known, "seed": args.seed, **self.coordinates}
+        # Some models give hidden states after the logits.
+        logits = out.predictions[0] if isinstance(out.predictions, tuple) else out.predictions
+        if not np.isfinite(logits).all():  # the highest of NaN would be stored as class 0
+            write_run(self.store, coordinates, error="diverged: the network predicts NaN or infinity")
+            return
+        predictions = logits.argmax(axis=1)
         error = float(np.mean(predictions != out.label_ids))
         metrics = {"error": error, "loss": out.metrics["test_loss"], "epochs": state.epoch}
-        write_run(self.store, self.coordinates, predictions, metrics, labels=out.label_ids)
+        write_run(self.store, coordinates, predictions, metrics, labels=out.label_ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,26 +14,40 @@ from curvewise.store.write import write_run
 
 
 class StoreLightningRun(L.Callback):
-    """Predict the test examples when a training of a classifier ends, and store the run; a failed one as well.
+    """Predict the test examples when the training of a classifier ends, and store the run.
+
+    A training that raises an exception, or that ends with NaN as its predictions, is stored as a failed run.
 
     Parameters
     ----------
     store : str or Path
-        Folder of the store.
+        Folder of the store; made if missing.
     coordinates : mapping
-        What the run is: learner, n, seed, …
+        What identifies the run: learner, n, seed, and whatever else makes it another run. By default ``n`` is the
+        number of training examples, and ``seed`` the one given to ``lightning.seed_everything``.
     test : iterable of (inputs, labels)
         Batches of test examples, such as a DataLoader that does not shuffle.
 
     Examples
     --------
-    ``L.Trainer(callbacks=[StoreLightningRun("runs", {"learner": "mlp", "n": 400, "seed": 0}, test)])``
+    >>> import lightning as L  # doctest: +SKIP
+    >>> store = StoreLightningRun("runs", {"learner": "mlp"}, test_loader)  # doctest: +SKIP
+    >>> L.Trainer(callbacks=[store]).fit(module, train_loader)  # doctest: +SKIP
     """
 
     def __init__(
         self, store: str | Path, coordinates: Mapping[str, Any], test: Iterable[tuple[torch.Tensor, torch.Tensor]]
     ) -> None:
-        self.store, self.coordinates, self.test = store, coordinates, test
+        self.store, self.coordinates, self.test = store, dict(coordinates), test
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Fill in the size and the seed where they were not given."""
+        examples = getattr(getattr(trainer.train_dataloader, "dataset", None), "__len__", None)
+        if "n" not in self.coordinates and examples is not None:
+            self.coordinates["n"] = examples()
+        seed = os.environ.get("PL_GLOBAL_SEED")  # where seed_everything leaves it
+        if "seed" not in self.coordinates and seed is not None:
+            self.coordinates["seed"] = int(seed)
 
     @torch.no_grad()
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
@@ -40,8 +55,11 @@ class StoreLightningRun(L.Callback):
         if not trainer.is_global_zero:  # one of several processes is enough
             return
         pl_module.eval()
-        batches = [(pl_module(x.to(pl_module.device)).cpu(), y) for x, y in self.test]
+        batches = [(pl_module(x.to(pl_module.device)).float().cpu(), y.cpu()) for x, y in self.test]
         logits, labels = (torch.cat(parts) for parts in zip(*batches, strict=True))
+        if not bool(torch.isfinite(logits).all()):  # the highest of NaN would be stored as class 0
+            write_run(self.store, self.coordinates, error="diverged: the network predicts NaN or infinity")
+            return
         predictions = logits.argmax(dim=1)
         error = (predictions != labels).float().mean().item()
         loss = torch.nn.functional.cross_entropy(logits, labels).item()

@@ -222,6 +222,35 @@ def load_measurements(
         unit, columns, metric = _of_store(folder, table, unit, columns, metric)
     if tracker is not None:
         table, columns = plain_names(table, tracker, columns)
+    kept = folder is not None
+    options: dict[str, Any] = {
+        "wide": wide,
+        "per_class": per_class,
+        "metric": metric,
+        "where": where,
+        "drop_failed": drop_failed,
+    }
+    return measurements_of(table, columns, unit, higher_is_better, keep_failed=kept, **options)
+
+
+def measurements_of(
+    table: Table,
+    columns: ColumnMap | None,
+    unit: str | None = None,
+    higher_is_better: bool | None = None,
+    *,
+    wide: str | None = None,
+    per_class: int | None = None,
+    metric: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    drop_failed: bool = False,
+    keep_failed: bool = False,
+) -> Measurements:
+    """Interpret a table that was read; arguments as in :func:`load_measurements`.
+
+    With ``keep_failed`` the table has a row for every run, those that failed with NaN, and a column "status" that says
+    so: runs of a store or a tracker.
+    """
     roles = _find_columns(table, columns, wide)
     named_split = "split" if "split" in table.columns else roles.get("split") or "split"
     table = select_rows(table, {named_split if k == "split" else k: v for k, v in (where or {}).items()})
@@ -232,19 +261,19 @@ def load_measurements(
     table, metric = select_one(table, "metric", roles.get("metric"), metric)
     _check_one_split(table, roles.get("split"))
     readings = _read_values(table, roles, wide)
-    if drop_failed or not folder:  # failed runs of a store stay, as NaN: their status says so
+    if drop_failed or not keep_failed:
         readings = _drop_failed(readings, drop_failed)
     # Only in these forms the name of a column speaks of the values: in the others it is a learner or a size.
     value_names = readings.measured if readings.form in ("long", "runs") else ()
     if not value_names:
         ask_percent(unit, readings.measured, readings.form, table.source)
     chosen = decide_unit(unit, higher_is_better, value_names, metric)
-    known = np.isfinite(readings.value) if folder else np.ones(len(readings.value), dtype=np.bool_)
+    known = np.isfinite(readings.value) if keep_failed else np.ones(len(readings.value), dtype=np.bool_)
     errors = np.full(len(known), np.nan)
     errors[known] = chosen.errors(readings.value[known], f"{list_names(readings.measured, 3)} in {table.source}")
     n, size_note = _total_sizes(readings.n, per_class)
     runs, variance, spread_notes = _summaries(readings.table, roles, chosen)
-    labels, label_notes = _labels_of(readings, roles, _STORE_LABELS if folder else ())
+    labels, label_notes = _labels_of(readings, roles, _STORE_LABELS if keep_failed else ())
     found = Measurements(
         learner=readings.learner, n=n, error=errors, unit=chosen.once_read, runs=runs, variance=variance, labels=labels
     )
@@ -574,7 +603,7 @@ def _thousands_note(table: Table, roles: ColumnRoles) -> list[str]:
 # What a frame of measurements calls its own columns.
 _RESERVED = ("learner", "n", "error", "runs", "variance")
 _COORDINATES = ("fold", "seed", "split", "metric")
-# Columns of a store that never tell curves apart.
+# Columns of a store or a tracker that never tell curves apart.
 _STORE_LABELS = ("status", "run")
 
 

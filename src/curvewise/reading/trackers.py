@@ -21,13 +21,15 @@ class TrackerForm(NamedTuple):
     """Names that a tracker gives its columns.
 
     ``prefixes`` are cut off; what fits ``bookkeeping`` plays no role in any study and is left out;
-    ``names`` are given others, because a run's own name is no learner; ``nested`` hold dicts.
+    ``names`` are given others, because a run's own name is no learner; ``nested`` hold dicts; those that begin with
+    ``metrics`` hold what came of a run.
     """
 
     prefixes: tuple[str, ...]
     bookkeeping: re.Pattern[str]
     names: Mapping[str, str]
     nested: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
 
 
 # mlflow.search_runs(), and the file that its page of runs saves
@@ -38,6 +40,7 @@ _MLFLOW = TrackerForm(
         r"Start Time|Duration|Source Type|Source Name|User|Dataset|Experiment ID|Models"
     ),
     names={"tags.mlflow.runName": "run_name", "Name": "run_name", "Run ID": "run_id"},
+    metrics=("metrics.",),
 )
 # wandb.Api().runs(…) as a frame, flattened or not, and the file that a project's table saves
 _WANDB = TrackerForm(
@@ -48,6 +51,7 @@ _WANDB = TrackerForm(
     ),
     names={"Name": "run_name", "name": "run_name", "ID": "run_id", "id": "run_id"},
     nested=("config", "summary"),
+    metrics=("summary.", "summary_metrics."),
 )
 # study.trials_dataframe()
 _OPTUNA = TrackerForm(
@@ -57,6 +61,7 @@ _OPTUNA = TrackerForm(
         r"distributions_.*|trial_id"
     ),
     names={"number": "trial"},
+    metrics=("value",),
 )
 TRACKERS = {"mlflow": _MLFLOW, "wandb": _WANDB, "optuna": _OPTUNA}
 
@@ -86,7 +91,7 @@ def plain_names(table: Table, tracker: str, columns: ColumnMap | None) -> tuple[
             "for a table from elsewhere."
         )
     form = TRACKERS[tracker]
-    table = _unnested(table, form)
+    table = unnest(table, form)
     told = {role: [given] if isinstance(given, str) else list(given or ()) for role, given in (columns or {}).items()}
     asked = {name for given in told.values() for name in given}
     kept = [k for k in table.columns if k in asked or not form.bookkeeping.fullmatch(k)]
@@ -105,14 +110,21 @@ def plain_names(table: Table, tracker: str, columns: ColumnMap | None) -> tuple[
     return renamed, {role: given[0] if given and len(given) == 1 else given for role, given in translated.items()}
 
 
-def _unnested(table: Table, form: TrackerForm) -> Table:
+def metric_names(table: Table, tracker: str) -> frozenset[str]:
+    """Return the names, long and short, of the columns that hold what came of a run, where names tell it."""
+    form = TRACKERS[tracker]
+    there = [(k, p) for k in unnest(table, form).columns for p in form.metrics if k.startswith(p)]
+    return frozenset(name for k, p in there for name in (k, k.removeprefix(p) if p in form.prefixes else k))
+
+
+def unnest(table: Table, form: TrackerForm) -> Table:
     """Turn a column of dicts, or of such dicts as text, into a column for each key."""
     columns: dict[str, Column] = {}
     for name, cells in table.columns.items():
         if name not in form.nested:
             columns[name] = cells
             continue
-        dicts = [_flat(_as_dict(table, name, i, cell)) for i, cell in enumerate(cells)]
+        dicts = [flatten(_as_dict(table, name, i, cell)) for i, cell in enumerate(cells)]
         keys = dict.fromkeys(key for each in dicts for key in each)
         columns |= {f"{name}.{key}": [each.get(key) for each in dicts] for key in keys}
     return replace(table, columns=columns)
@@ -137,12 +149,17 @@ def _as_dict(table: Table, name: str, row: int, cell: Any) -> Mapping[str, Any]:
     return found
 
 
-def _flat(nested: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def flatten(nested: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Join the keys of nested dicts with dots.
+
+    >>> flatten({"optimiser": {"lr": 0.1}, "n": 5}, "config.")
+    {'config.optimiser.lr': 0.1, 'config.n': 5}
+    """
     flat: dict[str, Any] = {}
     for key, value in nested.items():
         name = f"{before}{key}"
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{name}.")
+            flat |= flatten(value, f"{name}.")
         else:
             flat[name] = value
     return flat

@@ -1,4 +1,4 @@
-"""Networks out of every kind of file answer as the network that was written; bad files are told."""
+"""Networks out of every kind of file answer as the network that was written; bad files are refused."""
 
 from __future__ import annotations
 

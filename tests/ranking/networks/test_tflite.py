@@ -1,4 +1,4 @@
-"""Features of quantised TensorFlow Lite files: real ones, and what is told of others."""
+"""Features of quantised TensorFlow Lite files: real ones, and messages about others."""
 
 from __future__ import annotations
 

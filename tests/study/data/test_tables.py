@@ -262,7 +262,7 @@ def test_a_hub_name_that_is_not_in_the_cache_is_refused_without_the_network(tmp_
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     with pytest.raises(InputError, match="without the network"):
-        load_dataset("hf:surely-not/there", folder=tmp_path)
+        load_dataset("hf:not-at-all/there", folder=tmp_path)
     assert not hf.config.HF_HUB_OFFLINE
 
 

@@ -326,7 +326,7 @@ RATES = (0.5, 0.1, 0.02)
 
 
 def rate_engine(errors: Mapping[float, tuple[float, float] | None]) -> Any:
-    """An engine whose networks err, at each rate, as often as told, and as surely."""
+    """An engine whose networks err, at each rate, as often as given, and as confidently."""
 
     def train(training: Training, assignments: Any, examples: Any, sets: Any, **_: Any) -> Any:
         told = errors[training.rates[0]]

@@ -539,7 +539,7 @@ WITH_WEIGHTS = {
     "transfer": {"weights": "w.npz"},
     "ranking": {"checkpoints": {"a": "w.npz"}},
 }
-"""Recipes that start from files of weights, and how they are told the file."""
+"""Recipes that start from files of weights, and how the file is given."""
 
 ONE_SIZE = {"sizes": [30], "folds": 1, "seeds": 1}
 
