@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -311,3 +313,33 @@ def test_wandb_runs_of_the_api(offline):
     check(m, ["its status is crashed", "1 run left out, still running"])
     assert m.labels["run_name"][5] == "sweep-5"
     assert m.learners == ("digits",)
+
+
+# The page that shows all three: its code is executed as it stands.
+
+
+def test_code_of_the_page(tmp_path, monkeypatch, capsys):
+    for package in ("mlflow", "wandb", "optuna", "sklearn"):
+        pytest.importorskip(package)
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    page = Path(__file__).parents[2] / "docs" / "howto" / "trackers.md"
+    blocks = re.findall(r"```\{code-block\} python\n:class: run\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 4
+    monkeypatch.chdir(tmp_path)
+    for name, value in {"MLFLOW_ALLOW_FILE_STORE": "true", "WANDB_SILENT": "true", "WANDB_CONSOLE": "off"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
+    names: dict = {}
+    errors = []
+    for block in blocks:
+        exec(block, names)
+        if "m" in names:
+            m = names.pop("m")
+            assert sorted(m.n.tolist()) == [100] * 3 + [200] * 3 + [400] * 3
+            errors.append(sorted(m.error.tolist()))
+    assert len(errors) == 3
+    np.testing.assert_allclose(errors[1:], [errors[0]] * 2)  # one training, tracked by three libraries
+    assert names["p"].shape == (3, 997)
+    assert "Predictions(3 runs × 997 examples" in capsys.readouterr().out
