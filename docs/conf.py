@@ -18,37 +18,26 @@ copyright = "The curvewise authors"
 release = version = __version__
 language = "en"
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["_build", "_startup", "jupyter_execute"]
+sys.path.insert(0, str(HERE / "_ext"))
+extensions = ["myst_nb", "cells", "reference", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+exclude_patterns = ["_build", "_ext", "jupyter_execute"]
 
-# --- executed examples
-nb_execution_mode = "force"
-nb_execution_raise_on_error = True
-nb_execution_timeout = 120
-nb_execution_in_temp = True
-nb_output_stderr = "remove"  # warnings are shown where a page is about them, by printing them
+# --- executed examples: see _ext/cells.py
+nb_output_stderr = "remove"
 nb_merge_streams = True
-
-# Cells run in their own processes: what they find in their environment is set here.
-_ipython = Path(tempfile.mkdtemp(prefix="curvewise-docs-"))
-shutil.copytree(HERE / "_startup", _ipython / "profile_default" / "startup")
-(_ipython / "profile_default" / "ipython_kernel_config.py").write_text(
-    "c.IPKernelApp.log_level = 'ERROR'\n"  # it would remark on its transport for every page
-)
 os.environ.update(
-    IPYTHONDIR=str(_ipython),
     CURVEWISE_EXAMPLES=str(HERE.parent / "examples"),
     PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     OMP_NUM_THREADS="1",
     COLUMNS="92",
     NO_COLOR="1",
     TERM="dumb",
-    PYTHONHASHSEED="0",
-    PYDEVD_DISABLE_FILE_VALIDATION="1",
+    MPLBACKEND="agg",
 )
 
 # --- text
-myst_enable_extensions = ["deflist", "colon_fence", "attrs_inline"]
+myst_enable_extensions = ["deflist", "colon_fence", "attrs_inline", "attrs_block", "dollarmath"]
+html_math_renderer = "mathml"  # see _ext/reference.py
 myst_heading_anchors = 3
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
