@@ -1,8 +1,6 @@
 """Sphinx configuration: every example is executed when the pages are built, without a network."""
 
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -68,23 +66,11 @@ html_theme_options = {
 }
 pygments_style = "friendly"
 
-# --- two real reports, beside the pages
+# --- reports that pages write are copied beside the pages
 REPORTS = Path(tempfile.mkdtemp(prefix="curvewise-reports-"))
+(REPORTS / "reports").mkdir()
+os.environ["CURVEWISE_REPORTS"] = str(REPORTS / "reports")
 html_extra_path = [str(REPORTS)]
-
-
-def _write_reports(app):
-    """Run the demo, small, and the example on Fashion-MNIST: each writes a page of its own."""
-    if app.builder.name != "html":
-        return
-    place, demo = REPORTS / "reports", REPORTS.with_suffix(".demo")
-    place.mkdir(exist_ok=True)
-    quiet = {"check": True, "capture_output": True, "env": {**os.environ, "MPLBACKEND": "agg"}}
-    command = [sys.executable, "-m", "curvewise.cli", "demo", "--fast", "--out", str(demo)]
-    subprocess.run(command, **quiet)
-    shutil.copy(demo / "report.html", place / "digits.html")
-    example = HERE.parent / "examples" / "fashion_mnist" / "report.py"
-    subprocess.run([sys.executable, str(example), str(place / "fashion-mnist.html")], **quiet)
 
 
 def _resolve_public_name(app, env, node, contnode):
@@ -92,8 +78,8 @@ def _resolve_public_name(app, env, node, contnode):
     if node.get("refdomain") != "py" or node["reftarget"].startswith("curvewise."):
         return None
     domain = env.get_domain("py")
-    for module in ("curvewise", "curvewise.learning", "curvewise.variance", "curvewise.study"):
-        name = f"{module}.{node['reftarget']}"
+    for module in ("", *(f".{lens}" for lens in ("learning", "variance", "response", "transfer", "ranking", "study"))):
+        name = f"curvewise{module}.{node['reftarget']}"
         if name in domain.objects:
             return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], name, node, contnode)
     return None
@@ -115,7 +101,6 @@ def _hide_constructor(app, what, name, obj, options, signature, annotation):
 
 
 def setup(app):
-    app.connect("builder-inited", _write_reports)
     app.connect("autodoc-process-docstring", _join_attributes, priority=100)
     app.connect("autodoc-process-signature", _hide_constructor)
     app.connect("missing-reference", _resolve_public_name)

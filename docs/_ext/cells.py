@@ -176,15 +176,19 @@ class Client(NotebookClientBase):
                 if cell["cell_type"] == "code":
                     cell["outputs"] = self._run(shell, cell["source"])
             plt.close("all")
+            for report in Path().glob("*.html"):  # a reader may open what a page has written
+                shutil.copy(report, os.environ["CURVEWISE_REPORTS"])
         self.notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
         TIMES[str(self.path)] = time.process_time() - began
 
     def _run(self, shell: Shell, source: str) -> list[nbformat.NotebookNode]:
         transcript = Transcript()
         # Warnings are shown where a page is about them, by printing them.
+        began = time.process_time()
         with contextlib.redirect_stdout(transcript), contextlib.redirect_stderr(io.StringIO()):
             result = shell.run_cell(source, store_history=False)
             transcript.show_figures()
+        TIMES[f"{self.path}: {source[:60]!r}"] = time.process_time() - began
         if not result.success:
             error = result.error_in_exec or result.error_before_exec
             raise ExecutionError(f"{self.path}: {source}\n{error!r}") from error
@@ -192,12 +196,12 @@ class Client(NotebookClientBase):
 
 
 TIMES: dict[str, float] = {}
-"""Seconds of CPU of each page, for CURVEWISE_DOCS_TIMES=1."""
+"""Seconds of CPU of each page and cell, for CURVEWISE_DOCS_TIMES=1."""
 
 
 def report_times(app, _exception):
     if os.environ.get("CURVEWISE_DOCS_TIMES"):
-        for path, seconds in sorted(TIMES.items(), key=lambda item: item[1]):
+        for path, seconds in sorted(TIMES.items(), key=lambda item: item[1])[-80:]:
             print(f"{seconds:6.1f} s  {path}", file=sys.stderr)
 
 
