@@ -1,6 +1,7 @@
 """Sphinx configuration: every example is executed when the pages are built, without a network."""
 
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -34,6 +35,7 @@ os.environ.update(
 )
 
 # --- text
+smartquotes = False  # an option is written --so
 myst_enable_extensions = ["deflist", "colon_fence", "attrs_inline", "attrs_block", "dollarmath"]
 html_math_renderer = "mathml"  # see _ext/reference.py
 myst_heading_anchors = 3
@@ -94,6 +96,18 @@ def _join_attributes(app, what, name, obj, options, lines):
                 lines[i] = f"{names.replace(', ', ',')} : {kind}"
 
 
+def _plain_types(app, what, name, obj, options, lines):
+    """Write a type without links, unless it names a class: `shape` in one is no attribute of another."""
+    for i, line in enumerate(lines):
+        field, _, kind = line.partition(": ")
+        if (
+            line.startswith((":type ", ":vartype "))
+            and kind
+            and not re.search(r"\b[A-Z][a-z]+[A-Z]|\bInterval|`", kind)
+        ):
+            lines[i] = f"{field}: *{kind.replace('*', '')}*"
+
+
 def _hide_constructor(app, what, name, obj, options, signature, annotation):
     """Results are made by functions: their fields are no arguments for a user."""
     hidden = what == "class" and (issubclass(obj, Result) or name.endswith(("Intervals", "Run", "Check", "Pair")))
@@ -102,5 +116,6 @@ def _hide_constructor(app, what, name, obj, options, signature, annotation):
 
 def setup(app):
     app.connect("autodoc-process-docstring", _join_attributes, priority=100)
+    app.connect("autodoc-process-docstring", _plain_types, priority=900)
     app.connect("autodoc-process-signature", _hide_constructor)
     app.connect("missing-reference", _resolve_public_name)

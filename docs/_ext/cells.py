@@ -65,6 +65,11 @@ class Publisher(DisplayPublisher):
 
 
 class Hook(DisplayHook):
+    source = ""
+
+    def quiet(self):
+        return self.semicolon_at_end_of_expression(self.source)
+
     def write_output_prompt(self):
         pass
 
@@ -115,7 +120,9 @@ class Shell(InteractiveShell):
                     stack.enter_context(contextlib.redirect_stderr(sys.stdout))
                     continue
                 file = stack.enter_context(open(target, "w", encoding="utf-8"))
-                stack.enter_context((contextlib.redirect_stderr if stream == "2>" else contextlib.redirect_stdout)(file))
+                stack.enter_context(
+                    (contextlib.redirect_stderr if stream == "2>" else contextlib.redirect_stdout)(file)
+                )
             return main(shlex.split(bare)[1:])
 
 
@@ -186,6 +193,7 @@ class Client(NotebookClientBase):
         # Warnings are shown where a page is about them, by printing them.
         began = time.process_time()
         with contextlib.redirect_stdout(transcript), contextlib.redirect_stderr(io.StringIO()):
+            shell.displayhook.source = source
             result = shell.run_cell(source, store_history=False)
             transcript.show_figures()
         TIMES[f"{self.path}: {source[:60]!r}"] = time.process_time() - began
@@ -208,8 +216,6 @@ def report_times(app, _exception):
 def setup(app):
     from myst_nb import sphinx_
 
-    sphinx_.create_client = lambda notebook, source, config, logger, *_: Client(
-        notebook, Path(source), config, logger
-    )
+    sphinx_.create_client = lambda notebook, source, config, logger, *_: Client(notebook, Path(source), config, logger)
     app.connect("build-finished", report_times)
     return {"parallel_read_safe": False}

@@ -104,7 +104,8 @@ def find_uses(name: str, pages: dict[Path, str], source: Path) -> list[str]:
 
 def write_commands(app):
     """Write the reference of each group of commands."""
-    from curvewise.cli.app import GROUPS, app as commands
+    from curvewise.cli.app import GROUPS
+    from curvewise.cli.app import app as commands
 
     folder = Path(app.srcdir) / "cli"
     folder.mkdir(exist_ok=True)
@@ -123,6 +124,7 @@ def show_formula(self, node):
     """Write a formula as MathML, which browsers typeset without a script or a font from elsewhere."""
     block = isinstance(node, nodes.math_block)
     formula = tex2mathml(node.astext(), as_block=block)
+    formula = formula.replace("<mo>/</mo>", '<mo lspace="0" rspace="0">/</mo>')
     self.body.append(f'<div class="formula">{formula}</div>' if block else formula)
     raise nodes.SkipNode
 
