@@ -36,7 +36,7 @@ REDIRECTED = re.compile(r"\s(2>&1|2>|>)\s*(\S*)")
 
 
 class Transcript(io.TextIOBase):
-    """What a cell prints and displays, in order, as outputs of a notebook."""
+    """Collect what a cell prints and displays, in order, as outputs of a notebook."""
 
     def __init__(self) -> None:
         self.outputs: list[nbformat.NotebookNode] = []

@@ -19,6 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 import curvewise
 
 BLOCK = re.compile(r"^```\{api\}\n(.*?)^```", re.DOTALL | re.MULTILINE)
+CELL = re.compile(r"^```(?:\{code-cell\} ipython3|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FOLDER = "names"
 
 
@@ -54,7 +55,8 @@ class Api(SphinxDirective):
             f"| [`{name.rpartition('.')[2]}`]({FOLDER}/{name}.rst) | {first_sentence(name)} |"
             for name in parse("\n".join(self.content))
         ]
-        return self.parse_text_to_nodes("\n".join(["| name | |", "|---|---|", *rows]))
+        table = self.parse_text_to_nodes("\n".join(["| name | what it is for |", "|---|---|", *rows]))
+        return [nodes.container("", *table, classes=["api"])]
 
 
 def write_pages(app):
@@ -65,11 +67,11 @@ def write_pages(app):
     pages = {p: p.read_text("utf-8") for p in source.rglob("*.md") if not {"_build", "api"} & set(p.parts)}
     written = set()
     for page in sorted((source / "api").glob("*.md")):
-        group = page.read_text("utf-8").partition("\n# ")[2].partition("\n")[0] or page.stem
         for block in BLOCK.findall(page.read_text("utf-8")):
             for name, members in parse(block).items():
                 file = folder / f"{name}.rst"
-                text = name_page(name, members, page.stem, group, find_uses(name, pages, source))
+                uses = find_uses(name, pages)
+                text = name_page(name, members, page.stem, {p.relative_to(source): text for p, text in uses.items()})
                 written.add(file)
                 if not file.exists() or file.read_text("utf-8") != text:
                     file.write_text(text, "utf-8")
@@ -77,7 +79,7 @@ def write_pages(app):
         file.unlink()
 
 
-def name_page(name: str, members: str, group: str, title: str, uses: list[str]) -> str:
+def name_page(name: str, members: str, group: str, uses: dict[Path, str]) -> str:
     """Return the page of one name, in reStructuredText."""
     found, short = find(name), name.rpartition(".")[2]
     kind = "autofunction" if inspect.isfunction(found) else "autoclass"
@@ -88,18 +90,31 @@ def name_page(name: str, members: str, group: str, title: str, uses: list[str]) 
     if kind == "autoclass":
         shown = [member for member in re.findall(r"\w+", members) if hasattr(found, member)]
         lines += [f"   :members: {', '.join(shown)}" if shown else "   :no-members:"]
+    if kind == "autofunction" and ">>>" not in (found.__doc__ or ""):
+        # Without an example of its own: the shortest cell that calls it, which the build runs on its page.
+        cells = {cell: use for use, text in uses.items() for cell in CELL.findall(text) if f"{short}(" in cell}
+        if cells:
+            cell = min(cells, key=len)
+            lines += [
+                "",
+                f"Example, from :doc:`/{cells[cell].with_suffix('').as_posix()}`:",
+                "",
+                ".. code-block:: python",
+                "",
+            ]
+            lines += [f"   {line}" for line in cell.splitlines() if not line.startswith(":tags:")]
     if uses:
-        lines += ["", ".. rubric:: Pages that use it", "", *(f"- :doc:`/{use}`" for use in uses)]
+        lines += ["", ".. rubric:: Pages that use it", ""]
+        lines += [f"- :doc:`/{use.with_suffix('').as_posix()}`" for use in list(uses)[:6]]
     return "\n".join([*lines, ""])
 
 
-def find_uses(name: str, pages: dict[Path, str], source: Path) -> list[str]:
-    """Return the pages, at most six, that call a function or name a class, the most frequent use first."""
-    short = name.rpartition(".")[2]
-    pattern = re.compile(rf"\b{re.escape(short)}\b\(")
-    counts = {p: len(pattern.findall(text)) for p, text in pages.items()}
-    found = sorted((p for p, count in counts.items() if count), key=lambda p: (-counts[p], str(p)))
-    return [p.relative_to(source).with_suffix("").as_posix() for p in found[:6]]
+def find_uses(name: str, pages: dict[Path, str]) -> dict[Path, str]:
+    """Return the pages that call a function or make an object of a class, the most frequent use first."""
+    pattern = re.compile(rf"\b{re.escape(name.rpartition('.')[2])}\b\(")
+    counts = {page: len(pattern.findall(text)) for page, text in pages.items()}
+    found = sorted((page for page, count in counts.items() if count), key=lambda p: (-counts[p], str(p)))
+    return {page: pages[page] for page in found}
 
 
 def write_commands(app):
