@@ -1,8 +1,7 @@
 """Sphinx configuration: every example is executed when the pages are built, without a network."""
 
 import os
-import shutil
-import subprocess
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -18,37 +17,27 @@ copyright = "The curvewise authors"
 release = version = __version__
 language = "en"
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["_build", "_startup", "jupyter_execute"]
+sys.path.insert(0, str(HERE / "_ext"))
+extensions = ["myst_nb", "cells", "reference", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+exclude_patterns = ["_build", "_ext", "jupyter_execute"]
 
-# --- executed examples
-nb_execution_mode = "force"
-nb_execution_raise_on_error = True
-nb_execution_timeout = 120
-nb_execution_in_temp = True
-nb_output_stderr = "remove"  # warnings are shown where a page is about them, by printing them
+# --- executed examples: see _ext/cells.py
+nb_output_stderr = "remove"
 nb_merge_streams = True
-
-# Cells run in their own processes: what they find in their environment is set here.
-_ipython = Path(tempfile.mkdtemp(prefix="curvewise-docs-"))
-shutil.copytree(HERE / "_startup", _ipython / "profile_default" / "startup")
-(_ipython / "profile_default" / "ipython_kernel_config.py").write_text(
-    "c.IPKernelApp.log_level = 'ERROR'\n"  # it would remark on its transport for every page
-)
 os.environ.update(
-    IPYTHONDIR=str(_ipython),
     CURVEWISE_EXAMPLES=str(HERE.parent / "examples"),
     PATH=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     OMP_NUM_THREADS="1",
     COLUMNS="92",
     NO_COLOR="1",
     TERM="dumb",
-    PYTHONHASHSEED="0",
-    PYDEVD_DISABLE_FILE_VALIDATION="1",
+    MPLBACKEND="agg",
 )
 
 # --- text
-myst_enable_extensions = ["deflist", "colon_fence", "attrs_inline"]
+smartquotes = False  # an option is written --so
+myst_enable_extensions = ["deflist", "colon_fence", "attrs_inline", "attrs_block", "dollarmath"]
+html_math_renderer = "mathml"  # see _ext/reference.py
 myst_heading_anchors = 3
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
@@ -79,23 +68,11 @@ html_theme_options = {
 }
 pygments_style = "friendly"
 
-# --- two real reports, beside the pages
+# --- reports that pages write are copied beside the pages
 REPORTS = Path(tempfile.mkdtemp(prefix="curvewise-reports-"))
+(REPORTS / "reports").mkdir()
+os.environ["CURVEWISE_REPORTS"] = str(REPORTS / "reports")
 html_extra_path = [str(REPORTS)]
-
-
-def _write_reports(app):
-    """Run the demo, small, and the example on Fashion-MNIST: each writes a page of its own."""
-    if app.builder.name != "html":
-        return
-    place, demo = REPORTS / "reports", REPORTS.with_suffix(".demo")
-    place.mkdir(exist_ok=True)
-    quiet = {"check": True, "capture_output": True, "env": {**os.environ, "MPLBACKEND": "agg"}}
-    command = [sys.executable, "-m", "curvewise.cli", "demo", "--fast", "--out", str(demo)]
-    subprocess.run(command, **quiet)
-    shutil.copy(demo / "report.html", place / "digits.html")
-    example = HERE.parent / "examples" / "fashion_mnist" / "report.py"
-    subprocess.run([sys.executable, str(example), str(place / "fashion-mnist.html")], **quiet)
 
 
 def _resolve_public_name(app, env, node, contnode):
@@ -103,8 +80,8 @@ def _resolve_public_name(app, env, node, contnode):
     if node.get("refdomain") != "py" or node["reftarget"].startswith("curvewise."):
         return None
     domain = env.get_domain("py")
-    for module in ("curvewise", "curvewise.learning", "curvewise.variance", "curvewise.study"):
-        name = f"{module}.{node['reftarget']}"
+    for module in ("", *(f".{lens}" for lens in ("learning", "variance", "response", "transfer", "ranking", "study"))):
+        name = f"curvewise{module}.{node['reftarget']}"
         if name in domain.objects:
             return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], name, node, contnode)
     return None
@@ -119,6 +96,18 @@ def _join_attributes(app, what, name, obj, options, lines):
                 lines[i] = f"{names.replace(', ', ',')} : {kind}"
 
 
+def _plain_types(app, what, name, obj, options, lines):
+    """Write a type without links, unless it names a class: `shape` in one is no attribute of another."""
+    for i, line in enumerate(lines):
+        field, _, kind = line.partition(": ")
+        if (
+            line.startswith((":type ", ":vartype "))
+            and kind
+            and not re.search(r"\b[A-Z][a-z]+[A-Z]|\bInterval|`", kind)
+        ):
+            lines[i] = f"{field}: *{kind.replace('*', '')}*"
+
+
 def _hide_constructor(app, what, name, obj, options, signature, annotation):
     """Results are made by functions: their fields are no arguments for a user."""
     hidden = what == "class" and (issubclass(obj, Result) or name.endswith(("Intervals", "Run", "Check", "Pair")))
@@ -126,7 +115,7 @@ def _hide_constructor(app, what, name, obj, options, signature, annotation):
 
 
 def setup(app):
-    app.connect("builder-inited", _write_reports)
     app.connect("autodoc-process-docstring", _join_attributes, priority=100)
+    app.connect("autodoc-process-docstring", _plain_types, priority=900)
     app.connect("autodoc-process-signature", _hide_constructor)
     app.connect("missing-reference", _resolve_public_name)
