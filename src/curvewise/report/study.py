@@ -75,7 +75,7 @@ def study_report(
     ...     folder=Path(tempfile.mkdtemp()),
     ... )
     >>> study_report(study).answer[0]
-    'study: 0 of 6 runs done, 6 to do.'
+    '6 runs: 0 finished, 6 remaining.'
     """
     from curvewise.study.status import looked_up_once
 
