@@ -215,7 +215,7 @@ def test_in_a_browser(copied, served):
         tab.on("request", lambda r: requests.append(r.url))
         tab.goto(page.url)
         tab.wait_for_selector("body[data-ready]")
-        assert "30 of 30 runs done" in tab.text_content("#summary")
+        assert "30 runs: 30 finished, 0 remaining" in tab.text_content("#summary")
         assert tab.text_content("#counts li") == "30 done"
         assert tab.locator("#legend bdi").all_text_contents() == ["bayes", name]
         assert tab.locator("#chart path.line").count() == 2

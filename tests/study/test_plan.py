@@ -261,7 +261,7 @@ def test_a_finished_study_has_nothing_to_do(tmp_path):
     found = study.plan()
     assert found.total_to_do == 0
     assert found.total_seconds == 0
-    assert "There is nothing to do." in found.warnings
+    assert "No runs remain." in found.warnings
 
 
 def test_failures_that_are_not_tried_again_are_told(tmp_path):

@@ -85,16 +85,16 @@ def test_the_numbers_of_the_sentence_add_up(tmp_path):
         done(study, job)
     for job in study.jobs[4:]:
         failed(study, job, "no")
-    said = "study: 4 of 12 runs done, 8 failed (to be tried again). "
+    said = "12 runs: 4 finished, 8 failed, 0 remaining. `run` will try the failed runs again. "
     assert study.status().summary().startswith(said)
     for job in study.jobs[4:6]:
         failed(study, job, "no", attempts=3)
     (study.runs_folder / study.jobs[0].id / "record.json").write_bytes(b"{")
-    said = "study: 3 of 12 runs done, 8 failed (6 to be tried again), 1 damaged (to be made again)."
+    said = "12 runs: 3 finished, 8 failed, 1 remaining (1 damaged). `run` will try 6 failed runs again. "
     assert study.status().summary().startswith(said)
     for job in study.jobs[6:]:
         failed(study, job, "no", attempts=3)
-    assert "8 failed (none to be tried again)" in study.status().summary()
+    assert "`run` will try none of the failed runs again" in study.status().summary()
 
 
 def test_failures_are_gathered_by_their_reason(tmp_path):
@@ -126,7 +126,7 @@ def test_a_finished_study(tmp_path):
         done(study, job)
     status = study.status()
     assert status.is_finished
-    assert status.summary().startswith("study: 12 of 12 runs done.")
+    assert status.summary().startswith("12 runs: 12 finished, 0 remaining.")
 
 
 def test_what_was_made_again_is_said(tmp_path):

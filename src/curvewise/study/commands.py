@@ -6,7 +6,7 @@ import inspect
 import re
 import tempfile
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,10 +16,12 @@ from cyclopts.validators import Number
 from curvewise.cli.console import DONE, FAILED, Form, Page, Showing, UsageError, note, warn_each
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, os_reason
 from curvewise.nn.training import Training
+from curvewise.progress import waiting
 
 if TYPE_CHECKING:
     from curvewise.report.content import Report, Section
-    from curvewise.study.status import Plan, Status
+    from curvewise.study.plan import Plan
+    from curvewise.study.status import Status
     from curvewise.study.study import Study
 
 
@@ -32,6 +34,9 @@ study = App(
     "FILE is a study file (TOML): data, learners, sizes × folds × seeds. `curvewise study new` "
     "writes one to begin with. A study that was stopped goes on where it was.",
 )
+
+MOST_ROWS = 20
+"""Of a plan in the terminal; one with more has a row for each learner instead of one for each size."""
 
 File = Annotated[Path, Parameter(name="FILE")]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -94,7 +99,9 @@ def plan(
         known.
     """
     page = (showing or Showing()).page()
-    show_plan(page, _load(file, trust).plan(measure=measure, device=device))
+    with waiting("reading the data and timing a few training steps" if measure else "reading the data"):
+        found = _load(file, trust).plan(measure=measure, device=device)
+    show_plan(page, found)
     return page.close()
 
 
@@ -161,7 +168,7 @@ def run(
     loaded = _load(file, trust)
     if dry_run:
         show_plan(page, loaded.plan(measure=False, device=device))
-        page.say("Nothing was done.")
+        page.say("Dry run: nothing was trained.")
         return page.close()
     options: dict[str, Any] = {"workers": workers, "in_flight": in_flight, "compile": not no_compile}
     options |= {"stream": True} if stream else {}
@@ -307,27 +314,49 @@ def show_plan(page: Page, found: Plan) -> None:
     from curvewise.study.status import duration
 
     page.document = found.to_dict()
-    columns = dict(found.columns())
-    seconds, todo = columns.pop("seconds"), columns["to_do"]
-    columns["to do"] = columns.pop("to_do")
-    columns["time"] = [duration(s) if k else "–" for s, k in zip(seconds, todo, strict=True)]
-    columns["from"] = columns.pop("source")
-    page.table(f"Runs of {found.name}", columns, None)
+    fields = ("learner", "n", "runs", "done", "failed", "to_do", "seconds")
+    rows = [list(row) for row in zip(*(getattr(found, name) for name in fields), strict=True)]
+    if len(rows) > MOST_ROWS and page.markup is None:  # one row for each learner
+        joined: dict[str, list[list[Any]]] = {}
+        for row in rows:
+            joined.setdefault(row[0], []).append(row)
+        rows = [
+            [
+                name,
+                f"{min(r[1] for r in some):,} … {max(r[1] for r in some):,}",
+                *map(sum, list(zip(*some, strict=True))[2:]),
+            ]
+            for name, some in joined.items()
+        ]
+    values = dict(
+        zip(("learner", "n", "runs", "finished", "failed", "remaining", "time"), zip(*rows, strict=True), strict=True)
+    )
+    pairs = zip(values["time"], values["remaining"], strict=True)
+    columns: dict[str, Any] = values | {"time": [duration(s) if k else "–" for s, k in pairs]}
+    if not any((*values["finished"], *values["failed"])):
+        columns = {k: v for k, v in columns.items() if k not in ("finished", "remaining")}
+    columns = {k: list(v) for k, v in columns.items() if k != "failed" or any(v)}
+    page.table(f"Study {found.name}: runs in {found.store}", columns, None)
     page.say(found.sentences())
     warn_each(found.warnings)
 
 
 def show_status(page: Page, found: Status) -> None:
     """Print how far a study is: counts, reasons of failures, who is at work."""
+    from curvewise.study.status import duration
+
     page.document = found.to_dict()
-    counted = {k: v for k, v in zip(*found.columns().values(), strict=True) if v}
-    columns: dict[str, list[Any]] = {"state": [*counted, "planned"], "runs": [*counted.values(), found.planned]}
-    page.table(f"Runs of {found.name} in {found.store}", columns, None)
+    columns: dict[str, list[Any]] = {"learner": list(found.learners)}
+    columns |= {k: [row[k] for row in found.learners.values()] for k in ("runs", "finished", "failed", "remaining")}
+    columns["time"] = [duration(row["seconds"]) if row["seconds"] else "–" for row in found.learners.values()]
+    if not found.failed:
+        del columns["failed"]
+    page.table(f"Study {found.name}: runs in {found.store}", columns, None)
     if found.failures:
         rows = [(f.count, ", ".join(f.learners), f.message, f.example) for f in found.failures]
-        names = ("failed", "learners", "why", "such as run")
+        names = ("failed", "learners", "reason", "example")
         page.table("Why runs failed", {k: list(v) for k, v in zip(names, zip(*rows, strict=True), strict=True)}, None)
-    page.say(found.sentences())
+    page.say(replace(found, failures=()).sentences())  # the failures have a table
     warn_each([*found.warnings, *found.problems[1:]])
 
 

@@ -33,10 +33,11 @@ from curvewise.store.tables import (
     twin_records,
 )
 from curvewise.study.data.dataset import Dataset
+from curvewise.study.plan import Plan, plan_study
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.document import KEYS, read_document, study_fields, within, write_document
 from curvewise.study.spec.study import Job, StudySpec
-from curvewise.study.status import Plan, Planned, Status, evaluation_digests, plan_study, planned_runs, study_status
+from curvewise.study.status import Planned, Status, evaluation_digests, planned_runs, study_status
 from curvewise.text import arg, either, list_names, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import math
 import os
 import socket
@@ -29,6 +28,7 @@ from curvewise.store.record import TEST, run_id
 from curvewise.store.tables import LOSSES
 from curvewise.store.write import remove_partial, write_run
 from curvewise.study.data.dataset import log_loss, number_losses
+from curvewise.study.run.board import kind_of
 from curvewise.study.run.estimators import fit_estimator
 from curvewise.study.run.programs import run_command
 from curvewise.study.spec.study import Job, StudySpec
@@ -356,18 +356,6 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool
             "again once that is corrected, and it goes on where it stopped."
         ) from error
     return True
-
-
-def group_of(job: Job) -> str:
-    """Name the group of runs that take as long as each other and may be trained in one stack."""
-    return f"{job.n} {kind_of(job)}"
-
-
-def kind_of(job: Job) -> str:
-    """Name what runs must share to be trained side by side."""
-    # With the training: what a size holds out may differ where learner and settings are the same.
-    training = job.learner.as_dict()
-    return json.dumps([job.name, job.is_search, job.needs, dict(job.settings), training], default=str)
 
 
 # ---- The outcome of a training, as the parts of a stored run
