@@ -196,7 +196,8 @@ def test_what_is_committed_follows_from_the_scores(example, tmp_path):
 def test_rivals_and_the_grid_are_of_networks_that_were_fine_tuned(example):
     tuned = {m.name for m in example.pool.POOL if m.body}
     rivals, grid = (pd.read_csv(CHECKPOINTS / f"{name}.csv") for name in ("rivals", "grid"))
-    assert set(rivals["checkpoint"]) <= tuned
+    assert set(rivals["checkpoint"]) == tuned
+    assert rivals.groupby(["rate", "task"]).size().tolist() == [12, 16, 16, 12, 16, 16]
     assert rivals[["finetune-1", "finetune-5"]].stack().between(0, 1).all()
     assert grid.groupby("task")["n"].first().to_dict() == {"cifar10": 12, "fashion-mnist": 16, "mnist": 16}
     assert grid.groupby("task").size().eq(5 * 8).all()

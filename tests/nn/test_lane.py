@@ -319,3 +319,18 @@ def test_trainings_longer_than_the_line(monkeypatch: pytest.MonkeyPatch) -> None
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             assert np.array_equal(one.probabilities["test"], two.probabilities["test"])
+
+
+def test_any_number_of_architectures_is_compiled() -> None:
+    """Torch gives up compiling a function after eight versions of it; those that follow would round differently."""
+    compiled = []
+
+    def backend(graph: torch.fx.GraphModule, _: object) -> torch.fx.GraphModule:
+        compiled.append(graph)
+        return graph
+
+    step = torch.compile(lambda tensors: sum(tensors) * 2, backend=backend, dynamic=False)
+    with reproducible():
+        for count in range(1, 12):
+            step([torch.ones(2)] * count)
+    assert len(compiled) == 11

@@ -153,7 +153,9 @@ def reproducible(kernels: set[str] | None = None) -> Iterator[None]:
             # Filling new memory makes reads of it repeatable, at a cost; nothing here reads what it did not write.
             filling.fill_uninitialized_memory = False  # type: ignore[attr-defined]
             torch.set_num_threads(1)  # sums on a CPU are cut into as many parts as there are threads
-            with warnings.catch_warnings():
+            # Beyond its limit torch would run a further architecture without compiling it, which rounds differently.
+            limits = {"recompile_limit": 10**6, "accumulated_recompile_limit": 10**6}
+            with torch._dynamo.config.patch(limits), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
                 _divert_to(set() if kernels is None else kernels)
                 yield
