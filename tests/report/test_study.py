@@ -91,7 +91,7 @@ def test_the_runs_are_those_of_the_store(ran_report, ran):
     assert columns["init seed"][7] == record["coordinates"]["init_seed"]
     assert "order seed" not in columns  # which follows the other
     assert set(columns["status"]) == {"done"}
-    assert "30 of 30 runs done" in ran_report.runs.text[0]
+    assert "30 runs: 30 finished, 0 remaining" in ran_report.runs.text[0]
 
 
 @pytest.fixture(scope="module")
@@ -164,10 +164,10 @@ def test_the_store_is_read_once(ran, monkeypatch):
 def test_an_unfinished_study_says_what_is_missing(copied, keep, tmp_path):
     study = copied(keep=keep)
     found = study_report(study)
-    assert any(f"{keep} of 30 runs done" in text for text in found.answer)
+    assert any(f"30 runs: {keep} finished" in text for text in found.answer)
     assert (found.answer[0].startswith("No run has finished yet")) == (keep == 0)
     assert found.runs.columns["status"].count("missing") == 30 - keep
-    assert f"{keep} of 30 runs done" in write_report(found, tmp_path / "a.html").read_text()
+    assert f"30 runs: {keep} finished" in write_report(found, tmp_path / "a.html").read_text()
 
 
 def test_a_study_that_failed_says_why(copied):
