@@ -108,6 +108,7 @@ def opened(browser: Any) -> Iterator[Callable[..., Any]]:
         page.goto(place.as_uri(), timeout=PATIENCE)
         page.wait_for_selector("body[data-ready]", timeout=PATIENCE)
         assert asked == [place.as_uri()]
+        page.eval_on_selector_all("#runs details", "all => all.forEach((d) => d.setAttribute('open', ''))")
         return page
 
     yield open_page

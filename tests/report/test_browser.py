@@ -106,7 +106,7 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
         sections=(first, replace(second, tables=(*second.tables, odd))),
         warnings=tuple(f"Warning number {i}." for i in range(9)),
         runs=many_runs(200),
-        reproduce=Reproduce("curvewise study report", "[study]", {"version": "1"}),
+        reproduce=Reproduce("Do this.", "curvewise study report", "[study]", "study.toml", {"version": "1"}),
     )
     return written(tmp_path_factory.mktemp("studied"), report), curves
 
@@ -618,11 +618,76 @@ def test_arrow_keys_move_through_the_points_and_say_them(opened: Opened, studied
 def test_picture_of_the_first_screen_is_on_it_and_only_once(opened: Opened, studied: Any) -> None:
     page = opened(studied[0])
     assert page.locator("svg.chart").count() == 1
-    for part in (".question", ".answer", ".warnings summary", "svg.chart", ".reading", "input[type=range]"):
+    for part in ("h1", ".answer", ".warnings summary", "svg.chart", ".reading", "input[type=range]"):
         box = page.locator(part).first.bounding_box()
         assert box["y"] + box["height"] <= 900, part
-    page.get_by_role("link", name="The picture at the top").click()
+    page.get_by_role("link", name="Chart at the top").click()
     assert page.url.endswith("#picture")
+
+
+@pytest.fixture(scope="session")
+def sectioned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with many questions, some of them asked of several learners."""
+    curves = curves_of("percent", {"oak": LAWS["oak"]})
+    part = results_report(curves).sections[0]
+    still = replace(part.figures[0], chart=None)
+    sections = [replace(part, title=f"Which of {i} questions?", figures=(still,)) for i in range(3)]
+    sections += [replace(part, title="How much?", label=name, figures=(still,)) for name in LAWS]
+    sections += [Section(f"And number {i}?", (f"It is {i}.",)) for i in range(8)]
+    report = Report("Many", "Which?", ("This one.",), figure=part.figures[0], sections=tuple(sections))
+    return written(tmp_path_factory.mktemp("sectioned"), report)
+
+
+BOXES = "all => all.map((e) => { const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; })"
+
+
+def test_contents_fit_and_lead_to_every_section(opened: Opened, sectioned: Path) -> None:
+    page = opened(sectioned)
+    links = page.locator("nav a")
+    wanted = ["Answer", *(f"Which of {i} questions?" for i in range(3)), "How much?", *LAWS]
+    wanted += [*(f"And number {i}?" for i in range(8)), "Methods and settings"]
+    assert links.all_text_contents() == wanted
+    (main,) = page.eval_on_selector_all("main", BOXES)
+    for left, top, right, bottom in page.eval_on_selector_all("nav a", BOXES):
+        assert 0 <= left < right <= main[0]  # beside the text, and none cut off
+        assert 0 <= top < bottom <= 900
+    for i in (5, 9, 0):  # a learner, a question, the answer
+        links.nth(i).click()
+        page.wait_for_function("i => document.querySelectorAll('nav a')[i].ariaCurrent === 'true'", arg=i)
+        assert page.locator("nav a[aria-current]").all_text_contents() == [wanted[i]]
+    page.mouse.move(800, 400)
+    page.mouse.wheel(0, 1800)  # and follow the reader
+    page.wait_for_function("() => document.querySelectorAll('nav a')[0].ariaCurrent === null")
+    first = page.locator("nav a[aria-current]").get_attribute("href")
+    assert page.locator(first).bounding_box()["y"] <= 90
+
+
+def test_contents_of_a_narrow_screen_unfold(opened: Opened, sectioned: Path) -> None:
+    page = opened(sectioned, viewport={"width": 390, "height": 844})
+    links = page.locator("nav a")
+    assert not links.first.is_visible()
+    page.locator("nav summary").click()
+    assert all(link.is_visible() for link in links.all())
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    links.nth(9).click()
+    assert not links.first.is_visible()  # out of the way again
+    top = page.locator("h2", has_text="And number 1?").bounding_box()["y"]
+    bar = page.locator("header.bar").bounding_box()
+    assert bar["y"] + bar["height"] <= top < 300
+
+
+def test_text_and_figure_stand_side_by_side_where_there_is_room(opened: Opened, sectioned: Path) -> None:
+    page = opened(sectioned, viewport={"width": 1600, "height": 900})
+    part = "#section-1 .sided"
+    (words,) = page.eval_on_selector_all(f"{part} .words", BOXES)
+    (figure,) = page.eval_on_selector_all(f"{part} figure", BOXES)
+    assert words[2] <= figure[0]
+    assert abs(words[1] - figure[1]) < 20
+    page.set_viewport_size({"width": 390, "height": 844})
+    (words,) = page.eval_on_selector_all(f"{part} .words", BOXES)
+    (figure,) = page.eval_on_selector_all(f"{part} figure", BOXES)
+    assert words[3] <= figure[1]
+    assert figure[2] <= 390
 
 
 def test_paper_has_no_controls_and_every_warning(opened: Opened, studied: Any) -> None:
@@ -633,15 +698,23 @@ def test_paper_has_no_controls_and_every_warning(opened: Opened, studied: Any) -
     page.emulate_media(media="print")
     assert background(page) == "rgb(255, 255, 255)"
     seen = "all => all.map((e) => e.checkVisibility())"
-    for part in ("header", "input", "fieldset", ".tip", "#runs-table .controls button"):
+    for part in ("header", "input", "fieldset", ".tip", "#runs-table", "footer"):
         assert not any(page.eval_on_selector_all(part, seen)), part
-    for part in (".warnings li", "details p", "svg.chart", ".reading tr"):
+    for part in (".cover", ".paper", ".warnings li", "details p", "svg.chart", ".reading tr"):
         found = page.eval_on_selector_all(part, seen)
         assert found, part
         assert all(found), part
     heights = page.eval_on_selector_all(".warnings ul", "all => all.map((e) => e.scrollHeight - e.clientHeight)")
     assert max(heights) <= 1  # nothing to scroll
     assert page.pdf(format="A4")[:5] == b"%PDF-"
+    assert "page 1 of" not in page.locator("body").inner_text()
+    # A header, a heading and a caption stay on the page of what follows.
+    for part in ("thead", "caption", "h2"):
+        assert set(page.eval_on_selector_all(part, "all => all.map((e) => getComputedStyle(e).breakAfter)")) == {
+            "avoid"
+        }
+    kept = "all => all.map((e) => getComputedStyle(e).breakInside)"
+    assert set(page.eval_on_selector_all(".legend, .scroll:not(#runs-table *), tr", kept)) == {"avoid"}
 
 
 @pytest.fixture(scope="session")

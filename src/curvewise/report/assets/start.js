@@ -28,18 +28,24 @@ const contents = () => {
   fold();
   const links = $$("a", list);
   const targets = links.map((link) => document.getElementById(link.hash.slice(1)));
-  links.forEach((link) => link.addEventListener("click", () => !wide.matches && list.removeAttribute("open")));
-  const follow = () => {
-    const line = innerHeight / 3;
-    const passed = targets.map((target, i) => (i && target.getBoundingClientRect().top > line ? -1 : i));
-    // At the end of the page the last section is read, however short it is.
-    const isEnd = scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - 2;
-    const now = isEnd ? links.length - 1 : scrollY === 0 ? 0 : Math.max(...passed);
+  // A link that was followed stays marked until the reader moves on: a short section cannot reach the top of the screen.
+  let followed = null;
+  const mark = () => {
+    const passed = targets.map((target, i) => (i && target.getBoundingClientRect().top > 90 ? -1 : i));
+    const now = followed ?? (scrollY === 0 ? 0 : Math.max(...passed));
     links.forEach((link, i) => (i === now ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current")));
   };
-  addEventListener("scroll", follow, { passive: true });
-  addEventListener("resize", follow);
-  follow();
+  links.forEach((link, i) =>
+    link.addEventListener("click", () => {
+      if (!wide.matches) list.removeAttribute("open");
+      followed = i;
+      mark();
+    }),
+  );
+  for (const kind of ["wheel", "touchmove", "keydown"]) addEventListener(kind, () => (followed = null), { passive: true });
+  addEventListener("scroll", mark, { passive: true });
+  addEventListener("resize", mark);
+  mark();
 };
 
 const start = () => {
