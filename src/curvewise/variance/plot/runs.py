@@ -15,9 +15,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
-from curvewise.drawing.axes import is_narrow, raise_top
+from curvewise.drawing.axes import is_narrow, raise_top, short_number
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import MARK, bars, choose, digits, finish, note, warned
+from curvewise.drawing.marks import MARK, bars, choose, finish, note, warned
 from curvewise.drawing.style import INK, NEUTRAL, colour, new_axes, style, subject_colour
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number, format_pvalue
@@ -88,7 +88,7 @@ class DrawnUnit:
 
     def said(self, value: float) -> str:
         """Write a value with its unit, in three digits."""
-        return f"{digits(float(self.of(value)))}{'%' if self.bounded else ''}"
+        return f"{short_number(float(self.of(value)))}{'%' if self.bounded else ''}"
 
     def told(self, interval: Interval) -> str:
         """Write an estimate with its limits in brackets, in the digits that they support."""
