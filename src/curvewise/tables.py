@@ -94,7 +94,7 @@ def readable_columns(
         if name in limits:
             continue
         values = list(columns[name])
-        units = ["" if re.search(WITHOUT_UNIT, f"{name} {row}") else unit for row in rows or [""] * len(values)]
+        units = ["" if re.search(WITHOUT_UNIT, f"{name} {row}".strip()) else unit for row in rows or [""] * len(values)]
         bold = best[1] if best and best[0] == name else ()
         if name in ends:
             parts = (values, columns[ends[name][0]], columns[ends[name][1]])

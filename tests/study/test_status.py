@@ -6,6 +6,7 @@ import json
 import math
 import os
 import socket
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -129,6 +130,29 @@ def test_a_finished_study(tmp_path):
     assert status.summary().startswith("12 runs: 12 finished, 0 remaining.")
 
 
+def test_runs_that_ignore_their_seed_are_noticed(tmp_path):
+    names = {"bayes": "sklearn.naive_bayes:GaussianNB", "tree": "sklearn.tree:ExtraTreeClassifier"}
+    rng = np.random.default_rng(0)
+    data = Dataset(rng.normal(size=(120, 6)), np.arange(120) % 2)
+    design = Design(sizes=[20, 40], folds=2, seeds=3)
+    study = Study(data, {k: Learner(estimator=v) for k, v in names.items()}, design, folder=tmp_path)
+    for found in (study.run(workers=0, progress=False), study.status()):
+        (told,) = (w for w in found.warnings if "identical" in w)
+        assert told.startswith("bayes: 3 runs with different seeds are identical on every training subset.")
+    once = replace(study, design=replace(design, seeds=1))
+    assert not any("identical" in w for w in once.status().warnings)
+
+
+def test_diverged_runs_are_counted(tmp_path):
+    study = make(tmp_path)
+    failed(study, study.jobs[0], "The training diverged: losses for 'test' are not finite.")
+    failed(study, study.jobs[1], "Out of luck")
+    status = study.status()
+    assert (status.failed, status.diverged) == (2, 1)
+    assert status.summary().startswith("12 runs: 0 finished, 2 failed (1 diverged), 10 remaining.")
+    assert status.learners["net"] == {"runs": 6, "finished": 0, "failed": 2, "remaining": 4, "seconds": 2.0}
+
+
 def test_what_was_made_again_is_said(tmp_path):
     bayes = Learner(estimator="sklearn.naive_bayes:GaussianNB")
     study = Study(DATA, {"bayes": bayes}, Design(sizes=[10], folds=2), folder=tmp_path)
@@ -136,7 +160,7 @@ def test_what_was_made_again_is_said(tmp_path):
     (study.runs_folder / study.jobs[0].id / "record.json").write_text("{")
     status = study.run(workers=0, progress=False)
     assert status.done == 2
-    assert status.warnings == ("1 run(s) were made again: they had failed, or were damaged or outdated.",)
+    assert status.warnings == ("1 run repeated after a failure, damage or a change of the study.",)
     assert study.run(workers=0, progress=False).warnings == ()
 
 

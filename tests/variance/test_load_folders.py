@@ -207,7 +207,7 @@ def test_stores(tmp_path):
     assert p.shape == (RUNS, EXAMPLES)
     assert sorted(p.errors().sum(axis=1)) == sorted(ERRORS.sum(axis=1))
     assert "1 run(s) failed or have no predictions, and are left out" in p.notes
-    fails("'n' is 30 in no run of store. There are", store, where={"n": 30})
+    fails("No run of store has 'n' = 30. There are", store, where={"n": 30})
     fails("axes=.* by its form", store, labels=LABELS, axes=("examples", "runs"), **ONE)
     fails("says nothing about a store", store, columns={"run": "seed"})
     message = "None of the 5 run.* has preds. There are 'predictions': choose with key="

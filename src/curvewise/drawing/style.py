@@ -214,7 +214,7 @@ def write_caption(
     before = [line for a in previous for line in str(a.get_label()).split("\n")]
     for artist in previous:
         artist.remove()
-    merged = list(dict.fromkeys([*before, *unsaid(lines)]))
+    merged = list(dict.fromkeys([*before, *(piece for line in unsaid(lines) for piece in _pieces(line))]))
     # Two calls on the same Axes may say the same, one of them and a bit more.
     merged = [a for a in merged if not any(b != a and b.startswith(a) for b in merged)]
     if not merged:
@@ -235,6 +235,16 @@ def write_caption(
     )
     note.set_label("\n".join(merged))
     return note
+
+
+LONGEST_LINE = 200
+"""Characters of a caption after which a sentence begins a new line."""
+
+
+def _pieces(line: str) -> list[str]:
+    """A line of a caption, in two after a sentence where it would be cut for its length."""
+    at = line.rfind(". ", 0, LONGEST_LINE) if len(line) > LONGEST_LINE else -1
+    return [line] if at < 0 else [line[: at + 1], *_pieces(line[at + 2 :])]
 
 
 def caption_width(ax: Axes, indent: float = 0.0) -> int:

@@ -199,7 +199,11 @@ def show_checks(findings: StudyFindings) -> None:
     findings.found |= {"variance_check": check, "stability": few}
     section = name_parts(section_of(check, "Can the curves be trusted?"), "variance-check")
     # As standard deviations, which have the unit of the errors.
-    spread: dict[str, Any] = {"n": check.n, "measured": np.sqrt(check.measured), "modelled": np.sqrt(check.modelled)}
+    spread: dict[str, Any] = {
+        "n": check.n.astype(int),
+        "measured": np.sqrt(check.measured),
+        "modelled": np.sqrt(check.modelled),
+    }
     named = {"e_N": "e_N_std", "β_N": "beta_N_std", "α": "alpha_std"}
     shown = {"learner": few["learner"], **readable_columns({k: few[v] for k, v in named.items()}, findings.unit)}
     shown["γ"] = [Cell(format_number(v, 2)) for v in few["gamma_std"]]

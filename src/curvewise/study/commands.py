@@ -30,9 +30,9 @@ OPTIONS = dict.fromkeys([*(field.name for field in fields(Training)), "data"])
 
 study = App(
     name="study",
-    help="Train many models by a plan, and lose none.\n\n"
+    help="Train many models from one file, with an estimate before and a report after.\n\n"
     "FILE is a study file (TOML): data, learners, sizes × folds × seeds. `curvewise study new` "
-    "writes one to begin with. A study that was stopped goes on where it was.",
+    "writes one to start from. An interrupted study continues where it stopped.",
 )
 
 MOST_ROWS = 20
@@ -48,7 +48,7 @@ Trust = Annotated[bool, Parameter(negative="", show_default=False)]
 
 @study.command
 def new(file: File, /, *, recipe: str | None = None) -> int:
-    """Write a study file to begin with; one that is there is left alone.
+    """Write a study file to start from; an existing file is not changed.
 
     Example: `curvewise study new --recipe variance study.toml`
 
@@ -67,8 +67,8 @@ def new(file: File, /, *, recipe: str | None = None) -> int:
         with file.open("x", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
     except FileExistsError:
-        raise UsageError(f"{file} is there already: name another file, or remove it.") from None
-    note(f"written to {file}; see what it would do with: curvewise study plan {file}")
+        raise UsageError(f"{file} already exists: choose another name, or remove it.") from None
+    note(f"written to {file}. Next: curvewise study plan {file}")
     return DONE
 
 
@@ -82,7 +82,7 @@ def plan(
     trust: Trust = False,
     showing: Showing | None = None,
 ) -> int:
-    """Say which runs a study makes, how long they take, and what to beware of. Trains nothing.
+    """Show which runs a study will make, how long they take, and what to watch out for. Trains nothing.
 
     Example: `curvewise study plan study.toml`
 
@@ -91,12 +91,12 @@ def plan(
     file
         The study.
     measure
-        Train networks for a few steps where no stored run tells how long they take.
+        Time a few training steps of networks of which no run is stored.
     device
         Plan for this device, such as cpu, cuda or cuda:1.
     trust
-        Import code that the study names, as `run` does. Without it, what needs such code is not
-        known.
+        Import code that the study names, as `run` does. Without it, the plan leaves out what needs
+        such code.
     """
     page = (showing or Showing()).page()
     with waiting("reading the data and timing a few training steps" if measure else "reading the data"):
@@ -124,12 +124,12 @@ def run(
     trust: Trust = False,
     showing: Showing | None = None,
 ) -> int:
-    """Make the runs that are not there yet. Exit status 1 if any run failed.
+    """Train the remaining runs. Exit status 1 if any run failed.
 
     This imports the code that the study names, and starts its commands: of a study that is not
     yours, read both first.
 
-    Stop it with Ctrl-C at any time (exit status 130), and go on by running it again.
+    Stop it with Ctrl-C at any time (exit status 130); run it again to continue. Short runs go first.
 
     Example: `curvewise study run study.toml`, or in a Slurm array
     `curvewise study run study.toml --shard $SLURM_ARRAY_TASK_ID/16`
@@ -156,11 +156,11 @@ def run(
     shard
         Only this share of the runs, such as 3/16; each of the 16 may run at the same time.
     retry_failed
-        Make failed runs again, always or never; by default until they failed three times.
+        Repeat failed runs, always or never; by default until they have failed three times.
     fresh
-        Move the study's runs out of the way, and make them anew.
+        Move the stored runs of the study aside, and train all of them again.
     dry_run
-        Only say what would be made.
+        Only print the plan.
     trust
         Import code that the study names even for --dry-run.
     """
@@ -185,7 +185,7 @@ def run(
 
 @study.command
 def status(file: File, /, *, trust: Trust = False, showing: Showing | None = None) -> int:
-    """Say how far a study is: done, failed and why, being made by whom, left.
+    """Show the progress of a study: finished, failed and remaining runs, and why runs failed.
 
     Example: `curvewise study status study.toml`
 
@@ -219,7 +219,7 @@ def report(
     port: Annotated[int, Parameter(group=WATCHING, validator=Number(gte=0, lte=65535))] = 0,
     open_browser: Annotated[bool, Parameter(name="--open", group=WATCHING, negative="", show_default=False)] = False,
 ) -> int:
-    """Show the runs through every lens that applies: one page, text, tables and figures.
+    """Write a report of the runs: one page with answers, tables and figures.
 
     The study need not be finished: the report says what is missing.
 
@@ -243,7 +243,7 @@ def report(
         Call the function that makes the data, if one does; otherwise the copy that `run` kept is
         read.
     watch
-        Write nothing, and show on this machine a page of how far the study is, until Ctrl-C.
+        Write nothing; show a page with the progress of the study on this machine, until Ctrl-C.
     port
         Of that page; by default one that is free.
     open_browser
@@ -414,7 +414,7 @@ def write_files(report: Report, folder: Path, format: Format | None = None, inde
 # ---- Study files to begin with
 
 STARTER = """\
-# A study: many trainings by a plan. See what it would do, do it, look at it:
+# A study: many training runs by a plan. Look at the plan, run it, read the report:
 #   curvewise study plan study.toml
 #   curvewise study run study.toml
 #   curvewise study report study.toml

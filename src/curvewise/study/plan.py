@@ -124,7 +124,7 @@ class Plan(Result):
         text = f"{count_text(self.total_runs, {'done': done, 'failed': failed})}."
         unknown = sum(self.unknown)
         if self.total_to_do and unknown < self.total_to_do:
-            text += f" They take {'at least' if unknown else 'about'} {self._time()}"
+            text += f" They take {self._time('at least' if unknown else 'about')}"
             disk = math.isfinite(self.bytes_needed)
             text += f" and {format_bytes(self.bytes_needed)} of disk space." if disk else "."
         if unknown:
@@ -133,7 +133,7 @@ class Plan(Result):
             text += f" The time of {format_count(unknown, 'run')} ({who}) is unknown until the first is finished."
         return " ".join([text, *self.notes])
 
-    def _time(self) -> str:
+    def _time(self, about: str) -> str:
         """Write the time of the runs whose time is known, where it is spent and how it was estimated."""
         each = (s for joined, k in zip(self.source, self.to_do, strict=True) if k for s in joined.split(" and "))
         how = " and ".join(dict.fromkeys(s for s in each if s != UNKNOWN))
@@ -142,7 +142,7 @@ class Plan(Result):
         if self.workers != 1:
             place = f"{self.workers} {'GPUs' if gpu else 'cores'}"
         # Below that, starting the workers takes longer.
-        wall = duration(seconds / self.workers) if seconds / self.workers >= 10 else "a few seconds"
+        wall = f"{about} {duration(seconds / self.workers)}" if seconds / self.workers >= 10 else "a few seconds"
         spent = f", {seconds / 3600:.2g} {self.hours_of}-hours" if seconds >= 3600 else ""
         return f"{wall} on {place}{spent} (estimated from {how})"
 

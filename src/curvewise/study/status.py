@@ -435,12 +435,12 @@ def _lacks(record: Mapping[str, Any], folder: Path, digests: Mapping[str, str], 
         for kind in kinds:
             array = kind if name == TEST else f"{kind}.{name}"
             if known.get(name) != digest or array not in record["arrays"]:
-                return f"It lacks {kind} for the evaluation set {name!r} as it is now."
+                return f"It has no {kind} for the current evaluation set {name!r}."
     kept = _kept(record).checkpoints
     if network and CHECKPOINTS.index(kept) < CHECKPOINTS.index(keep.checkpoints):
-        return f"It lacks checkpoints: {keep.checkpoints!r} are asked for, {kept!r} were kept."
+        return f"It has no checkpoints {keep.checkpoints!r}: only {kept!r} were kept."
     gone = missing_file(folder, record)
-    return f"Its file {gone} is gone." if gone else ""
+    return f"Its file {gone} is missing." if gone else ""
 
 
 def _kept(record: Mapping[str, Any]) -> Keep:

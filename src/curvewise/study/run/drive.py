@@ -52,7 +52,7 @@ class RunSettings:
     stream : bool, optional
         Whether images stay on the host; by default where they take too much of a device's memory.
     fresh : bool
-        Whether to move the study's runs out of the way and make them anew.
+        Whether to move the stored runs of the study aside and make all of them again.
     shard : str, optional
         Such as ``"3/16"``: only this share of the runs.
     retry_failed : bool, optional
@@ -481,7 +481,7 @@ def run_local(study: StudySpec, *, device: str | None = None, workers: int | Non
         a few short runs of each, where compiling takes longer than training.
         ``stream`` (None): leave images on the host and copy batch by batch, with the same results; by
         default where the images take more than half of the device's free memory.
-        ``fresh`` (False): move the study's runs to ``.replaced`` in the store and make them anew.
+        ``fresh`` (False): move the stored runs to ``.replaced`` in the store and make all of them again.
         ``shard`` (None): only a share of the runs, such as ``"3/16"``.
         ``retry_failed`` (None): make failed runs again always or never; by default until they have
         failed three times in all.

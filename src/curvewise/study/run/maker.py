@@ -36,7 +36,7 @@ from curvewise.study.status import Standing, is_done, join_keeps, look_up
 
 DONE, FAILED, THERE, HELD, MEMORY = "done", "failed", "there", "held", "memory"
 """Kinds of an :class:`Event`."""
-STAYS = "The stored run stays as it was, because making it again failed."
+STAYS = "The stored run was kept, because repeating it failed."
 """First line of the text of a failure that is not stored."""
 MOST_LETTERS = 20_000
 """Of an error that is kept with a run; a traceback may repeat itself without end."""
@@ -141,9 +141,9 @@ class Maker:
         """
         if any(job.coordinates["data"] != self.study.data_digest for job in jobs):
             raise InputError(
-                "data are not what they were when the runs were planned: they were loaded again, "
-                "and came out otherwise. Was a file changed meanwhile? A function of your own must "
-                "give the same every time: let it draw random numbers with a fixed seed."
+                "data have changed since the runs were planned: loading them again gave other "
+                "examples. Was a file changed meanwhile? A function of your own must return the same "
+                "data every time: use a fixed random seed."
             )
         mine: list[Job] = []
         try:
@@ -314,7 +314,7 @@ class Maker:
         keep = self._keep(job)
         outcome = assemble(self.study.grouped(job), job, trained, keep)
         lost = [name for name in self._before[job.id].sets if name not in self._digests]
-        dropped = f"Made again without the evaluation sets {', '.join(lost)}: what was stored for them is gone."
+        dropped = f"Repeated without the evaluation sets {', '.join(lost)}: their stored results were removed."
         if not lost or outcome["error"] is not None or job.is_search:
             dropped = ""
         outcome["notes"] = (*outcome["notes"], *([dropped] if dropped else []), *trained.doubts)
@@ -352,8 +352,8 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool
         cause = error.__cause__
         reason = os_reason(cause, place=False) if isinstance(cause, OSError) else str(error).removesuffix(".")
         raise StoreError(
-            f"A run cannot be stored in {store}: {reason}. What is stored is whole: run the study "
-            "again once that is corrected, and it goes on where it stopped."
+            f"A run cannot be stored in {store}: {reason}. The stored runs are intact: run the study "
+            "again once that is fixed, and it will continue where it stopped."
         ) from error
     return True
 
@@ -560,7 +560,7 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu", stream: bool
         tried.append((error, loss, rate))
     if len(errors) == len(tried):
         reasons = "\n".join(errors)
-        return Trained(error=f"No learning rate led anywhere.\n{reasons}", seconds=seconds)
+        return Trained(error=f"Training failed with every learning rate.\n{reasons}", seconds=seconds)
     metrics = {} if numbers else {f"error.{rate!r}": error for error, _, rate in tried}
     metrics |= {f"loss.{rate!r}": loss for _, loss, rate in tried if np.isfinite(loss)}
     notes = tuple(text.splitlines()[0] for text in errors)

@@ -104,7 +104,9 @@ class Design:
             for inner, tried in values.items() if isinstance(values, Mapping) else [(None, values)]:
                 place = name if inner is None else f"{name}.{inner}"
                 if (inner or name) in RESERVED:
-                    raise InputError(f"has {place!r}, which every run has already: it is no setting.", argument="grid")
+                    raise InputError(
+                        f"has {place!r}, which every run has already: it cannot be a setting.", argument="grid"
+                    )
                 if isinstance(tried, str) or not isinstance(tried, Sequence) or not len(tried):
                     raise InputError(f"grid[{place!r}]={tried!r}: give a list of values to try.")
                 if any(value in tried[:i] for i, value in enumerate(tried)):

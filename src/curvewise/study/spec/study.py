@@ -110,7 +110,7 @@ class StudySpec:
             raise InputError("give the study a name.", argument="name", value=self.name)
         for name, values in self.design.grid.items():
             if isinstance(values, Mapping) and name not in self.learners:
-                problem = f"has settings for {name!r}, which is no learner: there are {', '.join(self.learners)}."
+                problem = f"has settings for {name!r}, which is not a learner: there are {', '.join(self.learners)}."
                 raise InputError(problem, argument="grid")
         object.__setattr__(self, "folder", Path(self.folder))
         if self.store is not None:
@@ -318,7 +318,7 @@ class StudySpec:
         """
         if self.keep.probabilities and self.dataset.is_numbers:
             raise InputError(
-                "keep has probabilities, which numbers have not: use predictions = true to keep the predicted numbers."
+                "keep has probabilities, but the targets are numbers: use predictions = true to keep predicted numbers."
             )
         for name, evaluation in self.evaluate.items():  # before anything is loaded or perturbed
             _check_perturbation(name, evaluation, self.dataset)
