@@ -7,6 +7,7 @@ import shutil
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -124,8 +125,11 @@ def load_predictions(
         if isinstance(run, Mapping):  # a local run
             path = Path(run["files"], artifact)
             return Path(shutil.copy(path, folder)) if path.is_file() else None
-        there = [file for file in run.files([artifact]) if file.name == artifact]
-        return Path(there[0].download(root=str(folder), replace=True).name) if there else None
+        for file in run.files([artifact]):
+            if file.name == artifact:
+                with file.download(root=str(folder), replace=True) as opened:
+                    return Path(opened.name)
+        return None
 
     table = _table(native, runs)
     return stack_predictions(table, "wandb", fetch, artifact=artifact, labels=labels, kind=kind, where=where)
@@ -143,7 +147,10 @@ def _runs(source: Any) -> list[Any] | None:
                 value=source,
                 remedy='Pass "entity/project", or the folder "wandb" that a training made.',
             )
-        return list(import_tracker("wandb", "wandb").Api().runs(source))
+        api = import_tracker("wandb", "wandb").Api()
+        # Newer versions ask the server for the settings and metrics of each run anew, unless they are asked not to.
+        options = {"lazy": False} if "lazy" in signature(api.runs).parameters else {}
+        return list(api.runs(source, **options))
     if isinstance(source, str | PathLike | Mapping) or hasattr(source, "columns"):
         return None
     try:
