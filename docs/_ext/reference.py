@@ -139,7 +139,7 @@ def show_formula(self, node):
     """Write a formula as MathML, which browsers typeset without a script or a font from elsewhere."""
     block = isinstance(node, nodes.math_block)
     formula = tex2mathml(node.astext(), as_block=block)
-    formula = formula.replace("<mo>/</mo>", '<mo lspace="0" rspace="0">/</mo>')
+    formula = re.sub(r"<mo\b([^>]*)>/</mo>", r'<mo\1 lspace="0" rspace="0">/</mo>', formula)
     self.body.append(f'<div class="formula">{formula}</div>' if block else formula)
     raise nodes.SkipNode
 
