@@ -144,9 +144,27 @@ def show_formula(self, node):
     raise nodes.SkipNode
 
 
+def reuse_navigation(app, page, template, context, doctree):
+    """Make the navigation of all pages of names once: they lie in one folder and are not part of it."""
+    if page.startswith(f"api/{FOLDER}/"):
+        make = context["toctree"]
+
+        def toctree(**options):
+            key = str(sorted(options.items()))
+            if key not in NAVIGATION:
+                NAVIGATION[key] = make(**options)
+            return NAVIGATION[key]
+
+        context["toctree"] = toctree
+
+
+NAVIGATION: dict[str, str] = {}
+
+
 def setup(app):
     app.add_directive("api", Api)
     app.connect("builder-inited", write_pages)
     app.connect("builder-inited", write_commands)
+    app.connect("html-page-context", reuse_navigation, priority=100)  # before the theme's
     app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))
     return {"parallel_read_safe": True}
