@@ -6,6 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from docutils import nodes
+
 from curvewise import __version__
 from curvewise.types import Result
 
@@ -108,6 +110,13 @@ def _plain_types(app, what, name, obj, options, lines):
             lines[i] = f"{field}: *{kind.replace('*', '')}*"
 
 
+def _write_dashes(app, doctree, page):
+    """Put a dash between a parameter and its description, where Sphinx writes two hyphens."""
+    for text in list(doctree.findall(nodes.Text)):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(" – "))
+
+
 def _hide_constructor(app, what, name, obj, options, signature, annotation):
     """Results are made by functions: their fields are no arguments for a user."""
     hidden = what == "class" and (issubclass(obj, Result) or name.endswith(("Intervals", "Run", "Check", "Pair")))
@@ -118,4 +127,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", _join_attributes, priority=100)
     app.connect("autodoc-process-docstring", _plain_types, priority=900)
     app.connect("autodoc-process-signature", _hide_constructor)
+    app.connect("doctree-resolved", _write_dashes)
     app.connect("missing-reference", _resolve_public_name)

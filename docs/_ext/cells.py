@@ -15,7 +15,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -174,7 +173,6 @@ class Client(NotebookClientBase):
     def start_client(self):
         if not any(cell["cell_type"] == "code" for cell in self.notebook.cells):
             return
-        began = time.process_time()
         with page_folder(), warnings.catch_warnings():
             warnings.resetwarnings()
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -186,36 +184,22 @@ class Client(NotebookClientBase):
             for report in Path().glob("*.html"):  # a reader may open what a page has written
                 shutil.copy(report, os.environ["CURVEWISE_REPORTS"])
         self.notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
-        TIMES[str(self.path)] = time.process_time() - began
 
     def _run(self, shell: Shell, source: str) -> list[nbformat.NotebookNode]:
         transcript = Transcript()
         # Warnings are shown where a page is about them, by printing them.
-        began = time.process_time()
         with contextlib.redirect_stdout(transcript), contextlib.redirect_stderr(io.StringIO()):
             shell.displayhook.source = source
             result = shell.run_cell(source, store_history=False)
             transcript.show_figures()
-        TIMES[f"{self.path}: {source[:60]!r}"] = time.process_time() - began
         if not result.success:
             error = result.error_in_exec or result.error_before_exec
             raise ExecutionError(f"{self.path}: {source}\n{error!r}") from error
         return transcript.outputs
 
 
-TIMES: dict[str, float] = {}
-"""Seconds of CPU of each page and cell, for CURVEWISE_DOCS_TIMES=1."""
-
-
-def report_times(app, _exception):
-    if os.environ.get("CURVEWISE_DOCS_TIMES"):
-        for path, seconds in sorted(TIMES.items(), key=lambda item: item[1])[-80:]:
-            print(f"{seconds:6.1f} s  {path}", file=sys.stderr)
-
-
 def setup(app):
     from myst_nb import sphinx_
 
     sphinx_.create_client = lambda notebook, source, config, logger, *_: Client(notebook, Path(source), config, logger)
-    app.connect("build-finished", report_times)
     return {"parallel_read_safe": False}

@@ -139,14 +139,32 @@ def show_formula(self, node):
     """Write a formula as MathML, which browsers typeset without a script or a font from elsewhere."""
     block = isinstance(node, nodes.math_block)
     formula = tex2mathml(node.astext(), as_block=block)
-    formula = formula.replace("<mo>/</mo>", '<mo lspace="0" rspace="0">/</mo>')
+    formula = re.sub(r"<mo\b([^>]*)>/</mo>", r'<mo\1 lspace="0" rspace="0">/</mo>', formula)
     self.body.append(f'<div class="formula">{formula}</div>' if block else formula)
     raise nodes.SkipNode
+
+
+def reuse_navigation(app, page, template, context, doctree):
+    """Make the navigation of all pages of names once: they lie in one folder and are not part of it."""
+    if page.startswith(f"api/{FOLDER}/"):
+        make = context["toctree"]
+
+        def toctree(**options):
+            key = str(sorted(options.items()))
+            if key not in NAVIGATION:
+                NAVIGATION[key] = make(**options)
+            return NAVIGATION[key]
+
+        context["toctree"] = toctree
+
+
+NAVIGATION: dict[str, str] = {}
 
 
 def setup(app):
     app.add_directive("api", Api)
     app.connect("builder-inited", write_pages)
     app.connect("builder-inited", write_commands)
+    app.connect("html-page-context", reuse_navigation, priority=100)  # before the theme's
     app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))
     return {"parallel_read_safe": True}
