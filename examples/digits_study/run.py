@@ -2,9 +2,9 @@
 
     python examples/digits_study/run.py
 
-Trains what study.toml asks for: 736 small networks, one or two minutes on two cores. They are kept
-beside it, and a second call goes on where the first was stopped. `curvewise demo` runs the same
-study and says more about it.
+Trains what study.toml asks for: 552 small networks, about a minute on two cores. They are kept
+beside it, and a second call continues where the first was stopped. `curvewise demo` runs the same
+study and answers more questions about it.
 """
 
 from __future__ import annotations
