@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import curvewise
+from curvewise.cli.app import GROUPS
 
 COMMANDS = [
     (),
@@ -32,6 +33,16 @@ def test_help_explains_every_option(call, command):
     assert done.err == ""
     assert "Usage: curvewise" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_first_screen_leads_from_questions_to_commands_that_exist(call):
+    done = call()
+    assert done.code == 0
+    assert max(map(len, done.out.splitlines())) <= 80
+    commands = [line.split("curvewise ")[1].split() for line in done.out.splitlines() if "  curvewise " in line]
+    assert {words[0] for words in commands} == {*GROUPS, "demo", "--help"} - {"store"}
+    for words in commands:
+        assert call(*words[:2], "--help").code == 0, words
 
 
 def test_version(call):

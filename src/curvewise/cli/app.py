@@ -1,4 +1,4 @@
-"""The command line: ``curvewise learning …``, ``variance …``, ``ranking …``, ``demo``."""
+"""The command line: ``curvewise learning …``, ``variance …``, ``ranking …``, ``demo``, and its first screen."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from curvewise.cli.console import (
     USAGE,
     UsageError,
     check_folder,
+    console,
     fail,
     hear_warnings,
     note,
@@ -33,10 +34,10 @@ from curvewise.errors import CurvewiseError, Terminated, os_reason
 app = App(
     name="curvewise",
     help="Judge learners by their curves, not by one number.\n\n"
-    "New here? Run `curvewise demo`, then `curvewise learning fit FILE` on a table of errors "
-    "with a column for the training size, one for the error and one for the learner.",
+    "New here? Run `curvewise` without arguments for questions and the commands that answer them, or `curvewise demo` "
+    "to see them answered.",
     help_epilogue="Results go to stdout, messages to stderr. "
-    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a --fail-if gate was hit, 130 interrupted "
+    "Exit status: 0 success, 1 failure, 2 wrong usage, 3 the condition of --fail-if is met, 130 interrupted "
     "(Ctrl-C), 143 terminated (SIGTERM).",
     version=f"curvewise {__version__}",
     version_format="plaintext",
@@ -47,6 +48,45 @@ GROUPS = ("learning", "variance", "response", "transfer", "ranking", "study", "s
 for _group in GROUPS:
     app.command(f"curvewise.{_group}.commands:{_group}", name=_group)
 app.command("curvewise.cli.demo:demo", name="demo")
+
+
+QUESTIONS = {
+    "How does error fall with data?": "learning fit errors.csv",
+    "How much data for 5% error?": "learning fit errors.csv --reach 0.05",
+    "Which learner is better?": "learning compare errors.csv",
+    "Which is best with n = 10,000?": "learning rank errors.csv --at 10000",
+    "Is A better than B on new data?": "variance compare a.npz b.npz",
+    "How much do seeds matter?": "variance decompose a.npz",
+    "What if the input is perturbed?": "response measure a.pt2 --data x.npz",
+    "Does pretraining pay?": "transfer measure risks.csv",
+    "Which checkpoint to fine-tune?": "ranking rank nets/ --data x.npz",
+    "No runs yet? Train many models:": "study new study.toml",
+}
+"""What people ask, and the command that answers it."""
+
+FILES = (
+    "errors.csv has a row per trained model: learner, n (the training size), and error or accuracy. risks.csv is "
+    "the same with a column method, such as scratch or pretrained. a.npz holds what several runs predicted for "
+    "the same test examples, and the labels. x.npz holds inputs x and labels y."
+)
+
+
+def show_questions() -> int:
+    """Print questions and the commands that answer them: the first screen of a new user."""
+    from rich.table import Table
+    from rich.text import Text
+
+    to = console()
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for question, command in QUESTIONS.items():
+        table.add_row(Text(question), Text(f"curvewise {command}", style="bold"))
+    to.print(f"curvewise {__version__}: judge learners by their curves, not by one number.\n")
+    to.print(table)
+    to.print(f"\n{FILES}\n")
+    more = {"See it work, in a minute or two:": "demo", "Options of a command:": "learning fit --help"}
+    for text, command in (more | {"All commands:": "--help"}).items():
+        to.print(Text.assemble(f"{text:<32} ", (f"curvewise {command}", "bold")))
+    return DONE
 
 
 # ``curvewise --install-completion``: completion with the Tab key, into the shell or a file.
@@ -136,7 +176,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    group = arguments[0] if arguments else ""
+    if not arguments:
+        return show_questions()
+    group = arguments[0]
     use_options({})
     if group in GROUPS:
         use_options(getattr(import_module(f"curvewise.{group}.commands"), "OPTIONS", {}))

@@ -6,7 +6,6 @@ import math
 import os
 import re
 import shlex
-import sys
 import textwrap
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,7 @@ import curvewise as cw
 from curvewise.cli.console import Flag, Page, UsageError, console, warn_each
 from curvewise.errors import CurvewiseError, MissingDependencyError, quietly
 from curvewise.progress import Advance, progress_bar, say
-from curvewise.text import format_count, format_interval, format_size, format_value
+from curvewise.text import format_count, format_interval, format_size
 from curvewise.types.results import Interval
 
 if TYPE_CHECKING:
@@ -33,10 +32,15 @@ STUDY, PRETRAINING, NEW_WRITERS = "study.toml", "pretraining.toml", "new_writers
 A, B = "CNN", "MLP"
 """The two networks, the one with more to gain from data first."""
 
-FULL = {"sizes": [62, 125, 250, 500, 1000], "folds": [8, 8, 4, 2, 1], "seeds": 12, "epochs": 16}
-FULL_STARTS = {"known": [50, 100, 300, 1000], "sizes": [10, 20, 40, 80, 160], "folds": [8, 8, 8, 4, 2], "epochs": 60}
-FAST = {"sizes": [25, 50, 100, 200, 400], "folds": [4, 4, 2, 1, 1], "seeds": 5, "epochs": 12}
-FAST_STARTS = {"known": [100, 400], "sizes": [10, 20, 40, 80], "folds": [4, 4, 4, 2], "epochs": 30}
+FULL: dict[str, Any] = {"sizes": [62, 125, 250, 500, 1000], "folds": [8, 8, 4, 2, 1], "seeds": 12, "epochs": 16}
+FULL_STARTS: dict[str, Any] = {
+    "known": [50, 100, 300, 1000],
+    "sizes": [10, 20, 40, 80, 160],
+    "folds": [8, 8, 8, 4, 2],
+    "epochs": 60,
+}
+FAST: dict[str, Any] = {"sizes": [25, 50, 100, 200, 400], "folds": [4, 4, 2, 1, 1], "seeds": 5, "epochs": 12}
+FAST_STARTS: dict[str, Any] = {"known": [100, 400], "sizes": [10, 20, 40, 80], "folds": [4, 4, 4, 2], "epochs": 30}
 
 TARGET = 0.05
 FURTHER = 4
@@ -97,10 +101,9 @@ def demo(
             f'{"are" if len(missing) > 1 else "is"} not installed: pip install "curvewise[demo]".'
         )
     size = FAST if fast else FULL
-    runs = 2 * size["seeds"] * sum(size["folds"])  # type: ignore[operator, arg-type]
+    runs = 2 * size["seeds"] * sum(size["folds"])
     say(
-        f"Training {runs} small networks on handwritten digits: about {'20 seconds' if fast else 'a minute'} on two "
-        f"cores. Runs are kept in {out}.",
+        f"Training {runs} small networks on handwritten digits: about {'20 s' if fast else 'a minute'} on two cores",
         None,
     )
     try:
@@ -126,6 +129,8 @@ def demo(
 
 def _show(tour: Tour, report: Path, *, verbose: bool) -> None:
     """Print the chart and the answers in short, or everything."""
+    from rich.text import Text
+
     to = console()
     width = min(to.width, 100)
     if verbose:
@@ -138,10 +143,9 @@ def _show(tour: Tour, report: Path, *, verbose: bool) -> None:
     for line in tour.chart(width) if to.encoding.lower().startswith("utf") else ():
         to.print(line, no_wrap=True, crop=False)
     for label, text in tour.bullets:
-        first, *rest = textwrap.wrap(f"• {label}: {text}", width - 1, subsequent_indent="  ")
-        to.print(_styled(first, label))
-        for line in rest:
-            to.print(line)
+        wrapped = Text("\n".join(textwrap.wrap(f"• {_sentence(label, text)}", width - 1, subsequent_indent="  ")))
+        wrapped.stylize("bold", 2, 2 + len(label))
+        to.print(wrapped)
     if verbose:
         for title, lines in {"in Python": tour.python, "on the command line": tour.commands}.items():
             tour.page.say(f"The same {title}", style="bold")
@@ -153,15 +157,7 @@ def _show(tour: Tour, report: Path, *, verbose: bool) -> None:
     more = f"; {format_count(alarms, 'warning')} there and with --verbose" if alarms else ""
     to.print()
     to.print(f"In brackets: 95% intervals. Figures and details: {report}{more}", soft_wrap=True)
-    to.print("Details here: curvewise demo --verbose. Your own data: curvewise (without arguments)", soft_wrap=True)
-
-
-def _styled(line: str, label: str) -> Text:
-    from rich.text import Text
-
-    found = Text(line)
-    found.stylize("bold", 2, 2 + len(label))
-    return found
+    to.print("More here: curvewise demo --verbose. Commands for your own data: curvewise", soft_wrap=True)
 
 
 def _say_plan(page: Page, text: str, out: Path) -> int:
@@ -371,7 +367,8 @@ class Tour:
             row = min(canvas.row_of(ends[name]), *(above - 1 for above in names), canvas.height - 1)
             names[row] = name
         ticks = {canvas.row_of(e): f"{e:.0%}" for e in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if low < e < high}
-        lines = [Text(f"error on test digits after training on n (● {A}, ○ {B}: means; lines: fits, dashed: predicted)")]
+        signs = Text.assemble(("● ", COLOURS[A]), A, ("  ○ ", COLOURS[B]), B)
+        lines = [signs.append("   error after training on n digits; lines: fits, dashed: predicted")]
         for row in range(canvas.height):
             line = Text(f"{ticks[row]:>4} ┤" if row in ticks else "     │")
             line.append_text(canvas.line(row))
@@ -488,22 +485,27 @@ def show_learning(tour: Tour, study: cw.Study) -> None:
         better = cw.compare_runs(runs[A], runs[B], names=(A, B), paired=False)
     reach = [curve.samples_to_reach(TARGET) for curve in curves]
     ranking = cw.rank_learners(curves, at=FURTHER * largest)
-    numbers = [{"learner": c.learner, "values": c.interval_at(), "gamma": powers[c.learner].gamma_interval()} for c in curves]
+    numbers = [
+        {"learner": c.learner, "values": c.interval_at(), "gamma": powers[c.learner].gamma_interval()} for c in curves
+    ]
     tour.curves = curves
     tour.page.document |= {"curves": curves, "table": numbers, "comparison": many, "better": better}
     tour.page.document |= {"samples_to_reach": reach, "ranking": ranking}
 
     section = name_parts(
-        section_of(curves, "How does error fall with data?", runs=measurements), "curves", "Error e_N and data-reliance β_N"
+        section_of(curves, "How does error fall with data?", runs=measurements),
+        "curves",
+        "Error e_N and data-reliance β_N",
     )
     warnings = tuple(w for c in curves for w in prefix_each(c.all_warnings, c.learner))
     tour.sections.append(replace(section, text=tuple(c.sentences() for c in curves), warnings=warnings))
 
     question = f"Which is better, with {n} digits to learn from and with {largest:,}?"
     about = (
-        f"Two comparisons at n = {largest:,} answer two questions. That of the curves asks what {largest:,} other "
-        "training digits would give, on this test set. That of the runs keeps the training digits and asks what other "
-        "seeds would give on new test digits."
+        f"Two comparisons at n = {largest:,} answer two questions, with two estimates of the difference. That of the "
+        f"curves asks what {largest:,} other training digits would give on this test set, and uses all sizes. That of "
+        f"the runs uses those with {largest:,} digits: it keeps these and asks what other seeds would give on new test "
+        "digits."
     )
     figures = {"comparison": many.plot, "seeds": better.plot}
     bullets = {"Little data": _few(few, curves), f"{largest:,} digits": _many(many, better)}
@@ -515,11 +517,12 @@ def show_learning(tour: Tour, study: cw.Study) -> None:
         f"{format_interval(best[leader], 'fraction')}, the {other} {format_interval(best[other], 'fraction')}. The "
         f"{leader} is then the better one with a probability of {ranking.probability_best[0]:.0%}."
     )
-    question = f"Which will be better with {['', '', 'twice', 'three', 'four'][FURTHER]} times the data?"
-    tour.ask(question, ranking, bullets={"More data": text})
+    tour.ask("Which will be better with four times the data?", ranking, bullets={"More data": text})
     sizes = [f"the {r.learner} about {format_interval((r.estimate, r.low, r.high), write=format_size)}" for r in reach]
     text = f"{' and '.join(sizes)} training digits."
-    tour.ask(f"How many digits does an error of {TARGET:.0%} take?", *reach, bullets={f"{TARGET:.0%} error takes": text})
+    tour.ask(
+        f"How many digits does an error of {TARGET:.0%} take?", *reach, bullets={f"{TARGET:.0%} error takes": text}
+    )
     tour.python += [
         'errors = study.measurements(seeds="mean")',
         'print(cw.compare_learning_curves(*cw.fit_learning_curves(errors, form="auto")))',
@@ -536,12 +539,11 @@ def show_learning(tour: Tour, study: cw.Study) -> None:
 
 def _few(found: Any, curves: Any) -> str:
     ahead, gap, significant = _lead(found.error_difference)
-    errors = {name: format_value(float(curves[name].error_at(found.at)), "fraction") for name in (A, B)}
+    errors = {name: f"{float(curves[name].error_at(found.at)):.1%}" for name in (A, B)}
     behind = B if ahead == A else A
     verb = "is significantly better" if significant else "leads, but not significantly"
-    return (
-        f"with {found.at:.0f} digits the {ahead} {verb}: {errors[ahead]} error against {errors[behind]}, lower by {gap}."
-    )
+    against = f"an error of {errors[ahead]} against {errors[behind]}, lower by {gap}"
+    return f"with {found.at:.0f} digits the {ahead} {verb}: {against}."
 
 
 def _many(curves: Any, runs: Any) -> str:
@@ -584,7 +586,9 @@ def show_variance(tour: Tour, study: cw.Study) -> None:
         "digits. The rest comes from this finite test set."
     )
     question = f"How much of the difference between {runs[A].runs} seeds is real?"
-    tour.ask(question, *spread.values(), names=list(spread), figures={"spread": spread[A].plot}, bullets={"Seeds": text})
+    tour.ask(
+        question, *spread.values(), names=list(spread), figures={"spread": spread[A].plot}, bullets={"Seeds": text}
+    )
     tour.python.append("print(cw.decompose_variance(cnn))")
     a, b = map(shlex.quote, paths)
     tour.commands += [f"curvewise variance decompose {a}", f"curvewise variance compare {a} {b} --fail-if worse"]
@@ -606,11 +610,11 @@ def show_response(tour: Tour, study: cw.Study) -> None:
         "moved": lambda: cw.response.plot_perturbed(examples, MOVED, BY),
     }
     gap = better.differences["mean_accuracy"]
-    kept = {name: format_value(curve.mean_accuracy, "fraction") for name, curve in curves.items()}
+    kept = {name: f"{curve.mean_accuracy:.1%}" for name, curve in curves.items()}
     firm = "significant" if gap.low > 0 or gap.high < 0 else "not significant"
     text = (
-        f"shifted sideways by up to a quarter of the image, the {A} still recognises {kept[A]} of the digits it was "
-        f"trained on, the {B} {kept[B]}: a difference of {_points(gap)}, {firm}."
+        f"moved sideways by up to two pixels of eight, the {A} still recognises {kept[A]} of its training digits, the "
+        f"{B} {kept[B]}: a difference of {_points(gap)}, {firm}."
     )
     question = "Which network recognises the digits it has learned when they move?"
     tour.ask(question, *curves.values(), better, figures=figures, bullets={"Shifted digits": text})
@@ -653,13 +657,13 @@ def show_starts(tour: Tour, study: cw.Study) -> None:
     learner, n = starts[chosen]
     named = f"{learner} pretrained on {n:,} digits"
     story = (
-        f"The data set lists its digits in the order of the forms that 13 people filled in. The {KNOWN:,} digits of the "
-        f"first forms are there for pretraining; the {len(y) - KNOWN} of the last four forms stand for new writers, "
-        f"{len(train)} of them to learn from and {len(test)} to test on."
+        f"The data set lists its digits in the order of the forms that 13 people filled in. The {KNOWN:,} digits of "
+        f"the first forms are there for pretraining; the {len(y) - KNOWN} of the last four forms stand for new "
+        f"writers, {len(train)} of them to learn from and {len(test)} to test on."
     )
     text = (
-        f"of {ranking.ranked} networks pretrained on other people's digits, {ranking.by} ranks the {named} first, "
-        f"without training any. It is the best of them with a probability of {ranking.chance_best[0]:.0%}."
+        f"of {ranking.ranked} networks pretrained on other people's digits, the measure LogME puts the {named} first. "
+        f"The best start is among its first {len(ranking.top)} with a probability of {ranking.best_certainty:.0%}."
     )
     question = "Which pretrained network to start from, for the digits of new writers?"
     figures = {"checkpoints": ranking.plot}
@@ -680,11 +684,12 @@ def show_starts(tour: Tour, study: cw.Study) -> None:
         transfer = cw.measure_transfer(cw.study.transfer_risks(writers, metric="error", maximal=maximal))
     tour.page.document["transfer"] = transfer
     about = (
-        f"'pretrained' starts from the {named}, 'scratch' from random weights; both then learn from the same few digits "
-        "of the new writers. CCI (calibrated cumulative improvement) is the part of the gap between scratch and maximal "
-        "supervision that the start closes, over all training sizes: 0 is no better than scratch, 1 as good as maximal "
-        f"supervision. For the latter stands the {learner} of the first study, trained on {most:,} digits of all writers: "
-        f"an error of {format_value(maximal, 'fraction')}."
+        f"'pretrained' starts from the {named}, 'scratch' from random weights; both then learn from the same few "
+        "digits of the new writers. CCI (calibrated cumulative improvement) is the part of the gap between scratch and "
+        "maximal supervision that the start closes, over all training sizes: 0 is no better than scratch, 1 as good as "
+        f"maximal supervision. That is here the {learner} of the first study, trained on {most:,} digits of all "
+        "writers: "
+        f"an error of {maximal:.1%}."
     )
     question = "Does it pay to start from the pretrained network?"
     bullets = {"Pretraining": _worth(transfer, named)}
@@ -718,20 +723,23 @@ def _epochs(study: cw.Study) -> str:
 def _worth(transfer: Any, start: str) -> str:
     """Answer whether a start pays, and what it is worth in data."""
     (task,), (method,) = transfer.tasks, transfer.methods
-    one, ours, scratch = transfer.improvement(task, method), *(transfer.curve(task, k) for k in (method, transfer.scratch))
-    n, risk = f"{ours.n[0]:.0f}", [format_value(float(k.risk[0]), "fraction") for k in (ours, scratch)]
-    cci = f"CCI {format_interval(one.cci)}"
+    one, ours, scratch = (
+        transfer.improvement(task, method),
+        *(transfer.curve(task, k) for k in (method, transfer.scratch)),
+    )
+    n, risk = f"{ours.n[0]:.0f}", [f"{k.risk[0]:.1%}" for k in (ours, scratch)]
+    cci = f"CCI {format_interval(one.cci, write='{:.2f}'.format)}"
     if one.cci.high < 0:
         return f"starting from the {start} is worse than starting from scratch ({cci}; 0 is no gain)."
     if one.cci.low <= 0:
         return f"starting from the {start} is not significantly better than from scratch ({cci}; 0 is no gain)."
     worth = one.data_equivalence[0]
     if worth.beyond == "above":
-        value = f"even {scratch.n[-1]:.0f} leave it at {format_value(float(scratch.risk[-1]), 'fraction')}"
+        value = f"even {scratch.n[-1]:.0f} digits leave it at {scratch.risk[-1]:.1%}"
     else:
-        value = f"it takes about {format_size(worth.equivalent.estimate)} to match that"
+        value = f"about {format_size(worth.equivalent.estimate)} digits are needed to match {risk[0]}"
     return (
-        f"it pays. With {n} digits of the new writers, starting from the {start} gives {risk[0]} error; from scratch "
+        f"it pays. With {n} digits of the new writers, the {start} reaches an error of {risk[0]}. From scratch it is "
         f"{risk[1]}, and {value}. {cci} (0: no gain, 1: as good as maximal supervision)."
     )
 

@@ -574,7 +574,7 @@ def check(
     """Test whether the spread of the runs falls with size as the fit assumes.
 
     Shows, size by size and over all learners, the variance that was measured and that of the
-    model (a constant plus a share that goes as 1/n), which weighs the fit.
+    model (a constant plus a term that falls as 1/n), from which the fit takes its weights.
 
     Example: `curvewise learning check errors.csv --plot variance.png`
 

@@ -455,7 +455,7 @@ def judge(
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Judge which measures tell the generalisation gap, on a corpus of trained models.
+    """Judge which measures predict the generalisation gap, on a corpus of trained models.
 
     CORPUS is a table (CSV, TSV, JSON or Parquet) with a row for each model: hyperparameters, gap
     (or training and test accuracies) and measures; or a folder in the layout of the PGDL
@@ -536,7 +536,7 @@ def invariance(
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Judge which measure on training data predicts how well a study's networks take a perturbation.
+    """Judge which measure on training data predicts how well a study's networks tolerate a perturbation.
 
     STUDY is a study file whose networks were trained without and with a perturbation, evaluated
     over its range, and kept (checkpoints = "end"); see `curvewise study new --recipe response`.
@@ -636,10 +636,10 @@ def measures(
     network: NetworkReading | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """List the measures that may tell how well a network generalises, or compute them.
+    """List the measures that may predict how well a network generalises, or compute them.
 
     Norms, margins, sharpness, flatness, representations and response scores, each with the
-    direction in which it should go with the gap between training and test accuracy.
+    expected sign of its correlation with the gap between training and test accuracy.
 
     Example: `curvewise response measures net.safetensors --factory cnn --data digits`
 

@@ -225,7 +225,7 @@ def measure(
 
     For each task and method the calibrated cumulative improvement (CCI): 0 is no better than
     scratch, 1 maximal supervision at every size; with its interval, the gain at the least and the
-    most data, up to which size it is sure, and how many times the data scratch needs to match.
+    most data, up to which size it is significant, and how many times the data scratch needs to match.
 
     Example: `curvewise transfer measure losses.csv --plot curves.png`
 

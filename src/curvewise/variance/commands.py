@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 variance = App(
     name="variance",
-    help="Which differences between runs are real, and which are the finite test set?\n\n"
+    help="Which differences between runs are real, and which come from the test set?\n\n"
     "FILE holds what every run predicted for every test example: .npy, .npz, .safetensors, a "
     "folder with one file per run, or a CSV or Parquet table with a row for each run and example.",
 )
@@ -216,7 +216,7 @@ def decompose(
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Split the variance between runs of one training into what is real and what is the test set.
+    """Split the variance between runs into what remains on new data and what the test set adds.
 
     Example: `curvewise variance decompose runs.npz --plot runs.png`
 
@@ -298,7 +298,7 @@ def examine(
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Look at the runs of one training from other sides.
+    """Examine the runs of one training: luck, calibration, disagreement, ensembles, pairs.
 
     accuracy: do test errors vary as independent errors would? luck: do lucky seeds stay lucky on
     other examples? calibration: do err/2n and its like predict the variance here? disagreement:
@@ -373,7 +373,7 @@ def compare(
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Tell whether training a is better than training b, on this test set and beyond it.
+    """Test whether training a is better than training b, on this test set and on new data.
 
     Give one file for each training; with more than two, all pairs are compared. With --scores one
     table may hold them all.
@@ -464,7 +464,7 @@ def plan(
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Say how many runs to train: to see a difference, or to see that runs really differ.
+    """Plan how many runs to train: to detect a difference, or to show that runs really differ.
 
     What is known of the variance comes from a pilot (files of runs that exist) or from numbers.
 
@@ -578,7 +578,7 @@ def twins(
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Measure how often runs disagree with twins that differ by next to nothing.
+    """Measure how often runs disagree with twins in which a single weight was changed.
 
     Give the store of a study, whose runs are joined by their seeds; or a file of runs that were
     left alone, and one for each set of twins as WHEN=FILE.
@@ -632,7 +632,7 @@ def compare_sets(
     drawing: Drawing | None = None,
     showing: Showing | None = None,
 ) -> int:
-    """Compare the variance of the same runs on several test sets, as where data have shifted.
+    """Compare the variance of the same runs on several test sets, such as shifted data.
 
     Give a file for each test set, as NAME=FILE; or the store of a study with evaluation sets.
 
