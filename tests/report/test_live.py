@@ -64,7 +64,7 @@ def test_state_counts_the_runs_and_their_means(copied):
     shown = {(s["name"], m["n"]): (m["value"], m["runs"]) for s in state["series"] for m in s["means"]}
     assert shown.keys() == set(means.index)
     for key, (mean, size) in zip(means.index, means.to_numpy(), strict=True):
-        assert shown[key] == (pytest.approx(mean), size)
+        assert shown[key] == (pytest.approx(100 * mean), size)
 
 
 def test_the_page_grows_with_the_study(copied, served, monkeypatch):
@@ -222,7 +222,7 @@ def test_in_a_browser(copied, served):
         assert tab.locator("#means tbody tr").count() == 6
         cell = tab.locator("#means tbody tr").first.locator("td").last.text_content()
         frame = study.frame().query("learner == 'bayes' and n == 50")
-        assert float(cell) == pytest.approx(frame["error"].mean(), rel=1e-3)
+        assert float(cell) == pytest.approx(100 * frame["error"].mean(), abs=0.05)
         assert tab.evaluate("window.ran") is None
         assert tab.title() == "100% tiny"
         browser.close()

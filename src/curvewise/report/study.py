@@ -141,7 +141,7 @@ ONE_SUBSET = (
 
 
 def _short(result: Any) -> tuple[str, ...]:
-    return first_sentences(result.sentences())
+    return tuple(text for text in first_sentences(result.sentences()) if not text.startswith("Fit:"))
 
 
 def _lowest(findings: StudyFindings) -> tuple[str, ...]:
@@ -177,8 +177,9 @@ def _notes(findings: StudyFindings, status: Status) -> list[str]:
             f"{f.count:,} of {status.planned:,} runs failed ({', '.join(f.learners)}): {f.message}"
             for f in status.failures
         ]
-        alone = re.compile(r"\d+ of \d+ runs failed \(")  # each reason by itself, paths and all
-        return [*failed, *(n for n in findings.runs.notes if not alone.match(n))]
+        # Each reason by itself, paths and all; and what the answer says of the progress.
+        known = re.compile(r"[\d,]+ of [\d,]+ (runs failed \(|planned runs are )")
+        return [*failed, *(n for n in findings.runs.notes if not known.match(n))]
     return list(findings.study.partition.warnings)
 
 
