@@ -205,8 +205,8 @@ class Report:
         answer = list(self.answer)
         runs = self.runs
         if runs is not None:
-            kept = (" ".join(s for s in split_sentences(text) if s not in answer) for text in runs.text)
-            runs = replace(runs, text=tuple(filter(None, kept)))
+            others = (" ".join(s for s in split_sentences(text) if s not in answer) for text in runs.text)
+            runs = replace(runs, text=tuple(filter(None, others)))
         stated = {*answer, " ".join(answer)}
         sections = []
         for section in self.sections:
