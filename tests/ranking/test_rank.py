@@ -159,7 +159,7 @@ def test_a_measure_that_fails_for_one_leaves_it_last():
     assert np.isnan(found.rank_low[2])
     assert "no" in found.missing["fussy"]["net 1"]
     assert found.ranked == 2
-    assert "1 without a rank" in found.summary()
+    assert "1 could not be ranked" in found.summary()
 
 
 def test_a_measure_that_does_not_apply_says_so():
@@ -450,7 +450,7 @@ def test_failures_are_told_and_kept():
         found = rank_candidates(candidates, labels, (KNOWN["separation"],), how, failures)
     assert found.failures == {"broken": "no such file"}
     assert "broken" not in found.checkpoints
-    assert "1 without a rank" in found.summary()
+    assert "1 could not be ranked" in found.summary()
 
 
 def test_how_many_to_try():
