@@ -34,9 +34,9 @@ import plotly.graph_objects as go
 from playwright.sync_api import sync_playwright
 
 import curvewise as cw
+from curvewise.report.charts import learning_chart
 from curvewise.report.content import Runs
 from curvewise.report.page import page_of
-from curvewise.report.charts import learning_chart
 from curvewise.report.results import results_report
 
 SIZES = (25, 50, 100, 200, 400)

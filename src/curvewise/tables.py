@@ -125,7 +125,7 @@ def _limits_of(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> dict[str,
 
 def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
     if not isinstance(value, Real) or isinstance(value, bool | Integral):
-        if isinstance(value, str) and name == "quantity" and " " not in value and value not in _SYMBOLS:
+        if isinstance(value, str) and name in ("quantity", "formula") and " " not in value and value not in _SYMBOLS:
             return value.replace("_", " ")
         return value
     x = float(value)

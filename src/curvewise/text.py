@@ -171,7 +171,7 @@ def format_value(value: float, unit: str) -> str:
         return format_number(value, 3)
     percent = _SCALE[unit] * value
     size = math.floor(math.log10(abs(percent))) if percent else 0
-    return f"{_fixed(percent, min(max(2 - size, 1), 6) if percent else 0)}%"
+    return f"{_fixed(percent, min(max(2 - size, 1), 6) if percent not in (0, 100) else 0)}%"
 
 
 def format_target(value: float, unit: str) -> str:

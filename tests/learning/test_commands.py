@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
+from curvewise.text import format_interval
 
 
 def test_fit_prints_what_the_library_fits(call, errors):
@@ -13,16 +14,16 @@ def test_fit_prints_what_the_library_fits(call, errors):
     curve = cw.fit_learning_curves(cw.load_measurements(errors))["naive Bayes"]
     at = curve.interval_at().error
     assert done.code == 0
-    assert f"{at.estimate:.4f}" in done.out
-    assert f"{at.low:.4f} … {at.high:.4f}" in done.out
-    assert "naive Bayes: at n = 1437 the error is" in done.out
+    assert format_interval(at, "fraction") in done.out
+    assert "naive Bayes: at n = 1437 the error is" in call("learning", "fit", errors, "--verbose").out
     assert max(map(len, done.out.split("\n\n")[0].splitlines())) <= 80
 
 
 def test_what_was_read_is_said_on_stderr_only(call, errors):
     done = call("learning", "fit", errors)
-    assert done.err.startswith("note: n from 'n'")
+    assert done.err.startswith("note: value from 'error' (an error from 0 to 1); 94 rows")
     assert "note:" not in done.out
+    assert "n from 'n'; learner from 'learner'" in call("learning", "fit", errors, "--verbose").err
 
 
 def test_fit_at_another_size_and_level(call, errors):
@@ -46,7 +47,7 @@ def test_answers_to_predict_reach_and_cost(call, errors):
     assert document["samples_to_reach"][0]["estimate"] == pytest.approx(trees.samples_to_reach(0.05).estimate)
     assert document["budget"][0]["cost"] == 2 * (3000 - 1437)
     text = call("learning", "fit", errors, *arguments).out
-    assert "Samples to reach 0.05" in text
+    assert "Training examples needed for 5%" in text
     assert "3,126.00" in text
 
 
@@ -121,8 +122,10 @@ def test_infinity_is_a_string_in_json(call, errors):
 def test_markup_leaves_only_tables_on_stdout(call, errors, markup, start):
     done = call("learning", "fit", errors, "--table", markup)
     assert done.out.startswith(start)
-    assert "with four times the data" not in done.out.lower()
-    assert "With four times the data" in done.err
+    assert "data-reliance:" not in done.out
+    assert "data-reliance:" in done.err
+    name = {"markdown": "markdown", "latex": "latex", "text": "text"}[markup]
+    assert done.out == cw.fit_learning_curves(cw.load_measurements(errors)).table(name) + "\n"
 
 
 def test_latex_has_no_characters_latex_lacks(call, errors):
@@ -189,8 +192,10 @@ def test_many_warnings_are_counted(call, tmp_path):
     rows = [f"l{k},{n},{0.3 - n / 1000}" for k in range(30) for n in (100, 200)]
     path.write_text("learner,n,error\n" + "\n".join(rows) + "\n")
     err = call("learning", "fit", path).err
-    assert "more like these" in err
+    assert err.count("warning:") <= 4
+    assert "The same holds for l1, l2, l3, l4 and 25 more" in err
     assert len(err.splitlines()) < 20
+    assert call("learning", "fit", path, "--verbose").err.count("2 sizes") >= 30
 
 
 def test_standard_input(start, errors):
@@ -225,7 +230,7 @@ def test_one_learner_cannot_pass_a_gate_against_itself(call, table):
 def test_gate_on_undecided(call, errors):
     done = call("learning", "compare", errors, "--fail-if", "worse", "--fail-if", "undecided")
     assert done.code == 3
-    assert "cannot be told apart" in done.out
+    assert "bagged trees and naive Bayes are not significantly different" in done.out
     assert "exit status 3" in done.err
 
 
@@ -235,11 +240,21 @@ def test_gate_with_json_still_prints_the_document(call, errors):
     assert done.document["verdict"] == "undecided"
 
 
-def test_compare_needs_names_among_many(call, table):
-    path = table("three.csv", {"resnet-18": (0.1, 1), "resnet-50": (0.1, 1.2), "vit": (0.2, 1)})
+def test_compare_takes_all_pairs_of_many(call, table):
+    path = table("three.csv", {"resnet-18": (0.1, 1), "resnet-50": (0.1, 1.2), "vit": (0.3, 1)})
     done = call("learning", "compare", path)
-    assert done.code == 2
-    assert all(name in done.err for name in ("--a", "resnet-18", "resnet-50", "vit"))
+    known = cw.learning.compare_learners(cw.fit_learning_curves(cw.load_measurements(path)))
+    assert done.code == 0
+    assert "3 pairs at n = " in done.out
+    assert known.sentences() in " ".join(done.out.split())
+    document = call("learning", "compare", path, "--json").document
+    assert document["pairs"] == [list(pair) for pair in known.pairs]
+    assert call("learning", "compare", path, "--table", "latex").out == known.to_latex() + "\n"
+    refused = call("learning", "compare", path, "--fail-if", "worse")
+    assert refused.code == 2
+    assert "name it with --a" in refused.err
+    for name, gate, code in (("vit", "worse", 3), ("vit", "better", 0), ("resnet-18", "worse", 0)):
+        assert call("learning", "compare", path, "--a", name, "--fail-if", gate).code == code, (name, gate)
     done = call("learning", "compare", path, "--a", "VIT", "--b", "vit")
     assert done.code == 2
     assert "Did you mean 'vit'?" in done.err
@@ -367,7 +382,7 @@ def test_long_names_never_cut_numbers(call, table):
     document = call("learning", "fit", path, "--json").document
     for row in document["table"]:
         interval = row["values"]["error"]
-        assert f"{interval['low']:.4f} … {interval['high']:.4f}" in out
+        assert format_interval([interval[key] for key in ("estimate", "low", "high")], "fraction") in out
 
 
 def test_largest_holds_gamma_unless_a_form_is_named(call, errors):
@@ -393,7 +408,7 @@ def test_stability_says_what_the_library_measures(call, errors):
     known = cw.learning.measure_stability(m.n, m.error, sizes=[179, 359, 718], forms=["power"], draws=50, rng=4)
     assert done.document == known.to_dict()
     text = call("learning", "stability", errors, *asked).out
-    assert f"{known.error_std[0]:.4f}" in text
+    assert f"{100 * known.error_std[0]:.2f}%" in text
     assert "RMSE at 1437" in " ".join(text.split())
     assert "Which learner?" in call("learning", "stability", errors).err
     wrong = call("learning", "stability", errors, "--learner", "naive Bayes", "--sizes", "5,6")

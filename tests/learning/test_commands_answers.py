@@ -10,8 +10,8 @@ import curvewise as cw
 @pytest.mark.parametrize(
     ("options", "heading"),
     [
-        (("--form", "auto"), "Predicted at n = 5,748 (95% prediction intervals, form auto)"),
-        ((), "Predicted at n = 5,748 (95% confidence intervals, form power)"),
+        (("--form", "auto"), "Predicted error at n = 5,748 (95% prediction intervals, form auto)"),
+        ((), "Predicted error at n = 5,748 (95% confidence intervals, form power)"),
     ],
 )
 def test_rank_heading_names_interval_and_form(call, errors, options, heading):
@@ -21,9 +21,9 @@ def test_rank_heading_names_interval_and_form(call, errors, options, heading):
 @pytest.mark.parametrize(
     ("options", "heading"),
     [
-        ((), "Predicted (95% confidence intervals)"),
-        (("--form", "auto"), "Predicted (95% prediction intervals for one new run)"),
-        (("--interval", "prediction"), "Predicted (95% prediction intervals for one new run)"),
+        ((), "Predicted error (95% confidence intervals)"),
+        (("--form", "auto"), "Predicted error (95% prediction intervals for one new run)"),
+        (("--interval", "prediction"), "Predicted error (95% prediction intervals for one new run)"),
     ],
 )
 def test_heading_of_predictions_says_what_for(call, errors, options, heading):
@@ -52,7 +52,7 @@ def words(text: str) -> str:
 def test_help_of_compare_describes_a_and_b(call):
     text = words(call("learning", "compare", "--help").out)
     assert "--a STR Name of the learner to judge" in text
-    assert "--b STR Name of the learner to judge it against." in text
+    assert "--b STR Name of the learner to judge it against; by default all others." in text
 
 
 def test_help_of_reach_says_that_it_is_an_error(call):

@@ -72,7 +72,9 @@ def test_comparison_is_antisymmetric(simulated):
     assert (d.estimate, d.low, d.high) == pytest.approx((-e.estimate, -e.high, -e.low))
     assert one.data_equivalence.estimate < 1 < two.data_equivalence.estimate
     assert one.pvalue == pytest.approx(two.pvalue, abs=1e-3)
-    assert "is better than" in one.summary()
+    # The name of the better one leads, whichever side it is on; and the same for scores, where more is better.
+    assert one.summary().startswith("b is significantly better than a at n = 50: the error of a minus that of b is 7.")
+    assert two.summary().startswith("b is significantly better than a at n = 50: the error of b minus that of a is -7.")
 
 
 def test_no_crossing_is_said_so():
@@ -173,11 +175,11 @@ def test_the_most_probable_learner_leads_and_a_better_prediction_is_explained():
     text = ranking.summary()
     assert text.startswith("At n = 16,000, plain is most probably the best of 3: its chance is 71%")
     assert "small has 23%: train both further" in text
-    assert "augmented has the best prediction, 0.1092 [0.1092, 0.1391], yet its chance is 6%" in text
+    assert "augmented has the best prediction, 10.9% [10.9, 13.9], but a chance of 6% only" in text
     agreed = replace(ranking, probability_best=np.array([0.9, 0.06, 0.04])).summary()
     assert agreed == (
-        "At n = 16,000, augmented is predicted best with 0.1092 [0.1092, 0.1391]; the chance that "
-        "it is the best of 3 is 90%."
+        "At n = 16,000, augmented is predicted to be the best of 3: 10.9% [10.9, 13.9], with a chance of 90% to be the "
+        "best."
     )
 
 
@@ -227,3 +229,43 @@ def test_ranking_is_by_predicted_error():
     curves = [learner(rng, 10 + i, 120, str(i), slope=40 * i + 1) for i in range(4)]
     ranking = cw.rank_learners(curves, at=400)
     assert (np.diff(ranking.error) >= 0).all()
+
+
+def test_all_pairs_are_compared_with_holms_correction():
+    rng = np.random.default_rng(11)
+    curves = [learner(rng, 8, 100, "mid"), learner(rng, 5, 100, "low"), learner(rng, 14, 100, "high")]
+    found = cw.compare_learners(curves)
+    assert found.learners == ("low", "mid", "high")
+    assert dict(zip(found.pairs, found.verdicts, strict=True)) == {
+        ("mid", "low"): "b better",
+        ("mid", "high"): "a better",
+        ("low", "high"): "a better",
+    }
+    single = [cw.compare_learning_curves(*(c for n in pair for c in curves if c.learner == n)) for pair in found.pairs]
+    assert found.pvalues.tolist() == pytest.approx([c.pvalue for c in single])
+    assert found.adjusted.tolist() == pytest.approx(cw.stats.holm(found.pvalues).tolist())
+    assert all(d.width > c.error_difference.width for d, c in zip(found.differences, single, strict=True))
+    assert "low is significantly better than all others" in found.summary()
+    better = dict(zip(zip(*(found.readable()[k] for k in "ab"), strict=True), found.readable()["better"], strict=True))
+    assert better == {("mid", "low"): "low", ("mid", "high"): "mid", ("low", "high"): "low"}
+
+
+def test_one_learner_is_compared_with_the_others_and_scores_are_better_high():
+    n = np.repeat([50, 100, 200, 400], 3)
+    rng = np.random.default_rng(2)
+    tops = {"good": 0.9, "same": 0.9, "bad": 0.7}
+    fits = [
+        cw.fit_learning_curve(
+            n, t - n**-0.5 + rng.normal(0, 0.004, len(n)), unit="score", higher_is_better=True, learner=k
+        )
+        for k, t in tops.items()
+    ]
+    for base, said in (
+        ("good", "good is significantly better than bad; not significantly different from same."),
+        ("bad", "bad is significantly worse than good, same."),
+    ):
+        found = cw.compare_learners(fits, baseline=base)
+        assert len(found.pairs) == 2
+        assert found.summary().split(" Warning")[0].endswith(said)
+    with pytest.raises(cw.InputError, match="is not among 'good', 'same', 'bad'"):
+        cw.compare_learners(fits, baseline="best")

@@ -112,7 +112,7 @@ def test_flagged_curves_are_counted(table):
     table["error"][table["learner"] == "m1"] = table["error"][table["learner"] == "m1"][::-1]
     with pytest.warns(CurvewiseWarning, match="1 of 6 curves are flagged"):
         many = cw.fit_learning_curves(table, unit="percent")
-    assert " 1 of 6 curves flagged." in many.summary().split(" Beware")[0]
+    assert " 1 of 6 curves has warnings." in many.summary().split(" Warning")[0]
 
 
 def test_missing_columns_are_named(table):

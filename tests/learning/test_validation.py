@@ -135,7 +135,7 @@ def test_means_without_a_variance_are_drawn_by_the_model():
 def test_one_replicated_size_is_no_test_of_the_variance_model():
     with pytest.warns(cw.CurvewiseWarning):
         curve = cw.fit_learning_curve([10, 10, 20, 40], [0.5, 0.48, 0.4, 0.3])
-    assert cw.learning.check_variance_model([curve]).sentences().startswith("One size has several runs")
+    assert cw.learning.check_variance_model([curve]).sentences().startswith("Only one size has several runs")
 
 
 def test_variance_check_accepts_the_model_and_rejects_another():

@@ -82,7 +82,7 @@ def test_interval_unpacks_and_contains():
     assert 4 not in i
     assert not i.outside
     assert cw.Interval(5.0, 1.0, 3.0).outside
-    assert str(i) == "2 [1, 3]"
+    assert str(i) == "2.0 [1.0, 3.0]"
 
 
 def test_unknown_name_is_an_attribute_error():
@@ -124,6 +124,6 @@ def test_a_result_is_one_line_unless_it_says_otherwise():
             return "my own"
 
     found = Own(0.95, Interval(1.0, 0.5, 2.0), (1, 2, 3))
-    assert repr(found) == "Own(level=0.95, low=1 [0.5, 2], rows=(1, 2, 3))"
-    assert repr(replace(found, rows=(1, 2, 3, 4), learner=("a", "b"))) == "Own(level=0.95, low=1 [0.5, 2], 4 rows)"
+    assert repr(found) == "Own(level=0.95, low=1.0 [0.5, 2.0], rows=(1, 2, 3))"
+    assert repr(replace(found, rows=(1, 2, 3, 4), learner=("a", "b"))) == "Own(level=0.95, low=1.0 [0.5, 2.0], 4 rows)"
     assert repr(Named(0.95, Interval(1.0, 0.5, 2.0), ())) == "my own"

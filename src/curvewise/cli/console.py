@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from cyclopts import CycloptsError, Group, Parameter, Token, UnusedCliTokensError
 from cyclopts.validators import Number
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, MissingDependencyError
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, MissingDependencyError
 from curvewise.text import UNSET, Message, format_interval, one_line
 
 if TYPE_CHECKING:
@@ -407,7 +407,23 @@ DATA = Group("The examples", sort_key=2)
 NETWORK = Group("The network", sort_key=3)
 
 Form = Literal["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
-Files = Annotated[list[str], Parameter(name="FILE...", negative="")]
+
+
+def expand_patterns(_: Any, tokens: Sequence[Token]) -> list[str]:
+    """Replace patterns that no shell has expanded, such as a quoted ``'runs/*.csv'``, by the files they match."""
+    from curvewise.reading.files import expand_files
+
+    found: list[str] = []
+    for token in tokens:
+        known = token.value == STDIN or not any(sign in token.value for sign in "*?[")
+        try:
+            found += [token.value] if known else map(str, expand_files(token.value))
+        except InputError:
+            raise ValueError(f"{token.value} matches no file.") from None
+    return found
+
+
+Files = Annotated[list[str], Parameter(name="FILE...", negative="", converter=expand_patterns)]
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
 
 
@@ -556,7 +572,7 @@ def need_torch() -> None:
 # Files in, measurements and fitted curves out; figures into files.
 
 STDIN = "/dev/stdin"
-"""What ``-`` stands for, here on every system."""
+"""The file that ``-`` stands for, on every system."""
 
 
 def names_of(files: Sequence[str]) -> dict[str, str]:

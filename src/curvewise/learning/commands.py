@@ -765,10 +765,7 @@ def _read(file: str, reading: ReadingOptions) -> Measurements:
 
 
 def _joined(parts: dict[str, Measurements], same_name: str | None, columns: ColumnMap | None) -> Measurements:
-    import numpy as np
-
-    from curvewise.learning.load import check_repeats
-    from curvewise.types.measurements import Measurements
+    from curvewise.learning.load import join_measurements
 
     seen: dict[str, list[str]] = {}
     for file, part in parts.items():
@@ -779,38 +776,7 @@ def _joined(parts: dict[str, Measurements], same_name: str | None, columns: Colu
             f"The learner {twice!r} is in {' and in '.join(seen[twice][:3])}. Pass --same-name "
             "pool to take its runs together, or --same-name separate to tell the files apart."
         )
-    every = list(parts.values())
-    # Percentages beside fractions would be fitted as one curve.
-    if len({p.unit for p in every}) > 1:
-        raise UsageError("The files are in different units: read them with the same --unit.")
-    learners = [p.learner.tolist() for p in every]
-    if same_name == "separate":
-        for i, head in enumerate(names_of(list(parts)).values()):
-            alone = len(every[i].learners) == 1
-            learners[i] = [head if alone else f"{head} / {name}" for name in learners[i]]
-
-    def column(name: str, filling: Any) -> Any:
-        """Join a column that some files have; the rows of the others get the filling."""
-        found = [p.labels.get(name) if name == "status" else getattr(p, name) for p in every]
-        filled = [np.full(len(p), filling) if v is None else v for p, v in zip(every, found, strict=True)]
-        return None if all(v is None for v in found) else np.concatenate(filled)
-
-    # Labels that only some files have cannot tell all rows apart.
-    shared = [k for k in every[0].labels if all(k in p.labels for p in every)]
-    labels = {k: np.concatenate([p.labels[k] for p in every]) for k in shared}
-    # But runs of a store that failed must stay known as failed beside a table, whose rows are all finished.
-    status = column("status", "done")
-    found = Measurements(
-        learner=np.array([name for names in learners for name in names], dtype=np.str_),
-        n=np.concatenate([p.n for p in every]),
-        error=np.concatenate([p.error for p in every]),
-        unit=every[0].unit,
-        runs=column("runs", 1.0),
-        variance=column("variance", np.nan),
-        labels=labels if status is None else {**labels, "status": status},
-    )
-    check_repeats(found, " and ".join(parts), range(1, len(found) + 1), columns)
-    return found
+    return join_measurements(parts, names_of(list(parts)) if same_name == "separate" else None, columns)
 
 
 def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str] = ()) -> LearningCurves:

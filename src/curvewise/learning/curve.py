@@ -486,7 +486,9 @@ def readable_estimates(
         "β_N": [interval_cell(r.data_reliance, unit) for r in rows],
     }
     if any(g is not None for g in gammas):
-        table["γ"] = [Cell("–") if g is None else interval_cell(g) for g in gammas]
+        table["γ"] = [
+            Cell("–") if g is None else Cell(f"{g.estimate:.2f}", after=f" [{g.low:.2f}, {g.high:.2f}]") for g in gammas
+        ]
     return table
 
 

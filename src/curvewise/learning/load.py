@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.reading.files import large_files, read_table
+from curvewise.reading.files import expand_files, large_files, read_table
 from curvewise.reading.roles import (
     FOLD,
     HIGHER_IS_BETTER,
@@ -203,6 +203,17 @@ def load_measurements(
     n from 'size'; learner from 'model'; value from 'acc' (higher is better, turned into error = 1 − acc);
     3 rows, 3 sizes from 25 to 100, 1 learner
     """
+    if isinstance(source, str | PathLike) and len(files := expand_files(source)) > 1:
+        given: dict[str, Any] = {
+            "unit": unit,
+            "higher_is_better": higher_is_better,
+            "columns": columns,
+            "wide": wide,
+            "where": where,
+        }
+        given |= {"per_class": per_class, "metric": metric, "drop_failed": drop_failed, "tracker": tracker}
+        parts = {str(file): load_measurements(file, **given, allow_large=allow_large) for file in files}
+        return join_measurements(parts, columns=columns)
     # A file or a frame need not pass through the reader of stores.
     folder = store_folder(source) if isinstance(source, str | PathLike) and isdir(source) else None
     with large_files(allow_large):
@@ -621,6 +632,54 @@ _COARSE = 1000
 """Errors on so few test examples, or to so few digits, may be the same in all runs of a size."""
 _BLOCK = 6
 """So many rows in a row, of different values to many digits, are not repeated by chance."""
+
+
+def join_measurements(
+    parts: Mapping[str, Measurements], names: Mapping[str, str] | None = None, columns: ColumnMap | None = None
+) -> Measurements:
+    """Put the measurements of several files together.
+
+    Parameters
+    ----------
+    parts : dict of str to Measurements
+        By file, in one unit.
+    names : dict of str to str, optional
+        Keep learners of different files separate, named by these; by default a learner in several files is pooled.
+    columns : dict, optional
+        As of :func:`load_measurements`.
+    """
+    every = list(parts.values())
+    # Percentages beside fractions would be fitted as one curve.
+    if len({p.unit for p in every}) > 1:
+        raise InputError(f"The files are in different units: read them with the same {arg('unit')}.")
+    learners = [p.learner.tolist() for p in every]
+    for i, head in enumerate((names or {}).values()):
+        alone = len(every[i].learners) == 1
+        learners[i] = [head if alone else f"{head} / {name}" for name in learners[i]]
+
+    def column(name: str, filling: Any) -> Any:
+        """Join a column that some files have; the rows of the others get the filling."""
+        found = [p.labels.get(name) if name == "status" else getattr(p, name) for p in every]
+        filled = [np.full(len(p), filling) if v is None else v for p, v in zip(every, found, strict=True)]
+        return None if all(v is None for v in found) else np.concatenate(filled)
+
+    # Labels that only some files have cannot tell all rows apart.
+    shared = [k for k in every[0].labels if all(k in p.labels for p in every)]
+    labels = {k: np.concatenate([p.labels[k] for p in every]) for k in shared}
+    # But runs of a store that failed must stay known as failed beside a table, whose rows are all finished.
+    status = column("status", "done")
+    found = Measurements(
+        learner=np.array([name for one in learners for name in one], dtype=np.str_),
+        n=np.concatenate([p.n for p in every]),
+        error=np.concatenate([p.error for p in every]),
+        unit=every[0].unit,
+        runs=column("runs", 1.0),
+        variance=column("variance", np.nan),
+        labels=labels if status is None else {**labels, "status": status},
+        notes=(f"{len(every)} files", *dict.fromkeys(note for p in every for note in p.notes)),
+    )
+    check_repeats(found, " and ".join(parts), range(1, len(found) + 1), columns)
+    return found
 
 
 def check_repeats(

@@ -6,11 +6,13 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
+from glob import iglob
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -107,7 +109,9 @@ def read_file(source: str | PathLike[str], *, single: bool = False) -> Table:
 
     With ``single`` a text of one column is allowed, with or without a name on top.
     """
-    path = as_path(source)
+    path, *others = expand_files(source)
+    if others:
+        return _joined([read_file(p, single=single) for p in (path, *others)], str(source))
     kind, packed = kind_of(path)
     if kind == "parquet":
         frame = parquet_frame(_read_bytes(path, packed), path)
@@ -116,6 +120,42 @@ def read_file(source: str | PathLike[str], *, single: bool = False) -> Table:
     if kind == "csv":
         return _csv(text, path, _label(path), single)
     return json_table(parse_json(text, path, lines=kind == "lines"), path)
+
+
+def expand_files(source: str | PathLike[str]) -> list[Path]:
+    """Return the files that a pattern such as ``runs/*.csv`` matches, in natural order; of a plain name that file."""
+    path = as_path(source)
+    if not any(sign in str(path) for sign in "*?[") or path.exists():
+        return [path]
+    found = [Path(name) for name in iglob(str(path), recursive=True)]
+    if not found:
+        raise InputError(f"{arg('source', str(source))} matches no file.")
+    return sorted(found, key=lambda p: natural(str(p)))
+
+
+def natural(name: str) -> tuple[Any, ...]:
+    """Make a key that sorts run_2 before run_10.
+
+    >>> sorted(["run_10", "run_2", "run_1"], key=natural)
+    ['run_1', 'run_2', 'run_10']
+    """
+    pieces = re.split(r"([0-9]+)", name)
+    return (*((p.lower(), 0) if i % 2 == 0 else ("", int(p)) for i, p in enumerate(pieces)), name)
+
+
+def _joined(tables: Sequence[Table], source: str) -> Table:
+    """Put the rows of tables with the same columns below one another."""
+    first = tables[0]
+    for table in tables[1:]:
+        if odd := sorted(set(table.columns) ^ set(first.columns)):
+            has, lacks = (table, first) if odd[0] in table.columns else (first, table)
+            raise InputError(
+                f"{has.source} has a column {brief(odd[0])}, {lacks.source} has not: read them separately."
+            )
+    columns = {name: [cell for table in tables for cell in table.columns[name]] for name in first.columns}
+    notes = dict.fromkeys(note for table in tables for note in table.notes)
+    joined = make_table(source, columns, first.label, [f"{len(tables)} files", *notes])
+    return replace(joined, decimal_commas=any(table.decimal_commas for table in tables))
 
 
 def as_path(source: str | PathLike[str]) -> Path:

@@ -28,6 +28,7 @@ from curvewise.cli.console import (
     UsageError,
     check_folder,
     check_picture,
+    expand_patterns,
     in_options,
     names_of,
     need_torch,
@@ -103,8 +104,10 @@ SHEET_COLUMNS = 7
 TRIED = 16
 
 Gate = Literal["worse", "better", "undecided"]
-Models = Annotated[list[str], Parameter(name="MODEL...", negative="")]
-OptionalModels = Annotated[list[str], Parameter(name="MODEL...", negative="", show_default=False)]
+Models = Annotated[list[str], Parameter(name="MODEL...", negative="", converter=expand_patterns)]
+OptionalModels = Annotated[
+    list[str], Parameter(name="MODEL...", negative="", show_default=False, converter=expand_patterns)
+]
 Seed = Annotated[int, Parameter(validator=Number(gte=0))]
 
 

@@ -23,6 +23,7 @@ from curvewise.cli.console import (
     UsageError,
     Words,
     choose,
+    expand_patterns,
     in_options,
     names_of,
     note,
@@ -63,7 +64,9 @@ OF_ERRORS = ("accuracy", "luck", "pairs")
 """Questions that can be answered without knowing which class was predicted."""
 
 File = Annotated[str, Parameter(name="FILE")]
-OptionalFiles = Annotated[list[str], Parameter(name="FILE...", negative="", show_default=False)]
+OptionalFiles = Annotated[
+    list[str], Parameter(name="FILE...", negative="", show_default=False, converter=expand_patterns)
+]
 Positive = Annotated[float | None, Parameter(validator=Number(gt=0))]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 

@@ -32,10 +32,11 @@ from curvewise.reading.arrays import (
     role_of,
 )
 from curvewise.reading.files import (
-    as_path,
+    expand_files,
     json_table,
     kind_of,
     large_files,
+    natural,
     parse_json,
     read_file,
     read_table,
@@ -210,7 +211,7 @@ def load_predictions(
             return as_predictions(source, truth, kind=kind, axes=axes, groups=members)
         options = PredictionOptions(axes, key, kind, columns, learner, where, header)
         if isinstance(source, str | PathLike):
-            raw = _read_path(as_path(source), options)
+            raw = _read_paths(expand_files(source), options)
         elif hasattr(source, "dtype") and hasattr(source, "shape"):
             options.only("an array")
             raw = RawPredictions(source, "source", kind)
@@ -239,6 +240,14 @@ class PredictionOptions:
             value = getattr(self, name)
             if value is not None and name not in allowed:
                 raise InputError(f"says nothing about {form}: leave it out.", argument=name, value=value)
+
+
+def _read_paths(paths: list[Path], options: PredictionOptions) -> RawPredictions:
+    """Read a file or a folder; of several files each is a run."""
+    if len(paths) == 1:
+        return _read_path(paths[0], options)
+    options.only("files of one run each", "key", "columns")
+    return _read_folder(paths[0].resolve().parent, options, [path.resolve() for path in paths])
 
 
 def _read_path(path: Path, options: PredictionOptions) -> RawPredictions:
@@ -429,9 +438,9 @@ _FILES_BESIDE = {"label": "labels", "group": "groups", "example": "example_ids"}
 _NOT_READ = (".md", ".rst", ".log", ".yaml", ".yml", ".toml", ".pdf", ".png", ".svg")
 
 
-def _read_folder(folder: Path, options: PredictionOptions) -> RawPredictions:
-    """Look at every file once: runs must be alike, and only their shapes are kept."""
-    paths, beside, notes = _sort_files(folder)
+def _read_folder(folder: Path, options: PredictionOptions, files: Sequence[Path] | None = None) -> RawPredictions:
+    """Look at every file, or at those chosen, once: runs must be alike, and only their shapes are kept."""
+    paths, beside, notes = _sort_files(folder, files)
     extra = {_FILES_BESIDE[role]: read_vector(path, role) for role, path in beside.items()}
     if len(paths) == 1 and paths[0].suffix.lower() in ARRAY_FILES and role_of(_stem(paths[0])) in KIND_OF:
         raw = _read_arrays(paths[0], options)  # one matrix with labels beside it, not one run
@@ -454,12 +463,12 @@ def _read_folder(folder: Path, options: PredictionOptions) -> RawPredictions:
     return replace(raw, notes=(*raw.notes, *(f"{name} from a file beside" for name in extra), *notes), **held)
 
 
-def _sort_files(folder: Path) -> tuple[list[Path], dict[str, Path], list[str]]:
+def _sort_files(folder: Path, files: Sequence[Path] | None) -> tuple[list[Path], dict[str, Path], list[str]]:
     """Return the files that are runs, in natural order, those of labels and the like, and a note on the others."""
     runs: dict[str, Path] = {}
     beside: dict[str, Path] = {}
     unread = []
-    for path in sorted(folder.iterdir(), key=lambda p: natural(p.name)):
+    for path in sorted(folder.iterdir() if files is None else files, key=lambda p: natural(p.name)):
         part = role_of(_stem(path))
         zipped = path.suffix.lower() == ".gz"
         ending = (path.with_suffix("") if zipped else path).suffix.lower()
@@ -493,16 +502,6 @@ def _once(found: dict[str, Path], name: str, path: Path) -> None:
 def _stem(path: Path) -> str:
     name = path.name[:-3] if path.name.lower().endswith(".gz") else path.name
     return name.rpartition(".")[0] or name
-
-
-def natural(name: str) -> tuple[Any, ...]:
-    """Make a key that sorts run_2 before run_10.
-
-    >>> sorted(["run_10", "run_2", "run_1"], key=natural)
-    ['run_1', 'run_2', 'run_10']
-    """
-    pieces = re.split(r"([0-9]+)", name)
-    return (*((p.lower(), 0) if i % 2 == 0 else ("", int(p)) for i, p in enumerate(pieces)), name)
 
 
 def _one_run(path: Path, options: PredictionOptions) -> RawPredictions:
