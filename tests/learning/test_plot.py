@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from curvewise.drawing.style import PALETTE, one_document
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.learning import fit_learning_curves
+from curvewise.learning import fit_learning_curves, load_measurements
 from curvewise.learning.plot import plot_learning_curves
 from curvewise.text import format_interval
 
@@ -468,3 +468,15 @@ def test_mistakes_are_named(fit):
         with pytest.raises(InputError, match=message):
             call()
     assert plt.get_fignums() == [], "no empty figure is left behind"
+
+
+def test_measurements_draw_themselves_with_their_curves():
+    n = np.repeat([100, 200, 400, 800], 3)
+    rows = {"n": n, "error": 0.05 + n**-0.5 + np.tile([-0.004, 0, 0.004], 4), "learner": ["net"] * 12}
+    measured = load_measurements(rows)
+    ax = measured.plot(x="log")
+    assert len(solid(ax)) == 1
+    assert sorted(circles(ax)[0].get_offsets()[:, 0]) == [100, 200, 400, 800]
+    assert ax.get_xlim()[1] < 10_000
+    assert measured.plot(x="log", to=50_000).get_xlim()[1] >= 50_000
+    assert measured.plot(Figure().add_subplot(), x="log", at=50_000).get_xlim()[1] >= 50_000

@@ -332,7 +332,7 @@ def test_coverage() -> None:
         ({"degrees": 0}, "degrees=0: must be positive"),
         ({"scratch_degrees": [1, 2]}, "scratch_degrees=.* must be positive"),
         ({"level": 95}, "level=95"),
-        ({"curve": 3}, "curve is a int, which cannot be used"),
+        ({"curve": 3}, "curve is a int that is not usable"),
         ({"curve": Line(at_first=40.0)}, "in the same unit and calibrated"),
     ],
     ids=[

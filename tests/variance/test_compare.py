@@ -169,7 +169,7 @@ def test_equivalence_is_two_one_sided_tests():
 
 
 def test_verdict_tells_test_set_from_distribution():
-    """Many runs on few examples: clear on these examples, open on the distribution."""
+    """Many runs on few examples: clear on these examples, open on new ones."""
     rng = np.random.default_rng(9)
     a, b = two(rng, runs=(200, 200), n=60, shift=0.0, spread=0.0, wobble=1.0)
     c = compare_runs(a, b, axes=("runs", "examples"), kind="errors")

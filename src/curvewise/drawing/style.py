@@ -45,6 +45,9 @@ NEUTRAL = "#8C8C8C"
 GREYS = ("#8c8c8c", "#6e6e6e", "#7a7a7a", "#b4b4b4", "#555555", "#b0b0b0")
 """Greys of pictures that stand for something faint, on dark paper too: lines of the grid, names, what stands back."""
 
+PAGE_WIDTH = 6.0
+"""Inches of a picture on a page beside text."""
+
 CAPTION = "curvewise-caption"
 OWN = "curvewise-axes"
 """Group ids of captions, and of Axes made here, which have room for a legend under them."""
@@ -85,6 +88,8 @@ def new_axes(width: float = 7.0, height: float = 4.4) -> Axes:
     """Axes of a new pyplot figure, laid out so that nothing is cut off; sizes in inches."""
     import matplotlib.pyplot as plt
 
+    if _SUBJECT.get()[1]:  # on a page, where a column or a phone would shrink the type of a wide one
+        width = min(width, PAGE_WIDTH)
     _, ax = plt.subplots(figsize=(width, height), layout="constrained")
     ax.set_gid(OWN)
     return ax

@@ -205,7 +205,8 @@ class Report:
         answer = list(self.answer)
         runs = self.runs
         if runs is not None:
-            runs = replace(runs, text=tuple(t for t in runs.text if t not in answer))
+            others = (" ".join(s for s in split_sentences(text) if s not in answer) for text in runs.text)
+            runs = replace(runs, text=tuple(filter(None, others)))
         stated = {*answer, " ".join(answer)}
         sections = []
         for section in self.sections:

@@ -10,6 +10,7 @@ import os
 import re
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -144,6 +145,9 @@ def page_of(report: Report) -> str:
     charts: dict[str, Markup] = {}
     numbers = count(1)
 
+    # Tables of the same title are told apart by where they stand, for those who do not see it.
+    titles = Counter(t.title for s in report.sections for t in s.tables)
+    places = {id(t): s.heading for s in report.sections for t in s.tables if titles[t.title] > 1}
     headings = [report.question, *(text for s in report.sections for text in (s.title, s.label) if text)]
 
     def shown(figure: Figure) -> Markup:
@@ -161,7 +165,7 @@ def page_of(report: Report) -> str:
 
     environment.globals |= {
         "shown": shown,
-        "tabled": lambda table: _tabled(environment, table),
+        "tabled": lambda table: _tabled(environment, table, where=places.get(id(table), "")),
         "warned": lambda texts, is_open: _rendered(environment, "warnings", texts=texts, is_open=is_open),
     }
     runs: dict[str, Any] | None = None
@@ -325,17 +329,22 @@ _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LEFTWARD = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: +[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*")
 
 
+_COMMAND = re.compile(r"`(run|curvewise [\w .-]+)`")
+
+
 def said(text: Any) -> Markup:
     """A sentence as HTML, in which no name that is read to the left turns numbers around.
 
     >>> print(said("a\u202eb <i> \u05d0: 0.17"))
     ab &lt;i&gt; <bdi>א</bdi>: 0.17
     """
-    plainly = str(escape(_TURNING.sub("", str(text))))
+    plainly = _COMMAND.sub(r"<code>\1</code>", str(escape(_TURNING.sub("", str(text)))))
     return _raw(_LEFTWARD.sub(lambda found: f"<bdi>{found[0]}</bdi>", plainly))
 
 
-def _tabled(environment: Any, table: ReportTable, kind: str = "table", most: int = MOST_ROWS) -> Markup:
+def _tabled(
+    environment: Any, table: ReportTable, kind: str = "table", most: int = MOST_ROWS, where: str = ""
+) -> Markup:
     columns = shown_columns(table, most)
     shown = min(len(table), most)
     title = table.title
@@ -348,7 +357,9 @@ def _tabled(environment: Any, table: ReportTable, kind: str = "table", most: int
         {"learner": str(learners[i]) if learners else None, "cells": [c.cells[i] for c in columns]}
         for i in range(shown)
     ]
-    return _rendered(environment, kind, title=title, columns=columns, rows=rows, left=len(table) - shown)
+    label = f"{table.title}: {where}" if where else table.title
+    left = len(table) - shown
+    return _rendered(environment, kind, title=title, label=label, columns=columns, rows=rows, left=left)
 
 
 @dataclass(frozen=True)

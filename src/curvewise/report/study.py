@@ -141,7 +141,7 @@ ONE_SUBSET = (
 
 
 def _short(result: Any) -> tuple[str, ...]:
-    return first_sentences(result.sentences())
+    return tuple(text for text in first_sentences(result.sentences()) if not text.startswith("Fit:"))
 
 
 def _lowest(findings: StudyFindings) -> tuple[str, ...]:
@@ -177,8 +177,9 @@ def _notes(findings: StudyFindings, status: Status) -> list[str]:
             f"{f.count:,} of {status.planned:,} runs failed ({', '.join(f.learners)}): {f.message}"
             for f in status.failures
         ]
-        alone = re.compile(r"\d+ of \d+ runs failed \(")  # each reason by itself, paths and all
-        return [*failed, *(n for n in findings.runs.notes if not alone.match(n))]
+        # Each reason by itself, paths and all; and what the answer says of the progress.
+        known = re.compile(r"[\d,]+ of [\d,]+ (runs failed \(|planned runs are )")
+        return [*failed, *(n for n in findings.runs.notes if not known.match(n))]
     return list(findings.study.partition.warnings)
 
 
@@ -221,9 +222,7 @@ def runs_of(study: Study, planned: Sequence[Planned], status: Status) -> Runs:
     return Runs((text,), columns, status.failures)
 
 
-def reproduction(
-    study: Study, planned: Sequence[Planned], file: Path | None, *, form: str = "power", command: str = ""
-) -> Reproduce:
+def reproduction(study: Study, planned: Sequence[Planned], file: Path | None, *, form: str = "power") -> Reproduce:
     """Collect what it takes to make the same runs and the same report again.
 
     Parameters
@@ -236,8 +235,6 @@ def reproduction(
         Where it was loaded from.
     form : str
         Of the learning curves.
-    command : str
-        What made the report, if not ``curvewise study report``.
     """
     from curvewise import __version__
     from curvewise.study.spec.document import document_of, toml_text
@@ -270,17 +267,16 @@ def reproduction(
         name, text = "study.toml", ""
         with suppress(CurvewiseError):  # data in memory has no file that names it
             text = toml_text(document_of(study, study.folder))
-    if not command and text:
-        quoted = shlex.quote(name)
-        options = [*(["--form", form] if form != "power" else []), *(["--trust"] if file and study.trust else [])]
-        command = f"curvewise study run {quoted}\n{shlex.join(['curvewise', 'study', 'report', name, *options])}"
+    known = {k: v for k, v in facts.items() if v}
     if not text:
-        steps = "The data of this study were in memory: run the Python code again that made it."
-    elif file is not None:
+        return Reproduce("The data of this study were in memory: run the Python code again that made it.", facts=known)
+    options = [*(["--form", form] if form != "power" else []), *(["--trust"] if file and study.trust else [])]
+    lines = (["curvewise", "study", "run", name], ["curvewise", "study", "report", name, *options])
+    if file is not None:
         steps = f"Run these commands in the folder of {name}. Finished runs are not trained again."
     else:
         steps = f"Save the text below as {name}, and run these commands in its folder."
-    return Reproduce(steps, command, text, name, {k: v for k, v in facts.items() if v})
+    return Reproduce(steps, "\n".join(map(shlex.join, lines)), text, name, known)
 
 
 def _counted(environments: Sequence[Mapping[str, Any]], key: str) -> str:

@@ -79,7 +79,7 @@ class Panel {
     if (spec.intervals) make("caption", {}, table, `In brackets: ${spec.intervals}.`);
     const head = make("tr", {}, make("thead", {}, table));
     const heading = (text = null) => make("button", { type: "button" }, make("th", { scope: "col" }, head), text);
-    heading(spec.series.every((s) => s.tone) ? "" : "learner");
+    heading(spec.series.every((s) => s.tone) ? "quantity" : "learner");
     this.heads = (spec.columns || []).map(() => heading());
     if (spec.target) this.asked = heading();
     const body = make("tbody", {}, table);
