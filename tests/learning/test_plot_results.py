@@ -155,7 +155,7 @@ def test_the_size_that_reaches_a_target(fit):
     assert diamond.get_xdata()[0] == result.estimate
     (bars,) = [c for c in ax.collections if isinstance(c, LineCollection)]
     np.testing.assert_allclose(bars.get_segments()[0][:, 0], np.clip([result.low, result.high], *ax.get_xlim()))
-    assert "16.0%" in ax.get_xlabel()
+    assert "16%" in ax.get_xlabel()
     never = draw(replace(result, estimate=np.inf, low=np.inf, high=np.inf))
     never.figure.canvas.draw()
     assert "never reaches" in caption(never)
@@ -276,7 +276,7 @@ def test_a_derived_class_is_drawn_as_its_parent_and_a_stranger_is_refused(fit):
 
     found = fit().samples_to_reach(16.0)
     mine = Mine(**{k: getattr(found, k) for k in found.__dataclass_fields__})
-    assert "reaches error 16.0%" in draw(mine).get_xlabel()
+    assert "reaches error 16%" in draw(mine).get_xlabel()
     with pytest.raises(InputError, match="int, which has no picture"):
         draw(3)
 

@@ -69,7 +69,7 @@ def test_response_is_read_off_at_any_magnitude(opened: Opened, results: dict[str
         assert accuracy == format_interval((100 * curve.accuracy[i], 100 * low[i], 100 * high[i]))
         assert float(lost) == pytest.approx(97 - 100 * curve.accuracy[i])
     field.fill("30")
-    assert cells(place)["naive Bayes"][0].startswith("50 ")  # half way from 71 to 30
+    assert float(cells(place)["naive Bayes"][0].split()[0]) == pytest.approx(50.5, abs=0.51)  # half way from 71 to 30
     slider.focus()
     slider.press("End")
     assert slider.get_attribute("aria-valuetext") == "magnitude = 40"
@@ -77,13 +77,10 @@ def test_response_is_read_off_at_any_magnitude(opened: Opened, results: dict[str
     assert 39.9 < float(field.input_value()) < 40
     svg = place.locator("svg.chart")
     svg.focus()
-    svg.press("ArrowLeft")
-    svg.press("ArrowLeft")
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight"):
+        svg.press(key)
     said = format_interval((71.0, 100 * low[2], 100 * high[2]), "percent")
-    assert place.locator(".tip").text_content() in (
-        f"naive Bayes, magnitude = 40, 30 of 100 right: {format_interval((30.0, 100 * low[3], 100 * high[3]), 'percent')}",
-        f"naive Bayes, magnitude = 20, 71 of 100 right: {said}",
-    )
+    assert place.locator(".tip").text_content() == f"naive Bayes, magnitude = 20, 71 of 100 right: {said}"
 
 
 def test_the_mean_of_seeds_narrows_with_their_number(
@@ -158,7 +155,7 @@ def test_a_learner_has_one_colour_alive_and_still(opened: Opened, page_of_all: P
     }
     assert len(set(alive.values())) == 2
     # The comparison names them the other way round: by its order alone the colours would be swapped.
-    still = page.locator('.still g[id$="curvewise-named-curve"] path')
+    still = page.locator('figure:not(:has(.alive)) g[id$="curvewise-named-curve"] path')
     assert [still.nth(i).evaluate(LOOK) for i in range(2)] == [alive["naive Bayes"], alive["bagged trees"]]
     response = chart(page, "Accuracy against").locator(".curves .line").first
     assert response.evaluate(LOOK) == alive["naive Bayes"], "also under another question"

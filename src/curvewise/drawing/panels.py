@@ -22,13 +22,8 @@ END = "curvewise-end"
 
 
 def told(interval: Interval) -> str:
-    """Write an estimate with its limits in brackets, to the decimals that its width supports."""
-    if not math.isfinite(interval.width):
-        return digits(interval.estimate)
-    rank = 0 if interval.width <= 0 else math.floor(math.log10(interval.width))
-    kept = int(np.clip(1 - rank, 1, 4)) if interval.width > 0 else 3
-    # What rounds to nothing has no sign.
-    return format_interval(interval, write=lambda v: f"{abs(v) if abs(v) < 0.5e-4 else v:.{kept}f}")
+    """Write an estimate with its limits in brackets, in the digits that they support."""
+    return format_interval(interval) if math.isfinite(interval.width) else digits(interval.estimate)
 
 
 def signed(value: float, kept: int = 3) -> str:

@@ -393,7 +393,9 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
         ax.set_ylim(-1.0, 1.0)
         ax.set_yticks([0.0], labels=[name])
         ax.tick_params(axis="y", length=0)
-        target = format_value(result.error, result.unit.name)
+        target = (
+            f"{result.error * (100 if result.unit.name == 'fraction' else 1):g}{'%' if result.unit.bounded else ''}"
+        )
         ax.set_xlabel(safe_text(f"number of training samples that reaches {_word(result.unit)} {target}", 80))
         write_caption(ax, [result.sentences(), *warned(result, 2)], indent=len(name) / 14)
     return ax
@@ -557,21 +559,23 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
     Bars are 95% χ² intervals of a variance with the degrees of freedom at each size.
     """
     positive = result.measured > 0
-    n, measured, free = (v[positive] for v in (result.n, result.measured, result.freedom))
+    times = 1e4 if result.unit.name == "fraction" else 1.0  # errors are percentages, in all pictures
+    n, measured, free = result.n[positive], times * result.measured[positive], result.freedom[positive]
+    modelled = times * result.modelled
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.6)
         low, high = free * measured / chdtri(free, 0.025), free * measured / chdtri(free, 0.975)
         ax.vlines(n, low, high, color=INK, linewidth=1.1)
         (dots,) = ax.plot(n, measured, linestyle="none", marker="o", color=INK, label="_measured")
-        (line,) = ax.plot(result.n, result.modelled, color=NEUTRAL, marker=".", label="_modelled")
-        values = np.concatenate([measured, result.modelled])
+        (line,) = ax.plot(result.n, modelled, color=NEUTRAL, marker=".", label="_modelled")
+        values = np.concatenate([measured, modelled])
         ax.set_yscale("log")
         # Room for intervals, which with few degrees of freedom would leave the picture.
         ax.set_ylim(float(values.min()) / 4.0, float(values.max()) * 4.0)
         tick_log_values(ax)
         SizeAxis("log").finish(ax, result.n, float(result.n[0]) / 1.2, 1.3 * float(result.n[-1]))
-        square = {"percent": "(%²)", "fraction": "(fraction²)"}.get(result.unit.name, "")
+        square = "(%²)" if result.unit.bounded else ""
         ax.set_ylabel(safe_text(f"variance of one run {square}"))
         key = [(dots, "measured, with 95% interval"), (line, "model: constant + σ²/n")]
         finish(ax, own, key, [result.sentences(), *warned(result, 2)], caption=True)

@@ -31,7 +31,7 @@ class Panel {
     const valueOf = (place) => {
       if (steps) return low + place;
       const n = byFactor ? low * (high / low) ** (place / 1000) : low + ((high - low) * place) / 1000;
-      return place === 0 ? low : place === 1000 ? high : Number(n.toPrecision(3));
+      return place === 0 ? low : place === 1000 ? high : Number(n.toPrecision(byFactor ? 3 : 4));
     };
     const set = (n, writeRange, writeField) => {
       this.markN = Math.min(Math.max(steps ? Math.round(n) : n, low), high);
