@@ -33,6 +33,8 @@ def result_classes():
 def test_every_entry_names_a_result_and_a_function_of_its_lens():
     kinds = result_classes()
     for name, place in PICTURES.items():
+        if name == "Measurements":  # no result of a lens, but they can be drawn
+            continue
         lens = kinds[name].__module__.split(".")[1]
         assert place.startswith(f"curvewise.{lens}.plot"), name
         assert callable(picture_of(kinds[name])), name
