@@ -1,22 +1,28 @@
-"""A progress bar on stderr, with the time left."""
+"""Progress on stderr: a bar with the time left in a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
+
+LINE_SECONDS = 30.0
+"""Between two lines of progress where there is no terminal: in a log file or a notebook."""
 
 
 class Advance(Protocol):
-    """Moves a bar on, and may say how far it is."""
+    """Moves a bar on, and may change the text before it."""
 
     def __call__(self, amount: float, text: str | None = None) -> None:
         """Move on by an amount of work."""
 
 
 @contextmanager
-def progress_bar(text: str, total: float, show: bool | None = None) -> Iterator[Advance]:
+def progress_bar(
+    text: str, total: float, show: bool | None = None, *, status: Callable[[], str] | None = None
+) -> Iterator[Advance]:
     """Show a bar while the block runs; yields a function that moves it on.
 
     Parameters
@@ -28,6 +34,9 @@ def progress_bar(text: str, total: float, show: bool | None = None) -> Iterator[
         left honest.
     show : bool, optional
         By default only when stderr is a terminal.
+    status : callable, optional
+        Gives the text behind the bar, asked for whenever it is drawn, in place of the percentage and the time left.
+        Where stderr is no terminal, the text is printed as a line every half minute, unless ``show`` is False.
 
     Examples
     --------
@@ -35,13 +44,18 @@ def progress_bar(text: str, total: float, show: bool | None = None) -> Iterator[
     ...     advance(1)
     """
     if not total or not (sys.stderr.isatty() if show is None else show):
-        yield lambda amount, text=None: None
+        yield _lines(status) if status is not None and total and show is None else lambda amount, text=None: None
         return
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.text import Text
 
-    columns = (
+    class Status(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            return Text("" if status is None else status())
+
+    columns: tuple[ProgressColumn, ...] = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
@@ -49,6 +63,8 @@ def progress_bar(text: str, total: float, show: bool | None = None) -> Iterator[
         TextColumn("left"),
         TimeRemainingColumn(elapsed_when_finished=False),
     )
+    if status is not None:
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn(), Status())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(escape(text), total=total)
 
@@ -59,8 +75,34 @@ def progress_bar(text: str, total: float, show: bool | None = None) -> Iterator[
         yield advance
 
 
+@contextmanager
+def waiting(text: str, show: bool | None = None) -> Iterator[None]:
+    """Show in a terminal what is going on, with no share done; nothing remains of it afterwards."""
+    if not sys.stderr.isatty() or show is False:
+        yield
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status(Text(f"{text} …")):
+        yield
+
+
+def _lines(status: Callable[[], str]) -> Advance:
+    """Print how far it is every half minute."""
+    last = time.monotonic()
+
+    def advance(amount: float, text: str | None = None) -> None:
+        nonlocal last
+        if time.monotonic() - last >= LINE_SECONDS:
+            last = time.monotonic()
+            say(f"{status()}.", None)
+
+    return advance
+
+
 def say(text: str, show: bool | None) -> None:
-    """Say something on stderr, unless it should be quiet."""
+    """Print a line on stderr, unless ``show`` is False."""
     if show is not False:
         # Names out of files must not command the terminal.
         plain = "".join(c if c.isprintable() else " " for c in text)

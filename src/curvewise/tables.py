@@ -55,6 +55,8 @@ def interval_cell(interval: Interval | Iterable[float], unit: str = "", *, bold:
     estimate, low, high = interval
     if math.isnan(estimate) and (math.isnan(low) or math.isnan(high)):
         return Cell("–")
+    if not unit and all(isinstance(v, Integral) for v in (estimate, low, high)):  # ranks and counts have no decimals
+        return Cell(f"{estimate:,}", bold=bold, after=f" [{low:,}, {high:,}]")
     text, bracket, ends = format_interval((estimate, low, high), unit).partition(" [")
     return Cell("–" if math.isnan(estimate) else text, bold=bold, after=bracket + ends)
 
@@ -84,20 +86,19 @@ def readable_columns(
     >>> readable_columns({"learner": ["a"], "error": [0.032], "low": [0.027], "high": [0.039]}, "fraction")
     {'learner': ['a'], 'error': [Cell(text='3.2%', bold=False, underlined=False, signs='', after=' [2.7, 3.9]')]}
     """
-    names = list(columns)
+    ends = _limits_of(columns)
+    limits = {name for pair in ends.values() for name in pair}
     rows = [str(name) for name in columns.get("quantity", columns.get("formula", []))]
     found: dict[str, list[Any]] = {}
-    for i, name in enumerate(names):
-        values = list(columns[name])
-        if name in ("low", "high") or (name.endswith(("_low", "_high")) and name.rpartition("_")[0] in columns):
+    for name in columns:
+        if name in limits:
             continue
-        own = f"{name}_low" in columns and f"{name}_high" in columns
-        ends = (f"{name}_low", f"{name}_high") if own else ("low", "high")
-        spread = own or names[i + 1 : i + 3] == ["low", "high"]
-        units = ["" if re.search(WITHOUT_UNIT, f"{name} {row}") else unit for row in rows or [""] * len(values)]
+        values = list(columns[name])
+        units = ["" if re.search(WITHOUT_UNIT, f"{name} {row}".strip()) else unit for row in rows or [""] * len(values)]
         bold = best[1] if best and best[0] == name else ()
-        if spread:
-            triples = zip(values, columns[ends[0]], columns[ends[1]], strict=True)
+        if name in ends:
+            parts = (values, columns[ends[name][0]], columns[ends[name][1]])
+            triples = zip(*([math.nan if v is None else v for v in part] for part in parts), strict=True)
             cells: list[Any] = [
                 interval_cell(t, u, bold=k in bold) for k, (t, u) in enumerate(zip(triples, units, strict=True))
             ]
@@ -109,9 +110,22 @@ def readable_columns(
     return found
 
 
+def _limits_of(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> dict[str, tuple[str, str]]:
+    """Return the columns that have an interval, with the names of its limits: their own, or right behind."""
+    names = list(columns)
+    found = {}
+    for i, name in enumerate(names):
+        own = (f"{name}_low", f"{name}_high")
+        pair = own if {*own} <= {*names} else ("low", "high")
+        known = pair == own or names[i + 1 : i + 3] == ["low", "high"]
+        if known and all(v is None or _is_number(v) for k in (name, *pair) for v in columns[k]):
+            found[name] = pair
+    return found
+
+
 def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
     if not isinstance(value, Real) or isinstance(value, bool | Integral):
-        if isinstance(value, str) and name == "quantity" and " " not in value and value not in _SYMBOLS:
+        if isinstance(value, str) and name in ("quantity", "formula") and " " not in value and value not in _SYMBOLS:
             return value.replace("_", " ")
         return value
     x = float(value)
@@ -123,12 +137,12 @@ def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
 
 
 def _alike(cells: list[Any]) -> list[Any]:
-    """Give percentages of a column the decimals of the one that has most, of those at least 0.1%."""
+    """Give percentages of a column the decimals of the one that has fewest, of those at least 0.1%."""
     numbers = [c.text[:-1] for c in cells if isinstance(c, Cell) and c.text.endswith("%")]
     large = [text for text in numbers if abs(float(text.replace(",", ""))) >= 0.1]
-    most = min(2, max((len(text.partition(".")[2]) for text in large or numbers), default=0))
+    fewest = min((len(text.partition(".")[2]) for text in large or numbers), default=0)
     return [
-        c._replace(text=f"{float(c.text[:-1].replace(',', '')):,.{most}f}%")
+        c._replace(text=f"{float(c.text[:-1].replace(',', '')):,.{fewest}f}%")
         if isinstance(c, Cell) and c.text.endswith("%") and (not large or c.text[:-1] in large)
         else c
         for c in cells

@@ -9,7 +9,9 @@ import pytest
 
 import curvewise
 from curvewise.drawing.picture import PICTURES, draw, picture_of
+from curvewise.drawing.style import PALETTE, about, one_document, subject_colour
 from curvewise.errors import InputError
+from curvewise.learning import compare_learning_curves
 from curvewise.types.results import Result
 
 LENSES = ("learning", "variance", "response", "transfer", "ranking")
@@ -33,6 +35,8 @@ def result_classes():
 def test_every_entry_names_a_result_and_a_function_of_its_lens():
     kinds = result_classes()
     for name, place in PICTURES.items():
+        if name == "Measurements":  # no result of a lens, but they can be drawn
+            continue
         lens = kinds[name].__module__.split(".")[1]
         assert place.startswith(f"curvewise.{lens}.plot"), name
         assert callable(picture_of(kinds[name])), name
@@ -57,4 +61,21 @@ def test_a_picture_loads_only_its_own_lens(start):
 
 
 def test_the_package_draws(fit):
-    assert curvewise.drawing.draw(fit()).get_legend() is not None
+    assert curvewise.drawing.draw(fit()).has_data()
+
+
+def test_a_picture_about_a_learner_has_its_colour_and_does_not_repeat_the_text_beside_it(fit):
+    result = compare_learning_curves(fit("a"), fit("b", alpha=30.0))
+    alone = caption(result.plot())
+    assert result.sentences()[:40] in alone
+    with one_document({"x": 0, "cnn": 1}), about("cnn, n=400", result.sentences()):
+        assert subject_colour() == PALETTE[1]
+        beside = caption(result.plot())
+    assert result.sentences()[:40] not in beside
+    assert "Shaded: 95%" in beside
+    assert subject_colour() == PALETTE[0]
+
+
+def caption(ax):
+    (text,) = [t.get_text() for t in ax.texts if t.get_gid() == "curvewise-caption"]
+    return " ".join(text.split())

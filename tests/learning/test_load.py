@@ -289,3 +289,22 @@ def test_importing_loads_no_frame_library():
     heavy = "{'pandas', 'narwhals', 'pyarrow', 'polars', 'scipy'}"
     code = f"import sys, curvewise.learning.load; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_pattern_reads_all_files_it_matches(tmp_path):
+    for i, factor in enumerate((1.0, 1.2)):
+        rows = "".join(f"{n},{factor * n**-0.5}\n" for n in (25, 50, 100))
+        (tmp_path / f"net{i}.csv").write_text("n,error\n" + rows)
+    m = load_measurements(tmp_path / "net*.csv")
+    assert m.learners == ("net0", "net1")  # named by their files
+    assert m.error[3] == pytest.approx(0.24)
+    for seed in (1, 2, 10):
+        (tmp_path / f"run_{seed}.csv").write_text(f"learner,n,seed,error\na,25,{seed},0.{seed}\na,50,{seed},0.1\n")
+    pooled = load_measurements(str(tmp_path / "run_*.csv"))
+    assert pooled.learners == ("a",)
+    assert pooled.labels["seed"].tolist() == [1, 1, 2, 2, 10, 10]  # run_2 before run_10
+    with pytest.raises(InputError, match="matches no file"):
+        load_measurements(tmp_path / "nothing*.csv")
+    (tmp_path / "run_11.csv").write_text("learner,n,seed,error (%)\na,25,11,30\na,50,11,10\n")
+    with pytest.raises(InputError, match="different units"):
+        load_measurements(tmp_path / "run_*.csv")

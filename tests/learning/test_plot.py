@@ -9,11 +9,13 @@ import pytest
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
-from curvewise.drawing.style import PALETTE
+from curvewise.drawing.style import PALETTE, one_document
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.learning import fit_learning_curves
+from curvewise.learning import fit_learning_curves, load_measurements
 from curvewise.learning.plot import plot_learning_curves
+from curvewise.text import format_interval
 
 
 def lines(ax, gid):
@@ -41,6 +43,11 @@ def legend_texts(ax):
     return [t.get_text() for t in ax.get_legend().get_texts()]
 
 
+def names(ax):
+    """What is written at the ends of curves."""
+    return [t.get_text() for t in ax.texts if t.get_gid() == "curvewise-end"]
+
+
 SIZE_AT = {"sqrt": lambda x: 1.0 / x**2, "log": lambda x: x, "linear": lambda x: x}
 
 
@@ -50,7 +57,7 @@ def test_the_drawn_curve_is_the_fitted_curve(fit, x, form):
     curve = fit(form=form)
     ax = plot_learning_curves(curve, x=x)
     (inner,), (outer,) = solid(ax), lines(ax, "curvewise-beyond")
-    for line, low, high in ((inner, 25, 1600), (outer, 1600, np.inf if x == "sqrt" else 2560)):
+    for line, low, high in ((inner, 25, 400), (outer, 400, np.inf if x == "sqrt" else 2560)):
         place = np.asarray(line.get_xdata())
         with np.errstate(divide="ignore"):
             sizes = SIZE_AT[x](place)
@@ -63,17 +70,31 @@ def test_the_drawn_curve_is_the_fitted_curve(fit, x, form):
     assert outer.get_color() == inner.get_color()
 
 
+@pytest.mark.parametrize("x", ["log", "linear", "log-log", "sqrt"])
+def test_more_data_is_to_the_right_on_every_axis(fit, x):
+    ax = plot_learning_curves(fit(), x=x)
+    (points,) = circles(ax)
+    across = ax.transData.transform(np.asarray(points.get_offsets()))[:, 0]
+    assert np.all(np.diff(across) > 0)
+    assert (ax.get_xscale(), ax.get_yscale()) == {
+        "log": ("log", "linear"),
+        "linear": ("linear", "linear"),
+        "log-log": ("log", "log"),
+        "sqrt": ("linear", "linear"),
+    }[x]
+
+
 def test_infinite_data_stands_at_zero_on_the_papers_axis(fit):
     curve = fit()
-    ax = plot_learning_curves(curve)
+    ax = plot_learning_curves(curve, x="sqrt")
     (outer,) = lines(ax, "curvewise-beyond")
     assert outer.get_xdata()[-1] == 0.0
     assert outer.get_ydata()[-1] == pytest.approx(curve.alpha)
-    assert ax.get_xlim()[0] == 0.0
+    assert ax.get_xlim()[1] == 0.0
 
 
 def test_ticks_give_the_root_and_the_size(fit):
-    ax = plot_learning_curves(fit())
+    ax = plot_learning_curves(fit(), x="sqrt")
     ax.figure.canvas.draw()
     texts = [t.get_text().replace("\n", " ") for t in ax.get_xticklabels()]
     assert texts[0] == "0 (∞)"
@@ -81,23 +102,22 @@ def test_ticks_give_the_root_and_the_size(fit):
 
 
 def test_roots_on_ticks_are_short_but_differ(fit):
-    ax = plot_learning_curves(fit(n=[359, 359, 1437, 1437]), limit=False)
+    ax = plot_learning_curves(fit(n=[359, 359, 1437, 1437]), x="sqrt", limit=False)
     ax.figure.canvas.draw()
     texts = [t.get_text().split("\n") for t in ax.get_xticklabels()]
     assert texts == [["0", "(∞)"], ["0.026", "(1437)"], ["0.053", "(359)"]]
     wide = plt.figure(figsize=(200, 4)).add_subplot()
-    plot_learning_curves(fit(n=[1400, 1410, 1437]), wide, limit=False)
+    plot_learning_curves(fit(n=[1400, 1410, 1437]), wide, x="sqrt", limit=False)
     wide.figure.canvas.draw()
     roots = [t.get_text().split("\n")[0] for t in wide.get_xticklabels()]
     assert roots == ["0", "0.0264", "0.0266", "0.0267"]
 
 
-def test_log_ticks_are_sizes_and_both_axes_are_logarithmic(fit):
+def test_log_ticks_are_sizes(fit):
     ax = plot_learning_curves(fit(), x="log")
     ax.figure.canvas.draw()
     texts = [t.get_text() for t in ax.get_xticklabels()]
     assert texts == ["25", "50", "100", "200", "400", "1600"]
-    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
 
 
 def test_ticks_do_not_crowd_each_other(fit):
@@ -114,7 +134,7 @@ def test_measurements_are_size_means_with_the_spread_of_one_run(fit):
     ax = plot_learning_curves(curve)
     (points,) = circles(ax)
     offsets = np.asarray(points.get_offsets())
-    np.testing.assert_allclose(offsets[:, 0], curve.n**-0.5)
+    np.testing.assert_allclose(offsets[:, 0], curve.n)
     np.testing.assert_allclose(offsets[:, 1], curve.mean)
     assert np.all(np.diff(points.get_sizes()) < 0), "circles shrink with the number of runs"
     assert to_rgba(PALETTE[0]) == tuple(points.get_facecolors()[0])
@@ -152,8 +172,8 @@ def test_held_out_sizes_are_hollow(fit):
     (hollow,) = circles(ax, "curvewise-held-out")
     assert len(hollow.get_facecolors()) == 0
     assert to_rgba(PALETTE[0]) == tuple(hollow.get_edgecolors()[0])
-    np.testing.assert_allclose(np.asarray(hollow.get_offsets()), [[25**-0.5, 50.0], [800**-0.5, 18.0]])
-    below = [line for line in lines(ax, "curvewise-beyond") if max(line.get_xdata()) > 50**-0.5]
+    np.testing.assert_allclose(np.asarray(hollow.get_offsets()), [[25, 50.0], [800, 18.0]])
+    below = [line for line in lines(ax, "curvewise-beyond") if min(line.get_xdata()) < 50]
     assert len(below) == 1, "the curve is dashed down to the held-out size"
     assert "Hollow" in caption(ax)
 
@@ -173,30 +193,62 @@ def test_held_out_by_learner(fit):
         plot_learning_curves(a, held_out=([800], [200.0]))
 
 
-def test_the_legend_gives_gamma_error_and_reliance_at_N(fit):
+def test_names_stand_at_the_curves_with_the_error_at_N(fit):
     curve = fit("plain")
-    (text,) = legend_texts(plot_learning_curves(curve, at=200))
-    assert text == (
-        f"plain   γ=−{-curve.gamma:.2f}   e_N={curve.error_at(200):.1f}"
-        f"   β_N={curve.data_reliance_at(200):.1f}   (N=200)"
-    )
-    (own,) = legend_texts(plot_learning_curves(curve))
-    assert own.endswith("(N=400)")
-    (auto,) = legend_texts(plot_learning_curves(fit(form="auto")))
-    assert "form auto" in auto
-    assert plot_learning_curves(curve, legend=False).get_legend() is None
+    for at in (200.0, 400.0):
+        (text,) = names(plot_learning_curves(curve, at=None if at == 400 else at))
+        band = curve.band(np.array([at]), runs=np.inf)
+        assert text == f"plain\n{format_interval((curve.error_at(at), band['low'][0], band['high'][0]), 'percent')}"
+    bare = plot_learning_curves(curve, legend=False)
+    assert bare.get_legend() is None
+    assert names(bare) == []
+    given = plot_learning_curves(curve, Figure().add_subplot())
+    assert legend_texts(given) == [text.replace("\n", "  ")], "other Axes have no room beside them"
+
+
+def test_names_stand_at_the_height_of_their_curves(fit):
+    ax = plot_learning_curves([fit("low", alpha=10.0), fit("high", alpha=40.0)])
+    ax.figure.canvas.draw()
+    for line, text in zip(solid(ax), (t for t in ax.texts if t.get_gid() == "curvewise-end"), strict=True):
+        (end,) = [k.get_ydata()[-1] for k in lines(ax, "curvewise-beyond") if k.get_color() == line.get_color()]
+        assert text.xy[1] == pytest.approx(end)
+        assert text.get_color() == line.get_color()
+        box = text.get_window_extent()
+        assert box.y0 <= ax.transData.transform((1000, end))[1] <= box.y1
+        assert box.x0 > ax.get_window_extent().x1
+
+
+def test_the_picture_reaches_the_size_asked_for(fit):
+    assert plot_learning_curves(fit(), at=50_000).get_xlim()[1] > 50_000
+    assert plot_learning_curves(fit(), to=50_000).get_xlim()[1] > 50_000
+    far = fit().samples_to_reach(13.5).estimate
+    assert 2560 < far < 6400
+    assert plot_learning_curves(fit(), reach=13.5).get_xlim()[1] > far
+    assert plot_learning_curves(fit(), reach=11.0).get_xlim()[1] == pytest.approx(2560), "too far out"
+
+
+def test_a_learner_looks_the_same_in_all_pictures_of_a_document(fit):
+    a, b = fit("a"), fit("b", alpha=30.0)
+    with one_document({f"other {i}": i for i in range(8)}):
+        first = plot_learning_curves([a, b])
+        second = plot_learning_curves([b, a])
+    looks = [
+        {t.split("\n")[0]: (k.get_color(), k.is_dashed()) for t, k in zip(names(x), solid(x), strict=True)}
+        for x in (first, second)
+    ]
+    assert looks[0] == looks[1] == {"a": (PALETTE[0], True), "b": (PALETTE[1], True)}, "the second line style"
+    assert solid(plot_learning_curves(b))[0].get_color() == PALETTE[0]
 
 
 def test_the_limit_is_four_times_the_largest_size(fit):
     ax = plot_learning_curves(fit(), x="log")
     (line,) = lines(ax, "curvewise-limit")
     assert line.get_xdata()[0] == 1600
-    assert any("4 × largest size (1600)" in t.get_text() for t in ax.texts)
+    assert [t.get_text() for t in ax.texts if t.get_gid() == "curvewise-limit"] == ["4 × largest size"]
     assert lines(plot_learning_curves(fit(), limit=False), "curvewise-limit") == []
-    # Its text stands on the side of the smaller sizes, which are to the right on the axis of n^−½.
-    for picture, side in ((ax, "right"), (plot_learning_curves(fit(), x="sqrt"), "left")):
-        (text,) = [t for t in picture.texts if t.get_gid() == "curvewise-limit"]
-        assert text.get_ha() == side
+    same = plot_learning_curves(fit(), at=1600)  # one line and one text for both
+    assert lines(same, "curvewise-at") == []
+    assert "n = 1600, 4 × largest size" in [t.get_text() for t in same.texts]
 
 
 def test_a_target_is_marked_where_the_curve_reaches_it(fit):
@@ -213,31 +265,21 @@ def test_a_target_is_marked_where_the_curve_reaches_it(fit):
     assert "never reaches 1%" in caption(never)
 
 
-def test_flagged_curves_are_dotted_marked_and_explained(fit):
+def test_flagged_curves_are_marked_and_explained(fit):
     good, bad = fit("good"), fit("bad", n=[100, 200, 400])
     assert bad.warnings
     assert not good.warnings
     ax = plot_learning_curves([good, bad])
-    assert [line.get_linestyle() for line in solid(ax)] == ["-", ":"]
-    texts = legend_texts(ax)
-    assert "⚠" not in texts[0]
-    assert texts[1].endswith("⚠")
+    assert [line.get_linestyle() for line in solid(ax)] == ["-", "-"]
+    assert [text.split("\n")[0] for text in names(ax)] == ["good", "bad ⚠"]
     assert f"⚠ bad: {bad.warnings[0]}"[:60] in caption(ax)
     assert "good:" not in caption(ax)
 
 
-def test_dots_are_explained_where_there_are_some(fit):
+def test_a_second_picture_on_the_same_axes_says_nothing_twice(fit):
     good, bad = fit("good"), fit("bad", n=[100, 100, 200, 200])
-    dots = "Dotted: flagged (⚠)."
-    assert dots not in caption(plot_learning_curves(good))
-    ax = plot_learning_curves(bad)
-    assert caption(ax).index(dots) < caption(ax).index("⚠ bad")
     for first, second in ((good, bad), (bad, good)):
-        both = caption(second.plot(ax=first.plot()))
-        assert both.count("Dashed:") == both.count(dots) == 1
-    crowd = [fit(str(i), alpha=10 + i) for i in range(11)]
-    assert dots not in caption(plot_learning_curves(crowd))
-    assert dots in caption(plot_learning_curves([*crowd, fit("bad", alpha=50, n=[100, 200])]))
+        assert caption(second.plot(ax=first.plot())).count("Dashed:") == 1
 
 
 def test_a_warning_that_needs_intervals_is_marked_as_well_and_looked_for_once(fit, monkeypatch):
@@ -252,8 +294,7 @@ def test_a_warning_that_needs_intervals_is_marked_as_well_and_looked_for_once(fi
     monkeypatch.setattr(type(curves[0]), "all_warnings", property(late))
     ax = plot_learning_curves(curves[:10])
     assert asked == list("abcdefghij")
-    assert [line.get_linestyle() for line in solid(ax)] == ["-", ":", *"-" * 8]
-    assert ["⚠" in text for text in legend_texts(ax)] == [False, True, *[False] * 8]
+    assert ["⚠" in text for text in names(ax)] == [False, True, *[False] * 8]
     assert "⚠ b: The estimate of γ" in caption(ax)
     asked.clear()
     plot_learning_curves(curves)
@@ -266,14 +307,18 @@ def test_nothing_written_leaves_the_figure_or_overlaps(fit):
     ax.figure.canvas.draw()
     page = ax.figure.bbox
     note = next(t for t in ax.texts if t.get_gid() == "curvewise-caption").get_window_extent()
-    box, label = ax.get_legend().get_window_extent(), ax.xaxis.label.get_window_extent()
-    for item in (note, box, label):
+    label = ax.xaxis.label.get_window_extent()
+    ends = sorted(
+        (Text.get_window_extent(t) for t in ax.texts if t.get_gid() == "curvewise-end"), key=lambda box: box.y0
+    )
+    for item in (note, label, *ends):
         assert item.x0 >= 0
         assert item.x1 <= page.x1 + 1
         assert item.y0 >= 0
-    assert note.y1 <= box.y0 + 1
-    assert box.y1 <= label.y0 + 1
-    assert ax.get_window_extent().width > 0.8 * page.width
+    assert note.y1 <= label.y0 + 1
+    assert len(ends) == 5
+    assert all(low.y1 <= high.y0 + 1.5 for low, high in pairwise(ends))
+    assert ax.get_window_extent().width > 0.55 * page.width
 
 
 def test_two_hundred_curves_stay_readable(fit):
@@ -282,8 +327,8 @@ def test_two_hundred_curves_stay_readable(fit):
     texts = legend_texts(ax)
     order = sorted(curves, key=lambda c: c.error_at())
     assert len(texts) == 7
-    assert [t.split("   ")[0] for t in texts[:3]] == [c.learner for c in order[:3]]
-    assert [t.split("   ")[0] for t in texts[3:6]] == [c.learner for c in order[-3:]]
+    assert [t.split("  ")[0] for t in texts[:3]] == [c.learner for c in order[:3]]
+    assert [t.split("  ")[0] for t in texts[3:6]] == [c.learner for c in order[-3:]]
     assert texts[-1].startswith("194 more")
     assert bands(ax) == []
     assert len(solid(ax)) == 6
@@ -301,7 +346,7 @@ def test_a_group_of_curves_brings_its_own_N_and_its_failures(recwarn):
     with pytest.warns(CurvewiseWarning):
         result = fit_learning_curves(frame, at=100)
     ax = result.plot()
-    assert all("(N=100)" in t for t in legend_texts(ax))
+    assert "Beside the names: error at n = 100." in caption(ax)
     assert len(solid(ax)) == 2
     assert "1 learner(s) could not be fitted" in caption(ax)
 
@@ -322,7 +367,7 @@ def test_two_calls_on_the_same_axes_share_it(fit):
     b.plot(ax=ax, x="log")
     together = plot_learning_curves([a, b], x="log")
     assert [line.get_color() for line in solid(ax)] == list(PALETTE[:2])
-    assert legend_texts(ax) == legend_texts(together)
+    assert [t.split("\n")[0] for t in names(ax)] == [t.split("\n")[0] for t in names(together)] == ["a", "b"]
     assert ax.get_xlim() == pytest.approx(together.get_xlim(), rel=0.05)
     for curve in (a, b):
         assert ax.get_ylim()[0] < curve.mean.min()
@@ -396,12 +441,15 @@ def test_zero_errors_and_scores_keep_a_linear_scale():
 
 
 @pytest.mark.parametrize(
-    ("unit", "label", "scale"),
-    [("percent", "error (%)", 1.0), ("loss", "loss", 1.0), ("fraction", "error (fraction)", 0.01)],
+    ("unit", "label", "scale"), [("percent", "error (%)", 1.0), ("loss", "loss", 1.0), ("fraction", "error (%)", 0.01)]
 )
 def test_the_unit_is_on_the_axis(fit, unit, label, scale):
     curve = fit(alpha=10.0 * scale, eta=200.0 * scale, noise=0.3 * scale, unit=unit)
-    assert plot_learning_curves(curve).get_ylabel() == label
+    ax = plot_learning_curves(curve)
+    assert ax.get_ylabel() == label
+    ax.figure.canvas.draw()
+    for tick, text in zip(ax.get_yticks(), ax.get_yticklabels(), strict=True):
+        assert float(text.get_text()) == pytest.approx(tick * (100 if unit == "fraction" else 1)), "one unit: percent"
 
 
 def test_mistakes_are_named(fit):
@@ -420,3 +468,15 @@ def test_mistakes_are_named(fit):
         with pytest.raises(InputError, match=message):
             call()
     assert plt.get_fignums() == [], "no empty figure is left behind"
+
+
+def test_measurements_draw_themselves_with_their_curves():
+    n = np.repeat([100, 200, 400, 800], 3)
+    rows = {"n": n, "error": 0.05 + n**-0.5 + np.tile([-0.004, 0, 0.004], 4), "learner": ["net"] * 12}
+    measured = load_measurements(rows)
+    ax = measured.plot(x="log")
+    assert len(solid(ax)) == 1
+    assert sorted(circles(ax)[0].get_offsets()[:, 0]) == [100, 200, 400, 800]
+    assert ax.get_xlim()[1] < 10_000
+    assert measured.plot(x="log", to=50_000).get_xlim()[1] >= 50_000
+    assert measured.plot(Figure().add_subplot(), x="log", at=50_000).get_xlim()[1] >= 50_000

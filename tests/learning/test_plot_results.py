@@ -11,6 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from curvewise.drawing.picture import draw
+from curvewise.drawing.style import PALETTE
 from curvewise.errors import InputError
 from curvewise.learning import (
     check_variance_model,
@@ -63,14 +64,12 @@ def test_texts_among_the_curves_have_a_halo(pair):
         assert text.get_zorder() > max(line.get_zorder() for line in ax.lines)
 
 
-def test_a_flagged_curve_of_a_comparison_is_dotted_marked_and_explained(fit, pair):
-    assert "Dotted" not in caption(draw(compare_learning_curves(*pair)))
+def test_a_flagged_curve_of_a_comparison_is_marked_and_explained(fit, pair):
+    assert "⚠" not in caption(draw(compare_learning_curves(*pair)))
     few = fit("few", alpha=30.0, n=[100, 200, 400])
     ax = draw(compare_learning_curves(pair[0], few))
-    drawn = of(ax.lines, "curvewise-named-curve")
-    assert [line.get_linestyle() for line in drawn] == ["-", ":"]
-    assert [t.get_text().endswith("⚠") for t in ax.get_legend().get_texts()] == [False, True]
-    assert "Dotted: flagged (⚠). ⚠ few:" in caption(ax)
+    assert [t.get_text().split("\n")[0] for t in of(ax.texts, "curvewise-end")] == ["steep", "few ⚠"]
+    assert "⚠ few:" in caption(ax)
 
 
 @pytest.mark.parametrize("x", ["log", "sqrt", "linear"])
@@ -118,14 +117,14 @@ def test_the_ranking_is_a_forest_plot_with_chances(fit):
     result = rank_learners(curves[::-1])
     ax = draw(result)
     assert [t.get_text() for t in ax.get_yticklabels()] == list(result.learners)
-    points = ax.lines[0]
-    np.testing.assert_allclose(points.get_xdata(), result.error)
-    (bars,) = [c for c in ax.collections if isinstance(c, LineCollection)]
-    ends = np.array([s[:, 0] for s in bars.get_segments()])
+    np.testing.assert_allclose([line.get_xdata()[0] for line in ax.lines], result.error)
+    assert [line.get_color() for line in ax.lines] == list(PALETTE[:4]), "each learner has its colour"
+    bars = [c for c in ax.collections if isinstance(c, LineCollection)]
+    ends = np.array([s[:, 0] for c in bars for s in c.get_segments()])
     np.testing.assert_allclose(ends, np.stack([result.low, result.high], axis=1))
     assert ax.yaxis_inverted(), "the best is on top"
     chances = [t.get_text() for t in of(ax.texts, "curvewise-chance")]
-    assert chances[0] == "P(best)"
+    assert chances[0] == "chance of being best"
     assert chances[1] == f"{result.probability_best[0]:.0%}"
     assert "Bars: 95% confidence intervals" in caption(ax)
     assert "90% prediction intervals" in caption(draw(replace(result, kind="prediction", level=0.9)))
@@ -185,7 +184,7 @@ def test_sizes_left_out_are_lines_by_form(fit):
         np.testing.assert_allclose(line.get_ydata(), row)
     texts = [t.get_text() for t in ax.get_legend().get_texts()]
     assert texts[0].startswith("power, weights size: average")
-    assert ax.get_ylabel() == "RMSE (%)"
+    assert ax.get_ylabel() == "error of the prediction, RMSE (%)"
     broken = replace(result, rmse=np.full_like(result.rmse, np.nan))
     draw(broken).figure.canvas.draw()
 
@@ -199,7 +198,11 @@ def test_stability_is_bars_of_standard_deviations():
         np.testing.assert_allclose([b.get_height() for b in bars], std)
     first = ax.get_xticklabels()[0].get_text()
     assert first.startswith("power\n(γ: ")
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["e_N", "β_N", "α"]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == [
+        "error e_N",
+        "data-reliance β_N",
+        "limit of infinite data α",
+    ]
 
 
 @pytest.mark.parametrize("x", ["sqrt", "log"])
@@ -220,7 +223,7 @@ def test_sampled_curves_lie_over_the_runs_they_stand_for(x):
     (bars,) = of(ax.containers[0].lines[2], "curvewise-bars")
     assert len(bars.get_segments()) == 4, "of the four sizes drawn from"
     first = ax.get_legend().get_texts()[0].get_text()
-    assert first.startswith("power (e_N ±")
+    assert first.startswith("form power, error at N ± ")
     with pytest.raises(InputError, match="kind"):
         draw(result, kind="lines")
 
@@ -273,7 +276,7 @@ def test_a_derived_class_is_drawn_as_its_parent_and_a_stranger_is_refused(fit):
 
     found = fit().samples_to_reach(16.0)
     mine = Mine(**{k: getattr(found, k) for k in found.__dataclass_fields__})
-    assert "reaches 16%" in draw(mine).get_xlabel()
+    assert "reaches error 16%" in draw(mine).get_xlabel()
     with pytest.raises(InputError, match="int, which has no picture"):
         draw(3)
 

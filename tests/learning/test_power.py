@@ -156,7 +156,7 @@ def test_bootstrap_is_seeded_and_centred(simulated):
         ([1, 2], [0.1, np.nan], {}, "NaN or infinite"),
         ([1, 2], [12.0, 10.0], {}, "unit='percent'"),
         ([1, 2], [-0.1, 0.1], {}, "unit='loss'"),
-        ([1, 2], [120.0, 10.0], {"unit": "percent"}, "cannot be a percent"),
+        ([1, 2], [120.0, 10.0], {"unit": "percent"}, "is no percent"),
         ([1, 2], [0.1, 0.2], {"unit": "ratio"}, "unit='ratio' is not known"),
         ([1, 2], [0.1, 0.2], {"form": "cubic"}, "form='cubic': is not known"),
         ([1, 2], [0.1, 0.2], {"weights": "heavy"}, "weights='heavy': is not known"),

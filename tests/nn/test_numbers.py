@@ -510,7 +510,7 @@ def test_an_encoder_starts_from_a_classifier(file: str, classifier: tuple[Path, 
     (note,) = notes_of(model)
     assert f"{len(arrays) - 2} arrays were loaded into encoder" in note
     assert "left out of it: fc.bias, fc.weight" in note
-    assert "Drawn anew in the network: decoder.0.0.weight" in note
+    assert "Initialised randomly in the network: decoder.0.0.weight" in note
 
 
 def test_a_whole_network_fills_a_part_or_all(tmp_path: Path) -> None:

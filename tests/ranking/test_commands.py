@@ -80,11 +80,13 @@ def test_a_table_with_agreement_cost_and_certainty(rank, tmp_path):
     assert seen.code == 0, seen.err
     out = words(seen.out)
     assert "Checkpoints by knn, 200 examples (95% intervals)" in out
-    assert "Agreement of measures (Kendall's τ-b)" in out
-    assert "Cost over all checkpoints" in out
-    assert "forward pass" in out
     assert "is among the first 1 with" in out
-    assert "To try: strong." in out
+    assert "Fine-tune strong;" in out
+    assert "Cost over all checkpoints" not in out
+    detailed = words(rank("--k", "1", "--by", "knn", "--verbose").out)
+    assert "Agreement of measures (Kendall's τ-b)" in detailed
+    assert "Cost over all checkpoints" in detailed
+    assert "forward pass" in detailed
     assert picture.stat().st_size > 5000
     with open(scores, newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -455,12 +457,12 @@ def test_published_figures_of_nleep(judge, trained, tau, r):
 def test_a_judgement_is_shown_compared_and_drawn(judge, tmp_path):
     pictures = {name: tmp_path / f"{name}.png" for name in ("plot", "heat", "scatter", "bars")}
     options = [word for name, path in pictures.items() for word in (f"--{name}", path)]
-    seen = judge("--permutations", "99", "--by-task", "--measures", "nleep,gbc", *options)
+    seen = judge("--permutations", "99", "--by-task", "--measures", "nleep,gbc", "--verbose", *options)
     assert seen.code == 0, seen.err
     out = words(seen.out)
-    assert "measure Recall@1 Rel@1 Recall@3 Rel@3 Pearson Kendall low high" in out
-    assert "nleep 66.7 99.4 100.0 100.0 91.2 75.5" in out
-    assert max(map(len, seen.out.splitlines()[1:])) <= 80
+    assert "measure Recall@1 Rel@1 Recall@3 Rel@3 Pearson Kendall" in out
+    assert re.search(r"nleep 66\.7 99\.4 100\.0 100\.0 91\.2 7[56]", out)
+    assert max(map(len, seen.out.split("\n\n")[0].splitlines())) <= 80
     assert "all checkpoints: Kendall by task (× 100)" in out
     assert "Differences of Kendall, all checkpoints" in out
     assert "19 checkpoints, 9 tasks" in words(seen.err)

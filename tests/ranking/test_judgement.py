@@ -142,7 +142,7 @@ def test_each_measure_is_tested_against_the_best_baseline(judged: RankingJudgeme
     assert [r.adjusted for r in last] == holm([r.pvalue for r in last]).tolist()
     assert last[0].pvalue < 0.001
     assert last[0].difference.low > 0
-    assert "Better than the best baseline (parameters) at 5%" in judged.summary()
+    assert "Significantly better than the best baseline (parameters), at 0.05 by Holm" in judged.summary()
 
 
 def test_the_best_baseline_is_the_one_and_all_comparisons_count() -> None:
@@ -154,12 +154,12 @@ def test_the_best_baseline_is_the_one_and_all_comparisons_count() -> None:
     assert plain.against_baseline is not None
     row = replace(plain.against_baseline.rows[0], pvalue=0.03, adjusted=0.06)
     unsure = replace(plain, against_baseline=RankingComparisons((row,)))
-    assert "at 5%, all comparisons together: none." in unsure.summary()
+    assert "at 0.05 by Holm: none." in unsure.summary()
     sure = replace(plain, against_baseline=RankingComparisons((replace(row, adjusted=0.04),)))
-    assert "all comparisons together: m0." in sure.summary()
+    assert "at 0.05 by Holm: m0." in sure.summary()
     other = replace(row, adjusted=0.04, difference=Interval(-0.2, -0.3, -0.1, 0.95))
     worse = replace(plain, against_baseline=RankingComparisons((other,)))
-    assert "all comparisons together: none." in worse.summary()
+    assert "at 0.05 by Holm: none." in worse.summary()
 
 
 def test_without_baselines_there_is_no_such_test() -> None:

@@ -159,7 +159,7 @@ def test_a_measure_that_fails_for_one_leaves_it_last():
     assert np.isnan(found.rank_low[2])
     assert "no" in found.missing["fussy"]["net 1"]
     assert found.ranked == 2
-    assert "1 without a rank" in found.summary()
+    assert "1 could not be ranked" in found.summary()
 
 
 def test_a_measure_that_does_not_apply_says_so():
@@ -450,7 +450,7 @@ def test_failures_are_told_and_kept():
         found = rank_candidates(candidates, labels, (KNOWN["separation"],), how, failures)
     assert found.failures == {"broken": "no such file"}
     assert "broken" not in found.checkpoints
-    assert "1 without a rank" in found.summary()
+    assert "1 could not be ranked" in found.summary()
 
 
 def test_how_many_to_try():
@@ -589,3 +589,19 @@ def test_scores_are_within_their_bounds(name: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CurvewiseWarning)
             assert low <= MEASURES[name].function(x, labels) <= high
+
+
+def test_different_winners_are_named_and_ranks_are_whole():
+    rng = np.random.default_rng(4)
+    labels = np.repeat([0, 1], 60)
+    found = {name: rng.normal(size=(120, 3)) + shift * labels[:, None] for name, shift in (("a", 0.5), ("b", 3.0))}
+    agreed = rank_features(found, labels, ["h-score", "logme"], resamples=0)
+    assert agreed.checkpoints == ("b", "a")
+    assert "different winners" not in agreed.summary()
+    turned = replace(agreed, scores={**agreed.scores, "logme": agreed.scores["logme"][::-1]})
+    assert "The measures name different winners: h-score b, logme a." in turned.summary()
+    assert agreed.columns()["rank"].tolist() == [1, 2]
+    assert agreed.columns()["rank"].dtype.kind == "i"
+    latex = turned.to_latex()
+    assert latex.count(r"\textbf{") == 2  # the best by either measure
+    assert r"\toprule" in latex

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,3 +70,49 @@ def copied(ran: Path, tmp_path: Path) -> Callable[..., Study]:
         return study
 
     return make
+
+
+PATIENCE = 60_000  # milliseconds: what is waited for on a busy machine, not what it should take
+
+
+def found_chromium() -> str | None:
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+
+
+@pytest.fixture(scope="module")  # while it runs, nothing else in the process can use asyncio
+def browser() -> Iterator[Any]:
+    """The system's Chromium, one for all tests of a file in a process."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    program = found_chromium()
+    if program is None:
+        pytest.skip("no chromium here, and `make chromium` could not install Debian's")
+    with playwright.sync_playwright() as started:
+        running = started.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=PATIENCE)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open a page; when the test is done, it must have had no error and asked for nothing."""
+    contexts, complaints, asked = [], [], []
+
+    def open_page(place: Path, **options: Any) -> Any:
+        context = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | options))
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        page.on("console", lambda m: complaints.append(m.text) if m.type != "log" else None)
+        page.on("pageerror", lambda e: complaints.append(str(e)))
+        page.on("request", lambda r: asked.append(r.url))
+        page.goto(place.as_uri(), timeout=PATIENCE)
+        page.wait_for_selector("body[data-ready]", timeout=PATIENCE)
+        assert asked == [place.as_uri()]
+        page.eval_on_selector_all("#runs details", "all => all.forEach((d) => d.setAttribute('open', ''))")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert len(asked) == len(contexts)

@@ -7,9 +7,8 @@ import io
 import json
 import math
 import re
-import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,11 +21,10 @@ import curvewise as cw
 from curvewise.report.content import Report, ReportTable, Reproduce, Runs, Section
 from curvewise.report.page import page_of
 from curvewise.report.results import results_report
-from curvewise.text import format_number
+from curvewise.text import format_interval, format_number
 
-playwright = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 
-PATIENCE = 60_000  # milliseconds: what is waited for on a busy machine, not what it should take
 SIZES = np.repeat([25.0, 50.0, 100.0, 200.0, 400.0], [8, 6, 4, 3, 2])
 LAWS = {"oak": (8.0, 150.0), "elm": (14.0, 90.0), "ash": (2.0, 200.0)}
 UNITS = {
@@ -49,48 +47,7 @@ HOSTILE = [
 RUNS = 60_000
 
 
-def found_chromium() -> str | None:
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-
-
-@pytest.fixture(scope="module")  # while it runs, nothing else in the process can use asyncio
-def browser() -> Iterator[Any]:
-    """The system's Chromium, one for all tests of this file in a process."""
-    program = found_chromium()
-    if program is None:
-        pytest.skip("no chromium here, and `make chromium` could not install Debian's")
-    with playwright.sync_playwright() as started:
-        running = started.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=PATIENCE)
-        yield running
-        running.close()
-
-
 Opened = Callable[..., Any]
-
-
-@pytest.fixture
-def opened(browser: Any) -> Iterator[Opened]:
-    """Open a page; when the test is done, it must have had no error and asked for nothing."""
-    contexts, complaints, asked = [], [], []
-
-    def open_page(place: Path, **options: Any) -> Any:
-        context = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | options))
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE)
-        page = context.new_page()
-        page.on("console", lambda m: complaints.append(m.text) if m.type != "log" else None)
-        page.on("pageerror", lambda e: complaints.append(str(e)))
-        page.on("request", lambda r: asked.append(r.url))
-        page.goto(place.as_uri(), timeout=PATIENCE)
-        page.wait_for_selector("body[data-ready]", timeout=PATIENCE)
-        assert asked == [place.as_uri()]
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert len(asked) == len(contexts)
 
 
 def curves_of(kind: str, laws: dict[str, tuple[float, float]] = LAWS) -> Any:
@@ -149,7 +106,7 @@ def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
         sections=(first, replace(second, tables=(*second.tables, odd))),
         warnings=tuple(f"Warning number {i}." for i in range(9)),
         runs=many_runs(200),
-        reproduce=Reproduce("curvewise study report", "[study]", {"version": "1"}),
+        reproduce=Reproduce("Do this.", "curvewise study report", "[study]", "study.toml", {"version": "1"}),
     )
     return written(tmp_path_factory.mktemp("studied"), report), curves
 
@@ -307,10 +264,17 @@ def test_axis_puts_points_where_they_belong(opened: Opened, studied: Any) -> Non
             assert x == pytest.approx(placed(scale, plain_number(text), left, right))
 
 
-def close(found: str, wanted: Any, share: float) -> None:
-    """An interval as shown and as computed, within a share of the estimate."""
+def close(found: str, wanted: Any, share: float, times: float = 1.0) -> None:
+    """An interval as shown and as computed, within a share of the estimate and the digits that are shown."""
+    decimals = len(found.split()[0].partition(".")[2])
     for a, b in zip(reading(found), (wanted.estimate, wanted.low, wanted.high), strict=True):
-        assert a == pytest.approx(b, rel=share, abs=share * abs(wanted.estimate)), (found, wanted)
+        near = share * abs(times * wanted.estimate) + 0.51 * 10.0**-decimals
+        assert a == pytest.approx(times * b, rel=share, abs=near), (found, wanted)
+
+
+def supported(wanted: Any, times: float) -> str:
+    """An interval with the digits that it supports, as Python writes it."""
+    return format_interval(tuple(times * v for v in (wanted.estimate, wanted.low, wanted.high)))
 
 
 def same_size(shown: float, computed: float) -> bool:
@@ -319,28 +283,28 @@ def same_size(shown: float, computed: float) -> bool:
 
 
 def test_slider_reads_off_the_curve(opened: Opened, in_unit: Any) -> None:
-    _, path, curves = in_unit
+    kind, path, curves = in_unit
+    times = 100.0 if kind == "fraction" else 1.0  # errors are read as percentages
     page = opened(path)
     field, slider = (page.get_by_label("Training size N as a number"), page.locator("input[type=range]"))
     assert float(field.input_value()) == 400
     for curve in curves:
         at, shown = curve.interval_at(400), readings(page)[curve.learner]
         for text, wanted in zip(shown, (at.error, at.data_reliance), strict=False):
-            assert text.split()[0] == format_number(wanted.estimate)  # to the digit where it was measured
+            assert " ".join(text.split()) == supported(wanted, times)  # to the digit where it was measured
     for n in (400.0, 26.0, 77.0, 333.0, 1234.0, 3990.0):
         field.fill(str(n))
         for curve in curves:
             error, reliance, _ = readings(page)[curve.learner]
-            assert error.split()[0] == format_number(curve.error_at(n))  # and to the digit between
-            close(error, curve.interval_at(n).error, 0.01)
-            close(reliance, curve.interval_at(n).data_reliance, 0.01)
+            close(error, curve.interval_at(n).error, 0.01, times)
+            close(reliance, curve.interval_at(n).data_reliance, 0.01, times)
     slider.focus()
     before = float(slider.input_value())
     page.keyboard.press("ArrowLeft")
     assert float(slider.input_value()) == before - 1
     n = 25 * 160 ** ((before - 1) / 1000)
     assert float(field.input_value()) == pytest.approx(n, rel=0.005)
-    assert slider.get_attribute("aria-valuetext").startswith("N = ")
+    assert slider.get_attribute("aria-valuetext").startswith("n = ")
     line = float(page.locator('[data-mark="n"]').get_attribute("x1"))
     left, _, right, _ = inner_box(page)
     share = math.log(float(field.input_value()) / 25) / math.log(160)
@@ -352,6 +316,7 @@ def test_target_reads_off_the_samples_needed(opened: Opened, in_unit: Any) -> No
     page = opened(path)
     ends = [c.error_at(n) for c in curves for n in (30.0, 40_000.0)]
     targets = [float(f"{t:.4g}") for t in np.linspace(min(ends), max(ends), 17)]
+    times = 100.0 if kind == "fraction" else 1.0
     shown = page.evaluate(
         """(targets) => targets.map((t) => {
             const field = [...document.querySelectorAll("label")].find(
@@ -359,7 +324,7 @@ def test_target_reads_off_the_samples_needed(opened: Opened, in_unit: Any) -> No
             field.value = t; field.dispatchEvent(new Event("input"));
             return Object.fromEntries([...document.querySelectorAll(".reading tbody tr")].map(
                 (row) => [row.dataset.learner, row.lastElementChild.textContent])); })""",
-        targets,
+        [times * t for t in targets],
     )
     infinite = 0
     for target, cells in zip(targets, shown, strict=True):
@@ -433,8 +398,8 @@ def test_intervals_without_end_are_shown_as_such(opened: Opened, tmp_path: Path)
     assert math.isinf(at.data_reliance.high)
     page = opened(written(tmp_path, results_report(curves)))
     error, reliance, samples = readings(page)["yew"]
-    close(error, at.error, 0.01)
-    close(reliance, at.data_reliance, 0.01)
+    assert " ".join(error.split()) == supported(at.error, 100)
+    assert " ".join(reliance.split()) == supported(at.data_reliance, 100)
     assert reading(samples)[2] == math.inf
 
 
@@ -448,7 +413,7 @@ def test_a_fit_outside_its_interval_is_read_off_as_in_python(opened: Opened, tmp
     wanted = curves["yew"].samples_to_reach(0.3)
     assert curves["yew"].error_at(wanted.low) > 0.3 > curves["yew"].error_at(wanted.estimate) - 1e-3
     page = opened(written(tmp_path, results_report(curves)))
-    page.get_by_label("Target error").fill("0.3")
+    page.get_by_label("Target error").fill("30")
     found = reading(readings(page)["yew"][2])
     assert found == tuple(round(v) for v in (wanted.estimate, wanted.low, wanted.high))
 
@@ -630,7 +595,7 @@ def test_arrow_keys_move_through_the_points_and_say_them(opened: Opened, studied
 
     def words(curve: Any, i: int) -> str:
         runs = f"mean of {int(curve.runs[i])} runs"
-        return f"{curve.learner}, n = {curve.n[i]:g}, {runs}: {format_number(curve.mean[i])}%"
+        return f"{curve.learner}, n = {curve.n[i]:g}, {runs}: {format_number(curve.mean[i], 3)}%"
 
     for key, (learner, i) in [
         ("ArrowRight", (0, 0)),
@@ -653,11 +618,76 @@ def test_arrow_keys_move_through_the_points_and_say_them(opened: Opened, studied
 def test_picture_of_the_first_screen_is_on_it_and_only_once(opened: Opened, studied: Any) -> None:
     page = opened(studied[0])
     assert page.locator("svg.chart").count() == 1
-    for part in (".question", ".answer", ".warnings summary", "svg.chart", ".reading", "input[type=range]"):
+    for part in ("h1", ".answer", ".warnings summary", "svg.chart", ".reading", "input[type=range]"):
         box = page.locator(part).first.bounding_box()
         assert box["y"] + box["height"] <= 900, part
-    page.get_by_role("link", name="The picture at the top").click()
+    page.get_by_role("link", name="Chart at the top").click()
     assert page.url.endswith("#picture")
+
+
+@pytest.fixture(scope="session")
+def sectioned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with many questions, some of them asked of several learners."""
+    curves = curves_of("percent", {"oak": LAWS["oak"]})
+    part = results_report(curves).sections[0]
+    still = replace(part.figures[0], chart=None)
+    sections = [replace(part, title=f"Which of {i} questions?", figures=(still,)) for i in range(3)]
+    sections += [replace(part, title="How much?", label=name, figures=(still,)) for name in LAWS]
+    sections += [Section(f"And number {i}?", (f"It is {i}.",)) for i in range(8)]
+    report = Report("Many", "Which?", ("This one.",), figure=part.figures[0], sections=tuple(sections))
+    return written(tmp_path_factory.mktemp("sectioned"), report)
+
+
+BOXES = "all => all.map((e) => { const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; })"
+
+
+def test_contents_fit_and_lead_to_every_section(opened: Opened, sectioned: Path) -> None:
+    page = opened(sectioned)
+    links = page.locator("nav a")
+    wanted = ["Answer", *(f"Which of {i} questions?" for i in range(3)), "How much?", *LAWS]
+    wanted += [*(f"And number {i}?" for i in range(8)), "Methods and settings"]
+    assert links.all_text_contents() == wanted
+    (main,) = page.eval_on_selector_all("main", BOXES)
+    for left, top, right, bottom in page.eval_on_selector_all("nav a", BOXES):
+        assert 0 <= left < right <= main[0]  # beside the text, and none cut off
+        assert 0 <= top < bottom <= 900
+    for i in (5, 9, 0):  # a learner, a question, the answer
+        links.nth(i).click()
+        page.wait_for_function("i => document.querySelectorAll('nav a')[i].ariaCurrent === 'true'", arg=i)
+        assert page.locator("nav a[aria-current]").all_text_contents() == [wanted[i]]
+    page.mouse.move(800, 400)
+    page.mouse.wheel(0, 1800)  # and follow the reader
+    page.wait_for_function("() => document.querySelectorAll('nav a')[0].ariaCurrent === null")
+    first = page.locator("nav a[aria-current]").get_attribute("href")
+    assert page.locator(first).bounding_box()["y"] <= 90
+
+
+def test_contents_of_a_narrow_screen_unfold(opened: Opened, sectioned: Path) -> None:
+    page = opened(sectioned, viewport={"width": 390, "height": 844})
+    links = page.locator("nav a")
+    assert not links.first.is_visible()
+    page.locator("nav summary").click()
+    assert all(link.is_visible() for link in links.all())
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    links.nth(9).click()
+    assert not links.first.is_visible()  # out of the way again
+    top = page.locator("h2", has_text="And number 1?").bounding_box()["y"]
+    bar = page.locator("header.bar").bounding_box()
+    assert bar["y"] + bar["height"] <= top < 300
+
+
+def test_text_and_figure_stand_side_by_side_where_there_is_room(opened: Opened, sectioned: Path) -> None:
+    page = opened(sectioned, viewport={"width": 1600, "height": 900})
+    part = "#section-1 .sided"
+    (words,) = page.eval_on_selector_all(f"{part} .words", BOXES)
+    (figure,) = page.eval_on_selector_all(f"{part} figure", BOXES)
+    assert words[2] <= figure[0]
+    assert abs(words[1] - figure[1]) < 20
+    page.set_viewport_size({"width": 390, "height": 844})
+    (words,) = page.eval_on_selector_all(f"{part} .words", BOXES)
+    (figure,) = page.eval_on_selector_all(f"{part} figure", BOXES)
+    assert words[3] <= figure[1]
+    assert figure[2] <= 390
 
 
 def test_paper_has_no_controls_and_every_warning(opened: Opened, studied: Any) -> None:
@@ -668,15 +698,23 @@ def test_paper_has_no_controls_and_every_warning(opened: Opened, studied: Any) -
     page.emulate_media(media="print")
     assert background(page) == "rgb(255, 255, 255)"
     seen = "all => all.map((e) => e.checkVisibility())"
-    for part in ("header", "input", "fieldset", ".tip", "#runs-table .controls button"):
+    for part in ("header", "input", "fieldset", ".tip", "#runs-table", "footer"):
         assert not any(page.eval_on_selector_all(part, seen)), part
-    for part in (".warnings li", "details p", "svg.chart", ".reading tr"):
+    for part in (".cover", ".paper", ".warnings li", "details p", "svg.chart", ".reading tr"):
         found = page.eval_on_selector_all(part, seen)
         assert found, part
         assert all(found), part
     heights = page.eval_on_selector_all(".warnings ul", "all => all.map((e) => e.scrollHeight - e.clientHeight)")
     assert max(heights) <= 1  # nothing to scroll
     assert page.pdf(format="A4")[:5] == b"%PDF-"
+    assert "page 1 of" not in page.locator("body").inner_text()
+    # A header, a heading and a caption stay on the page of what follows.
+    for part in ("thead", "caption", "h2"):
+        assert set(page.eval_on_selector_all(part, "all => all.map((e) => getComputedStyle(e).breakAfter)")) == {
+            "avoid"
+        }
+    kept = "all => all.map((e) => getComputedStyle(e).breakInside)"
+    assert set(page.eval_on_selector_all(".legend, .scroll:not(#runs-table *), tr", kept)) == {"avoid"}
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from curvewise.report.content import Figure, Report, ReportTable, Runs, Section
 from curvewise.report.export import export_report, exported_files
 from curvewise.report.page import write_report
 from curvewise.study import load_study
+from curvewise.text import format_interval
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +35,7 @@ def test_every_table_and_figure_of_a_study_is_written(ran_report, tmp_path):
     assert all(path.read_bytes().startswith(b"%PDF") for path in tmp_path.glob("*.pdf"))
     text = index.read_text()
     assert set(re.findall(r"!\[.*?\]\((.*?)\)", text)) == {p.name for p in tmp_path.glob("*.svg")}
-    assert text.startswith("# tiny\n\n**Which learner is best, and how sure is that?**")
+    assert text.startswith("# tiny\n\n**Which learner is best, and how certain is that?**")
     for path in tmp_path.glob("*.md"):
         if path != index:
             assert path.read_text().strip() in text
@@ -54,8 +55,8 @@ def test_a_result_is_exported_with_its_numbers(curves, tmp_path):
     (table,) = tmp_path.glob("*.tex")
     text = table.read_text()
     assert text.startswith(r"\begin{tabular}")
-    at = next(iter(curves)).interval_at().error
-    assert f"{at.estimate:.4f} & {at.low:.4f} & {at.high:.4f}" in text
+    shown = format_interval(curves["naive Bayes"].interval_at().error, "fraction").replace("%", r"\%")
+    assert f"naive Bayes & 1437 & {shown} &" in text
     (picture,) = tmp_path.glob("*.png")
     assert picture.read_bytes().startswith(b"\x89PNG")
 
@@ -86,7 +87,7 @@ def test_markup_in_names_is_text(tmp_path):
     report = Report("<h1>", "<q>", ("<a>",), warnings=("<u>y",), sections=(section,))
     text = export_report(report, tmp_path, ["markdown", "latex"], []).read_text()
     assert "<" not in text
-    assert text.count("Beware: &lt;u&gt;y") == 1
+    assert text.count("Warning: &lt;u&gt;y") == 1
     assert r"50\% \& \$x\_1\$" in (tmp_path / "t.tex").read_text()
 
 

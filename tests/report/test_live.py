@@ -57,14 +57,14 @@ def test_state_counts_the_runs_and_their_means(copied):
     study = copied(keep=20)
     frame = study.frame()
     state = state_of(study)
-    assert state["counts"]["done"] == 20
-    assert state["counts"]["to do"] == 10
+    assert state["counts"]["finished"] == 20
+    assert state["counts"]["remaining"] == 10
     assert state["planned"] == 30
     means = frame[frame.status == "done"].groupby(["learner", "n"])["error"].agg(["mean", "size"])
     shown = {(s["name"], m["n"]): (m["value"], m["runs"]) for s in state["series"] for m in s["means"]}
     assert shown.keys() == set(means.index)
     for key, (mean, size) in zip(means.index, means.to_numpy(), strict=True):
-        assert shown[key] == (pytest.approx(mean), size)
+        assert shown[key] == (pytest.approx(100 * mean), size)
 
 
 def test_the_page_grows_with_the_study(copied, served, monkeypatch):
@@ -76,9 +76,9 @@ def test_the_page_grows_with_the_study(copied, served, monkeypatch):
     def counts() -> Any:
         return json.loads(asked(page, "/state.json")[2])["counts"]
 
-    assert counts()["done"] == 5
+    assert counts()["finished"] == 5
     study.run(workers=0, progress=False)
-    assert counts()["done"] == 30
+    assert counts()["finished"] == 30
 
 
 def test_what_was_read_is_kept_for_a_while(copied, monkeypatch):
@@ -147,7 +147,7 @@ def test_damaged_and_half_written_runs_are_counted(copied, served):
     (study.runs_folder / ids[1] / "record.json").unlink()
     state = json.loads(asked(served(study), "/state.json")[2])
     assert state["counts"]["damaged"] == 2
-    assert state["counts"]["done"] == 8
+    assert state["counts"]["finished"] == 8
     assert any("damaged" in text for text in state["warnings"])
 
 
@@ -215,14 +215,14 @@ def test_in_a_browser(copied, served):
         tab.on("request", lambda r: requests.append(r.url))
         tab.goto(page.url)
         tab.wait_for_selector("body[data-ready]")
-        assert "30 of 30 runs done" in tab.text_content("#summary")
-        assert tab.text_content("#counts li") == "30 done"
+        assert "30 runs: 30 finished, 0 remaining" in tab.text_content("#summary")
+        assert tab.text_content("#counts li") == "30 finished"
         assert tab.locator("#legend bdi").all_text_contents() == ["bayes", name]
         assert tab.locator("#chart path.line").count() == 2
         assert tab.locator("#means tbody tr").count() == 6
         cell = tab.locator("#means tbody tr").first.locator("td").last.text_content()
         frame = study.frame().query("learner == 'bayes' and n == 50")
-        assert float(cell) == pytest.approx(frame["error"].mean(), rel=1e-3)
+        assert float(cell) == pytest.approx(100 * frame["error"].mean(), abs=0.05)
         assert tab.evaluate("window.ran") is None
         assert tab.title() == "100% tiny"
         browser.close()

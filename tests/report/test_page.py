@@ -114,15 +114,44 @@ def test_gaps_stand_below_the_numbers_of_their_column() -> None:
     assert [c["class"] for c in cells] == ["short", "number", "short", "number"]
 
 
-def test_what_the_first_screen_says_is_not_said_again() -> None:
-    said = {"answer": ("One is 1.", "Two is 2."), "warnings": ("Beware of it.",)}
-    first = Section("One", ("One is 1. Two is 2.",), ("Beware of it.",))
-    second = Section("Two", ("Three is 3.",), ("Beware of it.", "And of that."))
-    whole = replace(report(sections=(first, second)), **said)
-    page = page_of(replace(whole, warnings=("Beware of it.", "And of that.")))
-    assert page.count("One is 1.") == page.count("Three is 3.") == 1
-    assert page.count("Beware of it.") == 2  # on top, and of one section alone
-    assert page.count("And of that.") == 1
+def test_no_sentence_stands_on_the_page_twice() -> None:
+    method = ("It was computed.",)
+    picture = drawn(["a"])
+    first = Section("Why?", ("One is 1. Two is 2. Four is 4.",), ("a: Few runs.",), (picture,), method=method)
+    second = Section("Two", ("Three is 3.", "Two is 2."), ("a: Few runs.", "b: Few runs."), method=method)
+    runs = Runs(("Two is 2.", "Five runs."), {"run": ["x"]})
+    whole = report(figure=picture, sections=(first, second), runs=runs, warnings=("a: Few runs.", "b: Few runs."))
+    page = page_of(replace(whole, answer=("One is 1.", "Two is 2.")))
+    for sentence in ("One is 1.", "Two is 2.", "Three is 3.", "Four is 4.", "Five runs.", "It was computed.", "Why?"):
+        assert page.count(sentence) == 1, sentence
+    assert page.count("Few runs.") == page.count("a, b: Few runs.") == 1
+    assert page.count('href="#warnings"') == 2  # from both sections
+
+
+def test_sections_with_one_question_stand_under_it() -> None:
+    sections = (
+        Section("How much?", ("1.",), label="oak"),
+        Section("How much?", ("2.",), label="elm"),
+        Section("Why?", ("It is.",)),
+    )
+    elements = Elements(page_of(report(sections=sections)))
+    ids = [a["id"] for _, a in elements.found if "id" in a]
+    links = [str(a["href"]) for a in elements.of("a")]
+    assert all(link[1:] in ids for link in links)
+    assert [k for k in ids if re.fullmatch(r"(section|part)-\d", str(k))] == [
+        "section-1",
+        "part-1",
+        "part-2",
+        "section-2",
+    ]
+    assert links[1:] == ["#main", "#section-1", "#part-1", "#part-2", "#section-2"]
+
+
+def test_what_all_rows_of_a_wide_table_share_is_said_once() -> None:
+    columns = {"learner": ["a", "b"], **{f"value {i}": [i, 2 * i] for i in range(1, 7)}, "runs": [15, 15]}
+    page = page_of(report(sections=(Section("One", tables=(ReportTable("t", "Numbers", columns),)),)))
+    assert "<caption>Numbers. In all rows: runs 15</caption>" in page
+    assert page.count("<td") == 14
 
 
 def test_runs_come_back_from_the_page() -> None:

@@ -12,11 +12,11 @@ from curvewise.report.page import shown_columns
 
 @pytest.mark.parametrize(("low", "high"), [("rank_low", "rank_high"), ("low", "high")])
 def test_an_interval_stands_behind_what_it_is_of(low: str, high: str) -> None:
-    given = {"name": ["a", "b"], "rank": [2, 3.5], low: [1, -math.inf], high: [3, math.nan]}
+    given = {"name": ["a", "b"], "rank": [2, 3.5], low: [1, -math.inf], high: [3, 3.9]}
     name, rank = shown_columns(ReportTable("t", "T", given), 9)
     assert (name.name, name.is_number) == ("name", False)
     assert (rank.name, rank.is_number) == ("rank", True)
-    assert [(c.text, c.interval, c.value) for c in rank.cells] == [("2", "[1, 3]", 2.0), ("3.500", "[−∞, –]", 3.5)]
+    assert [(c.text, c.interval, c.value) for c in rank.cells] == [("2", "[1, 3]", 2.0), ("3.50", "[−∞, 3.90]", 3.5)]
 
 
 @pytest.mark.parametrize(

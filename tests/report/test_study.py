@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from dataclasses import replace
@@ -12,27 +13,41 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.report.page import write_report
+from curvewise.cli.app import main
+from curvewise.report.page import page_of, write_report
+from curvewise.report.results import results_report
 from curvewise.report.study import BEST, study_report
 from curvewise.study import Design, Learner, Study, load_study
 from curvewise.study import status as standings
-from curvewise.text import format_number
+from curvewise.text import format_interval, format_value
 
 
-def test_two_learners_are_compared_and_the_numbers_are_those_of_the_lens(ran_report, ran):
-    means = load_study(ran).measurements(seeds="mean")
-    with pytest.warns(cw.CurvewiseWarning):
-        comparison = cw.compare_learning_curves(*cw.fit_learning_curves(means))
+def test_one_training_subset_says_why_there_is_no_answer_and_what_to_do(ran_report, ran):
     assert ran_report.question == BEST
-    assert comparison.summary().startswith(ran_report.answer[0])
-    assert "[" in ran_report.answer[0]  # never without its interval
+    assert ran_report.answer[0].startswith("The runs cannot show which learner is best.")
+    assert "one training subset per size" in ran_report.answer[0]
+    assert "set folds = 2 or more" in ran_report.answer[0]
+    frame = load_study(ran).frame().query("n == 200")
+    lowest = frame.groupby("learner")["error"].mean().idxmin()
+    assert ran_report.answer[1].startswith(f"{lowest}: error ")
+    assert not [s for s in ran_report.sections if s.title == "Which learner is better?"]
     assert ran_report.figure.name == "curves"
     assert ran_report.figure.chart["series"][0]["name"] == "bayes"
 
 
+def test_two_learners_are_compared_and_the_numbers_are_those_of_the_lens(several, tmp_path):
+    found = study_report(several)
+    comparison = cw.compare_learning_curves(*cw.fit_learning_curves(several.measurements(seeds="mean")))
+    assert found.question == BEST
+    assert comparison.sentences().startswith(found.answer[0])
+    assert "[" in found.answer[0]  # never without its interval
+    undecided = any("add folds at n = 200" in text for text in found.answer)
+    assert undecided == (comparison.verdict == "undecided")
+
+
 def test_errors_are_the_means_over_the_runs(ran_report, ran):
     frame = load_study(ran).frame()
-    table = ran_report.sections[0].tables[0].columns
+    table = next(t for s in ran_report.sections for t in s.tables if t.name == "errors").columns
     expected = frame.groupby(["learner", "n"])["error"].agg(["size", "mean", "std"]).reset_index()
     assert table["learner"] == expected["learner"].tolist()
     assert table["n"] == expected["n"].tolist()
@@ -41,16 +56,17 @@ def test_errors_are_the_means_over_the_runs(ran_report, ran):
     np.testing.assert_allclose(table["std"], expected["std"], atol=1e-12)
 
 
-def test_what_the_curves_rest_on_is_checked_as_the_lens_does(ran_report, tmp_path):
+def test_what_the_curves_rest_on_is_checked_as_the_lens_does(ran_report, several):
     assert "variance_check" not in ran_report.found  # one subset of each size
-    report = study_report(small(tmp_path, ["bayes", "tree"], [50, 100, 200], folds=3))
+    report = study_report(several)
     curves = list(report.found["curves"])
     known = cw.learning.check_variance_model(curves)
     (section,) = [s for s in report.sections if s.title == "Can the curves be trusted?"]
     assert section.text == (known.sentences(),)
     assert [f.name for f in section.figures] == ["variance-check"]
     variance, few = section.tables
-    assert variance.columns["measured"] == known.measured.tolist()
+    np.testing.assert_allclose(variance.columns["measured"], np.sqrt(known.measured))
+    assert all(str(cell.text).endswith("%") for cell in variance.readable()["measured"])
     assert few.columns["learner"] == [c.learner for c in curves]
     one = curves[0]
     drawn = cw.learning.measure_stability(one.n, one.mean, runs=one.runs, variance=one.variance, forms=["power"])
@@ -75,7 +91,38 @@ def test_the_runs_are_those_of_the_store(ran_report, ran):
     assert columns["init seed"][7] == record["coordinates"]["init_seed"]
     assert "order seed" not in columns  # which follows the other
     assert set(columns["status"]) == {"done"}
-    assert "30 of 30 runs done" in ran_report.runs.text[0]
+    assert "30 runs: 30 finished, 0 remaining" in ran_report.runs.text[0]
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """A finished study of two learners on three subsets of each size."""
+    return small(tmp_path_factory.mktemp("several"), ["bayes", "tree"], [50, 100, 200], folds=3)
+
+
+def test_the_commands_of_a_report_make_it_again(ran, tmp_path, monkeypatch, capsys):
+    report = study_report(load_study(ran), file=ran, form="sqrt")
+    # As someone would who has only the page: the file from it, and its commands, one by one.
+    (tmp_path / report.reproduce.file_name).write_text(report.reproduce.file)
+    monkeypatch.chdir(tmp_path)
+    for line in report.reproduce.command.splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "curvewise"
+        more = ["--workers", "0"] if arguments[1] == "run" else ["--format", "html"]
+        assert main([*arguments, *more]) == 0
+    capsys.readouterr()
+    written = (tmp_path / "tiny-report" / "report.html").read_text()
+
+    def without_place(page):
+        for aside in (
+            r'"seconds":\{"values":\[[^]]*\]',
+            r"The stored runs took .*? m?s\.",
+            "<dt>Commit</dt><dd>.*?</dd>",
+        ):
+            page = re.sub(aside, "", page)
+        return page.replace(str(ran.parent), "").replace(str(tmp_path), "")
+
+    assert without_place(page_of(report)) == without_place(written)
 
 
 def test_what_it_takes_to_make_it_again(ran_report, ran):
@@ -84,8 +131,22 @@ def test_what_it_takes_to_make_it_again(ran_report, ran):
     assert reproduce.file == ran.read_text()
     assert load_study(ran).data_digest in reproduce.facts["Data"]
     assert f"numpy {np.__version__}" in reproduce.facts["Packages"]
-    again = study_report(load_study(ran)).reproduce.file  # without its file, as it would be written
-    assert '[learners.bayes]\nestimator = "sklearn.naive_bayes:GaussianNB"' in again
+    again = study_report(load_study(ran)).reproduce  # without its file, as it would be written
+    assert '[learners.bayes]\nestimator = "sklearn.naive_bayes:GaussianNB"' in again.file
+    assert again.command == reproduce.command
+    assert again.file_name == "study.toml"
+
+
+def test_results_show_the_script_that_made_them(curves, tmp_path):
+    page = write_report(curves, tmp_path / "a.html", code="import curvewise\nx = 1 < 2\n").read_text()
+    assert "import curvewise\nx = 1 &lt; 2" in page
+    assert "run the script or notebook again" in write_report(curves, tmp_path / "b.html").read_text()
+
+
+def test_curves_of_one_run_per_size_say_so_first():
+    with pytest.warns(cw.CurvewiseWarning):
+        curve = cw.fit_learning_curve([50, 100, 200, 400], [0.3, 0.25, 0.21, 0.19])
+    assert results_report(curve).answer[0].startswith("One run per size: the spread between runs is unknown.")
 
 
 def test_the_store_is_read_once(ran, monkeypatch):
@@ -103,10 +164,10 @@ def test_the_store_is_read_once(ran, monkeypatch):
 def test_an_unfinished_study_says_what_is_missing(copied, keep, tmp_path):
     study = copied(keep=keep)
     found = study_report(study)
-    assert any(f"{keep} of 30 runs done" in text for text in found.answer)
-    assert any(w == f"{30 - keep} of 30 planned runs are not made yet." for w in found.warnings)
+    assert any(f"30 runs: {keep} finished" in text for text in found.answer)
+    assert (found.answer[0].startswith("No run has finished yet")) == (keep == 0)
     assert found.runs.columns["status"].count("missing") == 30 - keep
-    assert f"{keep} of 30 runs done" in write_report(found, tmp_path / "a.html").read_text()
+    assert f"30 runs: {keep} finished" in write_report(found, tmp_path / "a.html").read_text()
 
 
 def test_a_study_that_failed_says_why(copied):
@@ -131,16 +192,14 @@ def test_learners_without_a_curve_are_named_and_one_that_is_ahead_too(tmp_path):
     study = Study("digits", learners, Design(sizes=[50, 100, 200], folds=1), folder=tmp_path)
     study.run(workers=0, progress=False)
     found = study_report(study)
-    lost = "near (runs at 2 sizes) or never (no run that ended well)"
-    assert f"There is no curve of {lost}: one takes 3 sizes." in found.answer
-    ahead = [text for text in found.answer if text.startswith("Yet near has the lowest mean error")]
+    lost = "near (runs at 2 sizes) and never (no finished run)"
+    assert f"There is no curve for {lost}: a curve needs 3 sizes." in found.answer
+    ahead = [text for text in found.answer if text.startswith("However, near has the lowest mean error")]
     errors = found.found["errors"]
     (value,) = (
         e for k, n, e in zip(errors["learner"], errors["n"], errors["error"], strict=True) if (k, n) == ("near", 200)
     )
-    assert ahead == [f"Yet near has the lowest mean error at n = 200: {format_number(value)}."]
-    section = next(s for s in found.sections if s.title.startswith("How does"))
-    assert section.text[:2] == (f"There is no curve of {lost}: one takes 3 sizes.", *ahead)
+    assert ahead == [f"However, near has the lowest mean error at n = 200: {format_value(value, 'fraction')}."]
 
 
 def test_one_reason_with_many_paths_is_one_warning(tmp_path):
@@ -210,7 +269,8 @@ def test_few_runs_are_told_with_what_is_not_known(tmp_path):
     found = study_report(small(tmp_path, ["bayes", "tree"], [50, 100], folds=1))
     assert found.question == "Which errors did the learners reach?"
     assert found.answer[0].startswith("bayes: error")
-    assert "nothing tells how sure" in found.answer[0]
+    assert found.answer[0].endswith("one run.")
+    assert "set seeds or folds to 2 or more" in found.answer[-1]
 
 
 def test_the_interval_of_a_mean_is_that_of_student(tmp_path):
@@ -218,11 +278,7 @@ def test_the_interval_of_a_mean_is_that_of_student(tmp_path):
     study = small(tmp_path, ["tree"], [50, 100], folds=1, seeds=3)
     values = study.frame().query("n == 100")["error"]
     low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
-    from curvewise.text import format_number
-
-    assert (
-        f"{format_number(values.mean())} [{format_number(low)}, {format_number(high)}]" in study_report(study).answer[0]
-    )
+    assert format_interval((values.mean(), low, high), "fraction") in study_report(study).answer[0]
 
 
 def test_weights_make_it_a_question_of_transfer(tmp_path):
@@ -278,7 +334,9 @@ def test_a_study_all_of_whose_runs_failed(tmp_path):
     study = Study("digits", {"tree": tree}, Design(sizes=[50, 100, 200], folds=1), folder=tmp_path)
     assert study.run(workers=0, progress=False).failed == 3
     found = study_report(study)
-    assert found.answer[0] == "Every run failed: there is nothing to compare."
+    assert found.answer[0].startswith("Every run failed, most often with: ")
+    assert "max_features" in found.answer[0]
+    assert "--retry-failed" in found.answer[1]
     assert found.runs.failures[0].count == 3
     assert found.sections[0].tables[0].columns["failed"] == [1, 1, 1]
 

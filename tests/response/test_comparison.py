@@ -12,6 +12,7 @@ from scipy import stats
 from curvewise.errors import InputError
 from curvewise.response.comparison import compare_responses, find_contrasting_pairs
 from curvewise.response.curve import ResponseCurve
+from curvewise.types import Interval
 
 GRID = np.linspace(0, 0.5, 6)
 
@@ -91,7 +92,12 @@ def test_verdict_and_words() -> None:
     assert found.verdict == "a better"
     assert compare_responses(b, a).verdict == "b better"
     assert found.pvalues["gi"] < 0.001
-    assert "a withstands the perturbation better than b" in found.summary()
+    assert found.summary().startswith("a is significantly more robust to the perturbation than b (Gi-score).")
+    assert compare_responses(b, a).summary().startswith("a is significantly more robust to the perturbation than b (Gi")
+    assert "different winners" not in found.summary()
+    pal = found.differences["pal"]
+    turned = replace(found, differences={**found.differences, "pal": Interval(-pal.estimate, -pal.high, -pal.low)})
+    assert "winners, significantly: Gi-score a, Pal-score b, mean accuracy a." in turned.summary()
     assert list(found.frame()["quantity"]) == ["gi", "pal", "mean_accuracy"]
     same = compare_responses(a, a)
     assert same.verdict == "undecided"

@@ -85,7 +85,7 @@ def test_words_table_and_json(curve: ResponseCurve) -> None:
     assert "net" in curve.summary()
     assert "99.5% clean and 70.0%" in curve.summary()
     assert list(curve.frame().columns) == ["magnitude", "correct", "total", "accuracy", "low", "high"]
-    assert "| 0.50" in curve.table()
+    assert "| 0.5 " in curve.table()
     kept = json.loads(json.dumps(curve.to_dict()))
     assert kept["scores"]["gi"]["estimate"] == pytest.approx(curve.gi)
     assert "hits" not in kept

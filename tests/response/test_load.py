@@ -51,7 +51,7 @@ def check(corpus) -> None:  # type: ignore[no-untyped-def]
     np.testing.assert_allclose(corpus.measures["gi"], told["gi"])
     np.testing.assert_allclose(corpus.gap, 1 - np.array(told["test_accuracy"]))
     np.testing.assert_array_equal(corpus.train_accuracy, 1.0)
-    assert any("told apart by names and values" in note for note in corpus.notes)
+    assert any("(by names and values)" in note for note in corpus.notes)
     assert any("left out: 'seed'" in note for note in corpus.notes)
 
 

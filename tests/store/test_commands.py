@@ -39,7 +39,7 @@ def test_list(call, store, tmp_path):
 def test_verify(call, store, tmp_path):
     done = call("store", "verify", store)
     assert done.code == 0
-    assert "all are as they were written" in " ".join(done.out.split())
+    assert "all are intact" in " ".join(done.out.split())
     bad = next(run for run in list_runs(store) if run.status == "done" and run.arrays)
     (bad.path / "predictions.npy").write_bytes(b"\x93NUMPY")
     (bad.path / "extra").write_text("")

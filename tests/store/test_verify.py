@@ -53,7 +53,7 @@ def test_a_sound_store(tmp_path):
     assert found.files == len(files) == 3 * 5 + 1 + 2
     assert found.bytes == sum(p.stat().st_size for p in files)
     assert (found.damage, found.warnings, found.leftovers, found.claims) == ((), (), (), ())
-    assert "all are as they were written" in found.summary()
+    assert "all are intact" in found.summary()
     assert found.to_dict()["type"] == "StoreCheck"
     assert len(found.frame()) == 0
 

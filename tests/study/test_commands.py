@@ -94,7 +94,7 @@ def test_help_names_every_recipe(call):
 def test_plan_prints_the_runs_and_trains_nothing(call, file):
     outcome = call("study", "plan", file, "--no-measure")
     assert outcome.code == 0
-    assert "30 to do" in outcome.out
+    assert "30 remaining" in outcome.out
     assert re.search(r"bayes\s+50\s+5\s+0\s+0\s+5\s+unknown", outcome.out)
     assert not (file.parent / "tiny-runs").exists()
     document = call("study", "plan", file, "--no-measure", "--json").document
@@ -128,10 +128,10 @@ def test_a_study_from_run_to_report(call, file):
     assert 0 < outcome.document["done"] < 30
     outcome = call("study", "run", file, "--workers", 0)
     assert outcome.code == 0
-    assert "30 of 30 runs done" in outcome.out
+    assert "30 runs: 30 finished, 0 remaining" in outcome.out
     status = call("study", "status", file, "--json").document
     assert (status["type"], status["done"], status["to_do"]) == ("Status", 30, 0)
-    assert "30 of 30 runs done" in call("study", "status", file).out
+    assert "30 runs: 30 finished, 0 remaining" in call("study", "status", file).out
 
     outcome = call("study", "report", file)
     assert outcome.code == 0, outcome.err
@@ -156,7 +156,7 @@ def test_failed_runs_make_the_exit_status_one(call, file):
     assert outcome.code == 1
     assert "Why runs failed" in outcome.out
     assert "tree" in outcome.out
-    assert "15 of 30 runs done, 15 failed" in outcome.out
+    assert "30 runs: 15 finished, 15 failed" in outcome.out
     again = call("study", "run", file, "--workers", 0, "--no-retry-failed", "--json")
     assert again.code == 1
     assert again.document["failures"][0]["count"] == 15
@@ -357,11 +357,11 @@ def test_a_folder_is_no_study(call, tmp_path, there):
 def test_a_report_without_runs_says_what_is_missing(call, file):
     outcome = call("study", "report", file)
     assert outcome.code == 0
-    assert "0 of 30 runs done, 30 to do" in outcome.out
+    assert "30 runs: 0 finished, 30 remaining" in outcome.out
     assert "30 of 30 planned runs are not made yet" in outcome.err
     folder = file.parent / "tiny-report"
-    assert "0 of 30 runs done" in (folder / "report.md").read_text()
-    assert "0 of 30 runs done" in (folder / "report.html").read_text()
+    assert "30 runs: 0 finished" in (folder / "report.md").read_text()
+    assert "30 runs: 0 finished" in (folder / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ def test_a_damaged_run_is_trained_again_and_it_is_said(tmp_path):
         again = measure_learning_curve(Counting(), *SMALL, sizes=[20], folds=3, store=tmp_path)
     assert Counting.fits == 4
     np.testing.assert_array_equal(first.error, again.error)
-    assert "1 stored run(s) were trained again" in again.notes[-1]
+    assert "1 damaged run(s) were trained again" in again.notes[-1]
     assert len([read_run(r.path) for r in list_runs(tmp_path)]) == 3
 
 

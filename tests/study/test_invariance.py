@@ -93,7 +93,7 @@ def test_only_plain_runs_and_those_with_this_perturbation(study: Study, corpus: 
         ("rotation:45", 32),
     ]
     assert list(corpus.hyperparameters) == ["width"]
-    assert corpus.notes == ("4 runs with another augmentation take no part.",)
+    assert corpus.notes == ("4 runs with another augmentation are left out.",)
 
 
 def test_the_gap_is_on_the_widest_range(study: Study, corpus: ModelCorpus) -> None:

@@ -93,7 +93,7 @@ def test_runs_of_another_device_tell_nothing(tmp_path):
     found = study.plan(measure=False, device="cpu")
     assert all(map(math.isnan, found.seconds))
     assert found.source == ("unknown", "unknown")
-    assert "How long that takes is not known" in found.summary()
+    assert "The time of 7 runs (net) is unknown" in found.summary()
     assert any("on different devices (cuda; cpu)" in w for w in found.warnings)
     on_gpu = study.plan(measure=False, device="cuda:1")
     assert on_gpu.seconds == pytest.approx((4.0, 3.0 * study.jobs[-1].cost / study.jobs[0].cost))
@@ -155,7 +155,7 @@ def test_measuring_ends_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr("curvewise.study.status.MOST_SECONDS", -1.0)
     found = make(tmp_path).plan(device="cpu")
     assert set(found.source) == {"unknown"}
-    assert any("not all was measured" in w and "runs of net is unknown" in w for w in found.warnings)
+    assert any("Measuring stopped" in w and "runs of net is unknown" in w for w in found.warnings)
 
 
 def test_unknown_times_beside_known_ones_are_never_zero(tmp_path, monkeypatch):
@@ -181,8 +181,8 @@ def test_unknown_times_beside_known_ones_are_never_zero(tmp_path, monkeypatch):
     text = found.sentences()
     assert "at least" in text
     assert "about 0 s" not in text
-    assert "2 runs of unknown length" in text
-    assert "(from a short measurement)" in text
+    assert "The time of 2 runs (net) is unknown" in text
+    assert "(estimated from a short measurement)" in text
 
 
 @pytest.mark.parametrize(("length", "taken"), [(0.01, 1 + 4 * 16), (1.0, 2 + 4 * 3), (60.0, 1)])
@@ -221,7 +221,7 @@ def test_variations_that_mean_nothing_to_a_learner_are_told(tmp_path):
     }
     vary = [["init", "order"], ["order"], ["augmentation"], ["poke"]]
     found = make(tmp_path, learners, IMAGES, vary=vary, poke={}).plan(measure=False).warnings
-    told = [re.match(r"(\w+): runs that vary in (\w+) will be the same", w) for w in found]
+    told = [re.match(r"(\w+): runs that vary in (\w+) will be identical, because", w) for w in found]
     assert [m.groups() for m in told if m] == [
         ("net", "augmentation"),
         ("svm", "order"),
@@ -230,7 +230,7 @@ def test_variations_that_mean_nothing_to_a_learner_are_told(tmp_path):
         ("mine", "poke"),
     ]
     once = make(tmp_path, learners, IMAGES, vary=vary, poke={}, seeds=1).plan(measure=False).warnings
-    assert not any("will be the same" in w for w in once)
+    assert not any("will be identical" in w for w in once)
 
 
 def test_an_added_evaluation_set_is_told_before_runs_are_made_again(tmp_path):
@@ -241,7 +241,7 @@ def test_an_added_evaluation_set_is_told_before_runs_are_made_again(tmp_path):
     found = more.plan(measure=False)
     assert sum(found.done) == 0
     assert found.total_to_do == len(study.jobs)
-    assert any("3 runs of the store will be made again, because an eval" in w for w in found.warnings)
+    assert any("3 stored runs will be made again, because an eval" in w for w in found.warnings)
     kept = replace(study, keep=Keep(probabilities=True)).plan(measure=False)
     assert sum(kept.done) == 0
 
@@ -252,7 +252,7 @@ def test_damage_is_told_and_made_again(tmp_path):
     (study.runs_folder / study.jobs[0].id / "record.json").write_text("{")
     found = study.plan(measure=False)
     assert sum(found.done) == 1
-    assert any("1 run of the store will be made again: damaged" in w for w in found.warnings)
+    assert any("1 damaged run will be made again" in w for w in found.warnings)
 
 
 def test_a_finished_study_has_nothing_to_do(tmp_path):
@@ -261,7 +261,7 @@ def test_a_finished_study_has_nothing_to_do(tmp_path):
     found = study.plan()
     assert found.total_to_do == 0
     assert found.total_seconds == 0
-    assert "There is nothing to do." in found.warnings
+    assert "No runs remain." in found.warnings
 
 
 def test_failures_that_are_not_tried_again_are_told(tmp_path):
@@ -269,7 +269,7 @@ def test_failures_that_are_not_tried_again_are_told(tmp_path):
     store(study, study.jobs[:1], error="no", environment={"attempts": 3})
     found = study.plan(measure=False)
     assert found.total_to_do == len(study.jobs) - 1
-    assert any("failed too often" in w for w in found.warnings)
+    assert any("failed 3 times or more" in w for w in found.warnings)
 
 
 def test_runs_of_one_training_made_in_different_ways_are_told(tmp_path):
@@ -290,7 +290,7 @@ def test_runs_of_one_training_made_on_different_kinds_of_cpu_are_told(tmp_path):
         about = {"device": "cpu", "path": "eager", "cpu": cpu}
         about["evaluations"] = study.label_digests()
         store(study, [job], environment=about)
-    (found,) = (w for w in study.plan(measure=False).warnings if "of one training" in w)
+    (found,) = (w for w in study.plan(measure=False).warnings if "of one learner" in w)
     assert "kinds of CPU (GenuineIntel, AVX512; AuthenticAMD, AVX512)" in found
 
 
@@ -320,7 +320,7 @@ def test_a_plan_is_a_result(tmp_path):
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert document["total_runs"] == 9
     assert document["total_seconds"] is None
-    assert found.summary().startswith("study: 9 runs in ")
+    assert found.summary().startswith("9 runs: 0 finished, 9 remaining.")
 
 
 def test_a_study_is_planned_where_torch_is_missing(tmp_path):
@@ -460,11 +460,57 @@ def test_an_unknown_network_is_told_once_where_it_is_measured_too(tmp_path):
     assert ["Did you mean 'mlp'?" in w for w in found.warnings] == [True]
 
 
-def test_the_start_of_the_workers_is_told(tmp_path):
+def test_a_time_shorter_than_the_start_of_the_workers_is_a_few_seconds(tmp_path):
     study = make(tmp_path)
     store(study, study.jobs[:2])
     known = study.plan(measure=False, device="cpu").summary()
-    assert "Starting the workers takes some seconds more." in known
+    assert "They take a few seconds on" in known
+
+
+def test_many_default_folds_are_explained_at_once(tmp_path, capsys):
+    """Sizes × seeds × learners are what a reader expects; the plan says why there are more."""
+    learners = {
+        "a": Learner(estimator="sklearn.svm:SVC"),
+        "b": Learner(estimator="sklearn.tree:DecisionTreeClassifier"),
+    }
+    study = make(tmp_path, learners, sizes=[20, 40], folds=None, seeds=3)
+    found = study.plan(measure=False)
+    assert study.partition.folds == (8, 4)
+    assert found.total_runs == (8 + 4) * 3 * 2
+    (why,) = found.notes
+    assert "folds is not set" in why
+    assert "(8, 4)" in why
+    assert "folds = 1 would plan 12 runs" in why
+    assert why in found.summary()
+    assert replace(study, design=replace(study.design, folds=1)).plan(measure=False).notes == ()
+    assert replace(study, design=replace(study.design, folds=1)).plan(measure=False).total_runs == 12
+    study.run(workers=0)
+    assert why in capsys.readouterr().err
+
+
+def test_a_share_to_test_on_that_is_ignored_is_reported(tmp_path):
+    own = Dataset(DATA.x, DATA.y, DATA.x[:8], DATA.y[:8])
+    for test, hold_out, data, reported in [
+        (0.3, False, own, True),
+        (0.2, False, own, True),  # the default, but said
+        (None, False, own, False),
+        (0.3, True, own, False),
+        (0.3, False, DATA, False),
+    ]:
+        study = replace(make(tmp_path, test=test, hold_out=hold_out), data=data)
+        told = [w for w in study.plan(measure=False).warnings if "is ignored" in w]
+        assert len(told) == reported
+        assert all(f"design.test = {test:g} is ignored" in w and "8 examples" in w for w in told)
+
+
+def test_an_estimator_without_a_seed_is_reported_before_it_is_trained(tmp_path):
+    names = {"bayes": "sklearn.naive_bayes:GaussianNB", "tree": "sklearn.tree:DecisionTreeClassifier"}
+    learners = {k: Learner(estimator=v) for k, v in names.items()}
+    told = [w for w in make(tmp_path, learners, seeds=2).plan(measure=False).warnings if "random_state" in w]
+    assert len(told) == 1
+    assert told[0].startswith("bayes: ")
+    once = make(tmp_path, learners, seeds=1).plan(measure=False).warnings
+    assert not any("random_state" in w for w in once)
 
 
 # --- Data that a recipe does not fit ---------------------------------------------------------------
@@ -579,4 +625,4 @@ def test_hidden_layers_of_a_vgg_are_not_left_out_in_silence(tmp_path, options):
     found = make(tmp_path, {"net": net}, images, sizes=[20], folds=1, seeds=1).plan(measure=False)
     told = [w for w in found.warnings if "classifier='full'" in w]
     assert len(told) == (not options)
-    assert all(w.startswith("net: classifier.0, classifier.3 of v.pt are left out") for w in told)
+    assert all(w.startswith("net: classifier.0, classifier.3 of v.pt are not used") for w in told)

@@ -229,7 +229,7 @@ def test_a_lost_checkpoint_is_said(copied: Study) -> None:
     with pytest.warns(CurvewiseWarning) as said:
         corpus = measure_corpus(copied, ["l2-norm"])
     assert np.isnan(corpus.measures["l2-norm"]).sum() == 1
-    assert "Its file end.safetensors is gone" in str(said[0].message)
+    assert "Its file end.safetensors is missing" in str(said[0].message)
     assert f"Run {lost} cannot be measured" in corpus.notes[1]
 
 

@@ -150,7 +150,7 @@ def test_missing_damaged_and_outdated_runs_are_counted(tmp_path):
     assert len(m) == 21
     assert not {first.id, second.id, third.id} & set(m.labels["run"])
     told = " ".join(str(w.message) for w in caught)
-    assert "1 of 24 planned runs are not made yet" in told
+    assert "1 of 24 planned runs are not finished yet" in told
     assert "1 of 24 planned runs are damaged" in told
     assert "1 of 24 planned runs were made without error as it is now" in told
     assert len(m.notes) == 3
@@ -231,7 +231,7 @@ def test_nothing_is_read_before_it_is_asked_for(tmp_path):
         ({"learner": "nett"}, "learner='nett': no run of the study has it; there is 'net', 'wide'"),
         ({"learner": "net", "n": 13}, "n=13: no run of the study has it; there is 12, 24, 48"),
         ({"learner": "net", "evaluation": "turned"}, "there is test, shifted"),
-        ({"learner": "net", "batch": 3}, "batch= is no coordinate of this study"),
+        ({"learner": "net", "batch": 3}, "batch= is not a coordinate of this study"),
     ],
 )
 def test_runs_of_several_trainings_are_not_mixed(tmp_path, choice, message):

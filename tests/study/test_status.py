@@ -6,6 +6,7 @@ import json
 import math
 import os
 import socket
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,16 +86,16 @@ def test_the_numbers_of_the_sentence_add_up(tmp_path):
         done(study, job)
     for job in study.jobs[4:]:
         failed(study, job, "no")
-    said = "study: 4 of 12 runs done, 8 failed (to be tried again). "
+    said = "12 runs: 4 finished, 8 failed, 0 remaining. `run` will try the failed runs again. "
     assert study.status().summary().startswith(said)
     for job in study.jobs[4:6]:
         failed(study, job, "no", attempts=3)
     (study.runs_folder / study.jobs[0].id / "record.json").write_bytes(b"{")
-    said = "study: 3 of 12 runs done, 8 failed (6 to be tried again), 1 damaged (to be made again)."
+    said = "12 runs: 3 finished, 8 failed, 1 remaining (1 damaged). `run` will try 6 failed runs again. "
     assert study.status().summary().startswith(said)
     for job in study.jobs[6:]:
         failed(study, job, "no", attempts=3)
-    assert "8 failed (none to be tried again)" in study.status().summary()
+    assert "`run` will try none of the failed runs again" in study.status().summary()
 
 
 def test_failures_are_gathered_by_their_reason(tmp_path):
@@ -126,7 +127,30 @@ def test_a_finished_study(tmp_path):
         done(study, job)
     status = study.status()
     assert status.is_finished
-    assert status.summary().startswith("study: 12 of 12 runs done.")
+    assert status.summary().startswith("12 runs: 12 finished, 0 remaining.")
+
+
+def test_runs_that_ignore_their_seed_are_noticed(tmp_path):
+    names = {"bayes": "sklearn.naive_bayes:GaussianNB", "tree": "sklearn.tree:ExtraTreeClassifier"}
+    rng = np.random.default_rng(0)
+    data = Dataset(rng.normal(size=(120, 6)), np.arange(120) % 2)
+    design = Design(sizes=[20, 40], folds=2, seeds=3)
+    study = Study(data, {k: Learner(estimator=v) for k, v in names.items()}, design, folder=tmp_path)
+    for found in (study.run(workers=0, progress=False), study.status()):
+        (told,) = (w for w in found.warnings if "identical" in w)
+        assert told.startswith("bayes: 3 runs with different seeds are identical on every training subset.")
+    once = replace(study, design=replace(design, seeds=1))
+    assert not any("identical" in w for w in once.status().warnings)
+
+
+def test_diverged_runs_are_counted(tmp_path):
+    study = make(tmp_path)
+    failed(study, study.jobs[0], "The training diverged: losses for 'test' are not finite.")
+    failed(study, study.jobs[1], "Out of luck")
+    status = study.status()
+    assert (status.failed, status.diverged) == (2, 1)
+    assert status.summary().startswith("12 runs: 0 finished, 2 failed (1 diverged), 10 remaining.")
+    assert status.learners["net"] == {"runs": 6, "finished": 0, "failed": 2, "remaining": 4, "seconds": 2.0}
 
 
 def test_what_was_made_again_is_said(tmp_path):
@@ -136,7 +160,7 @@ def test_what_was_made_again_is_said(tmp_path):
     (study.runs_folder / study.jobs[0].id / "record.json").write_text("{")
     status = study.run(workers=0, progress=False)
     assert status.done == 2
-    assert status.warnings == ("1 run(s) were made again: they had failed, or were damaged or outdated.",)
+    assert status.warnings == ("1 run repeated after a failure, damage or a change of the study.",)
     assert study.run(workers=0, progress=False).warnings == ()
 
 

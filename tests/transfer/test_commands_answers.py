@@ -31,37 +31,40 @@ def measured(starts: dict[str, float], runs: int = 3, **options: Any) -> Transfe
 
 def test_the_best_how_sure_and_what_it_is_worth():
     result = measured({"scratch": 0.8, "best": 0.5, "alike": 0.501, "worse": 0.85})
-    head, line = answers(result)
-    assert head.startswith("3 methods against scratch on 1 task. CCI: 0 is no better than scratch")
+    (line,) = answers(result, every=True)
+    (brief,) = answers(result)
+    assert line.startswith(brief)
+    assert len(brief) < len(line)
     first, second = sorted(result.improvements, key=lambda r: -r.cci.estimate)[:2]
     cci = first.cci
-    assert f"{first.method} has CCI {cci.estimate:.3f} [{cci.low:.3f}, {cci.high:.3f}]" in line
-    assert f"next is {second.method}, {second.cci.estimate:.3f}, not shown to be lower" in line
+    assert f"{first.method} has CCI {cci}" in line
+    assert f"next is {second.method}, {second.cci.estimate:.3f}, not significantly lower" in line
     worth = first.data_equivalence[0].factor
     said = f"{worth.estimate:.1f} times as much data [{worth.low:.1f}, {worth.high:.1f}]"
     assert f"To match its n = 100, scratch needs {said}." in line
     sure = holm([r.pvalue for r in result.improvements]) < 0.05
     assert sure.all()
-    assert "2 of 3 methods are better than scratch, 1 worse at 5%, after Holm's" in line
+    assert "2 of 3 methods are significantly better than scratch, 1 significantly worse at 5%, after Holm's" in line
     assert "correction for 3 tests." in line
-    apart = answers(measured({"scratch": 0.8, "best": 0.5, "next": 0.6}))[1]
+    (apart,) = answers(measured({"scratch": 0.8, "best": 0.5, "next": 0.6}))
+    assert "best has CCI" in apart
     assert "next is next, " in apart
-    assert ", shown to be lower" in apart
+    assert ", significantly lower" in apart
 
 
 def test_what_is_not_known_is_said():
-    one = answers(measured({"scratch": 0.8, "best": 0.5}, runs=1))[1]
+    one = answers(measured({"scratch": 0.8, "best": 0.5}, runs=1))[0]
     assert "(no interval)" in one
-    assert "sure" not in one
-    flat = answers(measured({"scratch": 0.8, "same": 0.8}))[1]
-    assert "0 not excluded" in flat
-    assumed = answers(measured({"scratch": 0.8, "best": 0.5}, maximal=None))[1]
+    assert "significant" not in one
+    flat = answers(measured({"scratch": 0.8, "same": 0.8}))[0]
+    assert "not significantly different from 0" in flat
+    assumed = answers(measured({"scratch": 0.8, "best": 0.5}, maximal=None))[0]
     assert "Maximal supervision is assumed: best observed risk" in assumed
-    assert answers(measured({"scratch": 0.8}))[1] == (
+    assert answers(measured({"scratch": 0.8}))[0] == (
         "No CCI; there is no method beside scratch, which transfer tasks looks at."
     )
     single = measured({"scratch": 0.8, "best": 0.5}, sizes=[100])
-    assert answers(single)[1] == "No CCI; it needs two sizes."
+    assert answers(single)[0] == "No CCI; it needs two sizes."
 
 
 @pytest.mark.parametrize(("width", "more"), [(80, False), (200, True)])
@@ -69,10 +72,10 @@ def test_the_table_shows_what_there_is_room_for(monkeypatch, width, more):
     monkeypatch.setenv("COLUMNS", str(width))
     result = measured({"scratch": 0.8, "a method with a long name": 0.5, "worse": 0.85})
     found = details(result, result.improvements)
-    assert list(found)[:6] == ["method", "CCI", "95% interval", "gain", "sure", "data ×"]
+    assert list(found)[:5] == ["method", "CCI", "gain", "significant at", "data ×"]
     assert ("p" in found and "n" in found and "runs" in found) == more
     assert found["method"] == ["a method with a long name", "worse"]
-    assert found["sure"] == ["all n", "–"]
+    assert found["significant at"] == ["all n", "–"]
 
 
 def test_a_gain_that_is_sure_at_some_sizes():
@@ -87,5 +90,5 @@ def test_a_gain_that_is_sure_at_some_sizes():
     table = dict(zip(("method", "n", "risk"), map(list, zip(*runs, strict=True)), strict=True))
     result = measure_transfer(table, blind=1.0, maximal=0.0)
     found = details(result, result.improvements)
-    said = dict(zip(found["method"], found["sure"], strict=True))
+    said = dict(zip(found["method"], found["significant at"], strict=True))
     assert said == {"early": "100, 1K", "late": "1K, 10K"}

@@ -26,14 +26,14 @@ def test_a_gain_that_ends() -> None:
 def test_a_gain_that_lasts() -> None:
     end = gain_end([10, 100], [0.3, 0.2], [0.2, 0.1], [0.4, 0.3])
     assert (end.n_last_significant, end.n_from) == (100, math.inf)
-    assert end.text == "The gain is sure at the largest size, n = 100."
+    assert end.text == "The gain is significant at the largest size, n = 100."
 
 
 def test_a_gain_that_turns_into_a_loss() -> None:
     end = gain_end([10, 100, 1000, 10000], [0.3, 0.0, -0.2, -0.3], [0.2, -0.1, -0.3, -0.4], [0.4, 0.1, -0.1, -0.2])
     assert (end.n_last_significant, end.n_from, end.worse_from) == (10, 100, 1000)
     assert end.text == (
-        "The gain is sure up to n = 10; from n = 100 on no gain is sure; the method is surely worse"
+        "The gain is significant up to n = 10; from n = 100 on it is not; the method is significantly worse"
         " at n = 1000, 10,000."
     )
 
@@ -41,20 +41,20 @@ def test_a_gain_that_turns_into_a_loss() -> None:
 def test_a_loss_before_a_gain_is_said_and_does_not_end_it() -> None:
     end = gain_end([10, 100], [-0.3, 0.2], [-0.4, 0.1], [-0.2, 0.3])
     assert (end.n_from, end.worse_from, end.worse_at) == (math.inf, math.inf, (10,))
-    assert "surely worse at n = 10" in end.text
+    assert "significantly worse at n = 10." in end.text
 
 
 def test_no_gain_anywhere() -> None:
     end = gain_end([10, 100], [0.0, 0.0], [-0.1, -0.1], [0.1, 0.1])
     assert math.isnan(end.n_last_significant)
     assert end.n_from == 10
-    assert end.text == "At no size can a gain be told from none."
+    assert end.text == "No size shows a significant gain."
 
 
 def test_a_doubtful_size_before_the_last_sure_one_is_named() -> None:
     end = gain_end([10, 100, 1000], [0.3, 0.0, 0.3], [0.2, -0.1, 0.2], [0.4, 0.1, 0.4])
     assert end.n_from == math.inf
-    assert "it is not sure at n = 100" in end.text
+    assert "it is not significant at n = 100" in end.text
 
 
 def test_unknown_intervals_are_not_sure() -> None:
@@ -332,7 +332,7 @@ def test_coverage() -> None:
         ({"degrees": 0}, "degrees=0: must be positive"),
         ({"scratch_degrees": [1, 2]}, "scratch_degrees=.* must be positive"),
         ({"level": 95}, "level=95"),
-        ({"curve": 3}, "curve is a int, which cannot be used"),
+        ({"curve": 3}, "curve is a int that is not usable"),
         ({"curve": Line(at_first=40.0)}, "in the same unit and calibrated"),
     ],
     ids=[

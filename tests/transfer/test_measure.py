@@ -137,7 +137,7 @@ class TestResult:
         found = measure()
         assert found.table("latex").count(r"\textbf{") == 1
         assert "*" in found.table("text").splitlines()[1]
-        assert "pvalue" in found.table(layout="long").splitlines()[0]
+        assert " p " in found.table(layout="long").splitlines()[0]
         with pytest.raises(InputError, match="layout='wide'"):
             found.table(layout="wide")
         with pytest.raises(InputError, match="format='xml'"):

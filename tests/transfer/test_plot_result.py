@@ -449,7 +449,7 @@ def test_scratch_may_have_another_name(result):
     assert bold.get_text() == "zero-shot"
     assert texts(named.plot(kind="cci"), "curvewise-limit") == ["zero-shot", "maximal"]
     assert named.plot(kind="area").get_xlabel() == "calibrated risk of zero-shot"
-    assert "Black: zero-shot." in caption(named.plot(kind="area"))
+    assert "Diagonal: zero-shot." in caption(named.plot(kind="area"))
     label = named.plot(kind="equivalence").get_ylabel()
     assert label == "training size that zero-shot needs"
 

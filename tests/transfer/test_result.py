@@ -194,7 +194,7 @@ class TestRanks:
 
     def test_it_says_who_leads(self) -> None:
         ranks = measure(rows(spread=0.001)).ranks()
-        assert ranks.summary().splitlines()[0] == "a, n = 100: two is first of 4, surely."
+        assert ranks.summary().splitlines()[0] == "a, n = 100: two is first of 4, significantly."
         assert {len(v) for v in ranks.columns().values()} == {12}
 
     def test_without_repeats_nothing_is_sure(self) -> None:

@@ -105,7 +105,7 @@ def test_single_and_failed_runs_have_no_spread():
     assert found.pairs == ()
     assert found.warnings == ("1 of 2 cells have one run, and no spread.",)
     alone = measure_spread(risks.of(method="a"))
-    assert "nothing is known of the spread" in alone.summary()
+    assert "the spread is unknown" in alone.summary()
 
 
 def test_runs_without_spread_are_told_apart_if_they_differ():

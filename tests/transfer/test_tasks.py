@@ -90,7 +90,7 @@ def test_all_pairs_that_are_not_told_apart_are_said():
     assert found.order[0] == "easy"
     assert len(found.tied) == 3
     first, second, third = found.order[1:]
-    assert f"Not told apart at 95%: {first}, {second} and {third}." in found.summary()
+    assert f"Not significantly different at 0.05: {first}, {second} and {third}." in found.summary()
 
 
 def test_groups_hold_every_pair_and_no_other():
@@ -110,7 +110,7 @@ def test_order_from_least_to_most_data():
     assert found.summary().startswith("From least to most data for a calibrated risk of 0.5")
     noisy = rank_tasks(_risks({"a": curves["slow"], "b": curves["slow"]}, noise=0.05))
     assert len(noisy.tied) == 1
-    assert "Not told apart" in noisy.summary()
+    assert "Not significantly different" in noisy.summary()
 
 
 def test_table_and_columns():

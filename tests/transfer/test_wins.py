@@ -311,8 +311,8 @@ def test_a_curve_of_win_rates() -> None:
     assert table["low"].tolist() == [r.rate.low for r in found.rates]
     assert table["runs"].tolist() == [3, 5, 5]
     assert (found.adjusted >= table["pvalue"]).all()
-    assert "sure up to n = 100" in found.summary()
-    assert "win_rate" in found.table()
+    assert "significant up to n = 100" in found.summary()
+    assert "win rate" in found.table()
     with pytest.raises(InputError, match="n=7: is none of the sizes"):
         found.at(7)
 

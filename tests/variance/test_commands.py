@@ -27,11 +27,12 @@ def files(tmp_path):
 def test_decompose(call, files):
     seen = call("variance", "decompose", files["a"])
     assert seen.code == 0
-    assert "On the distribution, the standard deviation between runs is" in seen.out
-    assert "distribution std" in seen.out
-    assert "… robust" in seen.out
+    assert "The standard deviation between runs is" in seen.out
+    assert "std on new data" in seen.out
+    assert "… not assuming normal runs" in seen.out
     assert "_" not in seen.out
-    assert "values from 'preds'" in seen.err
+    assert "values from 'preds'" not in seen.err
+    assert "values from 'preds'" in call("variance", "decompose", files["a"], "--verbose").err
     told = call("variance", "decompose", files["a"], "--json").document
     assert told["type"] == "VarianceDecomposition"
     assert told["runs"] == 12
@@ -85,7 +86,7 @@ def test_a_first_line_that_may_be_names_is_asked_about(call, tmp_path):
 def test_compare_as_a_gate(call, files):
     worse = call("variance", "compare", files["c"], files["a"], "--fail-if", "worse")
     assert worse.code == 3
-    assert "a is better than c on the distribution" in " ".join(worse.out.split())
+    assert "a is significantly better than c on new data" in " ".join(worse.out.split())
     assert "exit status 3" in worse.err
     gate = ("--margin", 0.005, "--fail-if", "worse")
     assert call("variance", "compare", files["c"], files["a"], *gate).code == 3
@@ -101,10 +102,10 @@ def test_compare_as_a_gate(call, files):
 
 def test_tables_have_headings_for_people(call, files):
     pair = call("variance", "compare", files["a"], files["c"], "--table", "markdown")
-    for name in ("difference on the distribution", "difference on this test set"):
+    for name in ("difference on new data", "difference on this test set"):
         assert f"| {name} " in pair.out
-    assert "| chance that a beats c, test set " in pair.out
-    assert "| chance that a beats c, distribution " in pair.out
+    assert "| chance that a beats c, this test set " in pair.out
+    assert "| chance that a beats c, new data " in pair.out
     assert pair.out.splitlines()[0].split()[-2] == "p"
     many = call("variance", "compare", *files.values(), "--table", "markdown")
     assert "adjusted p " in many.out.splitlines()[0]
@@ -116,7 +117,11 @@ def test_tables_have_headings_for_people(call, files):
 def test_compare_many(call, files):
     seen = call("variance", "compare", *files.values())
     assert seen.code == 0
-    assert "The 3 clearest of 3 pairs" in seen.out
+    assert "3 pairs (a minus b" in seen.out
+    better = {tuple(line.split()[:2]): line.split()[-1] for line in seen.out.splitlines()[3:6]}
+    assert better["a", "c"] == "a"
+    assert better["b", "c"] == "b"
+    assert better["a", "b"] == "significant"  # not significant
     told = call("variance", "compare", *files.values(), "--baseline", "a", "--json").document
     assert told["pairs"] == [["b", "a"], ["c", "a"]]
     assert told["verdicts"] == ["undecided", "b better"]
@@ -306,7 +311,7 @@ def test_names_of_users_are_not_rewritten(call, tmp_path):
     assert seen.code == 0
     said = " ".join(seen.err.split())
     for name in names:
-        assert f"{name}.npz: Predictions(6 runs" in said
+        assert f"{name}.npz: 6 runs × 90 examples" in said
     np.savez(tmp_path / "odd.npz", **{"paired=True": np.eye(3, 9), "kind='errors'": np.eye(3, 9)})
     odd = " ".join(call("variance", "decompose", tmp_path / "odd.npz").err.split())
     assert "'paired=True'" in odd

@@ -169,13 +169,17 @@ def test_equivalence_is_two_one_sided_tests():
 
 
 def test_verdict_tells_test_set_from_distribution():
-    """Many runs on few examples: clear on these examples, open on the distribution."""
+    """Many runs on few examples: clear on these examples, open on new ones."""
     rng = np.random.default_rng(9)
     a, b = two(rng, runs=(200, 200), n=60, shift=0.0, spread=0.0, wobble=1.0)
     c = compare_runs(a, b, axes=("runs", "examples"), kind="errors")
     assert c.verdict == "undecided"
     assert c.test_set_verdict != "undecided"
-    assert "On this test set" in c.summary()
+    better = c.test_set_verdict[0]
+    assert f"The advantage of {better} is significant on this test set only." in c.summary()
+    turned = compare_runs(b, a, axes=("runs", "examples"), kind="errors")
+    other = {"a": "b", "b": "a"}[better]
+    assert f"The advantage of {other} is significant on this test set only." in turned.summary()
     assert c.difference.width > 3 * c.test_set_difference.width
 
 
@@ -448,17 +452,17 @@ def test_equivalent_and_yet_better_is_said():
     a, b = rng.random((30, 3000)) < 0.10, rng.random((30, 3000)) < 0.11
     c = compare_runs(a, b, margin=0.05, kind="errors")
     assert c.verdict == "equivalent"
-    assert "Within that, a is better than b" in c.summary()
+    assert "Within that margin, a is significantly better than b" in c.summary()
 
 
 def test_every_verdict_is_said():
     rng = np.random.default_rng(27)
     base = rng.random(3000) ** 3
     a, b, c = (rng.random((30, 3000)) < np.clip(base + x, 0, 1) for x in (0, 0, 0.05))
-    assert compare_runs(a, b, kind="errors").summary().startswith("a and b cannot be told apart on the distr")
-    assert compare_runs(a, b, margin=0.03, kind="errors").summary().startswith("a and b are equivalent on the d")
-    assert compare_runs(a, c, kind="errors").summary().startswith("a is better than b on the distribution.")
-    assert compare_runs(c, a, kind="errors").summary().startswith("b is better than a on the distribution.")
+    assert compare_runs(a, b, kind="errors").summary().startswith("a and b are not significantly different on new")
+    assert compare_runs(a, b, margin=0.03, kind="errors").summary().startswith("a and b are equivalent on new data")
+    assert compare_runs(a, c, kind="errors").summary().startswith("a is significantly better than b on new data")
+    assert compare_runs(c, a, kind="errors").summary().startswith("b is significantly better than a on new data")
     here = Predictions(
         np.load(EXAMPLES / "units128.npz")["preds"],
         "labels",
@@ -467,7 +471,7 @@ def test_every_verdict_is_said():
     there = np.load(EXAMPLES / "units64.npz")["preds"]
     same = compare_runs(here, Predictions(there, "labels", labels=here.labels), margin=0.005)
     assert "are equivalent" in same.summary()
-    assert "On this test set a is better than b, no more." in same.summary()
+    assert "The advantage of a is significant on this test set only." in same.summary()
 
 
 def test_trainings_must_have_names():
@@ -739,7 +743,7 @@ def test_names_are_stripped_and_must_differ():
         assert compare_runs(a, b, names=(" x", "y "), higher_is_better=False).a == "x"
     c = compare_trainings({"x ": a, "y": b}, baseline="x ", higher_is_better=False)
     assert c.names == ("x", "y")
-    assert "Of 1 difference between 2 trainings 1 is shown" in c.summary()
+    assert "1 of 1 difference is significant on this test set" in c.summary()
 
 
 @quiet

@@ -207,7 +207,7 @@ def test_stores(tmp_path):
     assert p.shape == (RUNS, EXAMPLES)
     assert sorted(p.errors().sum(axis=1)) == sorted(ERRORS.sum(axis=1))
     assert "1 run(s) failed or have no predictions, and are left out" in p.notes
-    fails("'n' is 30 in no run of store. There are", store, where={"n": 30})
+    fails("No run of store has 'n' = 30. There are", store, where={"n": 30})
     fails("axes=.* by its form", store, labels=LABELS, axes=("examples", "runs"), **ONE)
     fails("says nothing about a store", store, columns={"run": "seed"})
     message = "None of the 5 run.* has preds. There are 'predictions': choose with key="
@@ -335,3 +335,13 @@ def test_a_store_whose_only_record_is_a_link(tmp_path):
     for load in (load_predictions, load_measurements):
         with pytest.raises(StoreError, match="is a link"):
             load(tmp_path / "store")
+
+
+def test_a_pattern_takes_each_file_for_a_run(tmp_path):
+    folder = write_runs(tmp_path / "runs", "npy")
+    np.save(folder / "other.npy", PREDS[0])
+    found = load_predictions(folder / "run_*.npy", labels=LABELS)
+    np.testing.assert_array_equal(found.errors(), ERRORS)
+    assert found.run_ids.tolist() == [f"run_{i + 8}" for i in range(RUNS)]
+    with pytest.raises(InputError, match="matches no file"):
+        load_predictions(folder / "seed_*.npy", labels=LABELS)

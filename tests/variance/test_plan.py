@@ -124,7 +124,7 @@ def test_a_test_set_can_be_too_small():
     assert "too small" in plan.summary()
     few = plan_runs(difference=1e-5, test_set_std=0.002, target="test set", runs_max=50)
     assert (few.runs, few.examples_needed) == (None, None)
-    assert "Not even 50 runs" in few.summary()
+    assert "Even 50 runs of each training do not detect" in few.summary()
 
 
 def test_one_pilot_assumes_the_worst_and_says_so():

@@ -128,6 +128,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader went away, as `head` does. Python would complain once more when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
+    if arguments is None and code in (INTERRUPTED, TERMINATED):
+        # Everything is stored and cleaned up; libraries such as torch would take seconds to unload.
+        sys.stderr.flush()
+        os._exit(code)
     return code
 
 

@@ -572,7 +572,7 @@ def need_torch() -> None:
 # Files in, measurements and fitted curves out; figures into files.
 
 STDIN = "/dev/stdin"
-"""What ``-`` stands for, here on every system."""
+"""The file that ``-`` stands for, on every system."""
 
 
 def names_of(files: Sequence[str]) -> dict[str, str]:

@@ -91,7 +91,7 @@ def log_sizes(ax: Axes, ticks: Sequence[float] | None = None) -> None:
     """
     ax.set_xscale("log")
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: safe_text(_tick(x))))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: safe_text(short_number(x))))
     if ticks is not None:
         ax.set_xticks(thinned(ax, ticks))
         return
@@ -116,13 +116,14 @@ def thinned(ax: Axes, ticks: Sequence[float]) -> list[float]:
     return sorted(float(ticks[i]) for i in kept)
 
 
-def _tick(x: float) -> str:
+def short_number(x: float) -> str:
+    """Write a number in three digits, without zeros at the end."""
     return f"{x:.3g}" if 1e-4 <= abs(x) < 1000 else format_number(x, 3)
 
 
 def _room(x: float) -> float:
     """Inches that the label of a tick takes up, with some space beside it."""
-    return 0.085 * len(_tick(x)) + 0.12
+    return 0.085 * len(short_number(x)) + 0.12
 
 
 X_SCALES = ("log", "linear", "log-log", "sqrt")

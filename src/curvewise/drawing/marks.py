@@ -29,9 +29,6 @@ ZERO = "curvewise-zero"
 MARK = "curvewise-mark"
 """Group ids of the artists."""
 
-LONGEST_LINE = 200
-"""Characters of a caption after which a sentence begins a new line."""
-
 
 def digits(value: float) -> str:
     """A number in three digits, zeros at the end included.
@@ -87,14 +84,7 @@ def finish(
         if not own:
             _inside(ax, box, loc, columns)
     if caption:
-        said = [piece for line in lines for piece in _pieces(line)]
-        write_caption(ax, said, under=box if own else None, indent=indent)
-
-
-def _pieces(line: str) -> list[str]:
-    """A line of a caption, in two after a sentence where it would be cut for its length."""
-    at = line.rfind(". ", 0, LONGEST_LINE) if len(line) > LONGEST_LINE else -1
-    return [line] if at < 0 else [line[: at + 1], *_pieces(line[at + 2 :])]
+        write_caption(ax, lines, under=box if own else None, indent=indent)
 
 
 def _inside(ax: Axes, box: Legend, loc: str | None, columns: int) -> None:

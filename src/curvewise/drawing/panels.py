@@ -22,13 +22,8 @@ END = "curvewise-end"
 
 
 def told(interval: Interval) -> str:
-    """Write an estimate with its limits in brackets, to the decimals that its width supports."""
-    if not math.isfinite(interval.width):
-        return digits(interval.estimate)
-    rank = 0 if interval.width <= 0 else math.floor(math.log10(interval.width))
-    kept = int(np.clip(1 - rank, 1, 4)) if interval.width > 0 else 3
-    # What rounds to nothing has no sign.
-    return format_interval(interval, write=lambda v: f"{abs(v) if abs(v) < 0.5e-4 else v:.{kept}f}")
+    """Write an estimate with its limits in brackets, in the digits that they support."""
+    return format_interval(interval) if math.isfinite(interval.width) else digits(interval.estimate)
 
 
 def signed(value: float, kept: int = 3) -> str:
@@ -58,15 +53,26 @@ def spread_out(wanted: FloatArray, gap: float) -> FloatArray:
     return places
 
 
-def end_places(ax: Axes, heights: Sequence[float], rows: int = 1) -> tuple[FloatArray, float]:
-    """Return places of names of so many lines at these heights, as shares of the Axes, and the largest move."""
+def end_places(
+    ax: Axes, heights: Sequence[float], rows: int = 1, tall: float | None = None
+) -> tuple[FloatArray, float]:
+    """Return places of names of so many lines at these heights, as shares of the Axes, and the largest move.
+
+    ``tall`` is the height in inches that a layout will leave to the Axes.
+    """
     at = np.column_stack([np.full(len(heights), ax.get_xlim()[0]), heights])
     wanted = (ax.transScale + ax.transLimits).transform(at)[:, 1]
-    places = spread_out(wanted, 0.158 * rows / (0.8 * figure_size(ax)[1]))
+    places = spread_out(wanted, 0.158 * rows / (tall or 0.8 * figure_size(ax)[1]))
     return places, float(np.abs(places - wanted).max())
 
 
-def name_ends(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[str], shades: Sequence[str]) -> None:
+def name_ends(
+    ax: Axes,
+    ends: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    shades: Sequence[str],
+    tall: float | None = None,
+) -> None:
     """Write names right of the Axes at the height where curves end, moved apart where they would touch.
 
     Parameters
@@ -77,9 +83,11 @@ def name_ends(ax: Axes, ends: Sequence[tuple[float, float]], names: Sequence[str
         The last point of each curve.
     names, shades : sequence of str
         Safe text and colour of each.
+    tall : float, optional
+        Height in inches that a layout will leave to the Axes; most of the figure's by default.
     """
     rows = max((name.count("\n") + 1 for name in names), default=1)
-    places, _ = end_places(ax, [y for _, y in ends], rows)
+    places, _ = end_places(ax, [y for _, y in ends], rows, tall)
     for end, name, shade, height in zip(ends, names, shades, places, strict=True):
         line = {"arrowstyle": "-", "color": shade, "linewidth": 0.6, "alpha": 0.7}
         line |= {"shrinkA": 1.0, "shrinkB": 2.0, "relpos": (0.0, 0.5)}

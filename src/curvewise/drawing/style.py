@@ -45,6 +45,9 @@ NEUTRAL = "#8C8C8C"
 GREYS = ("#8c8c8c", "#6e6e6e", "#7a7a7a", "#b4b4b4", "#555555", "#b0b0b0")
 """Greys of pictures that stand for something faint, on dark paper too: lines of the grid, names, what stands back."""
 
+PAGE_WIDTH = 6.0
+"""Inches of a picture on a page beside text."""
+
 CAPTION = "curvewise-caption"
 OWN = "curvewise-axes"
 """Group ids of captions, and of Axes made here, which have room for a legend under them."""
@@ -85,6 +88,8 @@ def new_axes(width: float = 7.0, height: float = 4.4) -> Axes:
     """Axes of a new pyplot figure, laid out so that nothing is cut off; sizes in inches."""
     import matplotlib.pyplot as plt
 
+    if _SUBJECT.get()[1]:  # on a page, where a column or a phone would shrink the type of a wide one
+        width = min(width, PAGE_WIDTH)
     _, ax = plt.subplots(figsize=(width, height), layout="constrained")
     ax.set_gid(OWN)
     return ax
@@ -214,7 +219,7 @@ def write_caption(
     before = [line for a in previous for line in str(a.get_label()).split("\n")]
     for artist in previous:
         artist.remove()
-    merged = list(dict.fromkeys([*before, *unsaid(lines)]))
+    merged = list(dict.fromkeys([*before, *(piece for line in unsaid(lines) for piece in _pieces(line))]))
     # Two calls on the same Axes may say the same, one of them and a bit more.
     merged = [a for a in merged if not any(b != a and b.startswith(a) for b in merged)]
     if not merged:
@@ -235,6 +240,16 @@ def write_caption(
     )
     note.set_label("\n".join(merged))
     return note
+
+
+LONGEST_LINE = 200
+"""Characters of a caption after which a sentence begins a new line."""
+
+
+def _pieces(line: str) -> list[str]:
+    """A line of a caption, in two after a sentence where it would be cut for its length."""
+    at = line.rfind(". ", 0, LONGEST_LINE) if len(line) > LONGEST_LINE else -1
+    return [line] if at < 0 else [line[: at + 1], *_pieces(line[at + 2 :])]
 
 
 def caption_width(ax: Axes, indent: float = 0.0) -> int:

@@ -193,11 +193,11 @@ class CurveDrawing(Drawing):
     plot
         Draw the curves into this .png, .svg or .pdf file.
     x
-        Horizontal axis: n^−½, on which most curves are straight, or log n. By default sqrt, and
-        log to compare.
+        Horizontal axis, with more data to the right: logarithmic by default; linear; log-log for errors on a log
+        scale, too; or sqrt for n^−½, on which most curves are straight.
     """
 
-    x: Literal["sqrt", "log"] | None = None
+    x: Literal["log", "linear", "log-log", "sqrt"] | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -491,12 +491,12 @@ class StabilityDrawing(CurveDrawing):
     plot
         Draw the result into this .png, .svg or .pdf file.
     x
-        Horizontal axis of --kind curves: n^−½, on which most curves are straight, or log n.
+        Horizontal axis of --kind curves, see `curvewise learning fit`.
     kind
         Bars of standard deviations, or all sampled curves.
     """
 
-    x: Literal["sqrt", "log"] | None = "sqrt"
+    x: Literal["log", "linear", "log-log", "sqrt"] | None = "log"
     kind: Literal["bars", "curves"] = "bars"
 
     @property

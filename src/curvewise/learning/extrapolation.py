@@ -46,7 +46,7 @@ ORIGIN_DISCOUNT = 0.5
 
 
 DAMPING = 0.1
-"""How much the squared ratio of rolling noise to predicted change damps that change."""
+"""Damping of the predicted change by the squared ratio of rolling noise to it."""
 
 
 TAIL_NOISE = 0.01

@@ -290,7 +290,7 @@ def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
         )
     if labels.dtype.kind == "f" and np.any(labels != np.round(labels)):
         raise InputError(
-            f"holds numbers that are not whole, which cannot be classes: pass {arg('stratify', False)} for a continuous"
+            f"holds numbers that are not whole, which are no classes: pass {arg('stratify', False)} for a continuous"
             " target.",
             argument="labels_or_count",
         )

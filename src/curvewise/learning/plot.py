@@ -139,7 +139,7 @@ def plot_learning_curves(
         limits = draw_limits(picture, chosen, at) if limit else []
         if at is not None and math.isfinite(at) and at not in limits:
             mark_size(picture, at, f"n = {format_number(at)}", gid=AT, ls=":")
-        said = [caption_of(chosen, interval, level, held=bool(outside)), *_names_caption(chosen, at, legend)]
+        said = [caption_of(chosen, interval, level, held=bool(outside))]
         if reach is not None:
             line = ax.axhline(float(reach), color=NEUTRAL, lw=0.9, zorder=0.5, label="_target")
             line.set_gid(REACH)
@@ -149,7 +149,7 @@ def plot_learning_curves(
             said += [r.sentences() for r, look in zip(reached, looks, strict=True) if look.named][:5]
         finish_axes(picture, chosen)
         box = name_curves(ax, own, len(chosen)) if legend else None
-        write_caption(ax, [*said, *warned], under=box if own else None)
+        write_caption(ax, [*said, *_names_caption(ax, chosen, at), *warned], under=box if own else None)
     return ax
 
 
@@ -223,10 +223,11 @@ def _curve_range(
     return Picture(ax, axis, float(sizes.min()), high)
 
 
-def _names_caption(curves: Sequence[Curve], at: float | None, legend: bool) -> list[str]:
-    """Say at which size the numbers beside the names are."""
+def _names_caption(ax: Axes, curves: Sequence[Curve], at: float | None) -> list[str]:
+    """Say at which size the numbers beside the names are, where there are some."""
     sizes = {float(c._size(at)) for c in curves}
-    if not legend or len(curves) > CROWD:
+    written = any(t.get_gid() == END and "\n" in t.get_text() for t in ax.texts)
+    if not written and ax.get_legend() is None:
         return []
     where = f"n = {format_number(sizes.pop())}" if len(sizes) == 1 else "the largest size of each"
     return [f"Beside the names: {_word(curves[0].unit)} at {where}."]
@@ -271,7 +272,7 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         finish_axes(picture, curves)
         _mark_equivalence(picture, result)
         box = name_curves(ax, own, 2) if legend else None
-        key = [caption_of(curves, None, result.level), *_names_caption(curves, result.at, legend)]
+        key = [caption_of(curves, None, result.level), *_names_caption(ax, curves, result.at)]
         write_caption(ax, [result.sentences(), *key, *warned], under=box if own else None)
     return ax
 
@@ -392,7 +393,9 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
         ax.set_ylim(-1.0, 1.0)
         ax.set_yticks([0.0], labels=[name])
         ax.tick_params(axis="y", length=0)
-        target = format_value(result.error, result.unit.name)
+        target = (
+            f"{result.error * (100 if result.unit.name == 'fraction' else 1):g}{'%' if result.unit.bounded else ''}"
+        )
         ax.set_xlabel(safe_text(f"number of training samples that reaches {_word(result.unit)} {target}", 80))
         write_caption(ax, [result.sentences(), *warned(result, 2)], indent=len(name) / 14)
     return ax
@@ -556,21 +559,23 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
     Bars are 95% χ² intervals of a variance with the degrees of freedom at each size.
     """
     positive = result.measured > 0
-    n, measured, free = (v[positive] for v in (result.n, result.measured, result.freedom))
+    times = 1e4 if result.unit.name == "fraction" else 1.0  # errors are percentages, in all pictures
+    n, measured, free = result.n[positive], times * result.measured[positive], result.freedom[positive]
+    modelled = times * result.modelled
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.6)
         low, high = free * measured / chdtri(free, 0.025), free * measured / chdtri(free, 0.975)
         ax.vlines(n, low, high, color=INK, linewidth=1.1)
         (dots,) = ax.plot(n, measured, linestyle="none", marker="o", color=INK, label="_measured")
-        (line,) = ax.plot(result.n, result.modelled, color=NEUTRAL, marker=".", label="_modelled")
-        values = np.concatenate([measured, result.modelled])
+        (line,) = ax.plot(result.n, modelled, color=NEUTRAL, marker=".", label="_modelled")
+        values = np.concatenate([measured, modelled])
         ax.set_yscale("log")
         # Room for intervals, which with few degrees of freedom would leave the picture.
         ax.set_ylim(float(values.min()) / 4.0, float(values.max()) * 4.0)
         tick_log_values(ax)
         SizeAxis("log").finish(ax, result.n, float(result.n[0]) / 1.2, 1.3 * float(result.n[-1]))
-        square = {"percent": "(%²)", "fraction": "(fraction²)"}.get(result.unit.name, "")
+        square = "(%²)" if result.unit.bounded else ""
         ax.set_ylabel(safe_text(f"variance of one run {square}"))
         key = [(dots, "measured, with 95% interval"), (line, "model: constant + σ²/n")]
         finish(ax, own, key, [result.sentences(), *warned(result, 2)], caption=True)
@@ -625,9 +630,9 @@ def name_curves(ax: Axes, own: bool, curves: int) -> Legend | None:
     labels = [str(line.get_label()) for line in named]
     if own and curves <= CROWD:
         ends = [_end_of(ax, line) for line in named]
-        if len(named) > MOST_NUMBERS or end_places(ax, [y for _, y in ends], 2)[1] > MOVED:
+        if len(named) > MOST_NUMBERS or end_places(ax, [y for _, y in ends], 2, TALL)[1] > MOVED:
             labels = [label.split("\n")[0] for label in labels]
-        name_ends(ax, ends, labels, [str(line.get_color()) for line in named])
+        name_ends(ax, ends, labels, [str(line.get_color()) for line in named], TALL)
         return None
     if curves > CROWD:  # best first
         order = sorted(range(len(named)), key=lambda i: labels[i].rpartition("\n")[2])
@@ -642,6 +647,9 @@ def name_curves(ax: Axes, own: bool, curves: int) -> Legend | None:
         labels.append(f"{curves - len(named)} more; the {NAMED_IN_CROWD} best and worst are named")
     return make_legend(ax, handles, labels, outside=own)
 
+
+TALL = 3.0
+"""Inches that labels and captions leave to the Axes of a figure of ours."""
 
 MOST_NUMBERS = 6
 """Curves up to which their errors are written under their names."""
@@ -827,11 +835,11 @@ def labels_of(
 ) -> list[str]:
     """Write name and error at N of each curve, in two lines, with a mark if it is flagged."""
     labels = []
-    for name, curve, flags in zip(safe_names(c.learner for c in curves), curves, found, strict=True):
+    for name, curve, flags in zip(safe_names((c.learner for c in curves), 26), curves, found, strict=True):
         mark, size = f" {safe_text('⚠')}" if flags else "", curve._size(at)
         kind = None if interval == "none" or len(curves) > CROWD else interval
         # In a crowd intervals would be costly, and are not drawn either.
-        band = curve.band([size], kind, level=level, runs=np.inf) if len(curves) <= CROWD else None
+        band = curve.band(np.array([size]), kind, level=level, runs=np.inf) if len(curves) <= CROWD else None
         value = curve.error_at(at)
         text = format_value(value, curve.unit.name)
         if band is not None:

@@ -184,9 +184,9 @@ def doubts_of(kernels: Collection[str]) -> tuple[str, ...]:
     """List reasons why bits may differ after kernels that :func:`reproducible` noted.
 
     >>> doubts_of({"put_"})
-    ('torch has no deterministic version of put_: made again, the bits may be others.',)
+    ('torch has no deterministic version of put_: a repeated run may differ in the last digits.',)
     """
-    about = "torch has no deterministic version of {}: made again, the bits may be others."
+    about = "torch has no deterministic version of {}: a repeated run may differ in the last digits."
     return tuple(about.format(name) for name in sorted(kernels))
 
 

@@ -122,7 +122,7 @@ def unsteady(model: nn.Module, x: Tensor, other: Tensor, logits: Tensor) -> str 
             count = min(len(found), len(logits))
             here, there = found[:count].float(), logits[:count].float()
             if not torch.allclose(here, there, share, slack, equal_nan=True):
-                return f"The network's answers depend {reason}, and so does this curve."
+                return f"The network's outputs depend {reason}, so this curve does too."
     return None
 
 

@@ -278,7 +278,7 @@ def _library(package: str, name: str) -> Any:
         return importlib.import_module(package)
     except (ImportError, RuntimeError) as error:  # the latter where it was built for another torch
         asked = arg("architecture", f"{package}:{name}")
-        needs = Message(f"{asked} needs {package}, which cannot be imported ({error}): pip install {package}.")
+        needs = Message(f"{asked} needs {package}: importing it failed ({error}). Try pip install {package}.")
         raise MissingDependencyError(needs) from error
 
 

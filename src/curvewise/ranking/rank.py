@@ -172,7 +172,7 @@ def rank_features(
 
 @dataclass(frozen=True, eq=False)
 class RankSettings:
-    """How checkpoints are scored and ranked; see :func:`rank_features`."""
+    """Settings for scoring and ranking checkpoints; see :func:`rank_features`."""
 
     test: float | ArrayLike | None = 0.2
     by: str | None = None

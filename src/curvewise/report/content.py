@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from curvewise.tables import readable_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,22 +40,44 @@ class Figure:
 
 @dataclass(frozen=True, eq=False)
 class ReportTable:
-    """Columns of equal length with a title."""
+    """Columns of equal length with a title.
+
+    Attributes
+    ----------
+    name, title : str
+        Of its file when it is exported; what it shows.
+    columns : mapping
+        Numbers in full precision, and words.
+    unit : str
+        Of errors among the columns, see :func:`curvewise.tables.readable_columns`.
+    written : mapping, optional
+        The columns as people read them, where a result writes them itself.
+    """
 
     name: str
     title: str
     columns: Mapping[str, Sequence[Any]]
-    digits: int = 4
+    unit: str = ""
+    written: Mapping[str, Sequence[Any]] | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns as people read them: intervals behind estimates, in the digits that they support."""
+        return readable_columns(self.columns, self.unit) if self.written is None else self.written
 
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """The part of one lens, or one result.
+    """The part of one question, or of one result.
 
     Attributes
     ----------
     title : str
-        A question.
+        A question. Sections with the same title stand together under it.
+    label : str
+        What this section answers it for, such as one learner; empty if for all.
     text, warnings : tuple of str
         Its answer in sentences, and what to beware of.
     figures, tables : tuple
@@ -70,6 +95,12 @@ class Section:
     tables: tuple[ReportTable, ...] = ()
     method: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The question and what it is asked of."""
+        return f"{self.title} {self.label}" if self.label else self.title
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +122,9 @@ class Runs:
     columns: Mapping[str, Sequence[Any]]
     failures: tuple[Any, ...] = ()
 
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
     def failure_table(self) -> ReportTable | None:
         """Reasons for which runs failed, as a table; None where none did."""
         if not self.failures:
@@ -99,17 +133,33 @@ class Runs:
             "runs": [f.count for f in self.failures],
             "learners": [", ".join(f.learners) for f in self.failures],
             "reason": [f.message for f in self.failures],
-            "one of them": [f.example for f in self.failures],
+            "example": [f.example for f in self.failures],
         }
         return ReportTable("failures", "Why runs failed", columns)
 
 
 @dataclass(frozen=True)
 class Reproduce:
-    """Command, study file and facts with which the same runs can be made again."""
+    """How to make a report again.
 
+    Attributes
+    ----------
+    steps : str
+        A sentence on what to do with the command and the file.
+    command : str
+        Lines for a terminal.
+    file : str
+        Text of the study file or the script.
+    file_name : str
+        Its name.
+    facts : dict of str to str
+        Versions, data, seeds.
+    """
+
+    steps: str = ""
     command: str = ""
     file: str = ""
+    file_name: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -128,7 +178,7 @@ class Report:
     warnings : tuple of str
         All of them, each once.
     sections : tuple of Section
-        One for each result or lens.
+        One for each result or question.
     runs : Runs, optional
         Of a study.
     reproduce : Reproduce, optional
@@ -143,3 +193,57 @@ class Report:
     sections: tuple[Section, ...] = ()
     runs: Runs | None = None
     reproduce: Reproduce | None = None
+
+    def without_repeats(self) -> Self:
+        """Return the report with no sentence twice: what the answer says is left out of the sections.
+
+        >>> section = Section("Why?", ("A is 1. B is 2. C is 3.", "D."))
+        >>> report = Report("T", "Q?", ("A is 1.", "B is 2.", "D."), sections=(section,))
+        >>> report.without_repeats().sections[0].text
+        ('C is 3.',)
+        """
+        answer = list(self.answer)
+        runs = self.runs
+        if runs is not None:
+            others = (" ".join(s for s in split_sentences(text) if s not in answer) for text in runs.text)
+            runs = replace(runs, text=tuple(filter(None, others)))
+        stated = {*answer, " ".join(answer)}
+        sections = []
+        for section in self.sections:
+            kept = []
+            for text in section.text:
+                parts = split_sentences(text)
+                # Only sentences at the beginning: later ones may be about something else than those of the answer.
+                same = next((i for i, (a, b) in enumerate(zip(parts, answer, strict=False)) if a != b), None)
+                same = min(len(parts), len(answer)) if same is None else same
+                rest = " ".join(parts[same:])
+                if rest and rest not in stated:
+                    kept.append(rest)
+                stated |= {text, rest}
+            sections.append(replace(section, text=tuple(kept)))
+        return replace(self, sections=tuple(sections), runs=runs)
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text into sentences.
+
+    >>> split_sentences("A is 1.5 [1, 2]. B is 2.")
+    ['A is 1.5 [1, 2].', 'B is 2.']
+    >>> split_sentences("digits: A is best. letters: B is.")
+    ['digits: A is best.', 'letters: B is.']
+    """
+    # A result on several tasks begins each sentence with the task's name, which may be in lower case.
+    return re.split(r"(?<=[.?!])\s+(?=[^a-z]|[^\s.:]+: )", text.strip())
+
+
+def group_warnings(warnings: Sequence[str]) -> list[str]:
+    """Join warnings that say the same of several learners.
+
+    >>> group_warnings(["a: few runs.", "b: few runs.", "c: lost.", "Old."])
+    ['a, b: few runs.', 'c: lost.', 'Old.']
+    """
+    heads: dict[str, list[str]] = {}
+    for warning in warnings:
+        head, colon, rest = warning.partition(": ")
+        heads.setdefault(rest if colon else head, []).append(head if colon else "")
+    return [f"{', '.join(filter(None, names))}: {rest}" if any(names) else rest for rest, names in heads.items()]

@@ -77,7 +77,7 @@ def export_report(
             (place / name).unlink()
     for table in _all(report, "tables"):
         for kind in formats:
-            text = format_table(_safe_columns(table, kind), kind, table.digits)
+            text = format_table(_safe_columns(table, kind), kind)
             _write(place / f"{table.name}.{FORMATS[kind]}", text + "\n")
     for figure in _all(report, "figures"):
         for ending in figures:
@@ -107,45 +107,46 @@ def exported_files(
 
 def markdown_of(report: Report, figures: Sequence[str] = ()) -> str:
     """The text of a report as Markdown, with its tables, and links to figures beside it."""
+    report = report.without_repeats()
     shown = [warning for s in report.sections for warning in s.warnings]
     lines = [f"# {_safe(report.title)}", "", f"**{_safe(report.question)}**", ""]
     lines += _paragraphs(report.answer)
     # Warnings of a section stand there, those of the whole report here.
     lines += _beware([w for w in report.warnings if w not in shown])
-    told: set[str] = set()
+    stated: set[str] = set()
     if report.figure is not None and all(report.figure not in s.figures for s in report.sections):
         lines += _linked(report.figure, figures)
     for section in report.sections:
-        lines += _section(section, figures, told)
+        lines += _section(section, figures, stated)
     if report.runs is not None:
         failures = report.runs.failure_table()
         lines += ["## Runs", "", *_paragraphs(report.runs.text), *_tables([failures] if failures else [])]
     if report.reproduce is not None:
-        lines += ["## How to make it again", ""]
+        lines += ["## How to make this report again", "", *_paragraphs([report.reproduce.steps])]
         lines += [f"    {_safe(line)}" for line in report.reproduce.command.splitlines()] + [""]
         lines += [f"- {_safe(k)}: {_safe(v)}" for k, v in report.reproduce.facts.items()]
     return "\n".join(lines).strip() + "\n"
 
 
-def _section(section: Section, figures: Sequence[str], told: set[str]) -> list[str]:
-    lines = [f"## {_safe(section.title)}", "", *_paragraphs(section.text)]
-    new = [w for w in section.warnings if w not in told]
+def _section(section: Section, figures: Sequence[str], stated: set[str]) -> list[str]:
+    lines = [f"## {_safe(section.heading)}", "", *_paragraphs(section.text)]
+    new = [w for w in section.warnings if w not in stated]
     lines += _beware(list(dict.fromkeys(new)))
     for figure in section.figures:
         lines += _linked(figure, figures)
     lines += _tables(section.tables)
-    method = [text for text in section.method if text not in told]
+    method = [text for text in section.method if text not in stated]
     settings = ", ".join(f"{k} {v}" for k, v in section.settings.items())
     if method:
         lines += _paragraphs([" ".join(["Method:", *method])])
     if settings:
         lines += _paragraphs([f"Settings: {settings}."])
-    told.update(new, method)
+    stated.update(new, method)
     return lines
 
 
 def _tables(tables: Sequence[ReportTable]) -> list[str]:
-    texts = [format_table(_safe_columns(table, "markdown"), "markdown", table.digits) for table in tables]
+    texts = [format_table(_safe_columns(table, "markdown"), "markdown") for table in tables]
     return [
         line for table, text in zip(tables, texts, strict=True) for line in (f"{_safe(table.title)}:", "", text, "")
     ]
@@ -156,7 +157,7 @@ def _paragraphs(texts: Sequence[str]) -> list[str]:
 
 
 def _beware(warnings: Sequence[str]) -> list[str]:
-    return [*(f"- Beware: {_safe(w)}" for w in warnings), ""] if warnings else []
+    return [*(f"- Warning: {_safe(w)}" for w in warnings), ""] if warnings else []
 
 
 def _linked(figure: Figure, endings: Sequence[str]) -> list[str]:
@@ -206,10 +207,10 @@ def _renaming() -> Callable[[Any], Any]:
 
 
 def _safe_columns(table: ReportTable, kind: str) -> Mapping[str, Sequence[Any]]:
-    """Columns whose texts Markdown does not take for tags."""
+    """Columns as people read them, whose texts Markdown does not take for tags."""
     if kind != "markdown":
-        return table.columns
-    return {_safe(k): [_safe(v) if isinstance(v, str) else v for v in column] for k, column in table.columns.items()}
+        return table.readable()
+    return {_safe(k): [_safe(v) if type(v) is str else v for v in column] for k, column in table.readable().items()}
 
 
 def _safe(text: str) -> str:

@@ -12,7 +12,8 @@ import numpy as np
 from curvewise.errors import CurvewiseError, quietly
 from curvewise.report.content import ReportTable, Section
 from curvewise.report.results import QUESTIONS, file_name, section_of
-from curvewise.text import format_number, prefix
+from curvewise.tables import Cell, readable_columns
+from curvewise.text import format_count, format_number, format_value, prefix
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve
@@ -29,32 +30,33 @@ Found = TypeVar("Found")
 
 
 def find_all(study: Study, planned: list[Planned], form: str) -> StudyFindings:
-    """Look at the runs of a study through every lens that applies."""
-    # No measurements where there is no run yet, which the status tells; the notes have said what is missing.
+    """Ask of the runs of a study every question that its design can answer."""
+    # There are no measurements before the first run; the status says so.
     findings = StudyFindings(study, planned, form, attempt(study.measurements)[0])
-    for lens in LENSES if findings.runs is not None else ():
-        lens(findings)
+    if findings.runs is not None:
+        findings.found["errors"] = error_columns(findings.runs)
+        for lens in LENSES:
+            lens(findings)
     return findings
 
 
 def show_errors(findings: StudyFindings) -> None:
     """Means and spread by learner and size, on every evaluation set."""
-    assert findings.runs is not None
-    columns = error_columns(findings.runs)
-    spread = "its mean and standard deviation between runs"
-    tables = [ReportTable("errors", f"Test {findings.word}, {spread}", columns)]
-    findings.found["errors"], evaluations, text = columns, {}, []
+    word = findings.word
+    measured, text = {"": findings.found["errors"]}, []
     for name in findings.study.evaluate:
-        measured, problem = attempt(partial(findings.study.measurements, evaluation=name))
-        if measured is None:
+        found, problem = attempt(partial(findings.study.measurements, evaluation=name))
+        if found is None:
             text.append(f"{name}: {problem}")
-            continue
-        evaluations[name] = error_columns(measured)
-        title = f"{findings.word.capitalize()} on {name}, {spread}"
-        tables.append(ReportTable(f"errors-{file_name(name)}", title, evaluations[name]))
-    findings.found["evaluations"] = evaluations
-    title = "Losses" if findings.word == "loss" else "Errors"
-    findings.sections.append(Section(title, tuple(text), tables=tuple(tables)))
+        else:
+            measured[name] = error_columns(found)
+    findings.found["evaluations"] = {name: columns for name, columns in measured.items() if name}
+    tables = []
+    for name, columns in measured.items():
+        title = f"{word.capitalize()} on {name or 'the test set'}: mean and standard deviation between runs"
+        kept = columns if any(columns["failed"]) else {k: v for k, v in columns.items() if k != "failed"}
+        tables.append(ReportTable(f"errors-{file_name(name)}" if name else "errors", title, kept, findings.unit))
+    findings.sections.append(Section(f"Which {findings.plural} were measured?", tuple(text), tables=tuple(tables)))
 
 
 def error_columns(m: Measurements) -> dict[str, list[Any]]:
@@ -92,9 +94,9 @@ def show_rates(findings: StudyFindings) -> None:
         tried = ", ".join(f"{r:g}" for r in job.learner.training.rates)  # type: ignore[union-attr]
         if run.state == "done" and rate is not None:
             findings.found["rates"][label] = rate
-            text.append(f"{label}: {rate:g}, of {tried}, searched for at n={job.n:,}.")
+            text.append(f"{label}: {rate:g}, chosen from {tried} at n = {job.n:,}.")
         else:
-            text.append(f"{label}: none yet of {tried}; the search is {run.state}.")
+            text.append(f"{label}: not chosen yet from {tried}; the search is {run.state}.")
     findings.sections.append(Section("Which learning rates were chosen?", tuple(text)))
 
 
@@ -114,7 +116,7 @@ def show_transfer(findings: StudyFindings) -> None:
         findings.sections.append(Section(title, (f"Transfer is not measured: {problem}",)))
         return
     findings.found["transfer"] = result
-    findings.sections.append(name_parts(section_of(result, title), "transfer", "Gains with their intervals"))
+    findings.sections.append(name_parts(section_of(result, title), "transfer", "Gains with 95% intervals"))
 
 
 def show_images(findings: StudyFindings) -> None:
@@ -158,14 +160,14 @@ def show_curves(findings: StudyFindings) -> None:
     findings.found["curves"] = curves
     labels = findings.runs.labels
     points = replace(findings.runs, labels={"fold": labels["fold"], "seed": labels["init_seed"]})
-    table = f"{findings.word.capitalize()} e_N and data-reliance β_N"
+    table = f"{findings.word.capitalize()} e_N and data-reliance β_N at the largest size N, with 95% intervals"
     # Not every form of curve can be drawn.
     found, problem = attempt(lambda: name_parts(section_of(curves, title, runs=points), "curves", table))
     notes = [f"There is no picture of curves of form {findings.form}: {problem}"] if found is None else []
     every = list(curves)
     told = [c.sentences() for c in every[:MOST_TOLD]]
     if len(every) > MOST_TOLD:
-        told.append(f"The table has the other {len(every) - MOST_TOLD} learners.")
+        told.append(f"The table lists the other {len(every) - MOST_TOLD} learners.")
     unfitted = [f"{name} could not be fitted: {why}" for name, why in curves.failures.items()]
     findings.sections.append(
         replace(
@@ -193,10 +195,24 @@ def show_checks(findings: StudyFindings) -> None:
 
     rows = [{k: v[0] for k, v in drawn(c).items() if not k.startswith("rmse_")} for c in curves]
     few = {key: [row[key] for row in rows] for key in rows[0] if key != "form"}
-    title = "Standard deviation of estimates from one run at each of the largest sizes, four at most"
+    title = "Standard deviation of the estimates if each of the largest sizes (at most four) had one run"
     findings.found |= {"variance_check": check, "stability": few}
-    section = name_parts(section_of(check, "Can the curves be trusted?"), "variance-check", "Variance of one run")
-    findings.sections.append(replace(section, tables=(*section.tables, ReportTable("stability", title, few))))
+    section = name_parts(section_of(check, "Can the curves be trusted?"), "variance-check")
+    # As standard deviations, which have the unit of the errors.
+    spread: dict[str, Any] = {
+        "n": check.n.astype(int),
+        "measured": np.sqrt(check.measured),
+        "modelled": np.sqrt(check.modelled),
+    }
+    named = {"e_N": "e_N_std", "β_N": "beta_N_std", "α": "alpha_std"}
+    shown = {"learner": few["learner"], **readable_columns({k: few[v] for k, v in named.items()}, findings.unit)}
+    shown["γ"] = [Cell(format_number(v, 2)) for v in few["gamma_std"]]
+    of = "Standard deviation between runs, measured and as the fits assume"
+    tables = (
+        ReportTable("variance-check", of, spread, findings.unit),
+        ReportTable("stability", title, few, written=shown),
+    )
+    findings.sections.append(replace(section, tables=tables))
 
 
 def compare_best(findings: StudyFindings) -> None:
@@ -210,13 +226,16 @@ def compare_best(findings: StudyFindings) -> None:
     # The two best by their mean: a comparison of all pairs would need a correction that few runs cannot pay.
     a, b = sorted(found, key=lambda t: t.error)[:2]
     title = f"Which learner is better at n = {a.n:,}?"
-    picked = f"{a.label} and {b.label} are the two best of {len(found)} by the same runs, which flatters them a little."
+    picked = (
+        f"{a.label} and {b.label} are the two best of {len(found)} learners by the same runs, so the comparison is "
+        "slightly optimistic."
+    )
     result, problem = attempt(lambda: compare_runs(a.read(), b.read(), names=(a.label, b.label), paired=False))
     if result is None:
         findings.sections.append(Section(title, (f"There is no comparison of runs: {problem}",)))
         return
     findings.found["better"] = result
-    section = name_parts(section_of(result, title), "better", "Differences with their intervals")
+    section = name_parts(section_of(result, title), "better", "Differences with 95% intervals")
     more = (picked,) if len(found) > 2 else ()
     findings.sections.append(replace(section, text=(*section.text, *more)))
 
@@ -228,27 +247,20 @@ def show_spread(findings: StudyFindings) -> None:
     found = _trainings(findings)
     if not found:
         return
-    results, parts, text = {}, [], []
+    results, problems = {}, []
+    title = "How much do runs differ?"
     for training in found[:MOST_TRAININGS]:
         result, problem = attempt(partial(lambda one: decompose_variance(one.read()), training))
         if result is None:
-            text.append(f"{training.title}: {problem}")
+            problems.append(f"{training.title}: {problem}")
             continue
         results[training.title] = result
-        parts.append(part_of(result, training.title, "variance"))
+        findings.sections.append(part_of(result, title, training.title, "variance"))
     if len(found) > MOST_TRAININGS:
-        text.append(f"{len(found) - MOST_TRAININGS} further trainings are not shown.")
+        problems.append(f"{len(found) - MOST_TRAININGS} further trainings are not shown.")
     findings.found["variance"] = results
-    section = Section(
-        "How much do runs differ?",
-        text=(*(f"{p.title}: {sentences}" for p in parts for sentences in p.text), *text),
-        warnings=tuple(w for p in parts for w in p.warnings),
-        figures=tuple(f for p in parts for f in p.figures),
-        tables=tuple(t for p in parts for t in p.tables),
-        method=parts[0].method if parts else (),
-        settings=parts[0].settings if parts else {},
-    )
-    findings.sections.append(section)
+    if problems:
+        findings.sections.append(Section(title, tuple(problems)))
 
 
 def show_sources(findings: StudyFindings) -> None:
@@ -266,8 +278,8 @@ def show_sources(findings: StudyFindings) -> None:
             groups.setdefault(training.without_chance, {})[names[job.varies]] = training
     for label, parts in groups.items():
         if "all" in parts and len(parts) > 1:
-            title = f"What makes runs differ? {label}"
-            _show_each(findings, "sources", title, label, partial(_measured, measure_sources, parts))
+            act = partial(_measured, measure_sources, parts)
+            _show_each(findings, "sources", "What makes runs differ?", label, act)
 
 
 def show_twins(findings: StudyFindings) -> None:
@@ -283,7 +295,7 @@ def show_twins(findings: StudyFindings) -> None:
     for label, training in seen.items():
         job = training.job
         act = partial(study.twins, job.name, n=job.n, fold=job.fold, **job.settings)
-        _show_each(findings, "twins", f"How far do twins grow apart? {label}", label, act)
+        _show_each(findings, "twins", "How far do twins grow apart?", label, act)
 
 
 def show_sweeps(findings: StudyFindings) -> None:
@@ -301,9 +313,9 @@ def show_sweeps(findings: StudyFindings) -> None:
                 groups.setdefault(training.without(setting), {})[value] = training
         for label, parts in groups.items():
             if len(parts) > 1:
-                title = f"How does the variance go with {setting}? {label}"
+                title = f"How does the variance depend on {setting}?"
                 act = partial(_measured, partial(measure_sweep, name=setting), parts)
-                _show_each(findings, "sweeps", title, f"{setting}: {label}", act)
+                _show_each(findings, "sweeps", title, label, act, key=f"{setting}: {label}")
 
 
 def show_test_sets(findings: StudyFindings) -> None:
@@ -312,23 +324,24 @@ def show_test_sets(findings: StudyFindings) -> None:
 
     sets = ["test", *(name for name, e in findings.study.evaluate.items() if e.data is not None)]
     for training in _trainings(findings)[:MOST_TRAININGS] if len(sets) > 1 else ():
-        title = f"Do runs differ more elsewhere? {training.title}"
         act = partial(lambda one: compare_test_sets({name: one.read(name) for name in sets}), training)
-        _show_each(findings, "test_sets", title, training.title, act)
+        _show_each(findings, "test_sets", "Do runs differ more on other data?", training.title, act)
 
 
 def _measured(measure: Callable[[Mapping[Any, Any]], Found], trainings: Mapping[Any, _StudyTraining]) -> Found:
     return measure({key: training.read() for key, training in trainings.items()})
 
 
-def _show_each(findings: StudyFindings, kind: str, title: str, label: str, act: Callable[[], Result]) -> None:
+def _show_each(
+    findings: StudyFindings, kind: str, title: str, label: str, act: Callable[[], Result], key: str = ""
+) -> None:
     """Add the section of one of several results of a kind, or the reason why there is none."""
     result, problem = attempt(act)
     if result is None:
-        findings.sections.append(Section(title, (f"{label}: {problem}",)))
+        findings.sections.append(Section(title, (problem,), label=label))
         return
-    findings.found.setdefault(kind, {})[label] = result
-    findings.sections.append(replace(part_of(result, label, kind), title=title))
+    findings.found.setdefault(kind, {})[key or label] = result
+    findings.sections.append(part_of(result, title, label, kind))
 
 
 # Numbers that networks take, over all answers, up to which a report measures invariance itself: about a minute.
@@ -358,9 +371,7 @@ def show_invariance(findings: StudyFindings) -> None:
             continue
         result, settings = found
         findings.found.setdefault("invariance", {})[name] = result
-        section = name_parts(
-            section_of(result, title), f"invariance-{file_name(name)}", "Measures with their intervals"
-        )
+        section = name_parts(section_of(result, title), f"invariance-{file_name(name)}", "Measures with 95% intervals")
         findings.sections.append(replace(section, text=(*section.text, settings)))
 
 
@@ -376,8 +387,8 @@ def _judge_invariance(study: Study, name: str, kept: KeptInvariance | None) -> t
 
 
 LENSES = (
-    *(show_errors, show_rates, show_curves, show_checks, compare_best, show_spread, show_sweeps, show_sources),
-    *(show_twins, show_test_sets, show_transfer, show_images, show_invariance),
+    *(show_curves, show_checks, compare_best, show_spread, show_sweeps, show_sources, show_twins),
+    *(show_test_sets, show_transfer, show_images, show_invariance, show_rates, show_errors),
 )
 """In the order of the report."""
 
@@ -391,14 +402,13 @@ def _before_curves(findings: StudyFindings) -> list[str]:
     """State what the curves leave out and what they count as a run."""
     runs = findings.runs
     assert runs is not None
-    text = list(findings.left_out)
+    text = []
     if lost := int((~np.isfinite(runs.error)).sum()):
-        text.append(f"{lost:,} failed {'run is' if lost == 1 else 'runs are'} left out of the curves.")
+        text.append(f"The curves leave out {format_count(lost, 'failed run')}.")
     if runs.shared_subsets:
         text.append(
-            "What the fits count as a run is the mean over the seeds of one training subset, "
-            "because runs on the same examples are not independent: they count fewer than the "
-            f"table of {'losses' if findings.word == 'loss' else 'errors'}."
+            "The fits use the mean over the seeds of each training subset, because runs on the same examples are not "
+            "independent."
         )
     return text
 
@@ -407,16 +417,16 @@ def _without_curve(sizes: Mapping[str, int]) -> list[str]:
     """Name the learners without a curve, and why they have none.
 
     >>> _without_curve({"net": 2, "tree": 1})
-    ['There is no curve of net (runs at 2 sizes) or tree (runs at 1 size): one takes 3 sizes.']
+    ['There is no curve for net (runs at 2 sizes) and tree (runs at 1 size): a curve needs 3 sizes.']
     """
     if not sizes:
         return []
-    why = {0: "no run that ended well", 1: "runs at 1 size"}
+    why = {0: "no finished run", 1: "runs at 1 size"}
     every = [f"{k} ({why.get(many, f'runs at {many} sizes')})" for k, many in sizes.items()]
     if (more := len(every) - MOST_TOLD) > 0:
-        every[MOST_TOLD:] = [f"{more} more, which the table of errors has"]
-    said = " or ".join(filter(None, [", ".join(every[:-1]), every[-1]]))
-    return [f"There is no curve of {said}: one takes {FEWEST_SIZES} sizes."]
+        every[MOST_TOLD:] = [f"{more} more"]
+    named = " and ".join(filter(None, [", ".join(every[:-1]), every[-1]]))
+    return [f"There is no curve for {named}: a curve needs {FEWEST_SIZES} sizes."]
 
 
 def _ahead(findings: StudyFindings, left: Iterable[str]) -> list[str]:
@@ -428,7 +438,8 @@ def _ahead(findings: StudyFindings, left: Iterable[str]) -> list[str]:
     n, value, learner = min(known, key=lambda row: (-row[0], row[1]))
     if learner not in left:
         return []
-    return [f"Yet {learner} has the lowest mean {findings.word} at n = {n:,}: {format_number(value)}."]
+    lowest = format_value(value, findings.unit)
+    return [f"However, {learner} has the lowest mean {findings.word} at n = {n:,}: {lowest}."]
 
 
 def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
@@ -438,33 +449,33 @@ def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
 
     if len(curves) < 2:
         return
-    title = "Which learner is better?" if len(curves) == 2 else "Which learner is best?"
+    question = "Which learner is better?" if len(curves) == 2 else "Which learner is best?"
     # A cross-entropy beside a squared error: neither is lower than the other.
     if mixed_losses(findings.study):
-        text = "The curves are not compared: the learners are judged by different losses."
-        findings.sections.append(Section(title, (text,)))
+        text = "The curves are not compared: the learners are measured by different losses."
+        findings.sections.append(Section(question, (text,)))
         return
     two = len(curves) == 2
     name, what = ("comparison", "comparison of") if two else ("ranking", "ranking by")
 
     def compared() -> Section:
         result = compare_learning_curves(*curves) if two else rank_learners(curves)
-        section = name_parts(section_of(result, title), name, "Differences with their intervals")
+        section = name_parts(section_of(result, question), name, "Differences with 95% intervals")
         findings.found[name] = result
         if isinstance(result, CurveComparison):
             return section
-        columns = {k: list(v) for k, v in result.columns().items()}
-        columns["chance best"] = [f"{p:.0%}" for p in columns.pop("probability_best")]
-        what = f"Ranking at n = {result.at:,.0f} ({result.level:.0%} {result.kind} intervals)"
-        return replace(section, tables=(ReportTable("ranking", what, columns),))
+        title = f"{findings.word.capitalize()} at n = {result.at:,.0f} with {result.level:.0%} {result.kind} intervals"
+        return replace(section, tables=tuple(replace(t, title=title) for t in section.tables))
 
     found, problem = attempt(compared)
-    without = Section(title, (f"There is no {what} curves of form {findings.form}: {problem}",))
+    if found is not None and not any(c._data.replicated for c in curves):
+        return  # without intervals there is nothing to show
+    without = Section(question, (f"There is no {what} curves of form {findings.form}: {problem}",))
     findings.sections.append(found or without)
 
 
 FEWEST_RUNS, MOST_TRAININGS = 5, 12
-"""Runs that say something of their spread, and trainings that are shown one by one."""
+"""Runs from which a spread can be estimated, and trainings that are shown one by one."""
 
 
 @dataclass(frozen=True)
@@ -558,27 +569,37 @@ class StudyFindings:
         """Name of the values: errors of classes, or losses of numbers."""
         return "loss" if self.runs is not None and self.runs.unit.name == "loss" else "error"
 
+    @property
+    def unit(self) -> str:
+        """Unit of the values: errors are fractions, and read as percentages."""
+        return "loss" if self.word == "loss" else "fraction"
+
+    @property
+    def plural(self) -> str:
+        """The same of several."""
+        return "losses" if self.word == "loss" else "errors"
+
     def figure(self, name: str) -> Any:
         """A picture that was made, by its name."""
         every = (f for s in self.sections for f in s.figures)
         return next((f for f in every if f.name == name), None)
 
 
-def name_parts(section: Section, name: str, table: str = "Numbers") -> Section:
-    """A section whose pictures and tables have a short name, for files, and tables a title."""
+def name_parts(section: Section, name: str, table: str = "") -> Section:
+    """A section whose pictures and tables have a short name, for files, and perhaps tables another title."""
     return replace(
         section,
         figures=tuple(replace(f, name=name) for f in section.figures),
-        tables=tuple(replace(t, name=name, title=table) for t in section.tables),
+        tables=tuple(replace(t, name=name, title=table or t.title) for t in section.tables),
     )
 
 
-def part_of(result: Result, label: str, kind: str) -> Section:
+def part_of(result: Result, title: str, label: str, kind: str) -> Section:
     """The section of one of several results of a kind, whose warnings have its name."""
-    table = f"{label}: estimates with their intervals"
-    section = name_parts(section_of(result, label), f"{kind}-{file_name(label)}", table)
-    section = replace(section, figures=tuple(replace(f, learner=label) for f in section.figures))
-    return replace(section, warnings=tuple(prefix_each(result.all_warnings, label)))
+    section = name_parts(section_of(result, label), f"{kind}-{file_name(label)}")
+    figures = tuple(replace(f, learner=label) for f in section.figures)
+    warnings = tuple(prefix_each(result.all_warnings, label))
+    return replace(section, title=title, label=label, figures=figures, warnings=warnings)
 
 
 def attempt(act: Callable[[], Found]) -> tuple[Found | None, str]:

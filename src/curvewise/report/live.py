@@ -78,13 +78,13 @@ def state_of(study: Study) -> dict[str, Any]:
 
 
 def _progress(status: Status) -> dict[str, Any]:
-    states = ("done", "failed", "running", "outdated", "damaged")
-    waiting = status.planned - sum(getattr(status, state) for state in states)
+    others = {state: getattr(status, state) for state in ("failed", "running", "outdated", "damaged")}
+    remaining = status.planned - status.done - sum(others.values())
     return {
         "summary": " ".join(first_sentences(status.sentences(), 2)),
         "finished": status.is_finished,
         "planned": status.planned,
-        "counts": {**{s: getattr(status, s) for s in states}, "to do": waiting},
+        "counts": {"finished": status.done, **others, "remaining": remaining},
         "left": _left(status),
         "workers": [f"{who}: {count:,} runs" for who, count in status.workers.items()],
         "failures": [
@@ -99,14 +99,14 @@ def _left(status: Status) -> str:
     from curvewise.study.status import duration
 
     if status.is_finished:
-        return "nothing is left to do"
+        return "all runs are made"
     at_work = len(status.workers)
+    processes = "process" if at_work == 1 else "processes"
     if not math.isfinite(status.seconds_left):
-        return "time left is not known yet"
+        return "the time left is not known yet"
     if not at_work:
-        return f"no process is at work; about {duration(status.seconds_left)} for one process"
-    of = "one process" if at_work == 1 else f"{at_work} processes"
-    return f"about {duration(status.seconds_left / at_work)} left for {of} at work"
+        return f"no process is running; one would need about {duration(status.seconds_left)}"
+    return f"about {duration(status.seconds_left / at_work)} left with {at_work} running {processes}"
 
 
 def _measured(study: Study) -> dict[str, Any]:

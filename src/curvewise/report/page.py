@@ -5,24 +5,28 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
 import re
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError
-from curvewise.report.content import Figure, Report, ReportTable, Section
+from curvewise.report.content import Figure, Report, ReportTable, Section, group_warnings
 from curvewise.report.results import results_report, section_of
-from curvewise.text import format_number
+from curvewise.tables import Cell
+from curvewise.text import format_count, format_number
 from curvewise.types.results import Result, plain
 
 if TYPE_CHECKING:
@@ -30,7 +34,12 @@ if TYPE_CHECKING:
 
 
 def write_report(
-    source: Any, path: str | os.PathLike[str] = "report.html", *, title: str | None = None, question: str | None = None
+    source: Any,
+    path: str | os.PathLike[str] = "report.html",
+    *,
+    title: str | None = None,
+    question: str | None = None,
+    code: str | None = None,
 ) -> Path:
     """Write one self-contained HTML page.
 
@@ -40,11 +49,14 @@ def write_report(
     ----------
     source : Result, sequence or dict of results, Study or Report
         What it is about. The first result is the answer; the keys of a dict are titles. A study is
-        looked at through every lens that applies.
+        analysed for every question that its design can answer.
     path : path
-        Of the page; one that is there is replaced.
+        Of the page; an existing file is replaced.
     title, question : str, optional
         Name of the report, and what it answers.
+    code : str, optional
+        Text of the script that made the results, shown under "How to make this report again"; for
+        example ``Path(__file__).read_text()``. The report of a study shows its study file instead.
 
     Returns
     -------
@@ -73,7 +85,7 @@ def write_report(
         raise InputError(
             f"there is no folder {place.parent}.", argument="path", value=str(path), remedy="Make it first."
         )
-    text = page_of(report_of(source, title=title, question=question))
+    text = page_of(report_of(source, title=title, question=question, code=code))
     # Written aside and renamed, so that a page that is open is never half a page.
     aside = place.with_name(f".{uuid.uuid4().hex}.part")
     try:
@@ -85,12 +97,12 @@ def write_report(
     return place
 
 
-def report_of(source: Any, *, title: str | None = None, question: str | None = None) -> Report:
+def report_of(source: Any, *, title: str | None = None, question: str | None = None, code: str | None = None) -> Report:
     """Make the report of a source; one that is a report already stays as it is."""
     if isinstance(source, Report):
         return source
     if isinstance(source, Result | Mapping) or (isinstance(source, Sequence) and not isinstance(source, str | bytes)):
-        return results_report(source, title=title, question=question)
+        return results_report(source, title=title, question=question, code=code)
     from curvewise.study.study import Study
 
     if not isinstance(source, Study):
@@ -110,6 +122,10 @@ MOST_SVG = 500_000
 """Letters of a picture that a notebook keeps with a result."""
 
 
+NARROW = 6
+"""Columns of a table that fits beside a text or a picture."""
+
+
 def page_of(report: Report) -> str:
     """The page of a report: HTML with its styles, scripts, pictures and data inside.
 
@@ -122,11 +138,17 @@ def page_of(report: Report) -> str:
     from curvewise.drawing.style import about, one_document
 
     environment = _environment()
+    report = report.without_repeats()
     # In one function, so that none of the page's names get in the way of others.
     parts = "\n".join(map(read_asset, SCRIPTS))
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     charts: dict[str, Markup] = {}
     numbers = count(1)
+
+    # Tables of the same title are told apart by where they stand, for those who do not see it.
+    titles = Counter(t.title for s in report.sections for t in s.tables)
+    places = {id(t): s.heading for s in report.sections for t in s.tables if titles[t.title] > 1}
+    headings = [report.question, *(text for s in report.sections for text in (s.title, s.label) if text)]
 
     def shown(figure: Figure) -> Markup:
         """Turn a figure into HTML, and collect its data if it is alive."""
@@ -136,39 +158,36 @@ def page_of(report: Report) -> str:
             charts[chart] = embedded({**figure.chart, "id": chart, "series": _placed(figure.chart["series"])})
         with about(figure.learner, figure.said):
             svg = _raw(follow_theme(svg_of(figure, f"f{number}-")))
-        return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg)
+        # What a heading says is no caption again.
+        heading = next((h for h in headings if figure.title.startswith(h)), "")
+        caption = figure.title.removeprefix(heading).strip()
+        return _rendered(environment, "figure", chart=chart, title=figure.title, svg=svg, caption=caption)
 
     environment.globals |= {
         "shown": shown,
-        "tabled": lambda table: _tabled(environment, table),
+        "tabled": lambda table: _tabled(environment, table, where=places.get(id(table), "")),
         "warned": lambda texts, is_open: _rendered(environment, "warnings", texts=texts, is_open=is_open),
     }
-    # Sections with a key for links, made of a number, and without what the first screen says.
-    keyed = [
-        {
-            **{k: getattr(s, k) for k in s.__dataclass_fields__},
-            "key": f"section-{i}",
-            "is_answer": s.text == (" ".join(report.answer),),
-            "warnings": () if set(s.warnings) == set(report.warnings) else s.warnings,
-        }
-        for i, s in enumerate(report.sections, start=1)
-    ]
     runs: dict[str, Any] | None = None
     if report.runs is not None:
         columns = {k: _packed(list(v)) for k, v in report.runs.columns.items()}
-        rows = len(next(iter(report.runs.columns.values()), ()))
-        data = embedded({"names": list(columns), "count": rows, "columns": columns})
-        runs = {"text": report.runs.text, "failures": report.runs.failure_table(), "data": data}
+        data = embedded({"names": list(columns), "count": len(report.runs), "columns": columns})
+        every = f"All {format_count(len(report.runs), 'run')}"
+        runs = {"text": report.runs.text, "failures": report.runs.failure_table(), "data": data, "list": every}
+    settings = {s.heading: ", ".join(f"{k} {v}" for k, v in s.settings.items()) for s in report.sections if s.settings}
     body = {
         "report": report,
-        "sections": keyed,
-        "first": report.figure,
+        "warnings": group_warnings(report.warnings),
+        "groups": _groups(report),
+        "methods": list(dict.fromkeys(text for s in report.sections for text in s.method)),
+        "settings": settings,
         "runs": runs,
         "charts": charts,
         "css": _raw(read_asset("report.css")),
         "script": _raw(script),
         "script_hash": script_hash(script),
         "version": __version__,
+        "made": f"Made with curvewise {__version__} on {datetime.now(UTC):%Y-%m-%d}.",
     }
     # One colour and one line style per learner on the whole page; those of charts come first.
     with one_document():
@@ -183,6 +202,39 @@ def _placed(series: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     from curvewise.drawing.style import place_of
 
     return [dict(s) if "tone" in s else {**s, "place": place_of(s["name"], i)} for i, s in enumerate(series)]
+
+
+def _groups(report: Report) -> list[dict[str, Any]]:
+    """Sections that ask the same, together; and where in them each part stands."""
+    groups: dict[str, dict[str, Any]] = {}
+    for number, section in enumerate(report.sections, start=1):
+        figures = [f for f in section.figures if f is not report.figure]
+        if not (section.text or figures or section.tables):
+            continue  # the answer says all of it
+        is_at_top = len(figures) < len(section.figures)
+        # The first screen has asked it already.
+        title = "The numbers behind the answer" if is_at_top and section.title == report.question else section.title
+        group = groups.setdefault(title, {"key": f"section-{len(groups) + 1}", "title": title, "blocks": []})
+        narrow = [t for t in section.tables if len(t.readable()) <= NARROW]
+        # Beside the text stands its picture; narrow tables where there is none. Several pictures stand in pairs below.
+        beside, instead = (narrow, []) if figures else ([], narrow)
+        group["blocks"].append(
+            {
+                "key": f"part-{number}",
+                "label": section.label,
+                "text": section.text,
+                "warnings": format_count(len(set(section.warnings)), "warning") if section.warnings else "",
+                "figures": figures,
+                "beside": beside,
+                "instead": instead,
+                "below": [t for t in section.tables if t not in narrow],
+                "is_at_top": is_at_top,
+                "is_sided": bool((section.text or beside) and (figures or instead)) and len(figures) < 2,
+            }
+        )
+    for group in groups.values():
+        group["labels"] = [(b["key"], b["label"]) for b in group["blocks"] if b["label"]]
+    return list(groups.values())
 
 
 def _environment() -> Any:
@@ -277,28 +329,96 @@ _TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LEFTWARD = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+(?: +[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+)*")
 
 
+_COMMAND = re.compile(r"`(run|curvewise [\w .-]+)`")
+
+
 def said(text: Any) -> Markup:
     """A sentence as HTML, in which no name that is read to the left turns numbers around.
 
     >>> print(said("a\u202eb <i> \u05d0: 0.17"))
     ab &lt;i&gt; <bdi>א</bdi>: 0.17
     """
-    plainly = str(escape(_TURNING.sub("", str(text))))
+    plainly = _COMMAND.sub(r"<code>\1</code>", str(escape(_TURNING.sub("", str(text)))))
     return _raw(_LEFTWARD.sub(lambda found: f"<bdi>{found[0]}</bdi>", plainly))
 
 
-def _tabled(environment: Any, table: ReportTable, kind: str = "table", most: int = MOST_ROWS) -> Markup:
+def _tabled(
+    environment: Any, table: ReportTable, kind: str = "table", most: int = MOST_ROWS, where: str = ""
+) -> Markup:
     columns = shown_columns(table, most)
-    total = len(next(iter(table.columns.values()), ()))
-    many = min(total, most)
-    learners = list(table.columns.get("learner", ()))[:many]
+    shown = min(len(table), most)
+    title = table.title
+    if shown > 1 and len(columns) > NARROW:  # what all rows of a wide table share is said once
+        same = {c.name: c.cells[0].text for c in columns[1:] if len({(x.text, x.interval) for x in c.cells}) == 1}
+        columns = [c for c in columns if c.name not in same]
+        title += f". In all rows: {', '.join(f'{k} {v}' for k, v in same.items())}" if same else ""
+    learners = list(table.columns.get("learner", ()))[:shown]
     rows = [
-        {"learner": str(learners[i]) if learners else None, "cells": [c.cells[i] for c in columns]} for i in range(many)
+        {"learner": str(learners[i]) if learners else None, "cells": [c.cells[i] for c in columns]}
+        for i in range(shown)
     ]
-    bracketed = any(cell.interval for column in columns for cell in column.cells)
-    brackets = ", with intervals in brackets" if bracketed else ""
-    title = table.title if "interval" in table.title else f"{table.title}{brackets}"
-    return _rendered(environment, kind, title=title, columns=columns, rows=rows, left=total - many)
+    label = f"{table.title}: {where}" if where else table.title
+    left = len(table) - shown
+    return _rendered(environment, kind, title=title, label=label, columns=columns, rows=rows, left=left)
+
+
+@dataclass(frozen=True)
+class HtmlCell:
+    """A cell of a table: its text, the interval behind it, and the value by which it is sorted."""
+
+    text: str
+    value: Any = None
+    interval: str = ""
+    is_best: bool = False
+
+
+@dataclass(frozen=True)
+class HtmlColumn:
+    """A column as it is shown; numbers stand to the right."""
+
+    name: str
+    cells: tuple[HtmlCell, ...]
+    is_number: bool
+
+
+def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
+    """Return the columns of a table as they are shown.
+
+    Examples
+    --------
+    >>> table = ReportTable("t", "Errors", {"error": [0.2], "low": [0.1], "high": [0.35]}, "fraction")
+    >>> [(c.name, c.cells[0].text, c.cells[0].interval) for c in shown_columns(table, 9)]
+    [('error', '20%', '[10, 35]')]
+    """
+    found = []
+    for name, values in table.readable().items():
+        cells = tuple(map(_shown_cell, list(values)[:most]))
+        words = re.sub(r"(?<=\d) (?=\d)", ".", name)  # "n at 0 5" is the size that reaches 0.5
+        found.append(HtmlColumn(words, cells, any(cell.value is not None for cell in cells)))
+    return found
+
+
+_NUMBER = re.compile(r"([-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
+
+
+def _shown_cell(value: Any) -> HtmlCell:
+    if value is None:
+        return HtmlCell("–")
+    if _is_number(value):
+        return HtmlCell("–", "") if math.isnan(value) else HtmlCell(format_number(float(value), 3), plain(float(value)))
+    is_cell = isinstance(value, Cell)
+    written = value.text + value.after + value.signs if is_cell else str(value)
+    number = _NUMBER.fullmatch(written)
+    if number is None:
+        return HtmlCell(written)
+    # Sorted as it reads: what reads alike stays in its order.
+    plainly = re.sub("[,%]", "", number[1]).replace("∞", "inf").replace("−", "-").replace("–", "nan")
+    sorted_by = "" if plainly == "nan" else plain(float(plainly))
+    return HtmlCell(number[1], sorted_by, (number[2] or "").strip(), is_cell and value.bold)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
 
 
 def _rendered(environment: Any, template: str, **values: Any) -> Markup:
@@ -307,7 +427,7 @@ def _rendered(environment: Any, template: str, **values: Any) -> Markup:
 
 def _packed(values: list[Any]) -> dict[str, Any]:
     """A column in few letters: words are said once."""
-    if all(v is None or is_number(v) for v in values):
+    if all(v is None or _is_number(v) for v in values):
         known = [plain(v) for v in values]
         return {"values": [float(f"{v:.6g}") if isinstance(v, float) else v for v in known]}
     words = list(dict.fromkeys("" if v is None else str(v) for v in values))
@@ -330,91 +450,6 @@ def script_hash(script: str) -> str:
     """Return the hash by which a page's policy lets its own script run, and no other."""
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
-
-
-GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "eta": "η"}
-
-
-@dataclass(frozen=True)
-class HtmlCell:
-    """A cell of a table: its text, the interval behind it, and the value by which it is sorted."""
-
-    text: str
-    value: Any = None
-    interval: str = ""
-
-
-@dataclass(frozen=True)
-class HtmlColumn:
-    """A column as it is shown; numbers stand to the right."""
-
-    name: str
-    cells: tuple[HtmlCell, ...]
-    is_number: bool
-
-
-def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
-    """The columns of a table, those with the ends of intervals put behind what they are of.
-
-    Examples
-    --------
-    >>> table = ReportTable("t", "Numbers", {"e_N": [0.2], "e_N_low": [0.1], "e_N_high": [0.35]})
-    >>> [(c.name, c.cells[0].text, c.cells[0].interval) for c in shown_columns(table, 9)]
-    [('e_N', '0.2', '[0.1, 0.35]')]
-    """
-    given = {k: list(v)[:most] for k, v in table.columns.items()}
-    ends = _ends(given)
-    behind = {name for pair in ends.values() for name in pair}
-    found = []
-    for name, values in given.items():
-        if name in behind:
-            continue
-        cells = [cell_of(v, table.digits) for v in values]
-        if name in ends:
-            low, high = (given[k] for k in ends[name])
-            texts = zip(*([cell_of(v, table.digits).text for v in end] for end in (low, high)), strict=True)
-            brackets = ["" if (a, b) == ("–", "–") else f"[{a}, {b}]" for a, b in texts]
-            cells = [HtmlCell(c.text, c.value, b) for c, b in zip(cells, brackets, strict=True)]
-        found.append(HtmlColumn(heading(name), tuple(cells), any(map(is_number, values))))
-    return found
-
-
-def heading(name: str) -> str:
-    """The name of a column for people; indices stay.
-
-    >>> heading("probability_best"), heading("beta_N"), heading("n_at_0_5"), heading("e_N")
-    ('probability best', 'β_N', 'n at 0.5', 'e_N')
-    """
-    greek = re.sub(r"^[a-z]+(?=_N\b|$)", lambda found: GREEK.get(found[0], found[0]), name)
-    levels = re.sub(r"(?<=\d)_(?=\d)", ".", greek.replace("_at_", " at "))  # n_at_0_5 is the size that reaches 0.5
-    return re.sub(r"(?<=\w\w)_", " ", levels)
-
-
-def cell_of(value: Any, digits: int = 4) -> HtmlCell:
-    """A value for people, and as the browser sorts it."""
-    if not is_number(value):
-        return HtmlCell("–" if value is None else str(value))
-    known = plain(float(value))  # infinities as JavaScript reads them
-    text = "–" if known is None else format_number(float(value), digits)
-    return HtmlCell(text, "" if known is None else known)
-
-
-def is_number(value: Any) -> bool:
-    """Return True for a number, and not for True and False."""
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
-
-
-def _ends(columns: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, str]]:
-    """Columns with an interval, and those with its ends: named after them, or right behind."""
-    names = list(columns)
-    found = {}
-    for name, after in pairwise([*names, ""]):
-        pairs = [(f"{name}_low", f"{name}_high")]
-        pairs += [("low", "high")] if after == "low" else []
-        both = next((p for p in pairs if p[0] in columns and p[1] in columns), None)
-        if both and all(v is None or is_number(v) for k in (name, *both) for v in columns[k]):
-            found[name] = both
-    return found
 
 
 def html_of(result: Result) -> str:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
 from curvewise.errors import InputError
 from curvewise.report.charts import figures_of
-from curvewise.report.content import Report, ReportTable, Section
+from curvewise.report.content import Report, ReportTable, Reproduce, Section, split_sentences
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
-from curvewise.types.units import Unit
 
 SETTINGS = (
-    *("form", "weights", "weight", "interval", "kind", "level", "unit", "seeds", "paired", "mode"),
+    *("form", "weights", "weight", "interval", "kind", "level", "seeds", "paired", "mode"),
     *("perturbation", "layer", "by", "loss", "per", "average", "rule", "method"),
 )
 """Fields of results that say how something was computed."""
@@ -25,7 +25,11 @@ FEW = 3
 
 
 def results_report(
-    results: Result | Sequence[Result] | Mapping[str, Result], *, title: str | None = None, question: str | None = None
+    results: Result | Sequence[Result] | Mapping[str, Result],
+    *,
+    title: str | None = None,
+    question: str | None = None,
+    code: str | None = None,
 ) -> Report:
     """Make the report of results: the first of them is the answer.
 
@@ -35,6 +39,8 @@ def results_report(
         The keys of a dict are titles of sections.
     title, question : str, optional
         Of the report; by default what the first result's lens asks.
+    code : str, optional
+        Text of the script that made the results and the report.
     """
     if isinstance(results, Mapping):
         named: list[tuple[str | None, Any]] = [(str(k), v) for k, v in results.items()]
@@ -53,11 +59,44 @@ def results_report(
     return Report(
         title=title or "curvewise report",
         question=question or QUESTIONS.get(lens, sections[0].title),
-        answer=first_sentences(first.sentences()),
+        answer=(*no_interval(first), *first_sentences(first.sentences())),
         figure=next((f for s in sections for f in s.figures), None),
         warnings=tuple(dict.fromkeys(w for s in sections for w in s.warnings)),
         sections=sections,
+        reproduce=_script(code),
     )
+
+
+def no_interval(result: Result) -> tuple[str, ...]:
+    """Say why learning curves have no interval and what to do about it; nothing where they have one."""
+    curves: list[Any] = []
+    if lens_of(result) == "learning":
+        from curvewise.learning.curve import Curve
+        from curvewise.learning.fit import LearningCurves
+
+        curves = [*result] if isinstance(result, LearningCurves) else [result] if isinstance(result, Curve) else []
+    if not curves or any(c._data.replicated for c in curves):
+        return ()
+    return ("One run per size: the spread between runs is unknown. Train at least two models per size.",)
+
+
+def _script(code: str | None) -> Reproduce:
+    """How to make a report of results again: the script, if it was given, and what it ran on."""
+    from importlib.metadata import PackageNotFoundError, version
+    from platform import python_version
+
+    from curvewise import __version__
+
+    packages = []
+    for name in ("numpy", "scipy", "scikit-learn", "torch"):
+        with suppress(PackageNotFoundError):
+            packages.append(f"{name} {version(name)}")
+    facts = {"Made with": f"curvewise {__version__}", "Python": python_version(), "Packages": ", ".join(packages)}
+    if code is None:
+        steps = "This report was written from Python: run the script or notebook again that calls cw.write_report."
+        return Reproduce(steps, facts=facts)
+    steps = "Save the script below and run it where its data are."
+    return Reproduce(steps, "python report.py", code, "report.py", facts)
 
 
 def section_of(
@@ -89,31 +128,42 @@ def section_of(
             # Each one's, not the first and how many there are.
             warnings = tuple(dict.fromkeys([*result.general_warnings, *result.curve_warnings]))
     figures = figures_of(result, name, heading, runs, alive=alive) if picture_of(type(result)) else ()
-    columns = {k: list(v) for k, v in result.columns().items()}
+    table = table_of(result, name)
     values = {f.name: getattr(result, f.name) for f in fields(result) if f.name in SETTINGS}  # type: ignore[arg-type]
+    if isinstance(values.get("level"), float):
+        values["level"] = f"{values['level']:.0%}"
     return Section(
         title=heading,
         text=(result.sentences(),),
         warnings=warnings,
         figures=figures,
-        tables=(ReportTable(name, "Numbers", columns),) if any(map(len, columns.values())) else (),
+        tables=(table,) if len(table) else (),
         method=METHODS.get(lens, ()),
-        settings={k: v.name if isinstance(v, Unit) else str(v) for k, v in values.items() if v is not None},
+        settings={k: str(v) for k, v in values.items() if v is not None},
     )
+
+
+def table_of(result: Result, name: str) -> ReportTable:
+    """Make the main table of a result."""
+    columns = {k: list(v) for k, v in result.columns().items()}
+    level = getattr(result, "level", None)
+    has_limits = any(k == "low" or k.endswith("_low") for k in columns)
+    title = f"Estimates with {level:.0%} intervals" if has_limits and isinstance(level, float) else "Estimates"
+    return ReportTable(name, title, columns, written=result.readable())
 
 
 def first_sentences(text: str, few: int = FEW) -> tuple[str, ...]:
     """Return the first sentences of a text.
 
-    >>> first_sentences("A is 1.5 [1, 2]. B is 2. C. D.", 2)
+    >>> first_sentences("A is 1.5 [1, 2]. B is 2. C. D. E.", 2)
     ('A is 1.5 [1, 2].', 'B is 2.')
     >>> first_sentences("digits: A is best. letters: B is.", 1)
     ('digits: A is best.', 'letters: B is.')
     """
+    # Sentences on several tasks, each of which begins with the task's name in lower case, count as one.
     parts = re.split(r"(?<=[.?!])\s+(?=[^a-z])", text.strip())
-    # A result on several tasks begins each sentence with the task's name, which may be in lower case.
-    labelled = re.compile(r"(?<=[.?!])\s+(?=[^\s.:]+: )")
-    return tuple(line for part in parts[:few] for line in labelled.split(part))
+    kept = parts if len(parts) == few + 1 else parts[:few]  # a single sentence is not left for later
+    return tuple(line for part in kept for line in split_sentences(part))
 
 
 def file_name(label: str) -> str:
@@ -127,36 +177,36 @@ def file_name(label: str) -> str:
 
 QUESTIONS = {
     "learning": "How does error fall with data?",
-    "variance": "How much do runs differ, and what of it is real?",
-    "response": "How does it respond when the input moves?",
+    "variance": "How much do runs differ, and how much of it is real?",
+    "response": "How does accuracy fall when the input is perturbed?",
     "transfer": "Does pretraining beat simple controls?",
     "ranking": "Which checkpoint should be fine-tuned?",
-    "study": "How far is it?",
+    "study": "How far is the study?",
 }
 
 METHODS = {
     "learning": (
-        "The extended power law e(n) = α + ηn^γ is fitted to the runs by weighted least squares "
-        "with a prior on γ (Hoiem et al. 2021). Confidence intervals are by profile likelihood and "
-        "suppose that form; prediction intervals were calibrated on real learning curves.",
+        "Learning curves: the extended power law e(n) = α + ηn^γ is fitted to the runs by weighted least squares "
+        "with a prior on γ (Hoiem et al. 2021). Confidence intervals come from the profile likelihood and "
+        "assume that form; prediction intervals were calibrated on real learning curves.",
     ),
     "variance": (
-        "The variance of the error over runs is split into what independent errors on a finite "
-        "test set would give and what is left, which is there on new data too (Jordan 2023).",
+        "Variance between runs: it is divided into what independent errors on a finite test set would give, "
+        "and the rest, which would be seen on new data too (Jordan 2023).",
     ),
     "response": (
-        "What the network was trained on is perturbed with growing magnitude; the Gi-score sums up "
-        "how its accuracy falls from 0 (never) to 1, the Pal-score compares high with low "
-        "magnitudes (Schiff et al. 2021).",
+        "Response to perturbations: the examples are perturbed with growing magnitude. The Gi-score summarizes "
+        "the loss of accuracy from 0 (none) to 1; the Pal-score compares high with low magnitudes "
+        "(Schiff et al. 2021).",
     ),
     "transfer": (
-        "Risks are put on the scale between maximal supervision (0) and a blind guess (1); the "
-        "area between a method and scratch, weighted by what scratch learns, is the calibrated "
-        "cumulative improvement (Atanov et al. 2022). Intervals count the runs.",
+        "Transfer: risks are put on the scale between maximal supervision (0) and a blind guess (1). The "
+        "area between a method and training from scratch, weighted by what scratch learns, is the calibrated "
+        "cumulative improvement, CCI (Atanov et al. 2022). Intervals are over runs.",
     ),
     "ranking": (
-        "Features of labelled examples are scored, nothing is trained (Li et al. 2021). Ranks have "
-        "intervals from scoring random parts of the examples again.",
+        "Ranking of checkpoints: features of labelled examples are scored without any training "
+        "(Li et al. 2021). Intervals of ranks come from scoring random parts of the examples again.",
     ),
 }
 

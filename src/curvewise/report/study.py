@@ -18,7 +18,7 @@ from curvewise.errors import CurvewiseError
 from curvewise.report.content import Figure, Report, Reproduce, Runs
 from curvewise.report.lenses import StudyFindings, find_all
 from curvewise.report.results import QUESTIONS, first_sentences
-from curvewise.text import format_interval, format_number
+from curvewise.text import format_interval, format_value
 from curvewise.types.results import Interval
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from curvewise.study.study import Study
 
 
-BEST = "Which learner is best, and how sure is that?"
+BEST = "Which learner is best, and how certain is that?"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ def study_report(
     form: str = "power",
     file: Path | None = None,
 ) -> StudyReport:
-    """Look at a study, finished or not, through every lens that applies.
+    """Ask of a study, finished or not, every question that its design can answer.
 
     Parameters
     ----------
@@ -74,15 +74,15 @@ def study_report(
     ...     design=Design(sizes=[100, 200, 400], folds=2),
     ...     folder=Path(tempfile.mkdtemp()),
     ... )
-    >>> study_report(study).answer[0]
-    'study: 0 of 6 runs done, 6 to do.'
+    >>> study_report(study).answer[0][:24]
+    'No run has finished yet:'
     """
     from curvewise.study.status import looked_up_once
 
     with looked_up_once(study) as planned:
         status = study.status()
         findings = find_all(study, planned, form)
-        asked, answer, figure = _answered(findings)
+        asked, answer, figure = _answered(findings, status)
         said = [*status.warnings, *_notes(findings, status)]
         # A finished study with an answer need not state its progress.
         finished = status.done == status.planned and answer
@@ -95,58 +95,79 @@ def study_report(
             warnings=tuple(dict.fromkeys([*said, *(w for s in findings.sections for w in s.warnings)])),
             sections=tuple(findings.sections),
             runs=runs_of(study, planned, status),
-            reproduce=reproduction(study, planned, file),
+            reproduce=reproduction(study, planned, file, form=form),
             found={"status": status, **findings.found},
         )
 
 
-def _answered(findings: StudyFindings) -> tuple[str, tuple[str, ...], Figure | None]:
+def _answered(findings: StudyFindings, status: Status) -> tuple[str, tuple[str, ...], Figure | None]:
     """The question that the design can answer, its answer, and the picture that shows it."""
     found, curves = findings.found, findings.figure("curves")
     fitted = list(found["curves"]) if "curves" in found else []
     spread = found.get("variance") or {}
+    if findings.runs is None:
+        return "How far is the study?", (NOT_BEGUN,), None
+    if not any(value is not None for value in found["errors"][findings.word]):
+        why = f", most often with: {status.failures[0].message}" if status.failures else "."
+        return BEST, (f"Every run failed{why}", RUN_AGAIN), None
     if "transfer" in found:
         return QUESTIONS["transfer"], _short(found["transfer"]), findings.figure("transfer")
+    if len(fitted) > 1 and not any(c._data.replicated for c in fitted):
+        return BEST, (f"The runs cannot show which learner is best. {ONE_SUBSET}", *_lowest(findings)), curves
     if "ranking" in found or "comparison" in found:
-        return BEST, _short(found.get("ranking") or found["comparison"]), curves
+        result = found.get("ranking") or found["comparison"]
+        open_question = result.verdict == "undecided" if "comparison" in found else max(result.probability_best) < 0.95
+        more = (f"To decide, add folds at n = {result.at:,.0f}: four times as many halve the interval.",)
+        return BEST, (*_short(result), *(more if open_question else ())), curves
     if len(fitted) == 1:
-        return f"How does the {findings.word} fall with data?", _short(fitted[0]), curves
+        alone = () if fitted[0]._data.replicated else (ONE_SUBSET,)
+        return f"How does the {findings.word} fall with data?", (*alone, *_short(fitted[0])), curves
     if "better" in found:
-        return BEST, _short(found["better"]), findings.figure("better")
+        undecided = found["better"].verdict == "undecided"
+        more = ("To decide, add seeds: four times as many halve the spread between runs.",)
+        return BEST, (*_short(found["better"]), *(more if undecided else ())), findings.figure("better")
     if len(spread) == 1:
         only = next(f for s in findings.sections for f in s.figures if f.name.startswith("variance"))
         return QUESTIONS["variance"], _short(*spread.values()), only
-    if findings.runs is not None:
-        plural = "losses" if findings.word == "loss" else "errors"
-        return f"Which {plural} did the learners reach?", _lowest(findings), curves
-    return "How far is the study?", (), None
+    return f"Which {findings.plural} did the learners reach?", _lowest(findings), curves
+
+
+NOT_BEGUN = "No run has finished yet: the commands at the end of this report run the study and write the report again."
+RUN_AGAIN = "Correct the cause and run the study again with --retry-failed."
+ONE_SUBSET = (
+    "There is one training subset per size, so the curves have no confidence interval: set folds = 2 or more "
+    "under [design] and run the study again."
+)
 
 
 def _short(result: Any) -> tuple[str, ...]:
-    return first_sentences(result.sentences())
+    return tuple(text for text in first_sentences(result.sentences()) if not text.startswith("Fit:"))
 
 
 def _lowest(findings: StudyFindings) -> tuple[str, ...]:
-    """The lowest mean at the largest size, with its interval over runs."""
+    """The lowest means at the largest size, with their intervals over runs."""
     columns, word = findings.found["errors"], findings.word
+    unit = findings.unit
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     known = [row for row in rows if row[word] is not None]
-    if not known:
-        return ("Every run failed: there is nothing to compare.",)
     largest = max(row["n"] for row in known)
-    at = sorted((row for row in known if row["n"] == largest), key=lambda row: row[word])
-    said = []
-    for row in at[:2]:
-        mean, runs, where = row[word], row["runs"], f"at n = {row['n']:,}"
-        if runs < 2 or row["std"] is None:
-            text = f"{format_number(mean)} {where}, of one run: nothing tells how sure that is."
+    at = sorted((row for row in known if row["n"] == largest), key=lambda row: row[word])[:2]
+    lines, single = [], [row["learner"] for row in at if row["std"] is None]
+    for row in at:
+        mean, runs = row[word], row["runs"]
+        if row["std"] is None:
+            text = f"{format_value(mean, unit)} at n = {largest:,}, one run."
+        elif row["std"] == 0:
+            text = f"{format_value(mean, unit)} at n = {largest:,}, {runs} identical runs."
         else:
             # Student's t over the runs; the test examples are taken as given.
             half = float(stdtrit(runs - 1, 0.975)) * row["std"] / math.sqrt(runs)
-            interval = format_interval(Interval(mean, mean - half, mean + half), write=format_number)
-            text = f"{interval} {where}, the mean of {runs} runs on these test examples."
-        said.append(f"{row['learner']}: {word} {text}")
-    return tuple(said)
+            interval = format_interval(Interval(mean, mean - half, mean + half), unit)
+            text = f"{interval} at n = {largest:,}, mean of {runs} runs on this test set."
+        lines.append(f"{row['learner']}: {word} {text}")
+    if single:
+        lines.append("One run has no interval: set seeds or folds to 2 or more under [design] and run the study again.")
+    return tuple(lines)
 
 
 def _notes(findings: StudyFindings, status: Status) -> list[str]:
@@ -156,10 +177,10 @@ def _notes(findings: StudyFindings, status: Status) -> list[str]:
             f"{f.count:,} of {status.planned:,} runs failed ({', '.join(f.learners)}): {f.message}"
             for f in status.failures
         ]
-        alone = re.compile(r"\d+ of \d+ runs failed \(")  # each reason by itself, paths and all
-        return [*failed, *(n for n in findings.runs.notes if not alone.match(n))]
-    left = f"{status.planned - status.done - status.failed:,} of {status.planned:,} planned runs"
-    return [f"{left} are not made yet.", *findings.study.partition.warnings]
+        # Each reason by itself, paths and all; and what the answer says of the progress.
+        known = re.compile(r"[\d,]+ of [\d,]+ (runs failed \(|planned runs are )")
+        return [*failed, *(n for n in findings.runs.notes if not known.match(n))]
+    return list(findings.study.partition.warnings)
 
 
 FEW = 4
@@ -197,17 +218,24 @@ def runs_of(study: Study, planned: Sequence[Planned], status: Status) -> Runs:
     reasons = [reason_of(r.standing.text) if r.standing.text else None for r in runs]
     if any(reasons):
         columns["reason"] = reasons
-    text = [replace(status, failures=()).sentences()]  # the failures have a table
-    made = [run.record["environment"] for run in planned if run.record]
-    if made:
-        words = {"devices": "device", "systems": "platform", "Python": "python"}
-        named = [f"{word}: {_counted(made, key)}" for word, key in words.items()]
-        text.append(f"Made with {'; '.join(named)}.")
-    return Runs(tuple(text), columns, status.failures)
+    text = replace(status, failures=()).sentences()  # the failures have a table
+    return Runs((text,), columns, status.failures)
 
 
-def reproduction(study: Study, planned: Sequence[Planned], file: Path | None) -> Reproduce:
-    """Collect what it takes to make the same runs and the same report again."""
+def reproduction(study: Study, planned: Sequence[Planned], file: Path | None, *, form: str = "power") -> Reproduce:
+    """Collect what it takes to make the same runs and the same report again.
+
+    Parameters
+    ----------
+    study : Study
+        Whose report it is.
+    planned : sequence of Planned
+        Its runs.
+    file : Path, optional
+        Where it was loaded from.
+    form : str
+        Of the learning curves.
+    """
     from curvewise import __version__
     from curvewise.study.spec.document import document_of, toml_text
 
@@ -223,23 +251,32 @@ def reproduction(study: Study, planned: Sequence[Planned], file: Path | None) ->
             commits[f"{git['commit']}{' with uncommitted changes' if git.get('dirty') else ''}"] = None
     own = packages.pop("curvewise", {__version__: None})
     facts = {
-        "Made by": f"curvewise {', '.join(sorted(own))}",
+        "Made with": f"curvewise {', '.join(sorted(own))}",
         "Python": _counted(made, "python") if made else "",
+        "Systems": _counted(made, "platform") if made else "",
+        "Devices": _counted(made, "device") if made else "",
         "Packages": ", ".join(f"{k} {' or '.join(v)}" for k, v in packages.items()),
         "Commit": ", ".join(list(commits)[:FEW]),
         "Data": f"digest {study.data_digest}",
         "Seed": str(study.seed),
         "Store": str(study.runs_folder.resolve()),
     }
-    command = text = ""
     if file is not None:
-        name = shlex.quote(file.name)
-        command = f"curvewise study run {name}\ncurvewise study report {name}"
-        text = file.read_bytes().decode("utf-8-sig")
+        name, text = file.name, file.read_bytes().decode("utf-8-sig")
     else:
+        name, text = "study.toml", ""
         with suppress(CurvewiseError):  # data in memory has no file that names it
             text = toml_text(document_of(study, study.folder))
-    return Reproduce(command, text, {k: v for k, v in facts.items() if v})
+    known = {k: v for k, v in facts.items() if v}
+    if not text:
+        return Reproduce("The data of this study were in memory: run the Python code again that made it.", facts=known)
+    options = [*(["--form", form] if form != "power" else []), *(["--trust"] if file and study.trust else [])]
+    lines = (["curvewise", "study", "run", name], ["curvewise", "study", "report", name, *options])
+    if file is not None:
+        steps = f"Run these commands in the folder of {name}. Finished runs are not trained again."
+    else:
+        steps = f"Save the text below as {name}, and run these commands in its folder."
+    return Reproduce(steps, "\n".join(map(shlex.join, lines)), text, name, known)
 
 
 def _counted(environments: Sequence[Mapping[str, Any]], key: str) -> str:

@@ -85,7 +85,7 @@ def load_corpus(
         the difference of training and test accuracy, or of test and training error.
     hyperparameters, measures : sequence of str, optional
         Columns. If only hyperparameters are named, other numbers are measures. Other
-        columns are told apart by prefixes (``hp.depth``, ``measure.gi``), by usual names of
+        columns are distinguished by prefixes (``hp.depth``, ``measure.gi``), by usual names of
         hyperparameters, and by whether values repeat; where that leaves a doubt it is an error.
     orientation : dict of str to {1, -1}, optional
         Of measures: 1 where more should mean a larger gap, -1 where a smaller one.
@@ -297,7 +297,7 @@ def _from_table(
     notes = [
         said,
         f"hyperparameters from {list_names(roles.hyperparameters) or 'no column'}; measures from "
-        f"{list_names(roles.measures) or 'no column'}" + (" (told apart by names and values)" if roles.guessed else ""),
+        f"{list_names(roles.measures) or 'no column'}" + (" (by names and values)" if roles.guessed else ""),
         *([f"tasks from {task!r}"] if task else []),
         *([f"left out: {list_names(roles.left_out)}"] if roles.left_out else []),
         *name_note,
@@ -521,7 +521,7 @@ def _fractions(values: ArrayLike, name: str, low: float, count: int) -> FloatArr
     bad = np.isinf(found) | (found < low) | (found > 1)
     if bad.any():
         remedy = f"If these are percentages, divide them by 100 (or load them with {arg('unit', 'percent')})."
-        problem = f"holds {found[bad][0]:g}, which cannot be a fraction from {low:g} to 1."
+        problem = f"holds {found[bad][0]:g}, which is no fraction from {low:g} to 1."
         raise InputError(problem, argument=name, remedy=remedy)
     return found
 

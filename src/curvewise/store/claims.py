@@ -145,7 +145,7 @@ class Claims:
         there = self._turns(identity)
         about = _read(there[-1]) if there else {}
         if not isinstance(about.get("host"), str):
-            return "a process that does not say who it is"
+            return "an unknown process"
         return f"{about['host'][:100]}, process {about['pid']}"
 
     def is_held(self, identity: str) -> bool:

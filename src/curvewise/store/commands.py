@@ -14,7 +14,7 @@ from curvewise.errors import StoreError
 
 store = App(
     name="store",
-    help="What is in a store of runs, and is it whole?\n\n"
+    help="List, verify and export a store of runs.\n\n"
     "STORE is a folder with one folder for each run, as `curvewise study run` and "
     "`curvewise.write_run` make them.",
 )

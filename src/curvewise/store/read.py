@@ -152,7 +152,7 @@ class Run:
         try:
             weights: dict[str, NDArray[Any]] = load(data)
         except Exception as error:  # safetensors has errors of its own, and lets numpy's through
-            raise StoreError(f"{path} is no safetensors file: {error}. {REMEDY}") from error
+            raise StoreError(f"{path} is not a safetensors file: {error}. {REMEDY}") from error
         return weights
 
     def labels(self, evaluation: str = "test") -> NDArray[Any]:

@@ -360,21 +360,21 @@ def _is_intact(record: Mapping[str, Any], data: bytes) -> bool:
 def _strange_result(record: Mapping[str, Any]) -> str | None:
     for value in record["metrics"].values():
         if value is not None and not (type(value) in (int, float) and -_MOST <= value <= _MOST):
-            return "metrics that are no numbers"
+            return "metrics that are not numbers"
     if not isinstance(record.get("error"), str | None):
-        return "an error that is no text"
+        return "an error that is not text"
     if not all(isinstance(note, str) for note in record["notes"]):
-        return "notes that are no texts"
+        return "notes that are not text"
     return None
 
 
 def _strange_environment(environment: Mapping[str, Any]) -> str | None:
     """Name an entry of the environment that is read again and has no usable value."""
     if "attempts" in environment and not _is_count(environment["attempts"]):
-        return "attempts that are no whole number"
+        return "attempts that are not a whole number"
     known = environment.get("evaluations", {})
     if not isinstance(known, dict) or not all(isinstance(v, str) for v in known.values()):
-        return "evaluations that are no dict of texts"
+        return "evaluations that are not a dict of texts"
     return None
 
 

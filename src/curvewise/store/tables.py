@@ -400,7 +400,9 @@ def values_in_store(folder: Path, name: str, where: Mapping[str, Any] | None) ->
     there = dict.fromkeys(k for r in every.values() for k in r["coordinates"])
     if name not in there:
         plain = [k for k in there if k not in HASHES and not k.endswith("_seed")]
-        raise InputError(f"is no coordinate of the runs in {format_path(folder)}: {list_names(plain)}.", argument="by")
+        raise InputError(
+            f"is not a coordinate of the runs in {format_path(folder)}: {list_names(plain)}.", argument="by"
+        )
     found = _distinct([r["coordinates"].get(name) for r in _matching(every, where or {}, folder).values()])
     return sorted(found) if all(isinstance(v, int | float) for v in found) else found
 
@@ -466,7 +468,7 @@ def _matching(
         if not kept:
             close = suggest(value, [t for t in there if isinstance(t, str)])
             raise InputError(
-                f"{brief(name)} is {brief(value)} in no run of {format_path(folder)}.{close} There are "
+                f"No run of {format_path(folder)} has {brief(name)} = {brief(value)}.{close} There are "
                 f"{list_names(_distinct(there))}."
             )
     return kept

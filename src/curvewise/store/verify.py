@@ -121,10 +121,10 @@ class StoreCheck(Result):
             f"{self.files:,} files, {self.bytes / 1e6:,.1f} MB, were read and "
         )
         if self.sound:
-            return text + "all are as they were written."
+            return text + "all are intact."
         text += f"{len(self.damage):,} problems found, in {len(self.damaged_runs):,} runs."
         if self.removed:
-            text += f" {len(self.removed):,} damaged runs were moved to {DAMAGED}: run the study again to remake them."
+            text += f" {len(self.removed):,} damaged runs were moved to {DAMAGED}: run the study again to repeat them."
         return text
 
     def columns(self) -> dict[str, list[Any]]:
@@ -284,7 +284,7 @@ class _Seen:
             known = {os.path.basename(p) for p in run_folders(self.store)}
             for name in sorted(e.name for e in entries if e.name not in known):
                 if is_folder(self.store / name) and is_file(self.store / name / RECORD):
-                    text = f"{self.store / name} holds a run under a name that is no run's. {REMEDY}"
+                    text = f"{self.store / name} holds a run under a name that is not a run id. {REMEDY}"
                     self.damage.append(Damage(None, name, text))
 
     def _measure(self, paths: Iterable[Path]) -> None:

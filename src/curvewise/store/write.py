@@ -190,7 +190,7 @@ def write_run(
         reason = os_reason(problem, place=False)
         raise StoreError(
             f"Run {identity} could not be written to store={str(store)!r}: {reason}. Nothing of it "
-            "was kept, and what is stored stays."
+            "was stored; earlier runs are unchanged."
         ) from problem
 
 
@@ -409,7 +409,7 @@ def cannot_write(store: Path, error: OSError) -> StoreError:
     if isinstance(error, StoreError):
         return error
     reason = os_reason(error, place=False)
-    return StoreError(f"The store {store} cannot be written: {reason}. What is stored stays.")
+    return StoreError(f"The store {store} cannot be written: {reason}. Stored runs are unchanged.")
 
 
 def make_folder(folder: Path) -> None:

@@ -9,6 +9,7 @@ from curvewise.study.lenses import ranking_table as ranking_table
 from curvewise.study.lenses import stage_checkpoints as stage_checkpoints
 from curvewise.study.lenses import study_win_rates as study_win_rates
 from curvewise.study.lenses import transfer_risks as transfer_risks
+from curvewise.study.plan import Plan as Plan
 from curvewise.study.response import judge_invariance as judge_invariance
 from curvewise.study.response import judge_study_sensitivity as judge_study_sensitivity
 from curvewise.study.response import measure_corpus as measure_corpus
@@ -17,7 +18,6 @@ from curvewise.study.spec.design import Design as Design
 from curvewise.study.spec.design import Learner as Learner
 from curvewise.study.spec.recipes import RECIPES as RECIPES
 from curvewise.study.spec.study import Evaluation as Evaluation
-from curvewise.study.status import Plan as Plan
 from curvewise.study.status import Status as Status
 from curvewise.study.study import Study as Study
 from curvewise.study.study import load_study as load_study

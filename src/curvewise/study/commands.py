@@ -6,7 +6,7 @@ import inspect
 import re
 import tempfile
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,10 +16,12 @@ from cyclopts.validators import Number
 from curvewise.cli.console import DONE, FAILED, Form, Page, Showing, UsageError, note, warn_each
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, os_reason
 from curvewise.nn.training import Training
+from curvewise.progress import waiting
 
 if TYPE_CHECKING:
     from curvewise.report.content import Report, Section
-    from curvewise.study.status import Plan, Status
+    from curvewise.study.plan import Plan
+    from curvewise.study.status import Status
     from curvewise.study.study import Study
 
 
@@ -28,10 +30,13 @@ OPTIONS = dict.fromkeys([*(field.name for field in fields(Training)), "data"])
 
 study = App(
     name="study",
-    help="Train many models by a plan, and lose none.\n\n"
+    help="Train many models from one file, with an estimate before and a report after.\n\n"
     "FILE is a study file (TOML): data, learners, sizes × folds × seeds. `curvewise study new` "
-    "writes one to begin with. A study that was stopped goes on where it was.",
+    "writes one to start from. An interrupted study continues where it stopped.",
 )
+
+MOST_ROWS = 20
+"""Of a plan in the terminal; one with more has a row for each learner instead of one for each size."""
 
 File = Annotated[Path, Parameter(name="FILE")]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -43,7 +48,7 @@ Trust = Annotated[bool, Parameter(negative="", show_default=False)]
 
 @study.command
 def new(file: File, /, *, recipe: str | None = None) -> int:
-    """Write a study file to begin with; one that is there is left alone.
+    """Write a study file to start from; an existing file is not changed.
 
     Example: `curvewise study new --recipe variance study.toml`
 
@@ -62,8 +67,8 @@ def new(file: File, /, *, recipe: str | None = None) -> int:
         with file.open("x", encoding="utf-8", newline="\n") as stream:
             stream.write(text)
     except FileExistsError:
-        raise UsageError(f"{file} is there already: name another file, or remove it.") from None
-    note(f"written to {file}; see what it would do with: curvewise study plan {file}")
+        raise UsageError(f"{file} already exists: choose another name, or remove it.") from None
+    note(f"written to {file}. Next: curvewise study plan {file}")
     return DONE
 
 
@@ -77,7 +82,7 @@ def plan(
     trust: Trust = False,
     showing: Showing | None = None,
 ) -> int:
-    """Say which runs a study makes, how long they take, and what to beware of. Trains nothing.
+    """Show which runs a study will make, how long they take, and what to watch out for. Trains nothing.
 
     Example: `curvewise study plan study.toml`
 
@@ -86,15 +91,17 @@ def plan(
     file
         The study.
     measure
-        Train networks for a few steps where no stored run tells how long they take.
+        Time a few training steps of networks of which no run is stored.
     device
         Plan for this device, such as cpu, cuda or cuda:1.
     trust
-        Import code that the study names, as `run` does. Without it, what needs such code is not
-        known.
+        Import code that the study names, as `run` does. Without it, the plan leaves out what needs
+        such code.
     """
     page = (showing or Showing()).page()
-    show_plan(page, _load(file, trust).plan(measure=measure, device=device))
+    with waiting("reading the data and timing a few training steps" if measure else "reading the data"):
+        found = _load(file, trust).plan(measure=measure, device=device)
+    show_plan(page, found)
     return page.close()
 
 
@@ -117,12 +124,12 @@ def run(
     trust: Trust = False,
     showing: Showing | None = None,
 ) -> int:
-    """Make the runs that are not there yet. Exit status 1 if any run failed.
+    """Train the remaining runs. Exit status 1 if any run failed.
 
     This imports the code that the study names, and starts its commands: of a study that is not
     yours, read both first.
 
-    Stop it with Ctrl-C at any time (exit status 130), and go on by running it again.
+    Stop it with Ctrl-C at any time (exit status 130); run it again to continue. Short runs go first.
 
     Example: `curvewise study run study.toml`, or in a Slurm array
     `curvewise study run study.toml --shard $SLURM_ARRAY_TASK_ID/16`
@@ -149,11 +156,11 @@ def run(
     shard
         Only this share of the runs, such as 3/16; each of the 16 may run at the same time.
     retry_failed
-        Make failed runs again, always or never; by default until they failed three times.
+        Repeat failed runs, always or never; by default until they have failed three times.
     fresh
-        Move the study's runs out of the way, and make them anew.
+        Move the stored runs of the study aside, and train all of them again.
     dry_run
-        Only say what would be made.
+        Only print the plan.
     trust
         Import code that the study names even for --dry-run.
     """
@@ -161,7 +168,7 @@ def run(
     loaded = _load(file, trust)
     if dry_run:
         show_plan(page, loaded.plan(measure=False, device=device))
-        page.say("Nothing was done.")
+        page.say("Dry run: nothing was trained.")
         return page.close()
     options: dict[str, Any] = {"workers": workers, "in_flight": in_flight, "compile": not no_compile}
     options |= {"stream": True} if stream else {}
@@ -178,7 +185,7 @@ def run(
 
 @study.command
 def status(file: File, /, *, trust: Trust = False, showing: Showing | None = None) -> int:
-    """Say how far a study is: done, failed and why, being made by whom, left.
+    """Show the progress of a study: finished, failed and remaining runs, and why runs failed.
 
     Example: `curvewise study status study.toml`
 
@@ -212,7 +219,7 @@ def report(
     port: Annotated[int, Parameter(group=WATCHING, validator=Number(gte=0, lte=65535))] = 0,
     open_browser: Annotated[bool, Parameter(name="--open", group=WATCHING, negative="", show_default=False)] = False,
 ) -> int:
-    """Show the runs through every lens that applies: one page, text, tables and figures.
+    """Write a report of the runs: one page with answers, tables and figures.
 
     The study need not be finished: the report says what is missing.
 
@@ -236,7 +243,7 @@ def report(
         Call the function that makes the data, if one does; otherwise the copy that `run` kept is
         read.
     watch
-        Write nothing, and show on this machine a page of how far the study is, until Ctrl-C.
+        Write nothing; show a page with the progress of the study on this machine, until Ctrl-C.
     port
         Of that page; by default one that is free.
     open_browser
@@ -266,7 +273,7 @@ def report(
     page.say(found.question, style="bold")
     for text in found.answer:
         page.say(text, close=True)
-    for section in found.sections:
+    for section in found.without_repeats().sections:
         show_section(page, section)
     if found.runs is not None:
         page.say("Runs", style="bold")
@@ -307,27 +314,49 @@ def show_plan(page: Page, found: Plan) -> None:
     from curvewise.study.status import duration
 
     page.document = found.to_dict()
-    columns = dict(found.columns())
-    seconds, todo = columns.pop("seconds"), columns["to_do"]
-    columns["to do"] = columns.pop("to_do")
-    columns["time"] = [duration(s) if k else "–" for s, k in zip(seconds, todo, strict=True)]
-    columns["from"] = columns.pop("source")
-    page.table(f"Runs of {found.name}", columns, None)
+    fields = ("learner", "n", "runs", "done", "failed", "to_do", "seconds")
+    rows = [list(row) for row in zip(*(getattr(found, name) for name in fields), strict=True)]
+    if len(rows) > MOST_ROWS and page.markup is None:  # one row for each learner
+        joined: dict[str, list[list[Any]]] = {}
+        for row in rows:
+            joined.setdefault(row[0], []).append(row)
+        rows = [
+            [
+                name,
+                f"{min(r[1] for r in some):,} … {max(r[1] for r in some):,}",
+                *map(sum, list(zip(*some, strict=True))[2:]),
+            ]
+            for name, some in joined.items()
+        ]
+    values = dict(
+        zip(("learner", "n", "runs", "finished", "failed", "remaining", "time"), zip(*rows, strict=True), strict=True)
+    )
+    pairs = zip(values["time"], values["remaining"], strict=True)
+    columns: dict[str, Any] = values | {"time": [duration(s) if k else "–" for s, k in pairs]}
+    if not any((*values["finished"], *values["failed"])):
+        columns = {k: v for k, v in columns.items() if k not in ("finished", "remaining")}
+    columns = {k: list(v) for k, v in columns.items() if k != "failed" or any(v)}
+    page.table(f"Study {found.name}: runs in {found.store}", columns, None)
     page.say(found.sentences())
     warn_each(found.warnings)
 
 
 def show_status(page: Page, found: Status) -> None:
     """Print how far a study is: counts, reasons of failures, who is at work."""
+    from curvewise.study.status import duration
+
     page.document = found.to_dict()
-    counted = {k: v for k, v in zip(*found.columns().values(), strict=True) if v}
-    columns: dict[str, list[Any]] = {"state": [*counted, "planned"], "runs": [*counted.values(), found.planned]}
-    page.table(f"Runs of {found.name} in {found.store}", columns, None)
+    columns: dict[str, list[Any]] = {"learner": list(found.learners)}
+    columns |= {k: [row[k] for row in found.learners.values()] for k in ("runs", "finished", "failed", "remaining")}
+    columns["time"] = [duration(row["seconds"]) if row["seconds"] else "–" for row in found.learners.values()]
+    if not found.failed:
+        del columns["failed"]
+    page.table(f"Study {found.name}: runs in {found.store}", columns, None)
     if found.failures:
         rows = [(f.count, ", ".join(f.learners), f.message, f.example) for f in found.failures]
-        names = ("failed", "learners", "why", "such as run")
+        names = ("failed", "learners", "reason", "example")
         page.table("Why runs failed", {k: list(v) for k, v in zip(names, zip(*rows, strict=True), strict=True)}, None)
-    page.say(found.sentences())
+    page.say(replace(found, failures=()).sentences())  # the failures have a table
     warn_each([*found.warnings, *found.problems[1:]])
 
 
@@ -346,12 +375,13 @@ SHOWN = ("errors", "ranking")
 
 def show_section(page: Page, section: Section) -> None:
     """Print the title, the sentences and the tables of a section."""
-    page.say(section.title, style="bold")
+    tables = [table for table in section.tables if table.name.split("-")[0] in SHOWN]
+    if section.text or tables:
+        page.say(section.heading, style="bold")
     for text in section.text:
         page.say(text, close=True)
-    for table in section.tables:
-        if table.name.split("-")[0] in SHOWN:
-            page.table(table.title, table.columns, table.digits)
+    for table in tables:
+        page.table(table.title, table.readable(), None)
 
 
 def write_files(report: Report, folder: Path, format: Format | None = None, index: str = "report.md") -> list[str]:
@@ -384,7 +414,7 @@ def write_files(report: Report, folder: Path, format: Format | None = None, inde
 # ---- Study files to begin with
 
 STARTER = """\
-# A study: many trainings by a plan. See what it would do, do it, look at it:
+# A study: many training runs by a plan. Look at the plan, run it, read the report:
 #   curvewise study plan study.toml
 #   curvewise study run study.toml
 #   curvewise study report study.toml

@@ -451,7 +451,7 @@ def _troubles(tasks: Sequence[CurveTask], outcomes: Sequence[CurvePoint], damage
         raise CurvewiseError(f"All {len(tasks)} runs failed. The first: {outcomes[0].reason}")
     serious = failure_notes(failed, len(tasks))
     if damaged:
-        serious.append(f"{len(damaged)} stored run(s) were trained again: {damaged[0]}")
+        serious.append(f"{len(damaged)} damaged run(s) were trained again: {damaged[0]}")
     for note in serious:
         warnings.warn(note, CurvewiseWarning, stacklevel=3)
     # The runs of each learner that raised a kind of warning are counted, with its first text.
@@ -516,7 +516,7 @@ def resolve_metric(metric: MetricLike, unit: str) -> Metric:
     meaning = Unit(unit, higher_is_better=unit == "score")
     if metric == "error":
         if not meaning.bounded:
-            problem = f"a share of wrong classes is no {unit}: use unit='fraction' or 'percent', or another metric."
+            problem = f"a share of wrong classes is not a {unit}: use unit='fraction' or 'percent', or another metric."
             raise InputError(problem, argument="metric", value=metric)
         return Metric("error", meaning, function=partial(_wrong, whole=meaning.top))
     if isinstance(metric, str) or hasattr(metric, "_sign"):

@@ -629,5 +629,5 @@ def _check_groups(groups: Mapping[str, Sequence[str]] | None, studies: Mapping[s
         for name in names:
             if name not in known:
                 raise InputError(
-                    f"groups[{group!r}] names {name!r}, which is no learner: there are {', '.join(sorted(known))}."
+                    f"groups[{group!r}] names {name!r}, which is not a learner: there are {', '.join(sorted(known))}."
                 )

@@ -185,7 +185,7 @@ def done_runs(study: Study, evaluation: str) -> tuple[list[Planned], list[str]]:
         if lack is not None:
             others.setdefault(f"{lack} and left out", []).append(run.job.id[:8])
         elif run.state == "outdated":
-            why = f"outdated and taken as they are ({run.standing.text.rstrip('.')})"
+            why = f"outdated and used as they are ({run.standing.text.rstrip('.')})"
             others.setdefault(why, []).append(run.job.id[:8])
     notes = [
         f"{len(ids)} of {len(runs)} planned runs are {what}: {', '.join(ids[:5])}{', …' if len(ids) > 5 else ''}."
@@ -487,7 +487,7 @@ def _invariance_runs(study: Study, perturbation: str) -> _InvarianceRuns:
             "augmentations are others."
         )
     apart = len(done) - len(runs)
-    others = (f"{apart} runs with another augmentation take no part.",) if apart else ()
+    others = (f"{apart} runs with another augmentation are left out.",) if apart else ()
     return _InvarianceRuns(evaluation, reach, runs, tuple(notes), others)
 
 

@@ -33,11 +33,12 @@ from curvewise.store.tables import (
     twin_records,
 )
 from curvewise.study.data.dataset import Dataset
+from curvewise.study.plan import Plan, plan_study
 from curvewise.study.spec.design import Design
 from curvewise.study.spec.document import KEYS, read_document, study_fields, within, write_document
 from curvewise.study.spec.study import Job, StudySpec
-from curvewise.study.status import Plan, Planned, Status, evaluation_digests, plan_study, planned_runs, study_status
-from curvewise.text import arg, either, list_names, suggest
+from curvewise.study.status import Planned, Status, evaluation_digests, planned_runs, study_status
+from curvewise.text import arg, either, format_count, list_names, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import data_frame
@@ -430,9 +431,11 @@ def after_run(status: Status, outcome: Outcome) -> Status:
     """Add to a status what the execution before it had to say."""
     said = list(outcome.notes)
     if outcome.interrupted:
-        said.append(f"{len(outcome.interrupted)} run(s) had been interrupted and were begun anew.")
+        said.append(f"{format_count(len(outcome.interrupted), 'interrupted run')} started again.")
     if outcome.redone:
-        said.append(f"{len(outcome.redone)} run(s) were made again: they had failed, or were damaged or outdated.")
+        said.append(
+            f"{format_count(len(outcome.redone), 'run')} repeated after a failure, damage or a change of the study."
+        )
     return replace(status, warnings=(*status.warnings, *said))
 
 
@@ -554,9 +557,9 @@ def _notes(runs: Sequence[Planned], kept: Sequence[Planned], name: str) -> list[
     ids = {r.job.id for r in kept}
     absent = Counter(r.state for r in runs if r.job.id not in ids)
     why = {
-        "missing": "are not made yet",
+        "missing": "are not finished yet",
         "damaged": "are damaged and left out",
-        "outdated": f"were made without {name} as it is now, and are left out",
+        "outdated": f"have no {name} for the current evaluation set, and are left out",
         "done": f"have no {name}, and are left out",
     }
     lost = [f"{k} of {len(runs)} planned runs {why[s]}." for s, k in absent.items()]
@@ -758,7 +761,7 @@ def choose_runs(study: StudySpec, *, learner: str | None = None, **wanted: Any) 
     known = ("n", "fold", "vary", *(("poke",) if study.design.poke is not None else ()), *study.design.settings)
     for name in wanted:
         if name not in known:
-            raise InputError(f"{name}= is no coordinate of this study: it has {', '.join(known)}.")
+            raise InputError(f"{name}= is not a coordinate of this study: it has {', '.join(known)}.")
     runs = [r for r in planned_runs(study) if not r.job.is_search]
     asked = {"learner": learner, **wanted}
     for name, value in asked.items():
@@ -790,7 +793,7 @@ def check_evaluation(study: StudySpec, evaluation: str) -> None:
     """Refuse a name that no evaluation set of the study has."""
     known = [TEST, *study.evaluate]
     if evaluation not in known:
-        problem = f"no evaluation set of the study; there is {', '.join(known)}."
+        problem = f"not an evaluation set of the study; it has {', '.join(known)}."
         raise InputError(problem, argument="evaluation", value=evaluation)
 
 
@@ -842,11 +845,11 @@ def load_model(study: StudySpec, identity: str) -> StudyNetwork:
 
     job = next((job for job in study.jobs if job.id == identity), None)
     if job is None:
-        raise InputError("is no run of this study: study.frame() lists them.", argument="run", value=identity)
+        raise InputError("is not a run of this study: study.frame() lists them.", argument="run", value=identity)
     training = job.learner.training
     if training is None or job.learner.members > 1:
         remedy = "choose a learner with an architecture and one member."
-        problem = f"is of {job.name!r}, which is no single network: {remedy}"
+        problem = f"is of {job.name!r}, which is not a single network: {remedy}"
         raise InputError(problem, argument="run", value=identity)
     if job.is_search:
         raise InputError("is a search for a learning rate, and has no network.", argument="run", value=identity)

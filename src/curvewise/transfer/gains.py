@@ -531,7 +531,7 @@ def curve_band(curve: Any, n: FloatArray, level: float) -> tuple[FloatArray, Flo
         error, low, high = (np.asarray(v, dtype=np.float64) for v in named)
     except (AttributeError, KeyError, TypeError) as failure:
         raise InputError(
-            f"curve is a {type(curve).__name__}, which cannot be used ({failure}): pass a fitted learning curve"
+            f"curve is a {type(curve).__name__} that is not usable ({failure}): pass a fitted learning curve"
             ' whose predict(n, interval="confidence", level=...) has columns error, low and high.'
         ) from None
     return np.clip(error, low, high), low, high

@@ -160,12 +160,12 @@ class PredictedImages(Result):
 
     @property
     def inputs(self) -> NDArray[Any] | None:
-        """What was predicted from, (examples, channels, height, width); None if it was not given."""
+        """The inputs, (examples, channels, height, width); None if it was not given."""
         return self._inputs
 
     @property
     def targets(self) -> NDArray[Any]:
-        """What was to be predicted, (examples, channels, height, width)."""
+        """The targets, (examples, channels, height, width)."""
         return self._targets
 
     def images_of(self, method: str, n: int = ANY) -> NDArray[Any] | None:

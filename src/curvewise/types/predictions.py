@@ -248,7 +248,7 @@ class Predictions:
 
     def _flags(self, block: AnyArray, start: int) -> NDArray[np.uint8]:
         self._finite(block, start)
-        # 0.5 becomes 0 here and differs from its block, which is how rates are told from flags.
+        # 0.5 becomes 0 here and differs from its block, which distinguishes rates from flags.
         flags = block.astype(np.uint8)
         if flags.max() > 1 or (flags != block).any():
             bad = block[(block != 0) & (block != 1)][0]
@@ -697,7 +697,7 @@ def _check_order(shape: tuple[int, ...], labels: AnyArray | None, argument: str)
     # A transposed matrix gives plausible wrong numbers, so that nothing is guessed.
     if labels is not None and rows == columns == len(labels):
         raise InputError(
-            f"{argument} has as many rows as columns ({rows:,}), so that runs and examples cannot be told apart: pass "
+            f"{argument} has as many rows as columns ({rows:,}), so that runs cannot be distinguished from examples: pass "
             f"{arg('axes', ('runs', 'examples'))} or {arg('axes', ('examples', 'runs'))}."
         )
     if labels is None and rows >= columns:

@@ -88,7 +88,7 @@ class Unit:
         if self.bounded and array.size and (array.min() < 0 or array.max() > self.top):
             worst = array.min() if array.min() < 0 else array.max()
             raise InputError(
-                f"{argument} holds {worst:g}, which cannot be a {self.name} (0 to {self.top:g}). " + self._remedy(array)
+                f"{argument} holds {worst:g}, which is no {self.name} (0 to {self.top:g}). " + self._remedy(array)
             )
         return self.top - array if self.bounded and self.higher_is_better else array
 

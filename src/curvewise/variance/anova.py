@@ -607,7 +607,7 @@ def both_sampled(
 
 
 def mean_interval(totals: Totals, split: VarianceSplit, level: float) -> Interval:
-    """Return the mean error on the distribution, runs and examples both counted as sampled."""
+    """Return the mean error on new data, runs and examples both counted as sampled."""
     binary = totals.unit == "fraction"
     mean = both_sampled(
         float(totals.run.mean()),

@@ -211,7 +211,7 @@ class RunComparison(Result):
     equivalence_pvalue : float
         Against the hypothesis that the difference is ``margin`` or more (two one-sided tests).
     verdict : {"a better", "b better", "equivalent", "undecided"}
-        On the distribution, or on the test set where nothing else is known.
+        On new data, or on the test set where nothing else is known.
     test_set_verdict : {"a better", "b better", "undecided"}
         On this test set.
     scope : {"distribution", "test set"}

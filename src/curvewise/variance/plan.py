@@ -184,7 +184,7 @@ class RunPlan(Result):
         The chance of seeing the effect that was asked for: that the interval of the difference
         (or of the standard deviation) excludes 0.
     target : {"distribution", "test set"}
-        Where the difference is to be seen. On the distribution the examples count as sampled.
+        Where the difference is to be seen. On new data the examples count as sampled.
     paired : bool
         True if run r of one training shares its seeds with run r of the other.
     examples : int or None

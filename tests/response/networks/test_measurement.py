@@ -410,7 +410,7 @@ def test_precision_is_asked_for(digits: tuple[np.ndarray, np.ndarray]) -> None:
 def test_only_the_network_computes_in_low_precision(name: str, digits: tuple[np.ndarray, np.ndarray]) -> None:
     class Noted(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            if len(x):  # which cannot be traced
+            if len(x):  # not traceable
                 given.append(x.clone())
             return x.flatten(1)[:, :10] + 0
 
@@ -632,3 +632,21 @@ def test_one_distance_from_zero_is_refused_before_anything_is_measured():
     x = np.zeros((8, 1, 4, 4), dtype=np.uint8)
     with pytest.raises(InputError, match="distance"):
         measure_response(never, (x, np.arange(8) % 2), "rotation", magnitudes=[-10, 10])
+
+
+@pytest.mark.filterwarnings("ignore:.*right on:curvewise.CurvewiseWarning")
+def test_several_perturbations_share_the_examples(digits):
+    models = {"one": small_cnn(0), "two": small_cnn(1)}
+    options: dict[str, Any] = {"magnitudes": [0, 0.1, 0.2], "examples": 200, "rng": 3}
+    both = measure_responses(models, digits, ["noise", "cutout"], **options)
+    assert list(both) == ["noise", "cutout"]
+    for name, curves in both.items():
+        alone = measure_responses(models, digits, name, **options)
+        assert {m: c.correct.tolist() for m, c in curves.items()} == {m: c.correct.tolist() for m, c in alone.items()}
+        assert all(curve.perturbation == name for curve in curves.values())
+    shares: list[float] = []
+    measure_responses(models, digits, ["noise", "cutout"], **options, progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
+    with pytest.raises(InputError, match="each once"):
+        measure_responses(models, digits, ["noise", "noise"], **options)

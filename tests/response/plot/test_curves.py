@@ -59,7 +59,7 @@ def test_the_area_shaded_is_the_gi_score(grid, signs):
     (area,) = of(ax.collections, "curvewise-gi")
     (path,) = area.get_paths()
     assert shoelace(path.vertices) / 0.5 == pytest.approx(curve.gi, abs=1e-12)
-    assert f"Gi {curve.gi:.3f} [" in ax.get_title(loc="left")
+    assert f"Gi-score {curve.gi:.3f} [" in ax.get_title(loc="left")
 
 
 def test_response_and_cumulative_accuracy_stand_side_by_side():
@@ -153,7 +153,7 @@ def test_twenty_curves_that_end_together_are_named_in_order_of_the_score():
     scores = [float(t.get_text().split()[-1]) for t in ax.get_legend().get_texts()]
     assert len(scores) == 20
     assert scores == sorted(scores)
-    looks = {(line.get_color(), line.get_linestyle()) for line in of(ax.lines, "curvewise-response")}
+    looks = {(line.get_color(), str(line._unscaled_dash_pattern)) for line in of(ax.lines, "curvewise-response")}
     assert len(looks) == 20
     assert of(ax.collections, "curvewise-band") == []
     assert len(of(plot_responses(curves, intervals=True).collections, "curvewise-band")) == 20

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +24,9 @@ from curvewise.store.read import list_runs, read_run
 from curvewise.store.write import write_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.run import drive
-from curvewise.study.run.drive import MOST_DEATHS, REPLACED, Board, run_local
-from curvewise.study.run.maker import DONE, FAILED, Event, group_of
+from curvewise.study.run.board import MOST_DEATHS, Board, group_of
+from curvewise.study.run.drive import REPLACED, run_local
+from curvewise.study.run.maker import DONE, FAILED, Event
 from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Job
 from curvewise.study.status import choose_devices
@@ -70,9 +72,15 @@ class Moody(Centres):
 
 class Slow(Centres):
     def fit(self, x, y):
-        if len(x) == 12:
+        if len(x) == 24:
             time.sleep(float(os.environ.get("WAIT", 0)))
         super().fit(x, y)
+
+class Deaf(Centres):  # no interrupt reaches it, as in a long call of a library
+    def fit(self, x, y):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        open(f"fits-{os.getpid()}", "x").close()
+        time.sleep(6000)
 
 class Broken(Centres):
     def fit(self, x, y):
@@ -137,8 +145,8 @@ def test_processes_and_none_give_the_same(tmp_path: Path, capfd: Any) -> None:
         assert not list((study.runs_folder / ".claims").iterdir())
         found.append(results(study))
         said = capfd.readouterr().err
-        assert "8 runs planned" in said
-        assert "8 of 8 runs made" in said
+        assert "8 runs: 0 finished, 8 remaining" in said
+        assert "8 runs made in" in said
     assert found[0] == found[1]
     assert {status for status, _, _ in found[0].values()} == {"done"}
 
@@ -150,7 +158,7 @@ def test_a_second_call_has_nothing_to_do(tmp_path: Path, capfd: Any) -> None:
     assert capfd.readouterr().err == ""
     outcome = run_local(study, workers=2)
     assert (outcome.there, outcome.made) == (8, 0)
-    assert "8 there, 0 to do" in capfd.readouterr().err
+    assert "8 runs: 8 finished, 0 remaining" in capfd.readouterr().err
     assert {p: p.stat().st_mtime_ns for p in study.runs_folder.glob("*/*")} == before
 
 
@@ -164,7 +172,8 @@ def test_damaged_and_failed_runs_are_made_again_and_told(tmp_path: Path, capfd: 
     write_run(study.runs_folder, failed.coordinates, error="lightning", overwrite=True)
     outcome = run_local(study, workers=0)
     assert set(outcome.redone) == {damaged.id, failed.id, gone.id}
-    assert "5 there, 1 failed, 1 damaged, 1 outdated, 3 to do" in capfd.readouterr().err
+    said = "8 runs: 5 finished, 1 failed, 2 remaining (1 damaged, 1 outdated), in "
+    assert capfd.readouterr().err.startswith(said)
     assert results(study) == expected
 
 
@@ -210,7 +219,7 @@ def test_workers_that_cannot_start_are_told(tmp_path: Path, monkeypatch: pytest.
     study = made_study(tmp_path)
     study.jobs  # noqa: B018  # planned while the data was still there
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(CurvewiseError, match="before they begin, the last one with exit status 1"):
+    with pytest.raises(CurvewiseError, match="before they can train anything, the last one with exit status 1"):
         run_local(study, workers=1, progress=False)
 
 
@@ -301,13 +310,34 @@ def test_ctrl_c_keeps_what_is_stored_and_says_how_to_go_on(tmp_path: Path, sent:
     os.killpg(process.pid, sent)  # as a terminal or a scheduler does
     _, said = process.communicate(timeout=300)
     assert process.returncode != 0
-    assert "run the study again and it goes on" in said
+    assert "Run the study again to continue" in said
     there = len(list_runs(study.runs_folder))
     assert 1 <= there <= 4
     assert not list((study.runs_folder / ".claims").iterdir())  # given back in order
     assert not list((study.runs_folder / ".partial").iterdir())
     assert run_local(study, workers=0, progress=False).made == 8 - there
     assert len(list_runs(study.runs_folder)) == 8
+
+
+def test_ctrl_c_does_not_wait_for_a_run_that_takes_no_notice(tmp_path: Path) -> None:
+    study = made_study(tmp_path, Learner(estimator="own_models:Deaf"))
+    (tmp_path / "study.pickle").write_bytes(pickle.dumps(study))
+    code = (
+        "import pickle, sys\n"
+        "from curvewise.study.run.drive import run_local\n"
+        "run_local(pickle.load(open(sys.argv[1], 'rb')), workers=1)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "study.pickle")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True, cwd=tmp_path)
+    while not (fits := list(tmp_path.glob("fits-*"))):
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=300)  # the run would take 6000 s
+    assert "Run the study again to continue" in said
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(fits[0].name.removeprefix("fits-")), 0)
+    assert not list((study.runs_folder / ".claims").iterdir())
 
 
 def test_a_limit_on_file_sizes_stops_the_study_cleanly(tmp_path: Path) -> None:
@@ -376,7 +406,7 @@ def test_searches_come_first_and_their_runs_after_them(tmp_path: Path) -> None:
     assert not board.is_finished
     board.hear(done(search))
     chunk = board.next_chunk()
-    assert {j.n for j in chunk} == {24}  # the long ones first
+    assert {j.n for j in chunk} == {12}  # the short ones first
     assert len(chunk) == 3  # half of them, for there are two workers
 
 
@@ -392,8 +422,73 @@ def test_on_a_gpu_few_runs_of_a_size_get_company_of_other_sizes(tmp_path: Path) 
         board.finish_chunk(chunk, seconds=20.0)
     assert [len(chunk) for chunk in dealt] == [8, 1, 8, 1]
     assert [len({rate for rate, _ in chunk}) for chunk in dealt] == [1] * 4
-    assert [n for _, n in dealt[0]] == [24] * 3 + [12] * 3 + [6] * 2
-    assert [j.n for j in Board(jobs, workers=1).next_chunk()] == [24] * 3  # on a CPU
+    assert [n for _, n in dealt[0]] == [6] * 3 + [12] * 3 + [24] * 2
+    assert [j.n for j in Board(jobs, workers=1).next_chunk()] == [6] * 3  # on a CPU
+
+
+def simulate(board: Board, workers: int, seconds: Any) -> list[tuple[float, Job]]:
+    """Work through a board in fake time; gives when each run was finished."""
+    free, finished = [(0.0, i) for i in range(workers)], []
+    busy: list[tuple[float, int, list[Job], int]] = []
+    while not board.is_finished:
+        idle = []
+        for now, i in sorted(free):
+            if chunk := board.next_chunk():
+                busy.append((now + seconds(chunk[0]), i, chunk, 0))
+            else:
+                idle.append(i)
+        now, i, chunk, k = min(busy, key=lambda entry: entry[:2])
+        busy.remove((now, i, chunk, k))
+        board.hear(Event(DONE, chunk[k].id, seconds=seconds(chunk[k])))
+        finished.append((now, chunk[k]))
+        free = [(now, worker) for worker in idle]
+        if k + 1 < len(chunk):
+            busy.append((now + seconds(chunk[k + 1]), i, chunk, k + 1))
+        else:
+            board.finish_chunk(chunk, 20.0)
+            free.append((now, i))
+    return finished
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_short_runs_go_first_and_no_worker_is_left_alone_with_a_long_one(tmp_path: Path, workers: int) -> None:
+    learners = {
+        "quick": Learner(estimator="own_models:Centres"),
+        "slow": Learner(estimator="own_models:Slow"),
+        "net": Learner(training=Training("mlp")),
+    }
+    design = Design(sizes=[3, 6, 12, 24, 48], folds=[16, 8, 4, 2, 1], seeds=2)
+    study = replace(made_study(tmp_path, design=design), learners=learners)
+    speed = {"quick": 0.1, "slow": 10.0, "net": 1.0}  # seconds per example, which nobody told the board
+
+    def seconds(job: Job) -> float:
+        return speed[job.name] * job.n
+
+    finished = simulate(Board(study.jobs, workers), workers, seconds)
+    assert sorted(job.id for _, job in finished) == sorted(job.id for job in study.jobs)
+    total = sum(seconds(job) for job in study.jobs)
+    # After 40 of 5328 seconds of work, every learner has finished runs; a slow one on 48 examples takes 480.
+    early = {job.name for when, job in finished if when <= 40.0}
+    assert early == set(learners)
+    # No schedule ends before the work is shared evenly, or before the longest run is made.
+    least = max(total / workers, max(map(seconds, study.jobs)))
+    assert max(when for when, _ in finished) <= 1.15 * least
+
+
+def test_the_time_left_follows_from_finished_runs(tmp_path: Path) -> None:
+    learners = {"a": Learner(estimator="own_models:Centres"), "b": Learner(estimator="own_models:Slow")}
+    study = replace(made_study(tmp_path, design=Design(sizes=[12, 24], folds=1)), learners=learners)
+    board = Board(study.jobs, workers=1)
+    assert np.isnan(board.seconds_left(0.0)[0])
+    (first,) = board.next_chunk()
+    board.hear(Event(DONE, first.id, seconds=3.0))
+    assert (first.name, first.n) == ("a", 12)
+    assert board.seconds_left(3.0) == (pytest.approx(6.0), False)  # nothing is known of b
+    (second,) = board.next_chunk()
+    board.hear(Event(DONE, second.id, seconds=5.0))
+    assert (second.name, second.n) == ("b", 12)
+    assert board.seconds_left(8.0) == (pytest.approx(6.0 + 10.0), True)
+    assert board.seconds_left(16.0)[0] == pytest.approx(32.0)  # half of the time went elsewhere
 
 
 def test_every_run_is_dealt_out_once(tmp_path: Path) -> None:
@@ -529,8 +624,8 @@ def test_a_remade_run_that_kills_its_worker_stays_as_it_was(tmp_path: Path, monk
     assert "died 3 times" in outcome.summary()
     assert bad in outcome.lost
     assert bad not in outcome.redone
-    assert f"Redone after a worker died: {len(outcome.lost)} run(s)." in outcome.notes
-    assert "1 outdated run(s) could not be made again" in outcome.notes[-1]
+    assert any("repeated after a worker died." in note for note in outcome.notes)
+    assert "1 outdated run could not be updated" in outcome.notes[-1]
     assert results(study)[bad] == expected[bad]
     assert study.status().done == 2
 

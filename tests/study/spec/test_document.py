@@ -201,7 +201,7 @@ def test_data_in_memory_cannot_be_saved(tmp_path):
 
 def test_what_toml_cannot_hold_is_refused(tmp_path):
     study = Study("digits", {"a": Learner(Training("mlp", options={"width": None}))})
-    with pytest.raises(InputError, match="width=None cannot stand in a study file"):
+    with pytest.raises(InputError, match="width=None cannot be written to a study file"):
         study.save(tmp_path / "study.toml")
 
 

@@ -212,7 +212,7 @@ def test_the_plan_shows_power_by_runs():
     pilot = quietly(decompose_variance, runs())
     never = draw(quietly(plan_runs, difference=1e-4, pilot=pilot, runs_max=50))
     assert "Not even 50 runs show" in caption(never)
-    assert "std 0.500%" in [
+    assert "std 0.5%" in [
         t.get_text() for t in draw(plan_runs(distribution_std=0.005, pilot=pilot)).get_legend().get_texts()
     ]
 

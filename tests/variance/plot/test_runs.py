@@ -84,7 +84,7 @@ def test_the_three_standard_deviations_are_bars_about_the_mean(errors):
     ]
     np.testing.assert_allclose(ends, sorted(set(wanted)), atol=1e-12)
     texts = [t.get_text() for t in of(ax.texts, "curvewise-spread")]
-    assert texts[:2] == ["std test set", DrawnUnit("fraction").told(v.test_set_interval)]
+    assert texts[:2] == ["std on this test set", DrawnUnit("fraction").told(v.test_set_interval)]
 
 
 def test_a_curve_far_above_the_runs_leaves_the_histogram_readable():
@@ -253,8 +253,8 @@ def test_narrow_axes_say_less_and_smaller(errors):
 def test_units_and_digits():
     assert digits(0.2) == "0.200"
     assert digits(np.inf) == "∞"
-    assert DrawnUnit("fraction").told(Interval(0.002, 0.0, 0.01)) == "0.200% [0%, 1.00%]"
-    assert DrawnUnit("percent").said(2.0) == "2.00%"
+    assert DrawnUnit("fraction").told(Interval(0.002, 0.0, 0.01)) == "0.2% [0.0, 1.0]"
+    assert DrawnUnit("percent").said(2.0) == "2%"
     assert DrawnUnit("loss").label("test error") == "test loss"
     assert DrawnUnit("score").label("test error of a run") == "negative score of a run"
 

@@ -22,7 +22,7 @@ _ENDINGS = {
 _FOREIGN = {
     b"\x89HDF": "an HDF5 file, as Keras writes: export it to ONNX with tf2onnx",
     b"TFL3": "a TensorFlow Lite file: export the network to ONNX instead",
-    b"\x93NUM": "an array of numpy, no network",
+    b"\x93NUM": "a numpy array, not a network",
 }
 KNOWN = (
     "torch.export.save (.pt2), TorchScript, ONNX, or weights (.safetensors) with the factory that makes their network"
@@ -37,7 +37,7 @@ def kind_of(path: Path) -> str:
         raise InputError(f"{path} is a folder: give one file, made by {KNOWN}.")
     size = path.stat().st_size
     if not size:
-        raise InputError(f"{path} is empty: copy it again, or save it anew.")
+        raise InputError(f"{path} is empty: copy it again, or save it again.")
     with open(path, "rb") as stream:
         head = stream.read(9)
     if head.startswith(b"PK\x03\x04"):
@@ -55,7 +55,7 @@ def kind_of(path: Path) -> str:
     if ending is None and head[:1] == b"\x08":  # every ONNX file begins with its version, field 1 of its protocol
         return "onnx"
     if ending is None:
-        raise InputError(f"{path} is no network that is known: give a file made by {KNOWN}.")
+        raise InputError(f"{path} is not a known kind of network file: give a file made by {KNOWN}.")
     return ending
 
 
@@ -64,7 +64,7 @@ def _kind_of_archive(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise InputError(f"{path} is damaged or cut short ({error}): copy it again, or save it anew.") from error
+        raise InputError(f"{path} is damaged or cut short ({error}): copy it again, or save it again.") from error
     # All three are zip archives of torch, told apart by members that only one of them has.
     last = {name.rpartition("/")[2] for name in names}
     if last & {"archive_format", "serialized_exported_program.json"}:
@@ -74,8 +74,8 @@ def _kind_of_archive(path: Path) -> str:
     if "data.pkl" in last:
         return "torch"
     if any(name.endswith(".npy") for name in names):
-        raise InputError(f"{path} is an archive of numpy arrays, no network.")
-    raise InputError(f"{path} is no network that is known: give a file made by {KNOWN}.")
+        raise InputError(f"{path} is an archive of numpy arrays, not a network.")
+    raise InputError(f"{path} is not a known kind of network file: give a file made by {KNOWN}.")
 
 
 def file_digest(*paths: Path) -> str:
@@ -102,7 +102,7 @@ def other_shape(path: Path, axes: Sequence[Any], shape: tuple[int, ...]) -> Inpu
     wanted = ", ".join(str(axis) if isinstance(axis, int) else "any" for axis in axes)
     return InputError(
         f"{path} takes inputs of shape ({wanted}), and the data has {shape}.",
-        remedy="Bring the data to this shape, or export the network anew.",
+        remedy="Bring the data to this shape, or export the network again.",
     )
 
 
@@ -111,5 +111,5 @@ def unreadable(path: Path, error: Exception) -> InputError:
     reason = str(error).strip().split("\n")[0][:200]
     reason = reason if " " in reason else f"{type(error).__name__} {reason}".strip()
     return InputError(
-        f"{path} cannot be read ({reason}): it may be damaged or cut short. Copy it again, or save it anew."
+        f"{path} cannot be read ({reason}): it may be damaged or cut short. Copy it again, or save it again."
     )

@@ -180,7 +180,7 @@ def _answers(file: ModelFile, x: Tensor) -> Any:
 
 
 PICKLED = (
-    "holds {what}, which could run code when read, and is refused. Export the network anew with plain tensors only."
+    "holds {what}, which could run code when read, and is refused. Export the network again with plain tensors only."
 )
 _LOGGERS = ("torch.export", "torch.export.pt2_archive._package", "torch._export.serde.serialize")
 
@@ -310,7 +310,7 @@ def refuse_pickles(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         if len(set(names)) < len(names):  # one might be checked, and the other one read
-            raise InputError(f"{path} holds a part twice: export the network anew.")
+            raise InputError(f"{path} holds a part twice: export the network again.")
         for name in names:
             if "/aotinductor/" in name:
                 raise InputError(f"{path} " + PICKLED.format(what="compiled machine code"))

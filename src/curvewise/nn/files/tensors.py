@@ -60,7 +60,7 @@ def load_weights(
     skipped = ours if redrawn else []
     _fill(model, given, path, what, skipped)
     if redrawn:
-        notes.append(f"The last layer ({head}) does not fit the one in {path.name}: it was drawn anew.")
+        notes.append(f"The last layer ({head}) does not fit the one in {path.name}: it was initialised randomly.")
     return tuple(notes)
 
 
@@ -107,7 +107,7 @@ def load_part(model: nn.Module, part: str, given: Mapping[str, Tensor], path: Pa
     drawn = [name for name in model.state_dict() if not name.startswith(f"{part}.")]
     return (
         f"Of {path.name}, {len(fitting)} arrays were loaded into {part}; left out of it: "
-        f"{_listed(left)}. Drawn anew in the network: {_listed(drawn)}.",
+        f"{_listed(left)}. Initialised randomly in the network: {_listed(drawn)}.",
     )
 
 
@@ -159,7 +159,7 @@ def read_weights(path: Path, *, shapes: bool = False) -> dict[str, Tensor]:
         for name, tensor in found.items():
             if tensor.is_complex() or bool(tensor.isnan().any()):
                 what = "complex numbers" if tensor.is_complex() else "NaN"
-                raise InputError(f"{name} holds {what}: these are no weights to start from.")
+                raise InputError(f"{name} holds {what}: these are not weights to start from.")
     except InputError as error:
         raise misfit("weights", str(path), error.message) from error
     return found

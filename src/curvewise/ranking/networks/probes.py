@@ -254,8 +254,8 @@ def converged(
 ) -> tuple[Tensor, float]:
     """Return weights that minimise the penalised loss, and a bound on the distance from the minimum.
 
-    That is a share of the loss, and ``enough`` of it ends the search. Where classes are told
-    apart easily the loss is small, and rounding in single precision stops the search before:
+    That is a share of the loss, and ``enough`` of it ends the search. Where classes are easily
+    separated the loss is small, and rounding in single precision stops the search before:
     it then goes on in double precision.
     """
     weights = _zeros(x, target) if start is None else start.clone()

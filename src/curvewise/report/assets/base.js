@@ -38,8 +38,8 @@ const number = (given, digits = 4) => {
   if (size < 1) return String(written);
   return value.toFixed(Math.max(0, digits - String(Math.trunc(size)).length));
 };
-// The decimals that an interval supports: the first digit or two of half its width, as the Particle Data Group rounds;
-// a limit that is not zero gets a digit or two more where it would read as zero.
+// The decimals that an interval supports, as in Python (supported_decimals): two digits of half its width where that
+// begins with 1 to 4, else one; a limit that is not zero gets a digit or two more where it would read as zero.
 const decimalsOf = (estimate, low, high) => {
   const ends = [low, high].filter(Number.isFinite);
   let half = ends.length === 2 ? (high - low) / 2 : ends.length ? Math.abs(estimate - ends[0]) : NaN;
@@ -49,7 +49,7 @@ const decimalsOf = (estimate, low, high) => {
   }
   let size = Math.floor(Math.log10(half));
   if (half / 10 ** size >= 9.5) [half, size] = [10 ** (size + 1), size + 1];
-  let decimals = -size + (half / 10 ** size < 3.55 ? 1 : 0);
+  let decimals = -size + (half / 10 ** size < 5 ? 1 : 0);
   for (const end of ends) {
     const zeros = [0, 1, 2].filter((d) => end !== 0 && Number(end.toFixed(Math.max(0, decimals + d))) === 0);
     if (zeros.length <= 2) decimals += zeros.length;

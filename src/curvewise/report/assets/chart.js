@@ -62,7 +62,7 @@ class Chart {
   nameRoom(width) {
     const names = this.spec.series.map(({ name }) => clipped(name, LONGEST_NAME).length);
     this.named = width >= 460 && names.length <= MOST_NAMES && this.spec.series.every((s) => s.line);
-    return this.named ? Math.min(12 + 7.3 * Math.max(...names), 0.3 * width) : 14;
+    return this.named ? Math.min(14 + 7.9 * Math.max(...names), 0.34 * width) : 14;
   }
 
   frame() {

@@ -49,7 +49,7 @@
       make("span", { class: "dot" }, item);
       item.append(said[i]);
     });
-    document.title = `${Math.floor((100 * state.counts.done) / Math.max(1, state.planned))}% ${state.name}`;
+    document.title = `${Math.floor((100 * state.counts.finished) / Math.max(1, state.planned))}% ${state.name}`;
   };
 
   const ticks = (low, high, count) => {
@@ -144,11 +144,11 @@
       const state = await answer.json();
       show(state);
       if (state.finished) wait = LATER;
-      $("when").textContent = `Last news at ${new Date().toLocaleTimeString()}.`;
+      $("when").textContent = `Updated at ${new Date().toLocaleTimeString()}.`;
       document.body.dataset.ready = "yes";
     } catch (error) {
       $("problem").hidden = false;
-      $("problem").textContent = "No answer: the command that shows this page was stopped. What is below is its last news.";
+      $("problem").textContent = "No answer: the command that serves this page was stopped. Below is the last state.";
       wait = LATER;
     }
     setTimeout(ask, wait);

@@ -31,7 +31,7 @@ class Panel {
     const valueOf = (place) => {
       if (steps) return low + place;
       const n = byFactor ? low * (high / low) ** (place / 1000) : low + ((high - low) * place) / 1000;
-      return place === 0 ? low : place === 1000 ? high : Number(n.toPrecision(3));
+      return place === 0 ? low : place === 1000 ? high : Number(n.toPrecision(byFactor ? 3 : 4));
     };
     const set = (n, writeRange, writeField) => {
       this.markN = Math.min(Math.max(steps ? Math.round(n) : n, low), high);
@@ -79,7 +79,7 @@ class Panel {
     if (spec.intervals) make("caption", {}, table, `In brackets: ${spec.intervals}.`);
     const head = make("tr", {}, make("thead", {}, table));
     const heading = (text = null) => make("button", { type: "button" }, make("th", { scope: "col" }, head), text);
-    heading(spec.series.every((s) => s.tone) ? "" : "learner");
+    heading(spec.series.every((s) => s.tone) ? "quantity" : "learner");
     this.heads = (spec.columns || []).map(() => heading());
     if (spec.target) this.asked = heading();
     const body = make("tbody", {}, table);

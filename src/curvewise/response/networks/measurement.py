@@ -342,7 +342,7 @@ def judge_sensitivity(
     if odd := sorted(measuring.keys() - {"layer", "magnitudes"}):
         raise InputError(f"{odd[0]} is not known here: use layer, magnitudes, reading or device.")
     if not isinstance(models, Mapping) or not isinstance(corpus, ModelCorpus) or set(models) != set(corpus.models):
-        raise InputError("models must be a dict with the names of the corpus, no more and no fewer.")
+        raise InputError("models must be a dict with exactly the names of the corpus.")
     if len(corpus.task_names) > 1:
         raise InputError(f"has {len(corpus.task_names)} tasks: give the models of one.", argument="corpus")
     check_count(batch, "batch", 1)

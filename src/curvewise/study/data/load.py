@@ -260,7 +260,7 @@ def _from_path(request: Request) -> DataSource:
 def _from_folder(path: Path, request: Request) -> DataSource:
     names = [entry.name for entry in path.iterdir()]
     if not names:
-        raise InputError(f"The folder {format_path(path)} is empty: there is nothing to load.")
+        raise InputError(f"The folder {format_path(path)} is empty.")
     called = request.text("name")
     if called is not None and called.lower() in PLACED:
         return PLACED[called.lower()][0](path, request)
@@ -372,7 +372,7 @@ class DataCopy:
         except OSError as error:
             raise StoreError(
                 f"The data that {self.options['function']} made cannot be kept in {self.path.parent}: "
-                f"{os_reason(error, place=False)}. Mend that, and run the study again."
+                f"{os_reason(error, place=False)}. Fix that and run the study again."
             ) from error
 
     def read(self) -> Dataset:
@@ -391,7 +391,7 @@ class DataCopy:
             f"{about.get('made')}: pass --trust (in Python trust=True) to call it."
         )
         if about.get("module") != self._module_hash():
-            text += " Its file has changed since: if the data did too, run makes all runs anew."
+            text += " Its file has changed since: if the data changed too, `run` will repeat all runs."
         return text
 
     @property

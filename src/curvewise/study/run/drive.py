@@ -1,4 +1,4 @@
-"""Execute a study: the runs to make, dealt out in chunks, on this machine or elsewhere, and how it ended."""
+"""Execute a study: hand its runs out to workers, on this machine or elsewhere, and report how it ended."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,25 +23,15 @@ from typing import IO, Any, NoReturn
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, Terminated
 from curvewise.nn.own_code import installed_only
-from curvewise.progress import progress_bar, say
+from curvewise.progress import Advance, progress_bar, say, waiting
 from curvewise.store.claims import Claims
 from curvewise.store.write import cannot_write, check_writable, own_folder, put_back, remove_partial, write_labels
-from curvewise.study.run.maker import (
-    DONE,
-    FAILED,
-    HELD,
-    MEMORY,
-    STAYS,
-    THERE,
-    Event,
-    Maker,
-    group_of,
-    kind_of,
-    store_run,
-)
+from curvewise.study.plan import default_folds
+from curvewise.study.run.board import MOST_DEATHS, Board
+from curvewise.study.run.maker import DONE, FAILED, HELD, MEMORY, STAYS, THERE, Event, Maker, store_run
 from curvewise.study.spec.study import Job, StudySpec, check_inputs
-from curvewise.study.status import Standing, choose_devices, look_up
-from curvewise.text import arg
+from curvewise.study.status import Planned, Standing, choose_devices, duration, look_up, run_counts, stored_pace
+from curvewise.text import arg, format_count
 
 # Each look reads the claims of all held runs, perhaps over a network: the pauses grow up to the longest.
 POLL_SECONDS, LONGEST_POLL = 0.5, 5.0
@@ -63,7 +52,7 @@ class RunSettings:
     stream : bool, optional
         Whether images stay on the host; by default where they take too much of a device's memory.
     fresh : bool
-        Whether to move the study's runs out of the way and make them anew.
+        Whether to move the stored runs of the study aside and make all of them again.
     shard : str, optional
         Such as ``"3/16"``: only this share of the runs.
     retry_failed : bool, optional
@@ -140,14 +129,13 @@ class Outcome:
 
     def summary(self) -> str:
         """Summarise how it ended in a sentence or two."""
-        parts = [f"{self.made} of {self.planned} runs made"]
+        parts = [f"{format_count(self.made, 'run')} made in {duration(self.seconds)}"]
         again = len({*self.redone, *self.interrupted})
-        parts += [f"{again} of them interrupted, failed or damaged before"] if again else []
-        parts += [f"{len(self.lost)} redone after a worker died"] if self.lost else []
-        parts += [f"{self.there} were there"] if self.there else []
-        parts += [f"{self.by_others} made by other processes"] if self.by_others else []
-        parts += [f"{len(self.failed)} failed"] if self.failed else []
-        text = ", ".join(parts) + f", in {self.seconds:.0f} s."
+        parts += [f"{again:,} of them interrupted, failed or damaged before"] if again else []
+        parts += [f"{len(self.lost):,} repeated after a worker died"] if self.lost else []
+        parts += [f"{self.by_others:,} made by other processes"] if self.by_others else []
+        parts += [f"{len(self.failed):,} of {self.planned:,} failed"] if self.failed else []
+        text = ", ".join(parts) + "."
         if self.failed:
             lines = next(iter(self.failed.values())).strip().splitlines() or ["no reason given"]
             text += f" The first failure: {lines[-1][:300]}"
@@ -170,6 +158,10 @@ class Drive:
         self._lost: set[str] = set()
         self._notes: dict[str, None] = {}
         self._looked, self._pause = 0.0, POLL_SECONDS
+        self._advance: Advance = lambda amount, text=None: None
+        self.stage = ""
+        """What is going on before the first run is finished."""
+        self._left = (-math.inf, "")
 
     def __enter__(self) -> Drive:
         try:
@@ -187,15 +179,30 @@ class Drive:
         if self.settings.fresh:
             aside = move_away(self.store, self.jobs, self.claims)
             if aside is not None:
-                say(f"What was there is now in {aside}.", self.settings.progress)
+                say(f"The runs that were stored before are now in {aside}.", self.settings.progress)
         # A run that was being replaced when its process died must count as there.
         put_back(self.store)
         if not self.study.dataset.is_numbers:  # which may be large, and no reader asks for them
             write_labels(self.store, {k: v.y for k, v in self.study.evaluation_sets.items()})
         # Readers without trust find the data of this run in the store.
         self.study.keep_made_data()
+        with waiting("looking for stored runs", self.settings.progress):
+            planned = self._look_up_all()
+        text = f"{run_counts(planned)}, in {self.store}."
+        again = sum(run.state == "failed" for run in planned if run.job.id in self.due)
+        text += f" {format_count(again, 'failed run')} will be tried again." if again else ""
+        if len(self.due) == len(self.jobs) and (why := default_folds(self.study)):
+            text += f" {why}"
+        say(text, self.settings.progress)
+        self.stage = f"starting {format_count(self._workers, 'worker')}" if self.due else ""
+        bar = progress_bar("runs", len(self.due), self.settings.progress, status=self._how_far)
+        self._advance = self._exit.enter_context(bar)
+
+    def _look_up_all(self) -> list[Planned]:
+        """Find out which runs are to be made, and whether they can be."""
         self.interrupted = tuple(self.claims.sweep()) if self.store.is_dir() else ()
-        self._standings = {job.id: self._stand(job) for job in self.jobs}
+        planned = [Planned(job, *look_up(self.store, job, self._digests, self.study.keep)) for job in self.jobs]
+        self._standings = {run.job.id: run.standing for run in planned}
         due = [j for j in self.jobs if self._standings[j.id].is_due(self.settings.retry_failed)]
         self.due = {job.id: job for job in due}
         check_inputs(due, self.study.dataset)
@@ -203,27 +210,18 @@ class Drive:
         for identity, standing in self._standings.items():
             if standing.state == "failed" and identity not in self.due:
                 self._failed[identity] = standing.text
-        self.board = Board(due, self._workers, self.settings.in_flight, on_gpu=self._on_gpu)
-        states = [s.state for s in self._standings.values()]
-        parts = [f"{states.count('done')} there"]
-        parts += [f"{states.count(s)} {s}" for s in ("failed", "damaged", "outdated") if s in states]
-        mine = sum(identity in self.due for identity in self.interrupted)
-        parts += [f"{mine} interrupted and redone"] if mine else []
-        text = f"{len(self.jobs)} runs planned in {self.store}: {', '.join(parts)}, {len(self.due)} to do."
-        say(text, self.settings.progress)
-        total = sum(job.cost for job in due)
-        self._advance = self._exit.enter_context(progress_bar("starting", total, self.settings.progress))
+        pace = stored_pace(planned, "cuda" if self._on_gpu else "cpu")
+        self.board = Board(due, self._workers, self.settings.in_flight, on_gpu=self._on_gpu, pace=pace)
+        return planned
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._exit.__exit__(kind, error, trace)
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            say(
-                f"Stopped after {len(self._made)} runs. They are in {self.store}: run the study "
-                "again and it goes on from there.",
-                self.settings.progress,
-            )
+            kept = format_count(len(self._made), "run")
+            text = f"Stopped: {kept} finished since the start, stored in {self.store}. Run the study again to continue."
+            say(text, self.settings.progress)
 
     def hear(self, event: Event) -> None:
         """Record an event and show it."""
@@ -238,9 +236,14 @@ class Drive:
             if event.kind == FAILED or (event.kind == THERE and event.text):
                 self._failed[job.id] = event.text
             if event.kind != HELD:
-                self._advance(job.cost, self._how_far())
+                self._advance(1)
         if self.settings.tell is not None:
             self.settings.tell(event)
+
+    def first_stage(self) -> str:
+        """Say what workers do before their first run is finished."""
+        compiles = self._on_gpu and self.settings.compile
+        return "compiling and training the first runs" if compiles else "training the first runs"
 
     def tried(self, chunk: Sequence[Job]) -> dict[str, int]:
         """Count how often each run had been tried when we began: a further failure is another's."""
@@ -279,18 +282,19 @@ class Drive:
 
     def look_at_others(self) -> None:
         """Look now and then which runs other processes have made, and take back those they left."""
+        self._advance(0)
         if not self.board.held or time.monotonic() - self._looked < self._pause:
             return
         if self.board.is_exhausted and self._pause == POLL_SECONDS:
             many = len(self.board.held)
-            say(f"Waiting for {many} runs that other processes are making.", self.settings.progress)
+            say(f"Waiting for {format_count(many, 'run')} of other processes.", self.settings.progress)
         self._looked, self._pause = time.monotonic(), min(1.5 * self._pause, LONGEST_POLL)
         for job in self.board.look_at_held(self.claims.is_held, self._is_settled):
             standing = self._stand(job)
             self._by_others.add(job.id)
             if standing.state == "failed":
                 self._failed[job.id] = standing.text
-            self._advance(job.cost, self._how_far())
+            self._advance(1)
             if self.settings.tell is not None:
                 self.settings.tell(Event(THERE, job.id))
 
@@ -299,11 +303,11 @@ class Drive:
         self.claims.sweep()
         stays = {i for i, text in self._failed.items() if text.startswith(STAYS)}
         notes = [*self._notes]
-        notes += [f"Redone after a worker died: {len(self._lost)} run(s)."] if self._lost else []
+        notes += [f"{format_count(len(self._lost), 'run')} repeated after a worker died."] if self._lost else []
         if stays:
             reason = self._failed[min(stays)].strip().splitlines()[-1][:300]
             notes.append(
-                f"{len(stays)} outdated run(s) could not be made again, and what was stored stays. "
+                f"{format_count(len(stays), 'outdated run')} could not be updated, and the stored results were kept. "
                 f"The first reason: {reason}"
             )
         found = Outcome(
@@ -331,9 +335,23 @@ class Drive:
         return look_up(self.store, job, self._digests, self.study.keep)[0]
 
     def _how_far(self) -> str:
-        done = len(self._made | self._by_others)
-        failed = len(self._failed.keys() & self._made)
-        return f"{done}/{len(self.due)} runs" + (f", {failed} failed" if failed else "")
+        """Say how many runs are finished, how fast, and how long the rest will take; computed once a second."""
+        now = time.monotonic()
+        if now - self._left[0] < 1:
+            return self._left[1]
+        done, failed = len(self._made | self._by_others), len(self._failed.keys() & self._made)
+        parts = [f"{done:,}/{len(self.due):,} finished"] + ([f"{failed:,} failed"] if failed else [])
+        elapsed = 0.0 if self.board.began is None else now - self.board.began
+        if done and elapsed > 0:
+            speed = done / elapsed
+            parts.append(f"{speed:.2g} runs/s" if speed >= 0.1 else f"{duration(1 / speed)} per run")
+        elif self.stage:
+            parts.append(self.stage)
+        seconds, whole = self.board.seconds_left(elapsed)
+        if math.isfinite(seconds):
+            parts.append(f"{'about' if whole else 'at least'} {duration(max(seconds, 1.0))} left")
+        self._left = now, ", ".join(parts)
+        return self._left[1]
 
 
 @contextmanager
@@ -384,148 +402,6 @@ def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:
     return aside
 
 
-# ---- The runs that are still to be made, dealt out in chunks that can be trained together
-
-FIRST_CHUNK, LEAST_CHUNK, LARGEST_CHUNK = 32, 8, 256
-"""Networks in a chunk; fewer than the least could not be trained side by side."""
-# A chunk should last long enough that dealing it out costs nothing, and not so long that a dead worker loses much.
-SHORT_SECONDS, LONG_SECONDS = 10.0, 60.0
-MOST_DEATHS = 3
-"""Times that a run may take its worker down before it counts as failed."""
-
-
-class Board:
-    """The runs that are not made yet.
-
-    Parameters
-    ----------
-    jobs : iterable of Job
-        What is to be made.
-    workers : int
-        Among how many it is shared out.
-    in_flight : int, optional
-        How many networks a worker trains at once, and thus the least chunk that makes sense.
-    on_gpu : bool
-        Whether networks are trained side by side, on however many examples each.
-    """
-
-    def __init__(
-        self, jobs: Iterable[Job], workers: int, in_flight: int | None = None, *, on_gpu: bool = False
-    ) -> None:
-        # The long ones first, so that no worker is left alone with one at the end.
-        waiting = sorted(jobs, key=lambda job: -job.cost)
-        self._waiting: dict[str, deque[Job]] = {}
-        for job in waiting:
-            self._waiting.setdefault(group_of(job), deque()).append(job)
-        self._workers, self._on_gpu = max(1, workers), on_gpu
-        self._first, self._least = in_flight or FIRST_CHUNK, in_flight or LEAST_CHUNK
-        self._sizes: dict[str, int] = {}
-        self._suspects: deque[Job] = deque()
-        self._deaths: dict[str, int] = {}
-        self._running: dict[str, Job] = {}
-        self.held: dict[str, Job] = {}
-        """Runs that another process is making."""
-        self._open_searches = {job.id for job in waiting if job.is_search}
-
-    @property
-    def is_finished(self) -> bool:
-        """True if nothing is left to be made, by us or by others."""
-        return self.is_exhausted and not self.held
-
-    @property
-    def is_exhausted(self) -> bool:
-        """True if only others' runs are left."""
-        return not (self._running or self._suspects or any(self._waiting.values()))
-
-    def next_chunk(self, last: Job | None = None) -> list[Job]:
-        """Take runs for a worker, of the kind it made last where there are some; may be none."""
-        if self._suspects:  # alone, so that one that takes its worker down is found
-            return self._take([self._suspects.popleft()])
-        for key in self._order(last):
-            group = self._waiting[key]
-            if group[0].needs not in self._open_searches:
-                many = self._first if group[0].learner.kind == "network" and not group[0].is_search else 1
-                most = self._sizes.setdefault(key, many)
-                size = max(1, min(most, math.ceil(len(group) / self._workers)))
-                chunk = [group.popleft() for _ in range(size)]
-                return self._take(chunk + self._company(chunk))
-        return []
-
-    def _company(self, chunk: list[Job]) -> list[Job]:
-        """Runs on other sizes, where too few of one size are left to keep a GPU busy."""
-        if not self._on_gpu or chunk[0].learner.kind != "network" or chunk[0].is_search:
-            return []
-        kind = kind_of(chunk[0])
-        found: list[Job] = []
-        for group in self._waiting.values():
-            while group and kind_of(group[0]) == kind and len(chunk) + len(found) < self._least:
-                found.append(group.popleft())
-        return found
-
-    def _order(self, last: Job | None) -> list[str]:
-        """Order the groups for a worker: data and kernels it has prepared serve its kind again."""
-        first = {key: group[0] for key, group in self._waiting.items() if group}
-        if last is None:
-            return sorted(first, key=lambda k: not first[k].is_search)
-        group, kind = group_of(last), kind_of(last)
-        return sorted(first, key=lambda k: (k != group, not first[k].is_search, kind_of(first[k]) != kind))
-
-    def _take(self, chunk: list[Job]) -> list[Job]:
-        self._running |= {job.id: job for job in chunk}
-        return chunk
-
-    def hear(self, event: Event) -> Job | None:
-        """Record the outcome of a run; return the run if it was being made here."""
-        job = self._running.pop(event.id, None) if event.is_final else None
-        if job is not None and event.kind == HELD:
-            self.held[job.id] = job
-        elif job is not None:
-            self._open_searches.discard(job.id)
-        return job
-
-    def is_running(self, job: Job) -> bool:
-        """Return whether a run was dealt out and nothing has been heard of it since."""
-        return job.id in self._running
-
-    def finish_chunk(self, chunk: Collection[Job], seconds: float) -> None:
-        """Make the chunks of this kind larger or smaller, so that they take a while each."""
-        silent = [job.id for job in chunk if job.id in self._running]
-        if silent:
-            raise RuntimeError(f"A worker said nothing of the runs {silent}.")
-        key = group_of(next(iter(chunk)))
-        if key not in self._sizes:
-            return
-        if seconds < SHORT_SECONDS and len(chunk) >= self._sizes[key]:
-            self._sizes[key] = min(2 * self._sizes[key], LARGEST_CHUNK)
-        elif seconds > LONG_SECONDS:
-            self._sizes[key] = max(self._sizes[key] // 2, min(self._least, self._sizes[key]))
-
-    def lose_chunk(self, chunk: Iterable[Job]) -> list[Job]:
-        """Put the runs of a dead worker back; return those that took too many workers down."""
-        hopeless = []
-        for job in filter(self.is_running, chunk):
-            self._deaths[job.id] = self._deaths.get(job.id, 0) + 1
-            if self._deaths[job.id] >= MOST_DEATHS:
-                hopeless.append(job)
-            else:
-                del self._running[job.id]
-                self._suspects.append(job)
-        return hopeless
-
-    def look_at_held(self, is_held: Callable[[str], bool], is_done: Callable[[Job], bool]) -> list[Job]:
-        """Return the runs that others have finished, and put back those they gave up."""
-        finished = []
-        for job in list(self.held.values()):
-            if is_done(job):
-                finished.append(job)
-                self._open_searches.discard(job.id)
-                del self.held[job.id]
-            elif not is_held(job.id):
-                del self.held[job.id]
-                self._waiting.setdefault(group_of(job), deque()).append(job)
-        return finished
-
-
 # ---- A share of a study's runs, for one of several processes that know nothing of each other
 
 
@@ -572,8 +448,8 @@ _LIBRARIES = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in _LIBRARIES}
 """A worker's environment: sums are split among threads, so that their number changes the bits."""
 
-STOP_SECONDS = 15.0
-"""For a worker to store the run at hand after it was told to stop; longer than GIVE_UP_SECONDS."""
+STOP_SECONDS = 1.0
+"""For all workers to store what is finished after they were told to stop; longer than GIVE_UP_SECONDS."""
 MOST_FALSE_STARTS = 3
 """Workers in a row that end before they are ready: an import fails, say, and will fail again."""
 
@@ -605,7 +481,7 @@ def run_local(study: StudySpec, *, device: str | None = None, workers: int | Non
         a few short runs of each, where compiling takes longer than training.
         ``stream`` (None): leave images on the host and copy batch by batch, with the same results; by
         default where the images take more than half of the device's free memory.
-        ``fresh`` (False): move the study's runs to ``.replaced`` in the store and make them anew.
+        ``fresh`` (False): move the stored runs to ``.replaced`` in the store and make all of them again.
         ``shard`` (None): only a share of the runs, such as ``"3/16"``.
         ``retry_failed`` (None): make failed runs again always or never; by default until they have
         failed three times in all.
@@ -636,14 +512,16 @@ def run_local(study: StudySpec, *, device: str | None = None, workers: int | Non
     (4, {})
     """
     settings = RunSettings(**options)
-    devices = choose_devices(study, device, workers)
-    on_gpu = devices[0] != "cpu"
-    with Drive(study, settings, len(devices), on_gpu=on_gpu) as drive:
+    with waiting("looking for devices and reading the data", settings.progress):
+        devices = choose_devices(study, device, workers)
+        on_gpu = devices[0] != "cpu"
+        drive = Drive(study, settings, len(devices), on_gpu=on_gpu)
+    with drive:
         if workers != 0 and drive.due:
             _Pool(drive, devices).run()
         elif workers == 0:  # in this process
             maker = Maker(study, claims=drive.claims, tell=drive.hear, device=devices[0], **settings.making)
-            last = None
+            drive.stage, last = drive.first_stage(), None
             while not drive.board.is_finished:
                 if chunk := drive.board.next_chunk(last):
                     start, last = time.monotonic(), chunk[0]
@@ -702,11 +580,15 @@ class _Worker:
         except Exception:  # the end of the stream, or a message cut off by the end of the process
             inbox.put((self, "gone", None))
 
-    def end(self) -> None:
-        """Stop politely; then not."""
+    def end(self, until: float) -> None:
+        """Wait for the process until a moment; then kill it, and what its libraries have started."""
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(STOP_SECONDS)
-        self.process.kill()
+            self.process.wait(max(0.0, until - time.monotonic()))
+        with suppress(ProcessLookupError, PermissionError):
+            if os.name == "nt":
+                self.process.kill()
+            else:
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             with suppress(OSError):
@@ -749,6 +631,7 @@ class _Pool:
             self.drive.hear(content)
         elif kind == "ready":
             worker.is_ready, worker.token, self.false_starts = True, content, 0
+            self.drive.stage = self.drive.first_stage()
         elif kind == "finished":
             worker.is_busy = False
             self.board.finish_chunk(worker.chunk, time.monotonic() - worker.began)
@@ -768,10 +651,10 @@ class _Pool:
             self.false_starts += 1
             if self.false_starts >= MOST_FALSE_STARTS:
                 raise CurvewiseError(
-                    f"Workers end before they begin, the last one {reason}: see above what they "
-                    "printed, or try workers=0."
+                    f"Workers end before they can train anything, the last one {reason}: see above what they "
+                    "printed, or use workers=0."
                 )
-        worker.end()
+        worker.end(time.monotonic() + STOP_SECONDS)
         self.drive.lose(worker.chunk, reason, worker.token)
         self.workers[self.workers.index(worker)] = _Worker(self.drive, worker.device, self.inbox)
 
@@ -781,8 +664,9 @@ class _Pool:
                 worker.send(None)
             else:
                 worker.process.kill()
+        until = time.monotonic() + STOP_SECONDS
         for worker in self.workers:
-            worker.end()
+            worker.end(until)
             self.drive.tidy(worker.chunk, worker.token)
 
 
@@ -800,7 +684,7 @@ def _how_it_ended(status: int) -> str:
 
 # A message is its length and a pickle: a pipe has no ends of messages.
 LENGTH = struct.Struct("<Q")
-GIVE_UP_SECONDS = 10.0
+GIVE_UP_SECONDS = 0.7
 """After which a training that does not react to an interrupt is cut off."""
 KINDS = (StoreError, MissingDependencyError, InputError, CurvewiseError)
 ERRORS = {kind.__name__: kind for kind in KINDS}

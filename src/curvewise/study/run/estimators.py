@@ -93,7 +93,7 @@ def fit_estimator(study: StudySpec, job: Job) -> Trained:
     from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
     # The reason why an estimator that is fitted again may have other bits, if there is one.
-    mkl = "numpy computes with MKL, which rounds by where arrays lie in memory: made again, the bits may be others."
+    mkl = "numpy uses MKL, whose rounding depends on memory addresses: a repeated run may differ in the last digits."
     doubts = (mkl,) if any(library["internal_api"] == "mkl" for library in threadpool_info()) else ()
     return Trained(seconds=tried.seconds, path="scikit-learn", notes=notes, doubts=doubts, **found)
 
@@ -340,7 +340,7 @@ def _probabilities(model: Any, x: NDArray[Any], classes: int) -> NDArray[np.floa
             "a column for each class."
         )
     if not np.isfinite(given).all() or (given < 0).any():
-        raise ValueError("predict_proba gave values that are no probabilities: NaN or below 0.")
+        raise ValueError("predict_proba gave values that are not probabilities: NaN or below 0.")
     full = np.zeros((len(x), classes), dtype=np.float32)
     full[:, known.astype(np.int64)] = given
     return full

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import math
 import os
 import socket
@@ -29,6 +28,7 @@ from curvewise.store.record import TEST, run_id
 from curvewise.store.tables import LOSSES
 from curvewise.store.write import remove_partial, write_run
 from curvewise.study.data.dataset import log_loss, number_losses
+from curvewise.study.run.board import kind_of
 from curvewise.study.run.estimators import fit_estimator
 from curvewise.study.run.programs import run_command
 from curvewise.study.spec.study import Job, StudySpec
@@ -36,7 +36,7 @@ from curvewise.study.status import Standing, is_done, join_keeps, look_up
 
 DONE, FAILED, THERE, HELD, MEMORY = "done", "failed", "there", "held", "memory"
 """Kinds of an :class:`Event`."""
-STAYS = "The stored run stays as it was, because making it again failed."
+STAYS = "The stored run was kept, because repeating it failed."
 """First line of the text of a failure that is not stored."""
 MOST_LETTERS = 20_000
 """Of an error that is kept with a run; a traceback may repeat itself without end."""
@@ -141,9 +141,9 @@ class Maker:
         """
         if any(job.coordinates["data"] != self.study.data_digest for job in jobs):
             raise InputError(
-                "data are not what they were when the runs were planned: they were loaded again, "
-                "and came out otherwise. Was a file changed meanwhile? A function of your own must "
-                "give the same every time: let it draw random numbers with a fixed seed."
+                "data have changed since the runs were planned: loading them again gave other "
+                "examples. Was a file changed meanwhile? A function of your own must return the same "
+                "data every time: use a fixed random seed."
             )
         mine: list[Job] = []
         try:
@@ -314,7 +314,7 @@ class Maker:
         keep = self._keep(job)
         outcome = assemble(self.study.grouped(job), job, trained, keep)
         lost = [name for name in self._before[job.id].sets if name not in self._digests]
-        dropped = f"Made again without the evaluation sets {', '.join(lost)}: what was stored for them is gone."
+        dropped = f"Repeated without the evaluation sets {', '.join(lost)}: their stored results were removed."
         if not lost or outcome["error"] is not None or job.is_search:
             dropped = ""
         outcome["notes"] = (*outcome["notes"], *([dropped] if dropped else []), *trained.doubts)
@@ -352,22 +352,10 @@ def store_run(store: Path, coordinates: Mapping[str, Any], **parts: Any) -> bool
         cause = error.__cause__
         reason = os_reason(cause, place=False) if isinstance(cause, OSError) else str(error).removesuffix(".")
         raise StoreError(
-            f"A run cannot be stored in {store}: {reason}. What is stored is whole: run the study "
-            "again once that is corrected, and it goes on where it stopped."
+            f"A run cannot be stored in {store}: {reason}. The stored runs are intact: run the study "
+            "again once that is fixed, and it will continue where it stopped."
         ) from error
     return True
-
-
-def group_of(job: Job) -> str:
-    """Name the group of runs that take as long as each other and may be trained in one stack."""
-    return f"{job.n} {kind_of(job)}"
-
-
-def kind_of(job: Job) -> str:
-    """Name what runs must share to be trained side by side."""
-    # With the training: what a size holds out may differ where learner and settings are the same.
-    training = job.learner.as_dict()
-    return json.dumps([job.name, job.is_search, job.needs, dict(job.settings), training], default=str)
 
 
 # ---- The outcome of a training, as the parts of a stored run
@@ -572,7 +560,7 @@ def search_rate(study: StudySpec, job: Job, *, device: str = "cpu", stream: bool
         tried.append((error, loss, rate))
     if len(errors) == len(tried):
         reasons = "\n".join(errors)
-        return Trained(error=f"No learning rate led anywhere.\n{reasons}", seconds=seconds)
+        return Trained(error=f"Training failed with every learning rate.\n{reasons}", seconds=seconds)
     metrics = {} if numbers else {f"error.{rate!r}": error for error, _, rate in tried}
     metrics |= {f"loss.{rate!r}": loss for _, loss, rate in tried if np.isfinite(loss)}
     notes = tuple(text.splitlines()[0] for text in errors)

@@ -106,7 +106,7 @@ def run_command(study: StudySpec, job: Job) -> Trained:
         except OSError as trouble:  # no fault of the run's: a full disk, say
             raise StoreError(
                 f"What a command is given cannot be written: {os_reason(trouble)}. Run the study "
-                "again once that is mended: it goes on where it stopped."
+                "again once that is fixed: it will continue where it stopped."
             ) from trouble
         environment = {f"CURVEWISE_{k.upper()}": str(v) for k, v in values.items() if v != ""}
         error = run_process(words, study.folder.resolve(), environment, job.learner.timeout)
@@ -218,7 +218,7 @@ def _read_outputs(study: StudySpec, out: Path) -> dict[str, Any]:
             hard = hard or only_classes
         metrics = read_metrics(out)
     except BadOutput as error:
-        return {"error": f"The command ended well, but {error}"}
+        return {"error": f"The command succeeded, but {error}"}
     notes: tuple[str, ...] = (HARD_NOTE,) if hard else ()
     if ignored := [name for name in metrics if name.partition(".")[0] in MEASURED]:
         metrics = {name: value for name, value in metrics.items() if name not in ignored}

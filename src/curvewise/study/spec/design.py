@@ -65,8 +65,8 @@ class Design:
         estimators alone. A dict under the name of a learner is for that one:
         ``{"batch": [32, 128], "forest": {"max_depth": [3, 9]}}``. ``classes`` groups the classes of
         the data: each value has the new class of every old one, as :func:`binary_groupings` lists.
-    test : float or int
-        Share or number of examples held out, where the data has no test set of its own.
+    test : float or int, optional
+        Share or number of examples held out, where the data have no test set of their own; 0.2 by default.
     hold_out : bool
         Whether to hold out ``test`` even where the data has a test set of its own, which is then not used.
     nested, stratify, per_class : bool
@@ -85,7 +85,7 @@ class Design:
     vary: Sequence[str] | Sequence[Sequence[str]] = ("init", "order", "augmentation")
     poke: Mapping[str, Any] | None = None
     grid: Mapping[str, Sequence[Any] | Mapping[str, Sequence[Any]]] = field(default_factory=dict)
-    test: float = 0.2
+    test: float | None = None
     hold_out: bool = False
     nested: bool = False
     stratify: bool = True
@@ -104,7 +104,9 @@ class Design:
             for inner, tried in values.items() if isinstance(values, Mapping) else [(None, values)]:
                 place = name if inner is None else f"{name}.{inner}"
                 if (inner or name) in RESERVED:
-                    raise InputError(f"has {place!r}, which every run has already: it is no setting.", argument="grid")
+                    raise InputError(
+                        f"has {place!r}, which every run has already: it cannot be a setting.", argument="grid"
+                    )
                 if isinstance(tried, str) or not isinstance(tried, Sequence) or not len(tried):
                     raise InputError(f"grid[{place!r}]={tried!r}: give a list of values to try.")
                 if any(value in tried[:i] for i, value in enumerate(tried)):
@@ -135,7 +137,7 @@ class Design:
         if isinstance(self.seeds, tuple) and len(seeds) != there:
             problem = f"has {len(seeds)} value(s) and sizes has {there}: give one for each size, or one for all."
             raise InputError(problem, argument="seeds", value=list(seeds))
-        wrong = not _is_number(self.test) or self.test <= 0
+        wrong = self.test is not None and (not _is_number(self.test) or self.test <= 0)
         self._refuse("test", wrong, "give a share such as 0.2, or a number of examples.")
         given = self.sizes if isinstance(self.sizes, tuple) else ()
         right = len(given) > 0 and all(read_size(v) if isinstance(v, str) else _is_number(v) for v in given)

@@ -116,7 +116,9 @@ def _value(value: Any, key: str) -> str:
     if isinstance(value, Mapping):
         pairs = ", ".join(f"{_key(str(k))} = {_value(v, str(k))}" for k, v in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
-    raise InputError(f"{key}={value!r} cannot stand in a study file: use text, numbers, true, false, lists and tables.")
+    raise InputError(
+        f"{key}={value!r} cannot be written to a study file: use text, numbers, true, false, lists and tables."
+    )
 
 
 def _text(text: str) -> str:

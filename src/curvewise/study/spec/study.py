@@ -42,6 +42,8 @@ from curvewise.text import arg, either, list_names, suggest
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
 SEARCH = "rate-search/1"
+TEST_SHARE = 0.2
+"""Of the examples, held out where a design does not say how many."""
 HOLDING = ("early-stop", "plateau")
 """Schedules that hold out ``validation`` of a subset."""
 CHECKPOINTS = ("none", "end", "drops")
@@ -108,7 +110,7 @@ class StudySpec:
             raise InputError("give the study a name.", argument="name", value=self.name)
         for name, values in self.design.grid.items():
             if isinstance(values, Mapping) and name not in self.learners:
-                problem = f"has settings for {name!r}, which is no learner: there are {', '.join(self.learners)}."
+                problem = f"has settings for {name!r}, which is not a learner: there are {', '.join(self.learners)}."
                 raise InputError(problem, argument="grid")
         object.__setattr__(self, "folder", Path(self.folder))
         if self.store is not None:
@@ -211,21 +213,22 @@ class StudySpec:
     def train_rows(self) -> NDArray[np.int64]:
         """Positions of the examples that may be trained on."""
         rows = np.arange(len(self.dataset.y), dtype=np.int64)
-        return rows if self._has_own_test else np.setdiff1d(rows, self._held_out)
+        return rows if self.has_own_test else np.setdiff1d(rows, self._held_out)
 
     @property
-    def _has_own_test(self) -> bool:
+    def has_own_test(self) -> bool:
         """True if the study is tested on the data's own test set."""
         return self.dataset.test_x is not None and not self.design.hold_out
 
     @cached_property
     def _held_out(self) -> NDArray[np.int64]:
+        test = TEST_SHARE if self.design.test is None else self.design.test
         try:
-            return hold_out(self.dataset.y, self.design.test, self._stratify, self.seed)[1]
+            return hold_out(self.dataset.y, test, self._stratify, self.seed)[1]
         except InputError as error:
             if error.argument != "test":
                 raise
-            problem = f"design.test = {self.design.test}: cannot be held out of {len(self.dataset.y)} examples."
+            problem = f"design.test = {test}: cannot be held out of {len(self.dataset.y)} examples."
             raise InputError(problem, remedy="Give a fraction between 0 and 1, or a smaller number.") from error
 
     @property
@@ -315,7 +318,7 @@ class StudySpec:
         """
         if self.keep.probabilities and self.dataset.is_numbers:
             raise InputError(
-                "keep has probabilities, which numbers have not: use predictions = true to keep the predicted numbers."
+                "keep has probabilities, but the targets are numbers: use predictions = true to keep predicted numbers."
             )
         for name, evaluation in self.evaluate.items():  # before anything is loaded or perturbed
             _check_perturbation(name, evaluation, self.dataset)
@@ -331,7 +334,7 @@ class StudySpec:
     def test_examples(self) -> Examples:
         """The test set: the data's own, or the examples held out."""
         data = self.dataset
-        if self._has_own_test and data.test_x is not None and data.test_y is not None:
+        if self.has_own_test and data.test_x is not None and data.test_y is not None:
             return self.as_examples(data.test_x, data.test_y)
         return self.as_examples(data.x[self._held_out], data.y[self._held_out])
 

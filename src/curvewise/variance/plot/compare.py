@@ -220,7 +220,7 @@ def plot_variance_comparison(
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    rows = {"test error": result.test_set_ratio, "true error": result.distribution_ratio}
+    rows = {"on this test set": result.test_set_ratio, "on new data": result.distribution_ratio}
     with canvas(ax, 2.4) as (ax, own):
         # Around 1 and all that is known, up to a factor of 30; more room where a limit is open.
         ends = [v for r in rows.values() for v in r if math.isfinite(v) and v > 0]
@@ -242,8 +242,8 @@ def plot_variance_comparison(
         ax.set_xlabel(f"std between runs, {a} / {b}")
         test, true = (format_interval(r, write=decimals(2)) for r in (result.test_set_ratio, result.distribution_ratio))
         said = (
-            f"Ratio {test} ({format_pvalue(result.test_set_pvalue)}) for test error, {true}"
-            f" ({format_pvalue(result.distribution_pvalue)}) for true error: {result.verdict}."
+            f"Ratio {test} ({format_pvalue(result.test_set_pvalue)}) on this test set, {true}"
+            f" ({format_pvalue(result.distribution_pvalue)}) on new data: {result.verdict}."
         )
-        finish(ax, own, [], [said, *warned(result)], caption=caption, indent=0.7)
+        finish(ax, own, [], [said, *warned(result)], caption=caption, indent=1.1)
     return ax

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, view
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import MARK, bars, choose, ends_of, finish, mark_value, warned, zero_line
-from curvewise.drawing.style import NEUTRAL, colour
+from curvewise.drawing.style import INK, NEUTRAL, colour
 from curvewise.text import format_number, format_size
 from curvewise.variance.plan import RunPlan, StoppingCheck, StoppingPlan
 from curvewise.variance.plot.runs import DrawnUnit, canvas
@@ -46,7 +46,7 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
         runs = np.unique(np.rint(np.geomspace(2, max(3, most), 80)).astype(int))
         key: list[tuple[Any, str]] = []
         word = "" if is_narrow(ax) else f"{'std' if result.question == 'variance' else 'difference'} "
-        looks = ((2.0, colour(5), "--"), (1.0, colour(0), "-"), (0.5, colour(3), "-."))
+        looks = ((2.0, NEUTRAL, "--"), (1.0, INK, "-"), (0.5, NEUTRAL, "-."))
         for times, shade, ls in looks:
             power = [100 * result.power_at(int(r), times * result.effect) for r in runs]
             width = 2.0 if times == 1.0 else 1.3
@@ -69,9 +69,10 @@ def plot_run_plan(result: RunPlan, ax: Axes | None = None, *, legend: bool = Tru
 
 def _plan_caption(result: RunPlan) -> list[str]:
     measure, inner = DrawnUnit(result.unit), result.runs_interval
-    what = f"a std of true error of {measure.said(result.effect)}"
+    what = f"a standard deviation on new data of {measure.said(result.effect)}"
     if result.question == "difference":
-        what = f"a difference of {measure.said(result.effect)} on the {result.target}"
+        where = "on new data" if result.target == "distribution" else "on this test set"
+        what = f"a difference of {measure.said(result.effect)} {where}"
     if result.runs is not None:
         limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
         said = f"{result.runs:,} runs{limits} show {what} with {result.power:.0%} power."

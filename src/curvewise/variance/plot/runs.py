@@ -15,9 +15,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
-from curvewise.drawing.axes import is_narrow, raise_top
+from curvewise.drawing.axes import is_narrow, raise_top, short_number
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import MARK, bars, choose, digits, finish, note, warned
+from curvewise.drawing.marks import MARK, bars, choose, finish, note, warned
 from curvewise.drawing.style import INK, NEUTRAL, colour, new_axes, style, subject_colour
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number, format_pvalue
@@ -88,11 +88,11 @@ class DrawnUnit:
 
     def said(self, value: float) -> str:
         """Write a value with its unit, in three digits."""
-        return f"{digits(float(self.of(value)))}{'%' if self.bounded else ''}"
+        return f"{short_number(float(self.of(value)))}{'%' if self.bounded else ''}"
 
     def told(self, interval: Interval) -> str:
-        """Write an estimate with its limits in brackets."""
-        return format_interval(interval, write=self.said)
+        """Write an estimate with its limits in brackets, in the digits that they support."""
+        return format_interval(interval, self.unit)
 
 
 def note_beside(ax: Axes, text: str, xy: tuple[float, float], away: tuple[float, float], **options: Any) -> None:
@@ -186,7 +186,7 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> Non
     """One standard deviation to each side, as bars above the histogram; the interval paler."""
     nothing = Interval(result.independent_std, math.nan, math.nan)
     rows = {"test set": result.test_set_interval, "independent": nothing, "distribution": result.distribution_interval}
-    words = {"distribution": "true error"}
+    words = {"test set": "on this test set", "independent": "if independent", "distribution": "on new data"}
     mean, narrow = float(measure.of(result.run_errors).mean()), is_narrow(ax)
     widest = 0.0
     for i, (name, std) in enumerate(rows.items()):
@@ -204,7 +204,7 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> Non
                 look |= {"marker": "|" if reach == 0 else "", "transform": ax.get_xaxis_transform()}
                 ax.plot([mean - reach, mean + reach], [height, height], gid=SPREAD, label="_std", **look)
         told = measure.said(std.estimate) if narrow or math.isnan(high) else measure.told(std)
-        for x, text, side in ((0.012, words.get(name, name), "left"), (0.988, told, "right")):
+        for x, text, side in ((0.012, words[name], "left"), (0.988, told, "right")):
             text = text if narrow or side == "right" else f"std {text}"
             place = {"xycoords": "axes fraction", "ha": side, "va": "center", "fontsize": 7.0 if narrow else 8.0}
             note(ax, text, (x, height), color=series_colour(name), gid=SPREAD, **place)

@@ -87,8 +87,8 @@ def _deviations(ax: Axes, result: SourceShares) -> list[tuple[Any, str]]:
     limits = view(estimate, low, high, 0.0, floor=0.0)
     key: list[tuple[Any, str]] = []
     for series, name, text, marker, aside in (
-        (seen, "test set", "test error", "o", -0.13),
-        (true, "distribution", "true error", "D", 0.13),
+        (seen, "test set", "on this test set", "o", -0.13),
+        (true, "distribution", "on new data", "D", 0.13),
     ):
         estimate, low, high = map(measure.of, ends_of(series))
         row, shade = np.arange(len(series)) + aside, series_colour(name)
@@ -346,7 +346,7 @@ def _sweep_deviations(ax: Axes, result: VarianceSweep, measure: DrawnUnit, x: Fl
         Line2D([], [], color=series_colour(name), marker=m, ms=4.5, ls=ls)
         for name, m, ls in (("test set", "o", "-"), ("independent", "s", "--"), ("distribution", "D", "-"))
     ]
-    labels = ["test error", "independent errors", "true error", "excess"]
+    labels = ["on this test set", "independent errors", "on new data", "excess"]
     return list(zip([*handles, Patch(color=series_colour("test set"), alpha=0.15)], labels, strict=True))
 
 
