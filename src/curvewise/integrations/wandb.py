@@ -75,7 +75,7 @@ def load_measurements(
     --------
     >>> records = [{"name": f"run {n}", "state": "finished", "config": {"n": n}, "summary": {"val_acc": 1 - 10 / n}}
     ...            for n in (100, 200)]
-    >>> load_measurements(records, metric="val_acc", size_param="n").error.tolist()
+    >>> load_measurements(records, metric="val_acc", size_param="n").error.round(3).tolist()
     [0.1, 0.05]
     """
     native = _runs(runs)
