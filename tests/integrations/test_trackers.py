@@ -154,6 +154,12 @@ def test_mlflow_predictions(store):
         from_mlflow.load_predictions("digits", tracking_uri=uri, artifact="probs.npy", where=where)
 
 
+@pytest.mark.parametrize("reader", [from_mlflow, from_wandb])
+def test_a_table_that_does_not_exist_is_no_experiment(reader):
+    with pytest.raises(cw.InputError, match=r"nowhere\.csv"):
+        reader.load_measurements("nowhere.csv")
+
+
 def test_a_finished_run_without_a_size_is_an_error_and_a_failed_one_a_note():
     runs = {
         "run_id": ["a", "b", "c"],

@@ -15,7 +15,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.integrations.runs import import_tracker, measure_runs, runs_table, stack_predictions
+from curvewise.integrations.runs import import_tracker, is_table_path, measure_runs, runs_table, stack_predictions
 from curvewise.reading.roles import ColumnMap
 from curvewise.reading.table import Table
 from curvewise.reading.trackers import flatten
@@ -75,7 +75,7 @@ def load_measurements(
     --------
     >>> records = [{"name": f"run {n}", "state": "finished", "config": {"n": n}, "summary": {"val_acc": 1 - 10 / n}}
     ...            for n in (100, 200)]
-    >>> load_measurements(records, metric="val_acc", size_param="n").error.tolist()
+    >>> load_measurements(records, metric="val_acc", size_param="n").error.round(3).tolist()
     [0.1, 0.05]
     """
     native = _runs(runs)
@@ -139,7 +139,7 @@ def _runs(source: Any) -> list[Any] | None:
     """Return the runs of a project or a folder, or those given; None for a table."""
     if isinstance(source, str | PathLike) and Path(source).is_dir():
         return _local_runs(Path(source))
-    if isinstance(source, str) and not Path(source).is_file():
+    if isinstance(source, str) and not is_table_path(source):
         if source.count("/") > 1:
             raise InputError(
                 "is neither a folder nor a file here, and no project.",
