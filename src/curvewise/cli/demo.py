@@ -116,7 +116,7 @@ def demo(
                 lens(tour, study)
             tour.stage("report", 0.1)
             report = write_report(tour, study, status, f"curvewise demo --seed {seed}" + " --fast" * fast)
-            tour.stage("finished", 0.0)
+            tour.stage("finished", 0.02)
     except KeyboardInterrupt as stop:
         stop.add_note("Finished runs are kept: the same command continues from there.")
         raise
