@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import runpy
 import shlex
@@ -13,13 +14,16 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import curvewise as cw
 from curvewise.cli.app import main
-from curvewise.cli.demo import _many, demo_text
+from curvewise.cli.console import Page
+from curvewise.cli.demo import Tour, demo_text, show_demo, side_by_side, write_report
+from curvewise.errors import CurvewiseWarning
 from curvewise.types import Interval
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -31,6 +35,7 @@ class Demo:
 
     out: Path
     before: dict[Path, int]
+    document: dict[str, Any]
     short: str
     text: str
 
@@ -53,23 +58,34 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
         out = tmp_path_factory.mktemp("demo") / "it's a demo"
         command = [sys.executable, "-m", "curvewise.cli", "demo", "--fast", "--out", str(out)]
         with subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, **both) as first:
-            while first.poll() is None and len(_records(out)) < 10:
+            while first.poll() is None and len(_records(out)) < 5:
                 time.sleep(0.02)
             first.kill()
             first.communicate(timeout=1800)
         before = _records(out)
         if len(before) < len(cw.load_study(out / "study.toml").jobs):
             break
-    # Continued in this process, where torch is loaded for other tests too.
-    said = {}
-    for options in ([], ["--verbose"]):
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as stream:
-            patch.setenv("COLUMNS", "80")
-            if options:  # the report is written by now
-                patch.setattr("curvewise.cli.demo._write_report", lambda tour, *_: tour.file("report.html"))
-            assert main(["demo", "--fast", "--out", str(out), *options]) == 0
-        said[bool(options)] = stream.getvalue()
-    return Demo(out, before, said[False], said[True])
+    # Continued in this process, where torch is loaded for other tests too. What it found is then shown in every way.
+    tours = []
+
+    def write(tour: Tour, *rest: Any) -> Path:
+        tours.append(tour)
+        return write_report(tour, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        patch.setattr("curvewise.cli.demo.write_report", write)
+        with redirect_stdout(StringIO()) as stream:
+            assert main(["demo", "--fast", "--out", str(out), "--json"]) == 0
+        document = json.loads(stream.getvalue())
+        said = {}
+        tours[0].page = Page()
+        for verbose in (False, True):
+            with redirect_stdout(StringIO()) as stream, warnings.catch_warnings():
+                warnings.simplefilter("ignore", CurvewiseWarning)  # those of the results follow their sections
+                show_demo(tours[0], verbose=verbose, files=document["files"])
+            said[verbose] = stream.getvalue()
+    return Demo(out, before, document, said[False], said[True])
 
 
 def test_dry_run_trains_and_writes_nothing(call, tmp_path):
@@ -92,7 +108,7 @@ def _file(folder: Path, text: str) -> Path:
 def test_killed_demo_continues_where_it_was(demo):
     after = _records(demo.out)
     status = cw.load_study(demo.out / "study.toml").status()
-    assert 10 <= len(demo.before) < len(after)
+    assert 5 <= len(demo.before) < len(after)
     assert status.done == status.planned == len(after)
     assert {p: after[p] for p in demo.before} == demo.before
 
@@ -128,13 +144,8 @@ def test_tables_hold_what_the_runs_predicted(demo):
         assert 0.01 < error < 0.2
 
 
-def test_json_document_has_every_answer_and_the_text_its_numbers(demo, call, monkeypatch):
-    before = _records(demo.out)
-    monkeypatch.setattr("curvewise.cli.demo._write_report", lambda tour, *_: tour.file("report.html"))
-    done = call("demo", "--fast", "--out", demo.out, "--json")
-    assert done.code == 0, done.err
-    assert _records(demo.out) == before
-    document = done.document
+def test_json_document_has_every_answer_and_the_text_its_numbers(demo):
+    document = demo.document
     assert document["comparison"]["a"] == "CNN"
     assert [a["learner"] for a in document["samples_to_reach"]] == ["CNN", "MLP"]
     assert document["ranking"]["at"] == 1600
@@ -157,12 +168,12 @@ def test_json_document_has_every_answer_and_the_text_its_numbers(demo, call, mon
 
 def test_both_comparisons_at_the_largest_size_stand_side_by_side():
     runs, curves = Interval(-0.019, -0.027, -0.011), Interval(-0.017, -0.036, 0.005)
-    said = _many(SimpleNamespace(error_difference=curves), SimpleNamespace(difference=runs))
+    said = side_by_side(SimpleNamespace(error_difference=curves), SimpleNamespace(difference=runs))
     assert said.startswith(
         "the CNN leads. For these training digits and new test digits: 1.9 points [1.1, 2.7], signif"
     )
     assert said.endswith("For other training digits and these test digits: 1.7 points [-0.5, 3.6], not significant.")
-    said = _many(SimpleNamespace(error_difference=Interval(0.01, -0.01, 0.03)), SimpleNamespace(difference=runs))
+    said = side_by_side(SimpleNamespace(error_difference=Interval(0.01, -0.01, 0.03)), SimpleNamespace(difference=runs))
     assert said.startswith("which network leads depends on the question.")
     assert "the MLP by 1.0 points" in said
 

@@ -115,19 +115,19 @@ def demo(
             for lens in LENSES:
                 lens(tour, study)
             tour.stage("report", 0.1)
-            report = _write_report(tour, study, status, f"curvewise demo --seed {seed}" + " --fast" * fast)
-            tour.stage("finished", 0.0)
+            report = write_report(tour, study, status, f"curvewise demo --seed {seed}" + " --fast" * fast)
+            tour.stage("finished", 0.02)
     except KeyboardInterrupt as stop:
         stop.add_note("Finished runs are kept: the same command continues from there.")
         raise
     page.document["in_short"] = list(starmap(_sentence, tour.bullets))
     page.document["files"] = [str(report), str(tour.file(STUDY)), *tour.files]
     if not json:
-        _show(tour, report, verbose=verbose)
+        show_demo(tour, verbose=verbose, files=page.document["files"])
     return page.close()
 
 
-def _show(tour: Tour, report: Path, *, verbose: bool) -> None:
+def show_demo(tour: Tour, *, verbose: bool, files: Sequence[str]) -> None:
     """Print the chart and the answers in short, or everything."""
     from rich.text import Text
 
@@ -151,12 +151,12 @@ def _show(tour: Tour, report: Path, *, verbose: bool) -> None:
             tour.page.say(f"The same {title}", style="bold")
             tour.page.code("\n".join(lines))
         tour.page.say("Written", style="bold")
-        tour.page.code("\n".join(tour.page.document["files"]))
+        tour.page.code("\n".join(files))
         return
     alarms = sum(len(section.warnings) for section in tour.sections)
     more = f"; {format_count(alarms, 'warning')} there and with --verbose" if alarms else ""
     to.print()
-    to.print(f"In brackets: 95% intervals. Figures and details: {report}{more}", soft_wrap=True)
+    to.print(f"In brackets: 95% intervals. Figures and details: {files[0]}{more}", soft_wrap=True)
     to.print("More here: curvewise demo --verbose. Commands for your own data: curvewise", soft_wrap=True)
 
 
@@ -208,7 +208,7 @@ def _asset(name: str) -> str:
     return (files("curvewise.cli") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _write_report(tour: Tour, study: cw.Study, status: Any, command: str) -> Path:
+def write_report(tour: Tour, study: cw.Study, status: Any, command: str) -> Path:
     """Write the report: the first answers at the top, then each question in full."""
     from curvewise.drawing.picture import use_no_display
     from curvewise.report.content import Report
@@ -508,7 +508,7 @@ def show_learning(tour: Tour, study: cw.Study) -> None:
         "digits."
     )
     figures = {"comparison": many.plot, "seeds": better.plot}
-    bullets = {"Little data": _few(few, curves), f"{largest:,} digits": _many(many, better)}
+    bullets = {"Little data": _few(few, curves), f"{largest:,} digits": side_by_side(many, better)}
     tour.ask(question, few, many, better, first=[about], figures=figures, bullets=bullets)
     best = dict(zip(ranking.learners, zip(ranking.error, ranking.low, ranking.high, strict=True), strict=True))
     leader, other = ranking.learners
@@ -546,7 +546,7 @@ def _few(found: Any, curves: Any) -> str:
     return f"with {found.at:.0f} digits the {ahead} {verb}: {against}."
 
 
-def _many(curves: Any, runs: Any) -> str:
+def side_by_side(curves: Any, runs: Any) -> str:
     """Answer two questions about one size side by side."""
     both = [_lead(runs.difference), _lead(curves.error_difference)]
     if both[0][0] != both[1][0]:
