@@ -86,7 +86,7 @@ def test_markup_in_names_is_text(tmp_path):
     report = Report("<h1>", "<q>", ("<a>",), warnings=("<u>y",), sections=(section,))
     text = export_report(report, tmp_path, ["markdown", "latex"], []).read_text()
     assert "<" not in text
-    assert text.count("Beware: &lt;u&gt;y") == 1
+    assert text.count("Warning: &lt;u&gt;y") == 1
     assert r"50\% \& \$x\_1\$" in (tmp_path / "t.tex").read_text()
 
 

@@ -156,7 +156,7 @@ def _paragraphs(texts: Sequence[str]) -> list[str]:
 
 
 def _beware(warnings: Sequence[str]) -> list[str]:
-    return [*(f"- Beware: {_safe(w)}" for w in warnings), ""] if warnings else []
+    return [*(f"- Warning: {_safe(w)}" for w in warnings), ""] if warnings else []
 
 
 def _linked(figure: Figure, endings: Sequence[str]) -> list[str]:
