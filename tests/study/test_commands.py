@@ -270,7 +270,7 @@ def test_a_report_tells_what_to_beware_of_once_and_whose_it_is(call, file):
         assert any("share examples" in w for w in told)
         assert "share examples" in outcome.err
         text = (file.parent / "tiny-report" / "report.md").read_text()
-        assert all(text.count(f"Beware: {w}") == 1 for w in told)
+        assert all(text.count(f"Warning: {w}") == 1 for w in told)
         fits = [w for c in document["curves"]["curves"].values() for w in c["warnings"]]
         assert fits
         assert all(w not in told for w in fits)  # never without the name
@@ -282,7 +282,7 @@ def test_three_learners_are_ranked(call, file):
     call("study", "run", file, "--workers", 0)
     document = call("study", "report", file, "--json", "--format", "markdown").document
     text = (file.parent / "tiny-report" / "report.md").read_text()
-    assert "is predicted best" in text
+    assert "is predicted to be the best of 3" in text
     assert "Ranking at n = 200" in text
     assert (file.parent / "tiny-report" / "ranking.png").is_file()
     at = {k: document["errors"][k] for k in ("learner", "n", "error")}
