@@ -73,7 +73,7 @@ def test_loss_below_zero_has_no_floor_and_constant_values_have_room() -> None:
 
 def test_charts_of_hardly_anything_are_left_out_and_of_losses_are_not_percentages() -> None:
     losses = np.random.default_rng(0).gamma(2.0, 0.5, (6, 40))
-    chart = figures_of(cw.decompose_variance(losses, unit="loss"), "seeds", "Seeds")[0].chart
+    chart = figures_of(cw.decompose_variance(losses, kind="losses"), "seeds", "Seeds")[0].chart
     assert chart is not None
     assert chart["y"]["label"] == "mean loss"
     line, std = chart["series"][0]["line"], chart["series"][0]["std"]
