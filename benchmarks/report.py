@@ -34,9 +34,10 @@ import plotly.graph_objects as go
 from playwright.sync_api import sync_playwright
 
 import curvewise as cw
+from curvewise.report.charts import learning_chart
 from curvewise.report.content import Runs
 from curvewise.report.page import page_of
-from curvewise.report.results import learning_chart, results_report
+from curvewise.report.results import results_report
 
 SIZES = (25, 50, 100, 200, 400)
 LEARNERS, RUNS, OPENINGS, MOVES = 200, 60_000, 5, 60

@@ -183,3 +183,9 @@ def test_lines_are_smooth_named_and_dashed_where_extrapolated(
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     over = page.eval_on_selector_all(".picture, .panel", "all => all.map((e) => e.scrollWidth - e.clientWidth)")
     assert max(over) <= 0
+
+
+def test_no_fault_of_accessibility(opened: Opened, page_of_all: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    found = axe.run(opened(page_of_all, color_scheme="dark")).response["violations"]
+    assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found if v["impact"] != "minor"] == []

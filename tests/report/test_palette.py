@@ -9,6 +9,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from curvewise.drawing.style import PALETTE
+
 CONTRAST = 3.0  # of graphics against the page: WCAG 2.2, success criterion 1.4.11
 READABLE = 4.5  # of text against the page: 1.4.3
 APART = 25.0  # CIELAB distance of any two colours; about 2.3 can just be noticed side by side
@@ -75,6 +77,11 @@ def test_curves_are_seen_against_the_page(theme: str) -> None:
     for text, page in [("ink", "paper"), ("faint", "paper"), ("accent", "paper"), ("ink", "soft")]:
         assert contrast(colours[text], colours[page]) >= READABLE
     assert contrast(colours["warn-ink"], colours["warn"]) >= READABLE
+
+
+def test_still_pictures_have_the_colours_of_the_page() -> None:
+    style = (files("curvewise.report") / "assets" / "report.css").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"--series-\d: light-dark\((#\w{6})", style)) == PALETTE
 
 
 @pytest.mark.parametrize("eyes", list(EYES))

@@ -496,7 +496,7 @@ class StabilityDrawing(CurveDrawing):
         Bars of standard deviations, or all sampled curves.
     """
 
-    x: Literal["log", "linear", "log-log", "sqrt"] | None = None
+    x: Literal["log", "linear", "log-log", "sqrt"] | None = "log"
     kind: Literal["bars", "curves"] = "bars"
 
     @property
