@@ -282,6 +282,7 @@ def test_three_learners_are_ranked(call, file):
     call("study", "run", file, "--workers", 0)
     document = call("study", "report", file, "--json", "--format", "markdown").document
     text = (file.parent / "tiny-report" / "report.md").read_text()
+    assert "is predicted to be the best of 3" in text
     assert "Error at n = 200 with 95% confidence intervals" in text
     assert (file.parent / "tiny-report" / "ranking.png").is_file()
     at = {k: document["errors"][k] for k in ("learner", "n", "error")}
