@@ -216,7 +216,7 @@ def supported_decimals(low: float, high: float, estimate: float = math.nan) -> i
 
 
 def format_interval(
-    interval: Interval | tuple[float, float, float], unit: str = "", write: Callable[[float], str] | None = None
+    interval: Interval | Iterable[float], unit: str = "", write: Callable[[float], str] | None = None
 ) -> str:
     """Write an estimate with its limits, in the digits that the interval supports; errors as percentages.
 

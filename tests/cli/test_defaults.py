@@ -148,6 +148,8 @@ def function(name: str) -> Callable[..., Any]:
 
 
 def plain(value: Any) -> Any:
+    if isinstance(value, list) and len(value) == 1:  # an option that may have several values
+        return value[0]
     return None if isinstance(value, list | tuple | str) and not len(value) else value
 
 

@@ -249,7 +249,7 @@ def measure(
     /,
     *,
     reading: DataReading,
-    perturbation: Annotated[list[str], Parameter(consume_multiple=True, negative="", show_default=False)] = [],  # noqa: B006
+    perturbation: Annotated[list[str], Parameter(consume_multiple=True, negative="")] = ["mixup-intra"],  # noqa: B006
     layer: str | None = None,
     magnitudes: Annotated[Numbers, Parameter(allow_leading_hyphen=True)] = [],  # noqa: B006
     examples: Annotated[int, Parameter(validator=Number(gte=2))] = 23_040,
@@ -281,9 +281,9 @@ def measure(
     models
         Files of trained networks.
     perturbation
-        What is done to the examples, mixup-intra by default; several may be given, such as
-        rotation noise. See `curvewise response perturbations`. module:function for one of your
-        own, called with a batch, a magnitude and a random generator.
+        What is done to the examples; several may be given, such as rotation noise. See
+        `curvewise response perturbations`. module:function for one of your own, called with a
+        batch, a magnitude and a random generator.
     layer
         Perturb what this submodule gives instead of the input: its name, or a number for the
         so-many-th activation (name:1 for a submodule that is called 1).
@@ -940,7 +940,10 @@ def show_curves(page: Page, curves: Mapping[str, ResponseCurve], level: float) -
         "Pal": [interval_cell(scores[name]["pal"]) for name in order],
     }
     first = next(iter(curves.values()))
-    page.table(f"Response to {first.perturbation} at {first.where} ({level:.0%} intervals)", columns, None)
+    title = (
+        f"Response to {first.perturbation} at {first.where} ({level:.0%} intervals; a low Gi and a high Pal are good)"
+    )
+    page.table(title, columns, None)
     warn_each([prefix(f"{name}: ", w) for name, c in curves.items() for w in c.all_warnings])
 
 

@@ -26,7 +26,7 @@ from curvewise.response.cmi import (
 from curvewise.response.load import ModelCorpus, as_columns
 from curvewise.stats.correlation import kendall, pearson, spearman
 from curvewise.tables import format_table, mark_best
-from curvewise.text import arg
+from curvewise.text import arg, format_interval
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats
 
@@ -316,9 +316,10 @@ class MeasureJudgement(Result):
         if not known:
             return text + " None has a score."
         best = max(known, key=lambda r: r.cmi.estimate)
-        text += f" Best{' on average' if tasks else ''} is {best.measure}: CMI {best.cmi}"
+        cmi = format_interval([100 * v for v in best.cmi])
+        text += f" Best{' on average' if tasks else ''} is {best.measure}: CMI × 100 of {cmi}"
         if not math.isnan(best.pvalue):
-            text += f", {best.null_mean:.3f} by hyperparameters alone (p = {best.pvalue:.2g})"
+            text += f", {100 * best.null_mean:.1f} by hyperparameters alone (p = {best.pvalue:.2g})"
             better = sum(r.pvalue <= 1 - self.level for r in known)
             text += f". {better} of {len(known)} predict significantly better than hyperparameters alone, each at"
             text += f" {1 - self.level:.2g}"

@@ -697,7 +697,7 @@ def _check_order(shape: tuple[int, ...], labels: AnyArray | None, argument: str)
     # A transposed matrix gives plausible wrong numbers, so that nothing is guessed.
     if labels is not None and rows == columns == len(labels):
         raise InputError(
-            f"{argument} has as many rows as columns ({rows:,}), so that runs cannot be distinguished from examples: pass "
+            f"{argument} has as many rows as columns ({rows:,}), so that it is not clear which are the runs: pass "
             f"{arg('axes', ('runs', 'examples'))} or {arg('axes', ('examples', 'runs'))}."
         )
     if labels is None and rows >= columns:

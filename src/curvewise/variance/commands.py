@@ -511,7 +511,7 @@ def plan(
         known |= {"pilot": pilots[0] if len(pilots) == 1 else pilots or None}
         known |= {"examples": examples, "disagreement": disagreement, "paired": paired}
         result = plan_runs(**effect, target=target, power=power, level=level, **known)
-    return show_result(page, result, "What runs buy", drawing)
+    return show_result(page, result, "Power and precision by number of runs", drawing)
 
 
 @variance.command
