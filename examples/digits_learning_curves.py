@@ -1,7 +1,7 @@
-"""Choose between two classifiers by their learning curves, and price more data.
+"""Compare two classifiers by their learning curves, and estimate what more data would bring.
 
-Measures the learning curves of two classifiers on scikit-learn's handwritten digits, and asks them.
-Writes errors.csv and curves.png into the current folder. Takes about ten seconds.
+Measures the learning curves of two classifiers on the handwritten digits of scikit-learn. Writes errors.csv and
+curves.png to the current folder. Takes about ten seconds.
 """
 
 import matplotlib
@@ -18,26 +18,26 @@ X, y = load_digits(return_X_y=True)
 learners = {"bagged trees": BaggingClassifier(n_estimators=10), "naive Bayes": GaussianNB(var_smoothing=0.001)}
 
 # Train both on the same disjoint subsets: many small ones, fewer large ones. A fifth of the data
-# is held out as the test set. With store="runs", an interrupted script goes on where it was.
+# is held out as the test set. With store="runs", an interrupted script can be resumed.
 measurements = cw.study.measure_learning_curve(
     learners, X, y, sizes=[44, 89, 179, 359, 718, 1437], folds=[16, 16, 8, 4, 2, 1], rng=0
 )
 table = measurements.frame()[["learner", "n", "fold", "error"]]
 table.round(6).to_csv("errors.csv", index=False)
 
-# Describe: the error with all data, and how much of it hangs on the amount of data.
+# Describe: the error with all data, and how strongly it depends on the amount of data.
 curves = cw.fit_learning_curves(measurements)
 for curve in curves:
     print(curve.summary())
 
-# Decide between them with the data at hand.
+# Compare them with the data at hand.
 trees, bayes = curves["bagged trees"], curves["naive Bayes"]
 print(cw.compare_learning_curves(trees, bayes).summary())
 
 # Is more data worth it? How much would an error of 5% take?
 print(trees.samples_to_reach(0.05).summary())
 
-# Choose for the day when there is four times the data; form="auto" extrapolates best.
+# Which is better with four times the data? form="auto" extrapolates best.
 extrapolators = cw.fit_learning_curves(measurements, form="auto")
 print(cw.rank_learners(extrapolators, at=4 * 1437).summary())
 

@@ -19,23 +19,23 @@ from curvewise.integrations.lightning import StoreLightningRun
 
 
 class Network(L.LightningModule):
-    """The module that you have already."""
+    """A small network: your own module."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Logits."""
+        """Return the logits."""
         return self.layers(x)
 
     def training_step(self, batch: tuple[torch.Tensor, torch.Tensor], _: int) -> torch.Tensor:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         x, y = batch
         return nn.functional.cross_entropy(self(x), y)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam."""
+        """Use Adam."""
         return torch.optim.Adam(self.parameters(), lr=0.01)
 
 

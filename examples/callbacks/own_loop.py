@@ -18,7 +18,7 @@ train_x, train_y, test_x, test_y = x[:400], y[:400], x[400:], y[400:]
 
 
 def train(seed: int) -> nn.Module:
-    """The loop that you have already."""
+    """Train a network: your own loop."""
     torch.manual_seed(seed)
     network = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
     optimiser = torch.optim.Adam(network.parameters(), lr=0.01)

@@ -1,4 +1,4 @@
-"""Ground truth: every network of the pool that can be trained, fine-tuned on every task."""
+"""Ground truth: fine-tune every trainable network of the pool on every task."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ EPOCHS, IMAGES, TESTED = 6, 2_000, 2_000
 
 
 def pack_weights(folder: Path) -> None:
-    """Write the weights that can be trained to small files: in half precision, no last layers."""
+    """Write the trainable weights to small files: in half precision, without last layers."""
     from safetensors.torch import save_file
     from weights import load_body
 
     folder.mkdir(parents=True, exist_ok=True)
     for member in (m for m in POOL if m.body):
         stored = {
-            # what there is one of for each channel stays exact
+            # values per channel stay exact
             f"body.{name}": value.half() if value.ndim > 1 else value
             for name, value in load_body(member).state_dict().items()
             if not name.endswith("num_batches_tracked")
@@ -42,7 +42,7 @@ def pack_weights(folder: Path) -> None:
 
 
 def packed_name(member: Member) -> str:
-    """The file of a checkpoint's packed weights."""
+    """Return the file name of a checkpoint's packed weights."""
     return re.sub(r"[^a-z0-9.]+", "-", member.name.lower()).strip("-") + ".safetensors"
 
 
@@ -58,7 +58,7 @@ def make_study(
     precision: str = "bfloat16",
     scratch: bool = True,
 ) -> Study:
-    """A study of one task: each checkpoint, and one network from scratch, at each rate."""
+    """Make the study of one task: each checkpoint, and one network from scratch, at each rate."""
     x, y, test_x, test_y = read_task(folder / "tasks", task, images, tested)
     share = x / np.float32(255)
     given = [[float(v) for v in share.mean((0, 2, 3))], [float(v) for v in share.std((0, 2, 3))]]
@@ -77,7 +77,7 @@ def make_study(
 
 
 def _file(member: Member, folder: Path) -> str:
-    """The packed weights, seen from this folder, so that runs are alike on every machine."""
+    """Return the path of the packed weights relative to this folder, so that runs are identical on every machine."""
     return os.path.relpath(folder / "packs" / packed_name(member), HERE)
 
 
@@ -92,14 +92,14 @@ def finetune(
 ) -> None:
     """Run the studies and write the test accuracy of every network at every rate.
 
-    Other tasks that the file holds stay in it.
+    Rows of other tasks stay in the file.
     """
     tables = []
     for task in tasks:
         study = make_study(task, folder, **how)
         print(study.run(device=device, workers=workers, compile=False).summary(), flush=True)
         wanted = ("learner", "rate", "error", "train_error", "seconds", "reason")
-        found = study.frame().reindex(columns=wanted)  # without metrics where all failed
+        found = study.frame().reindex(columns=wanted)  # no metrics where all runs failed
         tables.append(
             pd.DataFrame(
                 {

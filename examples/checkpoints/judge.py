@@ -1,4 +1,4 @@
-"""Hold every measure against the truth: a linear probe, and fine-tuning where there is one."""
+"""Compare every measure with the ground truth: a linear probe, and fine-tuning where it is available."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from curvewise.ranking.scores import CheckpointScores
 BASELINES = ("parameters", "source accuracy")
 ABOUT = ("task", "checkpoint", "source", "format", "dimensions", "probe")
 OWN = {"cifar10": "CIFAR-10"}
-"""What some checkpoints were trained on is the task itself: they know it already."""
+"""Tasks on which some checkpoints were trained: they have seen these images already."""
 
 
 def judge_pool(scores: Path, finetuned: Path, out: Path) -> None:
@@ -42,9 +42,9 @@ def judge_pool(scores: Path, finetuned: Path, out: Path) -> None:
 
 
 def judge_stable_transfer(out: Path) -> None:
-    """The same on 19 networks and 9 tasks that others fine-tuned (Agostinelli et al. 2022).
+    """Do the same for 19 networks and 9 tasks of a published table (Agostinelli et al. 2022).
 
-    Without the H-score of that table, which its program computes by an elementwise product.
+    Its H-score is left out, because its program computes an elementwise product instead.
     """
     name = "source_model_architectures_table.csv"
     long = pd.read_csv(Path(os.environ["CURVEWISE_DATA"]) / "ranking" / name)
@@ -73,7 +73,7 @@ def _judged(table: pd.DataFrame, accuracy: pd.Series) -> RankingJudgement:
         baselines=tuple(name for name in BASELINES if name in scores),
     )
     with warnings.catch_warnings():
-        # what is left out is left out on purpose, and the column n tells
+        # checkpoints without a score are left out on purpose, and the column n counts the others
         warnings.simplefilter("ignore", CurvewiseWarning)
         return judge_rankings(whole)
 

@@ -1,15 +1,15 @@
-"""Twenty-one real checkpoints on three tasks: what measures say of them, and what came of them.
+"""Twenty-one real checkpoints on three tasks: scores by every measure, and accuracy after fine-tuning.
 
     python examples/checkpoints/run.py prepare --mnist PATH         # images and weights, once
     python examples/checkpoints/run.py features                     # one pass for each checkpoint
     python examples/checkpoints/run.py score                        # every measure, and a probe
-    python examples/checkpoints/run.py finetune --device cuda       # the truth: minutes on a GPU
+    python examples/checkpoints/run.py finetune --device cuda       # ground truth: minutes on a GPU
     python examples/checkpoints/run.py grid --device cuda           # NLEEP over its two settings
     python examples/checkpoints/run.py rivals --device cuda         # a few epochs of fine-tuning as a measure
-    python examples/checkpoints/run.py judge                        # Kendall of every measure
+    python examples/checkpoints/run.py judge                        # Kendall's τ of every measure
 
-What is large is kept in pool-runs beside this file, and a second call goes on where the first was
-stopped. Small files come out of it: scores.csv, finetune.csv, grid.csv, rivals.csv, judged.csv, stable_transfer.csv.
+Large files are kept in pool-runs beside this file; a second call continues where the first stopped. The results are
+scores.csv, finetune.csv, grid.csv, rivals.csv, judged.csv and stable_transfer.csv.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 TRAVEL = "travel.zip"
-"""Images and weights in one file of less than 64 MiB, for a machine that has neither."""
+"""Images and weights in one file below 64 MiB, to take to another machine."""
 
 
 def prepare(work: Path, places: dict[str, str]) -> None:
@@ -38,14 +38,14 @@ def prepare(work: Path, places: dict[str, str]) -> None:
 
 
 def unpack(work: Path) -> None:
-    """Unpack what another machine prepared, where it is not yet."""
+    """Unpack what another machine prepared, unless that is done already."""
     if not (work / "tasks").is_dir() and (work / TRAVEL).is_file():
         with zipfile.ZipFile(work / TRAVEL) as packed:
             packed.extractall(work)
 
 
 def main(asked: argparse.Namespace) -> None:
-    """Do one of the seven things."""
+    """Run one of the seven steps."""
     asked.out.mkdir(parents=True, exist_ok=True)
     if asked.what == "prepare":
         prepare(asked.work, {"mnist": asked.mnist, "cifar10": asked.cifar10})
@@ -88,7 +88,7 @@ def main(asked: argparse.Namespace) -> None:
 
 
 def _given(asked: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Those options that were given; the others are as the function has them."""
+    """Return the options that were given; the others keep the defaults of the function."""
     return {name: getattr(asked, name) for name in names if getattr(asked, name) is not None}
 
 
@@ -99,13 +99,15 @@ if __name__ == "__main__":
     parser.add_argument("--cifar10", help="CIFAR-10, unless it is below CURVEWISE_DATA")
     parser.add_argument("--only", nargs="*", help="checkpoints whose name contains one of these")
     parser.add_argument("--tasks", nargs="*", help="all by default")
-    parser.add_argument("--device", help="cpu, cuda or cuda:0; by default what there is")
-    parser.add_argument("--images", type=int, help="to train on (score 1000, finetune 2000)")
-    parser.add_argument("--tested", type=int, help="to test on (score 500, finetune 2000)")
-    parser.add_argument("--rates", nargs="+", type=float, help="of learning (finetune 1e-4, 3e-4, 1e-3, rivals 1e-2)")
-    parser.add_argument("--epochs", type=int, help="of fine-tuning (6)")
+    parser.add_argument("--device", help="cpu, cuda or cuda:0; by default a GPU if there is one")
+    parser.add_argument("--images", type=int, help="training images (score 1000, finetune 2000)")
+    parser.add_argument("--tested", type=int, help="test images (score 500, finetune 2000)")
+    parser.add_argument(
+        "--rates", nargs="+", type=float, help="learning rates (finetune 1e-4, 3e-4, 1e-3, rivals 1e-2)"
+    )
+    parser.add_argument("--epochs", type=int, help="epochs of fine-tuning (6)")
     parser.add_argument("--precision", choices=["bfloat16", "float32"], help="(bfloat16)")
-    parser.add_argument("--workers", type=int, default=2, help="processes side by side")
-    parser.add_argument("--work", type=Path, default=HERE / "pool-runs", help="for what is large")
-    parser.add_argument("--out", type=Path, default=HERE, help="folder for the small files")
+    parser.add_argument("--workers", type=int, default=2, help="number of processes")
+    parser.add_argument("--work", type=Path, default=HERE / "pool-runs", help="folder for large files")
+    parser.add_argument("--out", type=Path, default=HERE, help="folder for the tables")
     main(parser.parse_args())

@@ -1,6 +1,6 @@
-"""Features of every checkpoint on every task, what measures say of them, and a linear probe.
+"""Features of every checkpoint on every task, the scores of all measures, and a linear probe.
 
-Of the networks that can be trained also what a few epochs of fine-tuning say, and NLEEP over its two settings.
+For trainable networks also the accuracy after a few epochs of fine-tuning, and NLEEP over its two settings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IMAGES, TESTED = 1_000, 500
 
 
 def as_checkpoint(member: Member) -> Checkpoint:
-    """A member of the pool as :func:`extract_many` takes it."""
+    """Return a member of the pool in the form that :func:`extract_many` takes."""
     from weights import load_network
 
     size = member.size if isinstance(member.size, tuple) else (member.size, member.size)
@@ -44,7 +44,7 @@ def extract_pool(
     tested: int = TESTED,
     device: str | None = None,
 ) -> dict[str, CheckpointFeatures]:
-    """Features of the first images to train on and to test on, in this order; kept in a cache."""
+    """Return features of the first training and test images, in this order; cached on disk."""
     x, _, test_x, _ = read_task(folder / "tasks", task, images, tested)
     both = np.concatenate([x, test_x])
     found: dict[str, CheckpointFeatures] = {}
@@ -73,7 +73,7 @@ def score_pool(
     tested: int = TESTED,
     device: str | None = None,
 ) -> None:
-    """Write what every measure says of every checkpoint on these tasks, and the probe's accuracy.
+    """Write the score of every checkpoint by every measure on these tasks, and the probe's accuracy.
 
     Other tasks that the file holds stay in it. Measures see the images to train on and nothing
     else; those that split hold a fifth of them out. The probe is trained on all of them, and its
@@ -129,15 +129,15 @@ def grid_pool(
 ) -> None:
     """Write Kendall's τ of NLEEP with fine-tuned accuracies over its two settings: figure 2 of the paper.
 
-    Networks are those that :func:`finetune.finetune` starts from, without those that know the task. Their features
-    go to ``features-TASK.npz`` among what is large.
+    The networks are those that :func:`finetune.finetune` starts from, without those trained on the task. Their
+    features go to ``features-TASK.npz`` in the folder for large files.
     """
     from curvewise.ranking.agreement import measure_nleep_grid
 
     tables = []
     for task in tasks:
         x, y, _, _ = read_task(folder / "tasks", task, images, 0)
-        found, _ = extract_many([_packed(m, folder) for m in _strangers(members, task)], x, device=device)
+        found, _ = extract_many([_packed(m, folder) for m in _not_trained_on(members, task)], x, device=device)
         features = {name: f.features for name, f in found.items()}
         np.savez(folder / f"features-{task}.npz", labels=y, **features)
         grid = measure_nleep_grid({task: (features, y, _truth(task))})
@@ -157,9 +157,9 @@ def rival_pool(
     rates: Sequence[float] = (0.01,),
     device: str | None = None,
 ) -> None:
-    """Write what fine-tuning for 1 and 5 epochs says of the networks that can be trained, one row after the other.
+    """Write the accuracy of the trainable networks after 1 and 5 epochs of fine-tuning, row by row.
 
-    A fifth of the images is held out to be scored, as for other measures; by default at curvewise's own rate.
+    A fifth of the images is held out for scoring, as for other measures; the default rate is that of curvewise.
     """
     from curvewise.ranking.measure import as_targets
     from curvewise.ranking.networks.finetuning import find_networks, finetuning_score
@@ -169,7 +169,7 @@ def rival_pool(
     for task in tasks:
         x, y, _, _ = read_task(folder / "tasks", task, images, 0)
         train, test = split_rows(as_targets(y, len(y), allowed=("classes",)), 0.2, np.random.default_rng(0))
-        pool = [_packed(m, folder) for m in _strangers(members, task)]
+        pool = [_packed(m, folder) for m in _not_trained_on(members, task)]
         for name, given in find_networks(pool, read_inputs((x, y), rng=np.random.default_rng(0)), device).items():
             for rate in rates:
                 row: dict[str, Any] = {"task": task, "checkpoint": name, "images": images, "rate": rate}
@@ -183,20 +183,20 @@ def rival_pool(
                 pd.DataFrame([row]).to_csv(out, mode="a", header=not out.is_file(), index=False, float_format="%.4g")
 
 
-def _strangers(members: Sequence[Member], task: str) -> list[Member]:
-    """Networks that can be trained and were not trained on the task itself."""
+def _not_trained_on(members: Sequence[Member], task: str) -> list[Member]:
+    """Return the trainable networks that were not trained on the task itself."""
     return [m for m in members if m.body and (task, m.source) != ("cifar10", "CIFAR-10")]
 
 
 def _truth(task: str) -> dict[str, float]:
-    """Accuracy of each network after fine-tuning at its best rate."""
+    """Return the accuracy of each network after fine-tuning at its best rate."""
     table = pd.read_csv(Path(__file__).parent / "finetune.csv")
     found = table[table["task"] == task].groupby("checkpoint")["accuracy"].max()
     return {str(k): float(v) for k, v in found.items()}
 
 
 def _packed(member: Member, folder: Path) -> Checkpoint:
-    """A network with the weights that fine-tuning starts from."""
+    """Return a network with the weights that fine-tuning starts from."""
     from finetune import packed_name
     from networks import BODIES
     from safetensors.torch import load_file

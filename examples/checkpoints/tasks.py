@@ -1,4 +1,4 @@
-"""The three tasks: a few thousand images of each, in small files that can travel."""
+"""The three tasks: a few thousand images of each, in small files that are easy to copy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def prepare_tasks(folder: Path, places: dict[str, str]) -> None:
     Parameters
     ----------
     folder : Path
-        Where to.
+        Folder to write to.
     places : dict of str to str
-        Where a task's images are, if curvewise does not find them by its name.
+        Path of a task's images, where curvewise does not find them by name.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in TASKS:
@@ -40,7 +40,7 @@ def prepare_tasks(folder: Path, places: dict[str, str]) -> None:
 
 
 def read_task(folder: Path, name: str, train: int, test: int) -> tuple[np.ndarray, ...]:
-    """Images and classes to train on, then those to test on: the first of each."""
+    """Return the first training images and classes, and the first test images and classes."""
     with np.load(folder / f"{name}.npz") as stored:
         x, y = stored["x"][:train], stored["y"][:train]
         return x, y, stored["test_x"][:test], stored["test_y"][:test]

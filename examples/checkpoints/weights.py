@@ -1,4 +1,4 @@
-"""Published weights out of their files, into the networks of networks.py."""
+"""Read published weights from their files into the networks of networks.py."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pool import Member
 from torch import Tensor, nn
 
 LAST = ("linear.", "_fc.")
-"""How the names of a last layer begin."""
+"""Prefixes of the names of a last layer."""
 
 
 def load_body(member: Member) -> nn.Module:
-    """The network of a checkpoint without its last layer, with its weights, in evaluation mode."""
+    """Return the network of a checkpoint with its weights and without its last layer, in evaluation mode."""
     body = networks.BODIES[member.body](**member.options)
     if member.format == "tflite":
         return networks.fill(body, tflite_weights(member.path)).eval()
@@ -25,7 +25,7 @@ def load_body(member: Member) -> nn.Module:
 
 
 def load_network(member: Member) -> nn.Module:
-    """The whole network of a checkpoint of torch, with its last layer where the file has one."""
+    """Return the whole network of a torch checkpoint, with its last layer where the file has one."""
     last = [v for k, v in _torch_weights(member).items() if k.startswith(LAST)]
     network = nn.Sequential()
     network.add_module("body", load_body(member))
@@ -42,7 +42,7 @@ def _torch_weights(member: Member) -> dict[str, Tensor]:
 
 
 def tflite_weights(path: Path) -> list[Tensor]:
-    """Weights and biases of every convolution before the pooling, as floats, in their order."""
+    """Return weights and biases of every convolution before the pooling, as floats, in order."""
     from ai_edge_litert import schema_py_generated as schema
 
     model = schema.ModelT.InitFromPackedBuf(path.read_bytes(), 0)
@@ -54,14 +54,14 @@ def tflite_weights(path: Path) -> list[Tensor]:
             break
         if code in (kinds.CONV_2D, kinds.DEPTHWISE_CONV_2D):
             weight, bias = (_floats(model, graph.tensors[i]) for i in operator.inputs[1:3])
-            # (out, height, width, in), but (1, height, width, out) where each has its own
+            # (out, height, width, in), but (1, height, width, out) for depthwise convolutions
             order = (0, 3, 1, 2) if code == kinds.CONV_2D else (3, 0, 1, 2)
             found += [weight.permute(order).contiguous(), bias]
     return found
 
 
 def _floats(model: Any, tensor: Any) -> Tensor:
-    """What a quantised tensor stands for."""
+    """Return a quantised tensor as floats."""
     from ai_edge_litert.schema_py_generated import TensorType
 
     kind = {TensorType.UINT8: np.uint8, TensorType.INT8: np.int8, TensorType.INT32: np.int32}

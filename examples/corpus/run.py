@@ -1,14 +1,13 @@
-"""Corpora of models: train them, measure them, and write a row for each.
+"""Train a corpus of models, compute every measure of each, and write a table with one row per model.
 
     python examples/corpus/run.py generalization --data PATH --device cuda    # CIFAR-10 is in PATH
     python examples/corpus/run.py invariance                                  # digits, on a CPU
     python examples/corpus/run.py vgg --data PATH --device cuda               # invariance on CIFAR-10
     python examples/corpus/run.py resnet --data PATH --device cuda
 
-What was trained is kept beside this file, and a second call goes on where the first was stopped.
-Small files come out of it, with the hyperparameters, the gap and every measure of each model:
-cifar10.csv; rotation.csv, shift-x.csv and shift-y.csv for measures of invariance on digits;
-cifar10-vgg.csv and cifar10-resnet.csv for the same on CIFAR-10.
+Trained models are stored beside this file; a second call continues where the first stopped. The tables hold the
+hyperparameters, the generalization gap and every measure of each model: cifar10.csv; rotation.csv, shift-x.csv and
+shift-y.csv for measures of invariance on digits; cifar10-vgg.csv and cifar10-resnet.csv for the same on CIFAR-10.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import curvewise as cw
 
 HERE = Path(__file__).parent
 IMAGES, IMAGES_OF_INVARIANCE = 3_000, 2_000
-# Section 4.2 of the paper with fewer hyperparameters, narrower networks and fewer images.
+# As in section 4.2 of the paper, with fewer hyperparameters, narrower networks and fewer images.
 FAMILIES = {
     "vgg": {"architecture": ["vgg11", "vgg16"], "batch_norm": [False, True], "batch": [100, 400]},
     "resnet": {"architecture": ["resnet18"], "batch": [100, 400], "rate": [5e-4, 2e-3]},
@@ -46,7 +45,7 @@ def prepare(data: str, images: int, tests: int | None = None) -> None:
 
 
 def measure_generalization(out: Path, device: str | None, workers: int) -> None:
-    """Train the corpus, and put every measure of each network beside its gap."""
+    """Train the corpus and write every measure of each network with its generalization gap."""
     study = cw.load_study(HERE / "cifar10.toml")
     print(study.run(device=device, workers=workers, compile=False).summary(), flush=True)
     corpus = cw.study.measure_corpus(study, seeds="first", device=device, workers=workers)
@@ -94,10 +93,10 @@ def measure_images(family: str, out: Path, device: str | None, workers: int, epo
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["generalization", "invariance", *FAMILIES])
-    parser.add_argument("--data", help="CIFAR-10, unless its part is there already")
-    parser.add_argument("--device", help="cpu, cuda or cuda:0; by default what there is")
-    parser.add_argument("--workers", default=2, type=int, help="processes side by side")
-    parser.add_argument("--out", default=HERE, type=Path, help="folder for the small files")
+    parser.add_argument("--data", help="path of CIFAR-10; needed by the first call only")
+    parser.add_argument("--device", help="cpu, cuda or cuda:0; by default a GPU if there is one")
+    parser.add_argument("--workers", default=2, type=int, help="number of processes")
+    parser.add_argument("--out", default=HERE, type=Path, help="folder for the tables")
     parser.add_argument("--epochs", default=80, type=int, help="of vgg and resnet")
     parser.add_argument("--width", default=32, type=int, help="of vgg and resnet")
     asked = parser.parse_args()

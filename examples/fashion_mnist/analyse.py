@@ -1,4 +1,4 @@
-"""Figures and numbers from the two studies on Fashion-MNIST: errors.csv and seeds.npz.
+"""Draw figures of the two studies on Fashion-MNIST and print their results, from errors.csv and seeds.npz.
 
     python examples/fashion_mnist/analyse.py          # seconds; nothing is trained
 
@@ -27,7 +27,7 @@ NETWORKS = ("MLP", "CNN", "ResNet-9")
 
 
 def load_seeds(path: Path = HERE / "seeds.npz") -> dict[int, cw.Predictions]:
-    """Which test images each of 200 runs got wrong, for each number of epochs."""
+    """Load which test images each of 200 runs got wrong, for each number of epochs."""
     found = {}
     with np.load(path) as file:
         for name in file.files:
@@ -40,13 +40,13 @@ def load_seeds(path: Path = HERE / "seeds.npz") -> dict[int, cw.Predictions]:
 
 
 def load_errors(path: Path = HERE / "errors.csv") -> cw.Measurements:
-    """The test error of each run, with its learner and training size."""
+    """Load the test error of each run, with its learner and training size."""
     columns = {"learner": "learner", "n": "n", "value": "error"}
     return cw.load_measurements(path, columns=columns)
 
 
 def plot_seeds(runs: Mapping[int, cw.Predictions]) -> Figure:
-    """Above, is a lucky run lucky twice; below, accuracies beside those of independent errors."""
+    """Draw, above, whether a lucky run is lucky twice; below, the accuracies and those of independent errors."""
     figure, axes = plt.subplots(2, len(runs), figsize=(4 * len(runs), 7.4), layout="constrained")
     for (epochs, predictions), (above, below) in zip(runs.items(), axes.T, strict=True):
         luck = cw.measure_seed_luck(predictions)
@@ -59,7 +59,7 @@ def plot_seeds(runs: Mapping[int, cw.Predictions]) -> Figure:
 
 
 def plot_curves(measurements: cw.Measurements) -> Figure:
-    """Learning curves with and without augmentation, a panel for each network."""
+    """Draw learning curves with and without augmentation, one panel per network."""
     figure, axes = plt.subplots(1, 3, figsize=(12, 4), sharey=True, layout="constrained")
     curves = cw.fit_learning_curves(measurements)
     for name, ax in zip(NETWORKS, axes, strict=True):
@@ -75,7 +75,7 @@ def plot_curves(measurements: cw.Measurements) -> Figure:
 
 
 def _draw(ax: Axes, own: cw.Measurements, curve: LearningCurve, colour: str) -> None:
-    """Every run, and the fitted curve with its 95% confidence band."""
+    """Draw every run, and the fitted curve with its 95% confidence band."""
     line = curve.predict(np.geomspace(own.n.min(), own.n.max(), 60))
     kind = "augmented" if "augmented" in curve.learner else "plain"
     label = f"{kind}: e_N {curve.error_at():.3f}, β_N {curve.data_reliance_at():.3f}"
@@ -85,13 +85,13 @@ def _draw(ax: Axes, own: cw.Measurements, curve: LearningCurve, colour: str) -> 
 
 
 def compare_augmentation(measurements: cw.Measurements, at: float | None = None) -> dict[str, Any]:
-    """What augmentation is worth to each network at one size, in error and in data."""
+    """Compare each network with and without augmentation at one size."""
     curves = cw.fit_learning_curves(measurements)
     return {name: cw.compare_learning_curves(curves[f"{name}, augmented"], curves[name], at=at) for name in NETWORKS}
 
 
 def compare_networks(measurements: cw.Measurements, at: float | None = None) -> dict[str, Any]:
-    """How the deepest network compares with the others at one size, without augmentation."""
+    """Compare the deepest network with the others at one size, without augmentation."""
     curves = cw.fit_learning_curves(measurements)
     return {name: cw.compare_learning_curves(curves["ResNet-9"], curves[name], at=at) for name in NETWORKS[:2]}
 
@@ -101,7 +101,7 @@ if __name__ == "__main__":
     parser.add_argument("--out", default=HERE, type=Path, help="folder for the figures")
     asked = parser.parse_args()
     mpl.use("agg")
-    warnings.simplefilter("ignore", cw.CurvewiseWarning)  # the results say it, too
+    warnings.simplefilter("ignore", cw.CurvewiseWarning)  # the results show them
     asked.out.mkdir(parents=True, exist_ok=True)
     runs = load_seeds()
     for epochs, predictions in runs.items():

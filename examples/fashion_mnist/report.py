@@ -1,8 +1,8 @@
-"""One page of what came of the two studies on Fashion-MNIST; nothing is trained.
+"""Write a report on the two studies on Fashion-MNIST; nothing is trained.
 
     python examples/fashion_mnist/report.py fashion-mnist.html
 
-The errors and predictions are those of run.py.
+The errors and predictions come from run.py.
 """
 
 from __future__ import annotations

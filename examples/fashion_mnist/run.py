@@ -3,8 +3,8 @@
     python examples/fashion_mnist/run.py --device cuda     # both studies: minutes on one GPU
     python examples/fashion_mnist/run.py --device cuda --only seeds
 
-What was trained is kept beside this file, and a second call goes on where the first was stopped.
-Two small files come out of it, from which analyse.py draws the figures: errors.csv and seeds.npz.
+Trained models are stored beside this file; a second call continues where the first stopped. The results are two small
+files, errors.csv and seeds.npz, from which analyse.py draws the figures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def run_learning(out: Path, device: str | None, data: str | None) -> None:
 
 
 def run_seeds(out: Path, device: str | None, data: str | None) -> None:
-    """Train with many seeds and write who got which test image wrong."""
+    """Train with many seeds and write which test images each run got wrong."""
     study = _study("seeds.toml", data)
     print(study.run(device=device).summary())
     packed = {}
@@ -50,8 +50,8 @@ def _study(name: str, data: str | None) -> cw.Study:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", help="cpu, cuda or cuda:0; by default what there is")
-    parser.add_argument("--data", help="folder with the IDX files, if they are not found")
+    parser.add_argument("--device", help="cpu, cuda or cuda:0; by default a GPU if there is one")
+    parser.add_argument("--data", help="folder with the IDX files, where they are not found by name")
     parser.add_argument("--out", default=HERE, type=Path, help="folder for the two small files")
     parser.add_argument("--only", choices=["learning", "seeds"])
     asked = parser.parse_args()

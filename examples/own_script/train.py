@@ -1,7 +1,7 @@
-"""A training script of one's own, as a study calls it: see study.toml beside it.
+"""Train softmax regression in plain numpy: an example of a script that a study calls, see study.toml.
 
-It is given a file of data, the rows to train on, a seed and a folder for its predictions. What
-happens in between is its own business; here, a softmax regression in plain numpy.
+The study passes a file with the data, the rows to train on, a seed and a folder for the predictions. Everything else is
+up to the script.
 """
 
 import argparse
@@ -29,7 +29,7 @@ weights = rng.normal(0, 0.01, (x.shape[1] + 1, classes))
 
 
 def probabilities(inputs: np.ndarray) -> np.ndarray:
-    """Softmax of a linear layer; the last row of the weights is the bias."""
+    """Return the softmax of a linear layer; the last row of the weights is the bias."""
     scores = inputs @ weights[:-1] + weights[-1]
     scores = np.exp(scores - scores.max(axis=1, keepdims=True))
     return scores / scores.sum(axis=1, keepdims=True)

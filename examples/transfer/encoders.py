@@ -1,4 +1,4 @@
-"""One encoder, MobileNetV2, for all tasks: behind it a last layer, or a decoder."""
+"""One encoder, MobileNetV2, for all tasks, followed by a linear layer or a decoder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "checkpoints"))
 from networks import mobilenet_v2
 
 STAGES = ((2, 16), (4, 24), (7, 32), (14, 96), (18, 320))
-"""After how many layers the images are half, a quarter, … as large, and with how many channels."""
+"""Layers after which the images have half, a quarter, … of their size, with the number of channels there."""
 
 WANTED = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-"""Mean and spread of ImageNet's colours, which the published weights were trained with."""
+"""Mean and standard deviation of ImageNet's colours, with which the published weights were trained."""
 
 
 class Encoded(nn.Module):
-    """Images of any size and colour, as the encoder wants them, and what it makes of them."""
+    """An encoder that takes images of any size and number of channels."""
 
     def __init__(self, given: Sequence[Sequence[float]], size: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Encoded(nn.Module):
         self.size, self.body = size, mobilenet_v2()
 
     def prepared(self, x: Tensor) -> Tensor:
-        """Of the size and on the scale that the encoder was trained with."""
+        """Bring images to the size and scale that the encoder was trained with."""
         x = x * self.factor + self.shift  # of one channel comes three
         if x.shape[-1] != self.size:
             x = F.interpolate(x, size=(self.size, self.size), mode="bilinear")
@@ -41,19 +41,19 @@ class Encoded(nn.Module):
 
 
 class Classifier(Encoded):
-    """The encoder with a last layer."""
+    """The encoder with a linear layer."""
 
     def __init__(self, classes: int, given: Sequence[Sequence[float]], size: int) -> None:
         super().__init__(given, size)
         self.head = nn.Linear(self.body.dimensions, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Scores of the classes."""
+        """Return scores of the classes."""
         return self.head(self.body(self.prepared(x)))
 
 
 class Rise(nn.Module):
-    """Twice the size, joined with what the encoder saw at that size."""
+    """Double the size and join the features of the encoder at that size."""
 
     def __init__(self, inside: int, beside: int, outside: int) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Rise(nn.Module):
 
 
 class Decoder(nn.Module):
-    """From what the encoder saw at five sizes, the smallest first, back to the largest."""
+    """Combine the features of the encoder at five sizes, from the smallest to the largest."""
 
     def __init__(self, outputs: int, widths: Sequence[int] = (96, 64, 48, 32)) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class Decoder(nn.Module):
         self.last = nn.Conv2d(widths[-1], outputs, 1)
 
     def forward(self, seen: Sequence[Tensor]) -> Tensor:
-        """One image with as many channels as there are numbers at each place."""
+        """Return an image with one channel per number to predict."""
         x = seen[-1]
         for rise, beside in zip(self.rises, seen[-2::-1], strict=True):
             x = rise(x, beside)
@@ -86,7 +86,7 @@ class Decoder(nn.Module):
 
 
 class Dense(Encoded):
-    """The encoder with a decoder, which gives numbers at every place of the image."""
+    """The encoder with a decoder, which predicts numbers at every pixel."""
 
     def __init__(self, outputs: Sequence[int], given: Sequence[Sequence[float]], size: int) -> None:
         super().__init__(given, size)
@@ -94,7 +94,7 @@ class Dense(Encoded):
         self.head = Decoder(outputs[0])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Numbers in the shape of a target."""
+        """Return numbers in the shape of a target."""
         seen, x, stages = [], self.prepared(x), {layers for layers, _ in STAGES}
         for place, layer in enumerate(list(self.body)[: STAGES[-1][0]], start=1):
             x = layer(x)
@@ -107,10 +107,10 @@ class Dense(Encoded):
 
 
 def classifier(shape: tuple[int, ...], classes: int, given: Sequence[Sequence[float]], size: int) -> Classifier:
-    """Make a classifier as a study asks for it."""
+    """Make a classifier, as a study calls it."""
     return Classifier(classes, given, size)
 
 
 def dense(shape: tuple[int, ...], outputs: tuple[int, ...], given: Sequence[Sequence[float]], size: int) -> Dense:
-    """Make a network that gives images as a study asks for it."""
+    """Make a network that predicts images, as a study calls it."""
     return Dense(outputs, given, size)

@@ -16,7 +16,7 @@ Make = Callable[[NDArray[np.uint8]], tuple[NDArray[np.generic], NDArray[np.float
 FOLDER = Path(__file__).resolve().parent / "transfer-runs"
 TRAIN, TEST = 40_000, 2_000
 GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
-"""How bright red, green and blue look."""
+"""Brightness of red, green and blue."""
 
 
 def prepare_images(train: int = TRAIN, test: int = TEST) -> None:
@@ -36,7 +36,7 @@ def prepare_images(train: int = TRAIN, test: int = TEST) -> None:
 
 
 def classes(images: int, tested: int) -> Dataset:
-    """Photographs, and what is on them."""
+    """Return photographs with their classes."""
     whole = _photographs()
     assert whole.test_x is not None
     assert whole.test_y is not None
@@ -44,17 +44,17 @@ def classes(images: int, tested: int) -> Dataset:
 
 
 def edges(images: int, tested: int) -> Dataset:
-    """Photographs, and how steep their brightness is at each place."""
+    """Return photographs with the gradient of their brightness at each pixel."""
     return _numbers(_edges, images, tested)
 
 
 def colours(images: int, tested: int) -> Dataset:
-    """Grey photographs, and the colours they had."""
+    """Return grey photographs with their original colours."""
     return _numbers(_colours, images, tested)
 
 
 def clothes() -> Dataset:
-    """Fashion-MNIST, for the start that is trained here."""
+    """Return Fashion-MNIST, for the pretraining that is done here."""
     with np.load(FOLDER / "fashion-mnist.npz") as stored:
         return Dataset(stored["x"], stored["y"])
 
@@ -71,7 +71,7 @@ def _numbers(make: Make, images: int, tested: int) -> Dataset:
 
 
 def _edges(images: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.float32]]:
-    """Images, and how steep their brightness is at each place: Sobel's filter, about 0 to 1."""
+    """Return images with the gradient of their brightness at each pixel: Sobel's filter, about 0 to 1."""
     from scipy.ndimage import correlate1d
 
     grey = _brightness(images)  # of many images: scipy's sobel would mix them
@@ -81,7 +81,7 @@ def _edges(images: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.f
 
 
 def _colours(images: NDArray[np.uint8]) -> tuple[NDArray[np.generic], NDArray[np.float32]]:
-    """Grey images, and how much more blue and more red than that they are, about -1 to 1."""
+    """Return grey images with their blue and red relative to grey, about -1 to 1."""
     grey = _brightness(images)
     share = images.astype(np.float32) / 255
     chroma = np.stack([share[:, 2] - grey, share[:, 0] - grey], axis=1)

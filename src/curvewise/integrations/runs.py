@@ -37,6 +37,7 @@ from curvewise.types.predictions import Predictions
 from curvewise.variance.load import load_predictions
 
 _GOING_ON = frozenset(["running", "scheduled", "waiting", "pending", "queued", "preempting"])
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".gz")
 _NAMES = ("run_name", "run_id", "trial")  # what a run is called in messages, the first that there is
 _SETTINGS = {"mlflow": "params.", "wandb": "config.", "optuna": "params_"}
 
@@ -53,6 +54,11 @@ def import_tracker(package: str, install: str) -> Any:
             f"Reading these runs needs {name}, which is not installed: pip install {install}. A table that was "
             "exported from it can be read without it."
         ) from error
+
+
+def is_table_path(source: Any) -> bool:
+    """Return whether a text or path names a table: a file, or something with the ending of one."""
+    return isinstance(source, str | PathLike) and (Path(source).is_file() or Path(source).suffix.lower() in _TABLES)
 
 
 def runs_table(records: Sequence[Mapping[str, Any]], source: str, label: str) -> Table:

@@ -7,6 +7,7 @@ import shutil
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.integrations.runs import import_tracker, measure_runs, runs_table, stack_predictions
+from curvewise.integrations.runs import import_tracker, is_table_path, measure_runs, runs_table, stack_predictions
 from curvewise.reading.roles import ColumnMap
 from curvewise.reading.table import Table
 from curvewise.reading.trackers import flatten
@@ -74,7 +75,7 @@ def load_measurements(
     --------
     >>> records = [{"name": f"run {n}", "state": "finished", "config": {"n": n}, "summary": {"val_acc": 1 - 10 / n}}
     ...            for n in (100, 200)]
-    >>> load_measurements(records, metric="val_acc", size_param="n").error.tolist()
+    >>> load_measurements(records, metric="val_acc", size_param="n").error.round(3).tolist()
     [0.1, 0.05]
     """
     native = _runs(runs)
@@ -124,8 +125,11 @@ def load_predictions(
         if isinstance(run, Mapping):  # a local run
             path = Path(run["files"], artifact)
             return Path(shutil.copy(path, folder)) if path.is_file() else None
-        there = [file for file in run.files([artifact]) if file.name == artifact]
-        return Path(there[0].download(root=str(folder), replace=True).name) if there else None
+        for file in run.files([artifact]):
+            if file.name == artifact:
+                with file.download(root=str(folder), replace=True) as opened:
+                    return Path(opened.name)
+        return None
 
     table = _table(native, runs)
     return stack_predictions(table, "wandb", fetch, artifact=artifact, labels=labels, kind=kind, where=where)
@@ -135,7 +139,7 @@ def _runs(source: Any) -> list[Any] | None:
     """Return the runs of a project or a folder, or those given; None for a table."""
     if isinstance(source, str | PathLike) and Path(source).is_dir():
         return _local_runs(Path(source))
-    if isinstance(source, str) and not Path(source).is_file():
+    if isinstance(source, str) and not is_table_path(source):
         if source.count("/") > 1:
             raise InputError(
                 "is neither a folder nor a file here, and no project.",
@@ -143,7 +147,10 @@ def _runs(source: Any) -> list[Any] | None:
                 value=source,
                 remedy='Pass "entity/project", or the folder "wandb" that a training made.',
             )
-        return list(import_tracker("wandb", "wandb").Api().runs(source))
+        api = import_tracker("wandb", "wandb").Api()
+        # Newer versions ask the server for the settings and metrics of each run anew, unless they are asked not to.
+        options = {"lazy": False} if "lazy" in signature(api.runs).parameters else {}
+        return list(api.runs(source, **options))
     if isinstance(source, str | PathLike | Mapping) or hasattr(source, "columns"):
         return None
     try:
