@@ -321,7 +321,7 @@ def test_runs_stay_where_they_are_on_a_full_disk(place: Place, monkeypatch: pyte
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("curvewise.store.write._write", full)
-    with pytest.raises(StoreError, match=r"No space left.*What is stored stays"):
+    with pytest.raises(StoreError, match=r"No space left.*Stored runs are unchanged"):
         cw.load_study(place.file).run(workers=0, progress=False, fresh=True)
     assert len(list_runs(place.store)) == 2
 

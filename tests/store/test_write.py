@@ -467,7 +467,7 @@ def test_a_write_that_fails_half_way_leaves_what_was_there(tmp_path):
         )
         assert "could not be written" in done.stdout
         assert "File too large" in done.stdout
-        assert "what is stored stays" in done.stdout
+        assert "earlier runs are unchanged" in done.stdout
     assert [run.path for run in list_runs(tmp_path)] == [path]
     assert read_run(path).predictions.tolist() == [1, 2, 3]
     assert list((tmp_path / _files.ASIDE).iterdir()) == []

@@ -124,13 +124,13 @@ def test_the_first_network_with_some_coordinates(study: Study) -> None:
 def test_what_has_no_network(study: Study, tmp_path: Path) -> None:
     for name in ("bayes", "pair"):
         job = next(j for j in study.jobs if j.name == name)
-        with pytest.raises(InputError, match=f"is of '{name}', which is no single network"):
+        with pytest.raises(InputError, match=f"is of '{name}', which is not a single network"):
             study.network(run=job.id)
         with pytest.raises(InputError, match="None of the 8 runs has the weights"):
             study.network(name)
-    with pytest.raises(InputError, match="is no run of this study"):
+    with pytest.raises(InputError, match="is not a run of this study"):
         study.network(run="nothing")
-    with pytest.raises(InputError, match="width= is no coordinate"):
+    with pytest.raises(InputError, match="width= is not a coordinate"):
         study.network("mlp", width=3)
     with pytest.raises(InputError, match="n=7: no run"):
         study.network("mlp", n=7)

@@ -623,6 +623,6 @@ def test_hidden_layers_of_a_vgg_are_not_left_out_in_silence(tmp_path, options):
     torch.save({k: torch.zeros(1, dtype=v.dtype).expand(v.shape) for k, v in there.items()}, tmp_path / "v.pt")
     net = Learner(Training("vgg11", options=options, weights="v.pt"))
     found = make(tmp_path, {"net": net}, images, sizes=[20], folds=1, seeds=1).plan(measure=False)
-    told = [w for w in found.warnings if "classifier='full'" in w]
+    told = [w for w in found.warnings if "classifier = 'full'" in w]
     assert len(told) == (not options)
     assert all(w.startswith("net: classifier.0, classifier.3 of v.pt are not used") for w in told)

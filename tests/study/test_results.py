@@ -152,7 +152,7 @@ def test_missing_damaged_and_outdated_runs_are_counted(tmp_path):
     told = " ".join(str(w.message) for w in caught)
     assert "1 of 24 planned runs are not finished yet" in told
     assert "1 of 24 planned runs are damaged" in told
-    assert "1 of 24 planned runs were made without error as it is now" in told
+    assert "1 of 24 planned runs have no error for the current evaluation set" in told
     assert len(m.notes) == 3
 
 

@@ -112,7 +112,7 @@ def export(folder: Store, path: Path, /, *, overwrite: Flag = False, showing: Sh
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"{path} must end in {', '.join(ENDINGS)}.")
     if path.exists() and not overwrite:
-        raise UsageError(f"{path} is there already: choose another name, or pass --overwrite.")
+        raise UsageError(f"{path} already exists: choose another name, or pass --overwrite.")
     check_folder("PATH", path)
     _check_store(folder)
     export_store(folder, path, overwrite=overwrite)

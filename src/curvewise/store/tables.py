@@ -558,7 +558,7 @@ def export_store(store: AnyPath, path: AnyPath, *, overwrite: bool = False) -> P
     if target.suffix.lower() not in ENDINGS:
         raise InputError(f"must end in {', '.join(ENDINGS)}.", argument="path", value=str(target))
     if target.is_dir() or (os.path.lexists(target) and not overwrite):
-        problem = f"is there already: choose another name, or pass {arg('overwrite', True)}."
+        problem = f"already exists: choose another name, or pass {arg('overwrite', True)}."
         raise InputError(problem, argument="path", value=str(target))
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent}. Make it first.", argument="path", value=str(target))

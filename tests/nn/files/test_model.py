@@ -342,12 +342,12 @@ def test_what_is_no_network(tmp_path):
         archive.writestr("a.txt", "a")
     for name, words in (
         ("a.npz", "archive of numpy arrays"),
-        ("a.npy", "no network"),
+        ("a.npy", "not a network"),
         ("empty.pt", "is empty"),
-        ("words.txt", "no network that is known"),
+        ("words.txt", "not a known kind of network file"),
         ("words.onnx", "cannot be read"),
         ("keras.h5", "tf2onnx"),
-        ("any.zip", "no network that is known"),
+        ("any.zip", "not a known kind of network file"),
         ("absent.pt", "there is no such file"),
         ("", "is a folder"),
     ):

@@ -71,7 +71,7 @@ def test_a_head_of_another_shape_is_drawn_anew_by_the_seed(tmp_path: Path) -> No
     file = _saved(tmp_path, source, "w.safetensors")
     one, two, again = (_made(tmp_path, file, seed=s) for s in (1, 2, 1))
     assert len(notes_of(one)) == 1
-    assert "drawn anew" in notes_of(one)[0]
+    assert "initialised randomly" in notes_of(one)[0]
     assert one.fc.weight.shape == (3, 32)
     assert torch.equal(one.fc.weight, again.fc.weight)
     assert not torch.equal(one.fc.weight, two.fc.weight)
@@ -83,7 +83,7 @@ def test_a_file_without_a_head_or_counters_is_enough(tmp_path: Path) -> None:
     source = {k: v for k, v in _source().items() if not k.startswith("fc.")}
     source = {k: v for k, v in source.items() if not k.endswith("num_batches_tracked")}
     model = _made(tmp_path, _saved(tmp_path, source, "w.pt"))
-    assert "drawn anew" in notes_of(model)[0]
+    assert "initialised randomly" in notes_of(model)[0]
     assert torch.equal(model.state_dict()["layer4.1.bn2.running_var"], source["layer4.1.bn2.running_var"])
 
 

@@ -514,7 +514,20 @@ def test_chunks_grow_while_they_are_short_and_shrink_when_long(tmp_path: Path) -
         for job in chunk:
             board.hear(done(job))
         board.finish_chunk(chunk, seconds)
-    assert sizes == [32, 64, 128, 128, 64, 32, 16]
+    assert sizes == [4, 32, 64, 64, 32, 16, 8]  # a few of unknown speed, then as many as are quick
+
+
+@pytest.mark.parametrize(("seconds", "then"), [(5.0, 4), (1.0, 10), (0.01, 32)])
+def test_slow_networks_on_a_cpu_come_a_few_at_a_time(tmp_path: Path, seconds: float, then: int) -> None:
+    """All of a chunk are finished at once: one that lasts longer than ten seconds would lose much when interrupted."""
+    jobs = [j for j in network_jobs(tmp_path, sizes=[12], folds=1, seeds=99) if not j.is_search]
+    board = Board(jobs, workers=1)
+    chunk = board.next_chunk()
+    assert len(chunk) == 4
+    for job in chunk:
+        board.hear(Event(DONE, job.id, seconds=seconds))
+    board.finish_chunk(chunk, 20.0)
+    assert len(board.next_chunk()) == then
 
 
 def test_a_dead_workers_runs_are_tried_alone_and_given_up(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from curvewise.nn.training import Training
 from curvewise.store.claims import Claims
 from curvewise.store.read import list_runs, read_run
 from curvewise.study.data.dataset import Dataset, one_hot
+from curvewise.study.run.board import group_of
 from curvewise.study.run.maker import (
     STAYS,
     Event,
@@ -26,7 +27,6 @@ from curvewise.study.run.maker import (
     SpoiltDeviceError,
     Writers,
     average,
-    group_of,
     search_rate,
     split_in_three,
 )
@@ -410,7 +410,7 @@ def test_a_full_disk_stops_everything_and_leaves_nothing_half(
 
     with monkeypatch.context() as patch:
         patch.setattr(_files, "_write", write)
-        with pytest.raises(StoreError, match=r"No space left .* goes on where it stopped"):
+        with pytest.raises(StoreError, match=r"No space left .* continue where it stopped"):
             make(study, Engine())
     assert len(list_runs(study.runs_folder)) < 4
     assert not list((study.runs_folder / ".partial").iterdir())

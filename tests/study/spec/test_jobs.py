@@ -143,7 +143,7 @@ def test_a_grid_reaches_those_whom_it_means_something():
         "other": [{}],
     }
     assert made.design.settings == ("batch", "C", "depth")
-    with pytest.raises(InputError, match="'forest', which is no learner"):
+    with pytest.raises(InputError, match="'forest', which is not a learner"):
         Study(DATA, learners, Design(grid={"forest": {"C": [1]}}))
 
 

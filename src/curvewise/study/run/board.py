@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FIRST_CHUNK, LEAST_CHUNK, LARGEST_CHUNK = 32, 8, 256
 """Networks in a chunk; fewer than the least could not be trained side by side."""
+FEW = 4
+"""Networks in a chunk on a CPU where they are slow, or of unknown speed."""
 # A chunk should last long enough that dealing it out costs nothing, and not so long that a dead worker loses much.
 SHORT_SECONDS, LONG_SECONDS = 10.0, 60.0
 MOST_DEATHS = 3
@@ -161,6 +163,11 @@ class Board:
         first = next(iter(group))
         many = self._first if first.learner.kind == "network" and not first.is_search else 1
         most = self._sizes.setdefault(key, many)
+        if not self._on_gpu and many > 1:
+            # A stack on a CPU gives all its results at its end: a short one loses little when it is interrupted.
+            seconds = self._pace.seconds(first)
+            fitting = 0.0 if math.isnan(seconds) else math.inf if seconds <= 0 else SHORT_SECONDS / seconds
+            most = int(min(most, max(FEW, fitting)))
         return max(1, min(most, math.ceil(len(group) / self._workers)))
 
     def _rank(self, job: Job, last: Job | None) -> tuple[object, ...]:
