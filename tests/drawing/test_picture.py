@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 import curvewise
-from curvewise.drawing.picture import PICTURES, draw, picture_of
+from curvewise.drawing.picture import PICTURES, draw, picture_of, svg_text
 from curvewise.drawing.style import PALETTE, about, one_document, subject_colour
 from curvewise.errors import InputError
 from curvewise.learning import compare_learning_curves
@@ -79,3 +79,17 @@ def test_a_picture_about_a_learner_has_its_colour_and_does_not_repeat_the_text_b
 def caption(ax):
     (text,) = [t.get_text() for t in ax.texts if t.get_gid() == "curvewise-caption"]
     return " ".join(text.split())
+
+
+def test_a_saved_figure_leaves_the_interactive_mode_of_a_notebook() -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+
+    def axes() -> object:
+        plt.ion()  # as a notebook does when its first figure is made
+        return plt.subplots()[1]
+
+    try:
+        assert "<svg" in svg_text(axes)  # a result that shows itself draws like this
+        assert plt.isinteractive()  # or the next plot() would show nothing
+    finally:
+        plt.ioff()

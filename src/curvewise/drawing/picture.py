@@ -148,9 +148,11 @@ def svg_text(draw: Callable[[], Axes]) -> str:
 
 
 def _save(draw: Callable[[], Axes], place: Any, **options: Any) -> None:
-    from matplotlib import pyplot, rc_context
+    from matplotlib import pyplot
 
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "curvewise", "pdf.fonttype": 42}):
+    from curvewise.drawing.style import style
+
+    with style({"svg.fonttype": "none", "svg.hashsalt": "curvewise", "pdf.fonttype": 42}):
         ax = draw()
         figure = ax.get_figure(root=True)
         if figure is not None:

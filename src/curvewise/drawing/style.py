@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -69,15 +69,15 @@ _RC: dict[str, Any] = {
 
 
 @contextmanager
-def style() -> Iterator[None]:
-    """The style, for the length of a with statement.
+def style(own: Mapping[str, Any] = _RC) -> Iterator[None]:
+    """The style, or other settings, for the length of a with statement.
 
     Only its own keys are put back: ``rc_context`` would undo the interactive mode that a notebook
     switches on when the first figure is made.
     """
     settings: MutableMapping[Any, Any] = rcParams  # matplotlib types the keys since 3.11
-    before = {key: settings[key] for key in _RC}
-    settings.update(_RC)
+    before = {key: settings[key] for key in own}
+    settings.update(own)
     try:
         yield
     finally:
