@@ -40,6 +40,9 @@ INTERRUPTED, TERMINATED = 130, 143
 MOST_WARNINGS = 8
 """Warnings about single learners that are shown; the rest is counted."""
 
+LONGEST_NAME = 60
+"""Of what stands before a colon, to be taken for the name of a learner."""
+
 FEWER = {"γ": 2}
 """Columns that are in no unit, and their decimals in the terminal."""
 
@@ -73,11 +76,31 @@ def warn(message: str) -> None:
 
 
 def warn_each(messages: Sequence[str]) -> None:
-    """Print the first few warnings and count the others."""
+    """Print the first few warnings and count the others; one that several learners share is printed once."""
+    messages = group_warnings(messages)
     for message in messages[:MOST_WARNINGS]:
         warn(message)
     if (left := len(messages) - MOST_WARNINGS) > 0:
         warn(f"and {left} more like these; --json has all of them.")
+
+
+def group_warnings(messages: Sequence[str]) -> list[str]:
+    """Join warnings that differ only in the name before the first colon.
+
+    >>> group_warnings(["a: poor fit", "no test set", "b: poor fit"])
+    ['a, b: poor fit', 'no test set']
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for message in messages:
+        marked = message.marked if isinstance(message, Message) else message
+        name, colon, rest = marked.partition(": ")
+        if colon and len(name) <= LONGEST_NAME:
+            groups.setdefault((rest,), []).append(name)
+        else:
+            groups.setdefault((marked, ""), [])
+    return [
+        Message(f"{', '.join(dict.fromkeys(names))}: {key[0]}" if names else key[0]) for key, names in groups.items()
+    ]
 
 
 def hear_warnings() -> None:
