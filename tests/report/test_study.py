@@ -104,7 +104,7 @@ def test_an_unfinished_study_says_what_is_missing(copied, keep, tmp_path):
     study = copied(keep=keep)
     found = study_report(study)
     assert any(f"30 runs: {keep} finished" in text for text in found.answer)
-    assert any(w == f"{30 - keep} of 30 planned runs are not made yet." for w in found.warnings)
+    assert any(w == f"{30 - keep} of 30 planned runs are not finished yet." for w in found.warnings)
     assert found.runs.columns["status"].count("missing") == 30 - keep
     assert f"30 runs: {keep} finished" in write_report(found, tmp_path / "a.html").read_text()
 

@@ -247,7 +247,7 @@ def test_a_report_of_sources(call, file):
     design = 'vary = [["init", "order"], ["init"]]\n'
     file.write_text(SMALL.replace("sizes = [50, 100, 200]", "sizes = [50]\n" + design))
     call("study", "run", file, "--workers", 0)
-    outcome = call("study", "report", file, "--format", "markdown")
+    outcome = call("study", "report", file, "--verbose", "--format", "markdown")
     assert outcome.code == 0, outcome.err
     assert "What makes runs differ? tree, n=50" in outcome.out
     assert (file.parent / "tiny-report" / "sources-tree-n-50.png").is_file()
@@ -361,7 +361,7 @@ def test_a_report_without_runs_says_what_is_missing(call, file):
     outcome = call("study", "report", file)
     assert outcome.code == 0
     assert "30 runs: 0 finished, 30 remaining" in outcome.out
-    assert "30 of 30 planned runs are not made yet" in outcome.err
+    assert "30 of 30 planned runs are not finished yet" in outcome.err
     folder = file.parent / "tiny-report"
     assert "30 runs: 0 finished" in (folder / "report.md").read_text()
     assert "30 runs: 0 finished" in (folder / "report.html").read_text()

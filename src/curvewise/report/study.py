@@ -159,7 +159,7 @@ def _notes(findings: StudyFindings, status: Status) -> list[str]:
         alone = re.compile(r"\d+ of \d+ runs failed \(")  # each reason by itself, paths and all
         return [*failed, *(n for n in findings.runs.notes if not alone.match(n))]
     left = f"{status.planned - status.done - status.failed:,} of {status.planned:,} planned runs"
-    return [f"{left} are not made yet.", *findings.study.partition.warnings]
+    return [f"{left} are not finished yet.", *findings.study.partition.warnings]
 
 
 FEW = 4
