@@ -143,7 +143,10 @@ def test_a_study_from_run_to_report(call, file):
     assert "Which learner is best" in (folder / "report.html").read_text()
     assert "| tree" in text
     assert "tree, n=200" in text
-    assert "How does the error fall with data?" in outcome.out
+    assert "Which learner is best" in outcome.out
+    assert "How does the error fall with data?" not in outcome.out  # the page has it
+    more = call("study", "report", file, "--verbose").out
+    assert "How does the error fall with data?" in more
     document = call("study", "report", file, "--out", file.parent / "other", "--json").document
     assert len(document["errors"]["n"]) == 6
     assert document["variance"]["tree, n=200"]["runs"] == 5
@@ -160,7 +163,7 @@ def test_failed_runs_make_the_exit_status_one(call, file):
     again = call("study", "run", file, "--workers", 0, "--no-retry-failed", "--json")
     assert again.code == 1
     assert again.document["failures"][0]["count"] == 15
-    report = call("study", "report", file)
+    report = call("study", "report", file, "--verbose")
     assert report.code == 0
     assert "15 failed runs are left out of the curves" in report.out
 
@@ -244,7 +247,7 @@ def test_a_report_of_sources(call, file):
     design = 'vary = [["init", "order"], ["init"]]\n'
     file.write_text(SMALL.replace("sizes = [50, 100, 200]", "sizes = [50]\n" + design))
     call("study", "run", file, "--workers", 0)
-    outcome = call("study", "report", file, "--format", "markdown")
+    outcome = call("study", "report", file, "--verbose", "--format", "markdown")
     assert outcome.code == 0, outcome.err
     assert "What makes runs differ? tree, n=50" in outcome.out
     assert (file.parent / "tiny-report" / "sources-tree-n-50.png").is_file()
@@ -319,7 +322,7 @@ def test_a_report_tells_the_rates_that_were_chosen(call, file):
         "rate = [1e-9, 0.1]\nepochs = 3\n[design]\nsizes = [50]\nfolds = 1\n"
     )
     assert call("study", "run", file, "--workers", 0, "--device", "cpu").code == 0
-    assert "net: 0.1, chosen from 1e-09, 0.1 at n = 50." in call("study", "report", file).out
+    assert "net: 0.1, chosen from 1e-09, 0.1 at n = 50." in call("study", "report", file, "--verbose").out
     assert call("study", "report", file, "--json").document["rates"] == {"net": 0.1}
 
 

@@ -230,7 +230,7 @@ def test_nothing_is_read_before_it_is_asked_for(tmp_path):
         ({"learner": "net"}, "n is 12, 24, 48. Choose with n=12"),
         ({"learner": "nett"}, "learner='nett': no run of the study has it; there is 'net', 'wide'"),
         ({"learner": "net", "n": 13}, "n=13: no run of the study has it; there is 12, 24, 48"),
-        ({"learner": "net", "evaluation": "turned"}, "there is test, shifted"),
+        ({"learner": "net", "evaluation": "turned"}, "it has test, shifted"),
         ({"learner": "net", "batch": 3}, "batch= is not a coordinate of this study"),
     ],
 )

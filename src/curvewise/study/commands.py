@@ -214,6 +214,7 @@ def report(
     format: Format | None = None,
     form: Form = "power",
     json: Flag = False,
+    verbose: Flag = False,
     trust: Trust = False,
     watch: Annotated[bool, Parameter(group=WATCHING, negative="", show_default=False)] = False,
     port: Annotated[int, Parameter(group=WATCHING, validator=Number(gte=0, lte=65535))] = 0,
@@ -239,6 +240,8 @@ def report(
         Of the learning curves; auto averages several, and predicts best beyond the data.
     json
         Print one JSON document with everything.
+    verbose
+        Print the text of every section, too.
     trust
         Call the function that makes the data, if one does; otherwise the copy that `run` kept is
         read.
@@ -271,11 +274,14 @@ def report(
         ) from error
     found = study_report(loaded, form=form, file=file)
     page.say(found.question, style="bold")
-    for text in found.answer:
-        page.say(text, close=True)
+    if verbose:
+        for text in found.answer:
+            page.say(text, close=True)
     for section in found.without_repeats().sections:
-        show_section(page, section)
-    if found.runs is not None:
+        show_section(page, section, verbose)
+    if not verbose:  # the page has the rest
+        page.say(" ".join(found.answer))
+    elif found.runs is not None:
         page.say("Runs", style="bold")
         for text in found.runs.text:
             page.say(text, close=True)
@@ -373,13 +379,13 @@ SHOWN = ("errors", "ranking")
 """Tables for the terminal; what the others have, sentences have said."""
 
 
-def show_section(page: Page, section: Section) -> None:
-    """Print the title, the sentences and the tables of a section."""
+def show_section(page: Page, section: Section, verbose: bool = True) -> None:
+    """Print the title, the sentences and the tables of a section; only the tables unless ``verbose``."""
     tables = [table for table in section.tables if table.name.split("-")[0] in SHOWN]
-    if section.text or tables:
+    if verbose and (section.text or tables):
         page.say(section.heading, style="bold")
-    for text in section.text:
-        page.say(text, close=True)
+        for text in section.text:
+            page.say(text, close=True)
     for table in tables:
         page.table(table.title, table.readable(), None)
 

@@ -148,7 +148,7 @@ def test_data_that_come_out_otherwise_in_a_worker_are_refused(folder: Path, work
     (folder / "own_data.py").write_text(MODULE.replace("default_rng(0)", "default_rng()"))
     (folder / "study.toml").write_text(STUDY.replace("test = 12", "test = 0.2"))
     study = cw.load_study(folder / "study.toml")
-    with pytest.raises(InputError, match="came out otherwise"):
+    with pytest.raises(InputError, match="loading them again gave other examples"):
         study.run(workers=workers, progress=False)
     assert study.status().done == 0
     assert study.run(workers=0, progress=False).done == 4  # in one process there is one draw
