@@ -175,7 +175,10 @@ def test_both_comparisons_at_the_largest_size_stand_side_by_side():
     assert said.endswith("For other training digits and these test digits: 1.7 points [-0.5, 3.6], not significant.")
     said = side_by_side(SimpleNamespace(error_difference=Interval(0.01, -0.01, 0.03)), SimpleNamespace(difference=runs))
     assert said.startswith("which network leads depends on the question.")
-    assert "the MLP by 1.0 points" in said
+    assert "the MLP leads by 1.0 points" in said
+    unclear = Interval(-0.002, -0.02, 0.01)
+    said = side_by_side(SimpleNamespace(error_difference=unclear), SimpleNamespace(difference=unclear))
+    assert said.startswith("neither network is significantly better.")
 
 
 def test_start_from_the_pretrained_network_pays(demo):

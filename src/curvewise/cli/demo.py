@@ -449,8 +449,8 @@ class Canvas:
 def _points(interval: Interval) -> str:
     """Write a difference of errors in percentage points.
 
-    >>> _points(Interval(0.0167, -0.0006, 0.0355))
-    '1.7 points [-0.1, 3.6]'
+    >>> _points(Interval(0.0167, -0.005, 0.0361))
+    '1.7 points [-0.5, 3.6]'
     """
     return format_interval(interval, "fraction").replace("%", " points")
 
@@ -549,11 +549,15 @@ def _few(found: Any, curves: Any) -> str:
 def side_by_side(curves: Any, runs: Any) -> str:
     """Answer two questions about one size side by side."""
     both = [_lead(runs.difference), _lead(curves.error_difference)]
-    if both[0][0] != both[1][0]:
-        head, by = "which network leads depends on the question", [f"the {ahead} by " for ahead, _, _ in both]
+    one = both[0][0] == both[1][0]
+    by = [
+        "" if one and any(significant for _, _, significant in both) else f"the {ahead} leads by "
+        for ahead, _, _ in both
+    ]
+    if not any(significant for _, _, significant in both):
+        head = "neither network is significantly better"
     else:
-        verb = "leads" if any(significant for _, _, significant in both) else "leads, but not significantly"
-        head, by = f"the {both[0][0]} {verb}", ["", ""]
+        head = f"the {both[0][0]} leads" if one else "which network leads depends on the question"
     gaps = [
         f"{who}{gap}, {'significant' if significant else 'not significant'}"
         for who, (_, gap, significant) in zip(by, both, strict=True)
