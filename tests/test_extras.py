@@ -19,7 +19,7 @@ EXTRAS = {
     for name, asked in PROJECT["optional-dependencies"].items()
     if name not in ("all", "demo", "test", "docs", "dev")
 }
-MODULES = {"scikit-learn": "sklearn", "pillow": "PIL"}
+MODULES = {"scikit-learn": "sklearn", "pillow": "PIL", "mlflow-skinny": "mlflow"}
 """Where a module is not called as its distribution, with _ for -."""
 USERS_OWN = {"timm", "torchvision", "lightning"}
 """Used where a user has them, and never asked for."""
@@ -40,7 +40,9 @@ def imported() -> dict[str, str]:
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names = [str(node.module)]
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "_runtime")):
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+                ("import_module", "import_tracker", "_runtime")
+            ):
                 place = node.args[2] if ast.unparse(node.func) == "_runtime" else node.args[0]
                 names = [place.value] if isinstance(place, ast.Constant) else []
             found.update({n.split(".")[0]: f"{file.name}:{node.lineno}" for n in names})
