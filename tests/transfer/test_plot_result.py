@@ -451,7 +451,7 @@ def test_scratch_may_have_another_name(result):
     assert named.plot(kind="area").get_xlabel() == "calibrated risk of zero-shot"
     assert "Diagonal: zero-shot." in caption(named.plot(kind="area"))
     label = named.plot(kind="equivalence").get_ylabel()
-    assert label == "training size that zero-shot needs"
+    assert label == "training samples that zero-shot needs"
 
 
 def test_more_names_than_fit_leave_out_those_that_stand_back():
