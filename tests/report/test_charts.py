@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.report.charts import MOST_POINTS, learning_chart
+from curvewise.report.charts import MOST_POINTS, figures_of, learning_chart
 from curvewise.types import Measurements
 
 
@@ -67,3 +69,20 @@ def test_loss_below_zero_has_no_floor_and_constant_values_have_room() -> None:
     assert learning_chart([below])["target"]["floor"] is None
     above = cw.fit_learning_curve(n, 3 + 5 / np.sqrt(n) + noise, unit="loss")
     assert learning_chart([above])["target"]["floor"] == 0
+
+
+def test_charts_of_hardly_anything_are_left_out_and_of_losses_are_not_percentages() -> None:
+    losses = np.random.default_rng(0).gamma(2.0, 0.5, (6, 40))
+    chart = figures_of(cw.decompose_variance(losses, kind="losses"), "seeds", "Seeds")[0].chart
+    assert chart is not None
+    assert chart["y"]["label"] == "mean loss"
+    line, std = chart["series"][0]["line"], chart["series"][0]["std"]
+    assert line["value"][0] == pytest.approx(losses.mean(), rel=1e-5)
+    assert std["value"][3] == pytest.approx(losses.mean(axis=1).std(ddof=1) / 2, rel=1e-5)
+    assert chart["series"][0]["points"][5]["value"] == pytest.approx(losses.mean(), rel=1e-5)
+    labels = np.arange(60) % 2
+    pool = {"a": labels[:, None] + 0.1, "b": np.sin(np.arange(60.0))[:, None]}
+    ranking = cw.ranking.rank_features(pool, labels, "knn", resamples=0, reliability=0.8)
+    unknown = replace(ranking, chance_best=np.full(2, np.nan), chance_top=np.full(2, np.nan))
+    assert figures_of(ranking, "k", "k")[0].chart is not None
+    assert figures_of(unknown, "k", "k")[0].chart is None

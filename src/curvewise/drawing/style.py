@@ -171,7 +171,7 @@ def pale(shade: str) -> str:
     """Return a pale and opaque tone of a colour, for areas that lie over each other.
 
     >>> pale("#005098")
-    '#a3bfda'
+    '#a3c0da'
     """
     red, green, blue = (0.36 * part + 0.64 for part in to_rgb(shade))
     return to_hex((red, green, blue))

@@ -283,8 +283,8 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
     }
 
 
-def transfer_chart(result: TransferResult, task: str) -> dict[str, Any]:
-    """Make the chart of one task of a transfer: calibrated risk against training size, and the gain at any size.
+def transfer_chart(result: TransferResult, task: str) -> dict[str, Any] | None:
+    """Make the chart of one task of a transfer: calibrated risk and gain by training size; None for a single size.
 
     Parameters
     ----------
@@ -310,9 +310,11 @@ def transfer_chart(result: TransferResult, task: str) -> dict[str, Any]:
             known = {"value": gain.gain, "low": gain.gain_low, "high": gain.gain_high}
             one["gain"] = {"n": _short(gain.n), **{k: _short(v) for k, v in known.items()}}
         series.append(one)
-    sizes = np.unique(np.concatenate([s["line"]["n"] for s in series]))
+    sizes = np.unique(np.concatenate([np.zeros(0), *(s["line"]["n"] for s in series)]))
     values = [v for s in series for k in ("value", "low", "high") for v in s["line"][k] if math.isfinite(v)]
     middle = [v for s in series for v in s["line"]["value"] if math.isfinite(v)]
+    if len(sizes) < 2 or not middle:
+        return None
     span = max(middle) - min(middle) or 1.0
     kept = [float(np.clip(v, min(middle) - 0.5 * span, max(middle) + 0.5 * span)) for v in values]
     return {
@@ -332,8 +334,8 @@ def transfer_chart(result: TransferResult, task: str) -> dict[str, Any]:
     }
 
 
-def tries_chart(result: CheckpointRanking) -> dict[str, Any]:
-    """Make the chart of a ranking: the chance that the best checkpoint is among the first k.
+def tries_chart(result: CheckpointRanking) -> dict[str, Any] | None:
+    """Make the chart of a ranking: the chance that the best checkpoint is among the first k; None where it is unknown.
 
     Parameters
     ----------
@@ -353,6 +355,8 @@ def tries_chart(result: CheckpointRanking) -> dict[str, Any]:
             points = _measured(np.asarray(k, dtype=np.float64), share, None, None, labels)
             line = {"n": k.tolist(), "value": _short(share)}
             series.append({"name": name, "tone": tone, "points": points, "line": line})
+    if len(k) < 2 or not series:
+        return None
     return {
         "title": "Chance that the best checkpoint is among the first k",
         "scale": "linear",
