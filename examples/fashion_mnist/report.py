@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from pathlib import Path
 
 from analyse import load_errors, load_seeds
 
@@ -27,7 +28,8 @@ def main(path: str) -> None:
     for epochs, runs in load_seeds().items():
         many = "1 epoch" if epochs == 1 else f"{epochs} epochs"
         sections[f"How much do 200 runs differ after {many}?"] = cw.decompose_variance(runs)
-    page = cw.write_report(sections, path, title="Fashion-MNIST: three networks, many seeds")
+    title = "Fashion-MNIST: three networks, many seeds"
+    page = cw.write_report(sections, path, title=title, code=Path(__file__).read_text(encoding="utf-8"))
     print(f"{page}: {page.stat().st_size / 1e6:.1f} MB")
 
 

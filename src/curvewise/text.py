@@ -180,7 +180,9 @@ def format_target(value: float, unit: str) -> str:
     >>> format_target(0.05, "fraction"), format_target(2.5, "percent"), format_target(3.28, "loss")
     ('5%', '2.5%', '3.28')
     """
-    return f"{_SCALE[unit] * value:.10g}%" if unit in _SCALE and math.isfinite(value) else format_number(value)
+    if not math.isfinite(value):
+        return format_number(value)
+    return f"{_SCALE[unit] * value:.10g}%" if unit in _SCALE else f"{value:.10g}"
 
 
 _SCALE = {"fraction": 100.0, "percent": 1.0}

@@ -147,6 +147,17 @@ def test_sections_with_one_question_stand_under_it() -> None:
     assert links[1:] == ["#main", "#section-1", "#part-1", "#part-2", "#section-2"]
 
 
+def test_each_learner_has_a_colour_of_its_own_and_trainings_that_of_their_learner() -> None:
+    charts = [["net", "net, augmented"], ["net, augmented, n=400", "net, n=400", "tree"]]
+    sections = []
+    for names in charts:
+        figure = replace(drawn(names), chart={"series": [{"name": name} for name in names]})
+        sections.append(Section(" or ".join(names), figures=(figure,)))
+    elements = Elements(page_of(report(sections=tuple(sections))))
+    found = [json.loads(text)["series"] for text in elements.scripts if text.startswith('{"series"')]
+    assert [[s["place"] for s in series] for series in found] == [[0, 1], [1, 0, 2]]
+
+
 def test_what_all_rows_of_a_wide_table_share_is_said_once() -> None:
     columns = {"learner": ["a", "b"], **{f"value {i}": [i, 2 * i] for i in range(1, 7)}, "runs": [15, 15]}
     page = page_of(report(sections=(Section("One", tables=(ReportTable("t", "Numbers", columns),)),)))

@@ -270,7 +270,7 @@ def test_a_report_tells_what_to_beware_of_once_and_whose_it_is(call, file):
         assert any("share examples" in w for w in told)
         assert "share examples" in outcome.err
         text = (file.parent / "tiny-report" / "report.md").read_text()
-        assert all(text.count(f"Beware: {w}") == 1 for w in told)
+        assert all(text.count(f"Warning: {w}") == 1 for w in told)
         fits = [w for c in document["curves"]["curves"].values() for w in c["warnings"]]
         assert fits
         assert all(w not in told for w in fits)  # never without the name
@@ -282,8 +282,8 @@ def test_three_learners_are_ranked(call, file):
     call("study", "run", file, "--workers", 0)
     document = call("study", "report", file, "--json", "--format", "markdown").document
     text = (file.parent / "tiny-report" / "report.md").read_text()
-    assert "is predicted best" in text
-    assert "Ranking at n = 200" in text
+    assert "is predicted to be the best of 3" in text
+    assert "Error at n = 200 with 95% confidence intervals" in text
     assert (file.parent / "tiny-report" / "ranking.png").is_file()
     at = {k: document["errors"][k] for k in ("learner", "n", "error")}
     rows = zip(*at.values(), strict=True)
@@ -297,7 +297,7 @@ def test_a_report_with_curves_of_another_form(call, finished, form):
     assert outcome.code == 0, outcome.err
     text = (finished.parent / "tiny-report" / "report.md").read_text()
     assert "comparison.png" in text or f"There is no comparison of curves of form {form}" in text
-    assert "is the mean over the seeds of one training subset" in text
+    assert "The fits use the mean over the seeds of each training subset" in text
 
 
 def test_a_report_of_every_evaluation_set(call, file):
@@ -319,7 +319,7 @@ def test_a_report_tells_the_rates_that_were_chosen(call, file):
         "rate = [1e-9, 0.1]\nepochs = 3\n[design]\nsizes = [50]\nfolds = 1\n"
     )
     assert call("study", "run", file, "--workers", 0, "--device", "cpu").code == 0
-    assert "net: 0.1, of 1e-09, 0.1, searched for at n=50." in call("study", "report", file).out
+    assert "net: 0.1, chosen from 1e-09, 0.1 at n = 50." in call("study", "report", file).out
     assert call("study", "report", file, "--json").document["rates"] == {"net": 0.1}
 
 
@@ -358,7 +358,7 @@ def test_a_report_without_runs_says_what_is_missing(call, file):
     outcome = call("study", "report", file)
     assert outcome.code == 0
     assert "30 runs: 0 finished, 30 remaining" in outcome.out
-    assert "30 of 30 planned runs are not made yet" in outcome.err
+    assert "No run has finished yet" in outcome.out
     folder = file.parent / "tiny-report"
     assert "30 runs: 0 finished" in (folder / "report.md").read_text()
     assert "30 runs: 0 finished" in (folder / "report.html").read_text()

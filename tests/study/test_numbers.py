@@ -284,10 +284,10 @@ def test_a_report_speaks_of_losses(tmp_path: Path) -> None:
         assert report.found["errors"]["loss"] == [
             pytest.approx(study.measurements(learner=k, n=n).error[0]) for k in learners for n in design.sizes or ()
         ]
-        assert "## Losses" in texts[-1]
-        assert "Test loss, its mean" in texts[-1]
+        assert "## Which losses were measured?" in texts[-1]
+        assert "Loss on the test set: mean" in texts[-1]
         assert "How does the loss fall" in texts[-1]
-        assert "Test error" not in texts[-1]
+        assert "Error on the test set" not in texts[-1]
     assert "comparison." in texts[0]
     assert "judged by different losses (l1, l2)" in texts[1]
     assert "The curves are not compared" in texts[1]

@@ -129,7 +129,7 @@ def place_of(name: str, index: int) -> int:
     if known is None:
         return index
     # A training of a learner, "cnn, n=400", has the colour of the learner.
-    base = next((k for k in known if name.startswith(f"{k}, ")), name)
+    base = next((k for k in known if name.startswith(f"{k}, n=")), name)
     return known.setdefault(base, len(known))
 
 

@@ -468,8 +468,6 @@ def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
         return replace(section, tables=tuple(replace(t, title=title) for t in section.tables))
 
     found, problem = attempt(compared)
-    if found is not None and not any(c._data.replicated for c in curves):
-        return  # without intervals there is nothing to show
     without = Section(question, (f"There is no {what} curves of form {findings.form}: {problem}",))
     findings.sections.append(found or without)
 
