@@ -37,10 +37,10 @@ DASHES: tuple[Any, ...] = ("-", (0, (6, 1.6)), (0, (1.2, 1.6)))
 """Line styles of learners: the next one for every eight learners."""
 
 INK = "#222222"
-"""What is not a learner and matters: an estimate, a measured quantity."""
+"""Colour of what is not a learner and matters: an estimate, a measured quantity."""
 
 NEUTRAL = "#8C8C8C"
-"""What is not a learner and only helps to read: reference lines, the many unnamed curves."""
+"""Colour of what is not a learner and only helps to read: reference lines, the many unnamed curves."""
 
 GREYS = ("#8c8c8c", "#6e6e6e", "#7a7a7a", "#b4b4b4", "#555555", "#b0b0b0")
 """Greys of pictures that stand for something faint, on dark paper too: lines of the grid, names, what stands back."""

@@ -586,7 +586,7 @@ CROWD = 10
 """With more curves than this only the best and the worst are named and coloured."""
 
 NAMED_IN_CROWD = 3
-"""How many of the best and of the worst."""
+"""Number of the best and of the worst."""
 
 
 def looks_of(curves: Sequence[Curve], at: float | None, start: int) -> list[CurveLook]:

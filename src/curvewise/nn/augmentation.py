@@ -380,4 +380,4 @@ _FAMILIES: dict[str, Family] = {
     "noise": add_noise,
     "resized-crop": crop_resized,
 }
-"""What applies an augmentation; neighbours of one family are applied together."""
+"""Functions that apply an augmentation; neighbours of one family are applied together."""

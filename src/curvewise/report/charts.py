@@ -384,7 +384,7 @@ def _listed(names: Sequence[str], most: int = 8) -> str:
 def _measured(
     x: FloatArray, value: FloatArray, low: FloatArray | None, high: FloatArray | None, labels: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Make points with what is told of each, and their intervals where they are known."""
+    """Make points with the text of each, and their intervals where they are known."""
     points: list[dict[str, Any]] = []
     for i, label in enumerate(labels):
         if math.isfinite(value[i]):

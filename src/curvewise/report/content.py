@@ -140,7 +140,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class Reproduce:
-    """How to make a report again.
+    """Instructions to make a report again.
 
     Attributes
     ----------

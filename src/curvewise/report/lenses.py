@@ -395,7 +395,7 @@ LENSES = (
 
 FEWEST_SIZES = 3
 MOST_TOLD = 12
-"""Curves that are told one by one; the table has all."""
+"""Curves that are described one by one; the table has all."""
 
 
 def _before_curves(findings: StudyFindings) -> list[str]:

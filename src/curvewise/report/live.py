@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 FRESH_SECONDS = 2.0
-"""What was read is shown again for so long, and five times as long as reading it took."""
+"""Seconds for which what was read is shown again, at least, and five times as long as reading it took."""
 MOST_POINTS = 2_000
 """Runs that are drawn one by one; of more, the mean at each size."""
 

@@ -145,7 +145,7 @@ def page_of(report: Report) -> str:
     charts: dict[str, Markup] = {}
     numbers = count(1)
 
-    # Tables of the same title are told apart by where they stand, for those who do not see it.
+    # Tables of the same title are distinguished by where they stand, for those who do not see it.
     titles = Counter(t.title for s in report.sections for t in s.tables)
     places = {id(t): s.heading for s in report.sections for t in s.tables if titles[t.title] > 1}
     headings = [report.question, *(text for s in report.sections for text in (s.title, s.label) if text)]

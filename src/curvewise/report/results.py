@@ -81,7 +81,7 @@ def no_interval(result: Result) -> tuple[str, ...]:
 
 
 def _script(code: str | None) -> Reproduce:
-    """How to make a report of results again: the script, if it was given, and what it ran on."""
+    """Say how to make a report of results again: the script, if it was given, and what it ran on."""
     from importlib.metadata import PackageNotFoundError, version
     from platform import python_version
 

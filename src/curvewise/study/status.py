@@ -330,7 +330,7 @@ class Planned:
 
     @property
     def has_diverged(self) -> bool:
-        """Whether the run failed because its training diverged."""
+        """True if the run failed because its training diverged."""
         return self.state == "failed" and "diverged" in self.standing.text
 
     def has_evaluation(self, name: str, digest: str | None) -> bool:

@@ -92,7 +92,7 @@ class Dataset:
         for x_name, x, y_name, y in parts:
             if y.dtype.kind == "f" or y.ndim > 1:
                 raise InputError(
-                    f"holds {y.dtype} of shape {y.shape}, which cannot be class labels: say targets='numbers' if these "
+                    f"holds {y.dtype} of shape {y.shape}, not class labels: say targets='numbers' if these "
                     "numbers are to be predicted, or pass whole numbers from 0 on, one class per example.",
                     argument=y_name,
                 )

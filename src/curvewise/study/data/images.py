@@ -64,7 +64,7 @@ def load_image_folder(path: Path, request: Request) -> DataSource:
 
 @dataclass(frozen=True)
 class ImageReading:
-    """How image files become arrays.
+    """Settings by which image files become arrays.
 
     Attributes
     ----------

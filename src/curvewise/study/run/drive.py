@@ -160,7 +160,7 @@ class Drive:
         self._looked, self._pause = 0.0, POLL_SECONDS
         self._advance: Advance = lambda amount, text=None: None
         self.stage = ""
-        """What is going on before the first run is finished."""
+        """State shown before the first run is finished."""
         self._left = (-math.inf, "")
 
     def __enter__(self) -> Drive:
@@ -449,7 +449,7 @@ ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in _LIBRARIES}
 """A worker's environment: sums are split among threads, so that their number changes the bits."""
 
 STOP_SECONDS = 1.0
-"""For all workers to store what is finished after they were told to stop; longer than GIVE_UP_SECONDS."""
+"""For all workers to store what is finished after they were asked to stop; longer than GIVE_UP_SECONDS."""
 MOST_FALSE_STARTS = 3
 """Workers in a row that end before they are ready: an import fails, say, and will fail again."""
 

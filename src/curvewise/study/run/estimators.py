@@ -57,7 +57,7 @@ def fit_estimator(study: StudySpec, job: Job) -> Trained:
     -------
     Trained
         With ``train_error`` (of classes) and, unless hard, ``train_loss``. A fit that raises is
-        told in ``error``; warnings are in ``notes``.
+        recorded in ``error``; warnings are in ``notes``.
 
     Raises
     ------

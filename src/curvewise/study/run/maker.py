@@ -165,7 +165,7 @@ class Maker:
             self.tell(event)
 
     def _claim(self, job: Job, tried: int | None) -> bool:
-        """Claim a run that is not there yet; another may have made it since we were told to."""
+        """Claim a run that is not there yet; another may have made it since we were asked to."""
         if not self.claims.take(job.id):
             self._say(Event(HELD, job.id))
             return False

@@ -147,7 +147,7 @@ def _loopback() -> Iterator[None]:
     """Have Ray listen on 127.0.0.1 only.
 
     Asked for that address, Ray takes another that can be reached from outside, except where it
-    supports no clusters: so it is told that this is such a place.
+    supports no clusters: so this is declared to be such a place.
     """
     from ray._private import ray_constants
 

@@ -30,7 +30,7 @@ PROTOCOLS: dict[str, dict[str, Any]] = {
         "patience": {"patience": 15, "patience_n": "largest"},
     },
 }
-"""What differs between the data sets: appendix A."""
+"""Differences between the data sets: appendix A."""
 
 
 def learning(

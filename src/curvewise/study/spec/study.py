@@ -496,7 +496,7 @@ def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
         route, _, rest = name.partition(":")
         known = route in ("hf", "timm", "torchvision") if rest else name in (*ROW_ARCHITECTURES, *IMAGE_ARCHITECTURES)
         plain = name in ("linear", "mlp")
-        if not known:  # a factory of one's own may take anything; a name that is none is told elsewhere
+        if not known:  # a factory of one's own may take anything; an unknown name is reported elsewhere
             continue
         if not (data.is_image or (text and route == "hf") or (plain and not text)):
             takes = "images or features" if plain else "images or texts" if route == "hf" else "images"
