@@ -191,6 +191,8 @@ class Drive:
         text = f"{run_counts(planned)}, in {self.store}."
         again = sum(run.state == "failed" for run in planned if run.job.id in self.due)
         text += f" {format_count(again, 'failed run')} will be tried again." if again else ""
+        mine = sum(identity in self.due for identity in self.interrupted)
+        text += f" {format_count(mine, 'interrupted run')} will be started again." if mine else ""
         if len(self.due) == len(self.jobs) and (why := default_folds(self.study)):
             text += f" {why}"
         say(text, self.settings.progress)
