@@ -62,7 +62,7 @@ QUESTIONS = {
     "Which checkpoint to fine-tune?": "ranking rank nets/ --data x.npz",
     "No runs yet? Train many models:": "study new study.toml",
 }
-"""What people ask, and the command that answers it."""
+"""Questions of a new user, each with the command that answers it."""
 
 FILES = (
     "errors.csv has a row per trained model: learner, n (the training size), and error or accuracy. risks.csv is "
