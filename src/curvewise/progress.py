@@ -51,7 +51,7 @@ def progress_bar(
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.text import Text
 
-    class Status(ProgressColumn):
+    class StatusColumn(ProgressColumn):
         def render(self, task: Any) -> Text:
             return Text("" if status is None else status())
 
@@ -64,7 +64,7 @@ def progress_bar(
         TimeRemainingColumn(elapsed_when_finished=False),
     )
     if status is not None:
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn(), Status())
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn(), StatusColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(escape(text), total=total)
 
