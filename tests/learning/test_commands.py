@@ -408,7 +408,7 @@ def test_stability_says_what_the_library_measures(call, errors):
     known = cw.learning.measure_stability(m.n, m.error, sizes=[179, 359, 718], forms=["power"], draws=50, rng=4)
     assert done.document == known.to_dict()
     text = call("learning", "stability", errors, *asked).out
-    assert f"{100 * known.error_std[0]:.2f}%" in text
+    assert f"{100 * known.error_std[0]:.3g}%" in text
     assert "RMSE at 1437" in " ".join(text.split())
     assert "Which learner?" in call("learning", "stability", errors).err
     wrong = call("learning", "stability", errors, "--learner", "naive Bayes", "--sizes", "5,6")

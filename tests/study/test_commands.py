@@ -165,7 +165,7 @@ def test_failed_runs_make_the_exit_status_one(call, file):
     assert again.document["failures"][0]["count"] == 15
     report = call("study", "report", file, "--verbose")
     assert report.code == 0
-    assert "15 failed runs are left out of the curves" in report.out
+    assert "15 of 30 runs failed (tree)" in report.err
 
 
 SLOW = """

@@ -208,7 +208,7 @@ def test_groups_share_their_reference(tuned: Mapping[str, Study]) -> None:
     assert table.group_names == ("early", "late")
     for name, part in table.by_group().items():
         assert set(part.checkpoints) == {*groups[name], "From-Scratch"}
-    with pytest.raises(InputError, match=r"names 'net drop-9', which is no learner"):
+    with pytest.raises(InputError, match=r"names 'net drop-9', which is not a learner"):
         ranking_table(tuned, groups={"all": ["net drop-9"]})
     with pytest.raises(InputError, match="is one text"):
         ranking_table(tuned, groups={"all": "net end"})

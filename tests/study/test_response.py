@@ -257,7 +257,7 @@ def test_outdated_runs(study: Study) -> None:
     other = replace(study, evaluate={"turned": replace(TURNED, magnitude=(-50, 50))})
     with pytest.raises(InputError, match="4 planned runs are without 'turned' as it is now"):
         measure_corpus(other, ["l2-norm"], evaluation="turned")
-    with pytest.warns(CurvewiseWarning, match="4 of 4 planned runs are outdated and taken as"):
+    with pytest.warns(CurvewiseWarning, match="4 of 4 planned runs are outdated and used as"):
         corpus = measure_corpus(other, ["l2-norm"])
     assert same(corpus, measure_corpus(study, ["l2-norm"]))
     more = replace(study, evaluate={**study.evaluate, "noisy": replace(TURNED, magnitude=5)})

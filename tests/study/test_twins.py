@@ -168,7 +168,7 @@ def test_predictions_by_what_trainings_differ_in(tmp_path: Path):
     assert sweep.values == (8, 16)
     assert sweep[8].error.estimate == pytest.approx(study.measurements(epochs=8).error.mean())
     assert list(study.predictions_by("learner", epochs=8)) == ["net"]
-    with pytest.raises(InputError, match="no coordinate"):
+    with pytest.raises(InputError, match="is not a coordinate"):
         study.predictions_by("width")
 
 

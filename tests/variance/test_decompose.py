@@ -492,7 +492,7 @@ def test_packed_groups_agree():
     [
         (lambda: decompose_variance(np.zeros((500, 20), int), np.zeros(500, int)), "transposed"),
         (lambda: decompose_variance(np.zeros((500, 20), int)), "axes="),
-        (lambda: decompose_variance(np.zeros((20, 20), int), np.zeros(20, int)), "told apart"),
+        (lambda: decompose_variance(np.zeros((20, 20), int), np.zeros(20, int)), "not clear which are the runs"),
         (lambda: decompose_variance(np.zeros((1, 20), int)), "at least two"),
         (lambda: decompose_variance(np.zeros((0, 20), int)), "empty"),
         (lambda: decompose_variance(np.zeros(20)), "enough to compare trainings"),

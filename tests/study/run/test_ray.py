@@ -213,7 +213,7 @@ def test_a_scheduler_ends_a_study_on_ray(tmp_path: Path) -> None:
         started.terminate()
         _, said = started.communicate(timeout=600)
     assert started.returncode == 143
-    assert "run the study again and it goes on" in said
+    assert "Run the study again to continue" in said
     limit = time.monotonic() + 300
     while any(map(is_running, started_by_it)) and time.monotonic() < limit:
         time.sleep(0.1)
