@@ -12,6 +12,7 @@ from curvewise.variance import (
     compare_runs,
     compare_test_sets,
     compare_trainings,
+    compare_variances,
     decompose_variance,
     measure_seed_luck,
     measure_sweep,
@@ -104,6 +105,15 @@ def test_a_look_of_a_plan_shows_the_difference_of_scores():
 
 def test_the_luck_of_seeds_is_of_scores():
     assert measure_seed_luck(LOW, kind="scores").sentences().startswith("The scores of 6 runs")
+
+
+def test_variances_are_tabled_by_the_names_of_the_trainings():
+    found = compare_variances(LOW, HIGH, kind="scores", names=("low", "high")).readable()["quantity"]
+    assert found[:3] == [
+        "std of low on this test set",
+        "std of high on this test set",
+        "ratio low / high on this test set",
+    ]
 
 
 def test_from_scores_alone_no_row_without_an_estimate():

@@ -20,6 +20,7 @@ from curvewise.types.results import Interval, Result, check_level, interval_colu
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
     FEWEST,
+    QUANTITIES,
     PredictionFormat,
     Totals,
     VarianceSplit,
@@ -197,6 +198,18 @@ class VarianceComparison(Result):
         }
         pvalues = [math.nan, math.nan, self.test_set_pvalue, math.nan, math.nan, self.distribution_pvalue]
         return {**interval_columns(rows), "pvalue": pvalues}
+
+    @property
+    def a(self) -> str:
+        """Name of training a."""
+        return self.names[0]
+
+    @property
+    def b(self) -> str:
+        """Name of training b."""
+        return self.names[1]
+
+    row_names = QUANTITIES
 
     def sentences(self) -> str:
         """The comparison in a few sentences."""
