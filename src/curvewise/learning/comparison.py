@@ -471,12 +471,21 @@ class LearnerRanking(Result):
         unit = self.unit.name
         error, low, high = float(self.error[i]), float(self.low[i]), float(self.high[i])
         if np.isnan(error):
-            return f"an error between {format_value(low, unit)} and {format_value(high, unit)}"
+            what = "an error" if self._word == "error" else f"a {self._word}"
+            return f"{what} between {format_value(low, unit)} and {format_value(high, unit)}"
         return format_interval((error, low, high), unit)
 
     def best_rows(self) -> tuple[str, Sequence[int]]:
         """Return the best prediction, which is the first."""
-        return "error", [0]
+        return self._word, [0]
+
+    @property
+    def _word(self) -> str:
+        return self.unit.name if self.unit.name in ("loss", "score") else "error"
+
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per learner; losses and scores by their name."""
+        return {self._word if name == "error" else name: column for name, column in self.columns().items()}
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per learner, the best prediction first."""
