@@ -131,6 +131,8 @@ class Result(ABC):
     warnings: tuple[str, ...]
     row_names: ClassVar[Mapping[str, str]] = {}
     """Quantities as people read them, where that is not their identifier with blanks."""
+    smallest_pvalue: ClassVar[float] = 1e-300
+    """The smallest p-value that the method tells; people read it as an upper bound."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give subclasses the one-line repr."""
@@ -205,7 +207,7 @@ class Result(ABC):
         """Return the main table as people read it: intervals beside estimates, errors as percentages, few digits."""
         unit = getattr(self, "unit", "")
         columns = self.display_columns()
-        table = readable_columns(columns, getattr(unit, "name", unit), self.best_rows())
+        table = readable_columns(columns, getattr(unit, "name", unit), self.best_rows(), self.smallest_pvalue)
         if "quantity" in table:
             sides = {side: getattr(self, side, side) for side in ("a", "b")}
             names = zip(columns["quantity"], table["quantity"], strict=True)
