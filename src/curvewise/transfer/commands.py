@@ -1040,7 +1040,7 @@ def decimals(values: Iterable[float], digits: int = 3) -> list[str]:
     >>> decimals([0.5, -0.0001, float("nan")])
     ['0.500', '0.000', '–']
     """
-    return ["–" if v != v else f"{v:z.{digits}f}".replace("-", "−") for v in values]
+    return ["–" if v != v else f"{v:z.{digits}f}" for v in values]
 
 
 def chance(p: float) -> str:
