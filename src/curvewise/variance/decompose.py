@@ -256,7 +256,7 @@ class VarianceDecomposition(Result):
         """The decomposition in a few sentences."""
         unit, display = self.unit, DisplayUnit(self.unit)
         if math.isnan(self.distribution_share):
-            alike = "do not differ at all" if self.independent_std == 0 else "have the same {display.word}"
+            alike = "do not differ at all" if self.independent_std == 0 else f"have the same {display.word}"
             real = f". The runs {alike} on this test set."
         else:
             share = format_interval(self.share_interval, "fraction")

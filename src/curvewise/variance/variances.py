@@ -617,10 +617,10 @@ class VarianceSweep(Result):
         if (largest := self.largest_without_excess) is not None:
             limit = format_value(self.distribution_std[self.values.index(largest)].high, self.unit)
             also = largest == self.best and len(self.values) > 1
+            same = f" It is also the value of {display.best} {display.word}." if also else ""
             lines.append(
-                f"The largest value at which no such excess was shown is {format_number(largest)}."
-                f"{' It is also the best value.' if also else ''} Not shown is not absent: there, the"
-                f" standard deviation of true {display.word} between runs may be up to {limit}."
+                f"The largest value at which no such excess was shown is {format_number(largest)}.{same} Not shown is"
+                f" not absent: there, the standard deviation of true {display.word} between runs may be up to {limit}."
             )
         return " ".join(lines)
 
