@@ -259,7 +259,7 @@ _MINUS = re.compile(r"(?<!\w)-(?=[\d.])")
 
 def _latex_number(text: str) -> str:
     """Write numbers, their unit and intervals of them for LaTeX: minus signs and infinities as mathematics."""
-    text = _MINUS.sub("$-$", text.translate(_LATEX))
+    text = _MINUS.sub("$-$", text.translate(_LATEX)).replace("<", "$<$")
     return text.replace("−∞", r"$-\infty$").replace("∞", r"$\infty$").replace("–", "--").replace("×", r"$\times$")
 
 
