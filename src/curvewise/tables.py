@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from curvewise.errors import InputError
-from curvewise.text import format_interval, format_number, format_value, one_line
+from curvewise.text import format_interval, format_number, format_value, is_smallest, one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,11 +77,15 @@ HEADINGS = {
 
 
 def readable_columns(
-    columns: Mapping[str, Sequence[Any] | NDArray[Any]], unit: str = "", best: tuple[str, Sequence[int]] | None = None
+    columns: Mapping[str, Sequence[Any] | NDArray[Any]],
+    unit: str = "",
+    best: tuple[str, Sequence[int]] | None = None,
+    smallest_pvalue: float = 1e-300,
 ) -> dict[str, list[Any]]:
     """Write columns as people read them: an interval beside its estimate, errors as percentages, few digits.
 
     ``X, low, high`` and ``X, X_low, X_high`` become one column. ``best`` names a column and the rows to write bold.
+    A row whose p-value is the smallest that its method tells has an upper bound of it and of its adjusted one.
 
     >>> readable_columns({"learner": ["a"], "error": [0.032], "low": [0.027], "high": [0.039]}, "fraction")
     {'learner': ['a'], 'error': [Cell(text='3.2%', bold=False, underlined=False, signs='', after=' [2.7, 3.9]')]}
@@ -104,6 +108,12 @@ def readable_columns(
             ]
         else:
             cells = [_readable(v, name, u, k in bold) for k, (v, u) in enumerate(zip(values, units, strict=True))]
+            if _is_pvalue(name):
+                # An adjusted p-value is a multiple of the plain one, and an upper bound where that is.
+                plain = columns.get("pvalue", values) if "adjusted" in name else values
+                for k, (p, value) in enumerate(zip(plain, values, strict=True)):
+                    if isinstance(p, Real) and is_smallest(float(p), smallest_pvalue):
+                        cells[k] = Cell(f"< {max(float(value), smallest_pvalue):.1g}", k in bold)
             if {*units} == {unit} and unit in ("fraction", "percent"):
                 cells = _alike(cells)
         found[HEADINGS.get(name, name.replace("_", " ") if name not in _SYMBOLS else name)] = cells
@@ -131,9 +141,13 @@ def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
     x = float(value)
     if math.isnan(x):
         return Cell("–")
-    if "pvalue" in name or name == "adjusted":
+    if _is_pvalue(name):
         return Cell(f"{x:.1g}" if x < 0.001 else f"{x:.2g}", bold)
     return Cell(format_value(x, unit) if unit else format_number(x, 3), bold)
+
+
+def _is_pvalue(name: str) -> bool:
+    return "pvalue" in name or name == "adjusted"
 
 
 def _alike(cells: list[Any]) -> list[Any]:
@@ -245,7 +259,7 @@ _MINUS = re.compile(r"(?<!\w)-(?=[\d.])")
 
 def _latex_number(text: str) -> str:
     """Write numbers, their unit and intervals of them for LaTeX: minus signs and infinities as mathematics."""
-    text = _MINUS.sub("$-$", text.translate(_LATEX))
+    text = _MINUS.sub("$-$", text.translate(_LATEX)).replace("<", "$<$")
     return text.replace("−∞", r"$-\infty$").replace("∞", r"$\infty$").replace("–", "--").replace("×", r"$\times$")
 
 

@@ -265,15 +265,20 @@ def _fixed(value: float, decimals: int) -> str:
     return f"{rounded:{',' if abs(rounded) >= 1e4 else ''}.{max(decimals, 0)}f}"
 
 
-def format_pvalue(p: float) -> str:
-    """Write a p-value with two digits.
+def format_pvalue(p: float, smallest: float = 1e-300) -> str:
+    """Write a p-value with two digits; one at the smallest that its method tells as an upper bound.
 
-    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0)
-    ('p = 9e-07', 'p = 0.034', 'p < 1e-300')
+    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0), format_pvalue(1e-9, 1e-9)
+    ('p = 9e-07', 'p = 0.034', 'p < 1e-300', 'p < 1e-09')
     """
-    if p < 1e-300:
-        return "p < 1e-300"
+    if is_smallest(p, smallest):
+        return f"p < {smallest:.1g}"
     return f"p = {p:.1g}" if p < 0.001 else f"p = {p:.2g}"
+
+
+def is_smallest(p: float, smallest: float) -> bool:
+    """Return True for a p-value that is known to be no larger than the smallest that its method tells."""
+    return p <= smallest * (1 + 1e-6)  # one minus a level differs from it by rounding
 
 
 def format_number(value: float, digits: int = 4) -> str:

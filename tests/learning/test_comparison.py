@@ -269,3 +269,27 @@ def test_one_learner_is_compared_with_the_others_and_scores_are_better_high():
         assert found.summary().split(" Warning")[0].endswith(said)
     with pytest.raises(cw.InputError, match="is not among 'good', 'same', 'bad'"):
         cw.compare_learners(fits, baseline="best")
+
+
+@pytest.mark.parametrize(("unit", "higher"), [("score", True), ("loss", False)])
+def test_a_ranking_is_headed_by_its_unit(unit, higher):
+    noise = np.random.default_rng(6).standard_normal((2, len(N))) * 0.1
+    signs = {"unit": unit, "higher_is_better": higher}
+    curves = [
+        cw.fit_learning_curve(N, level + (-50 if higher else 50) * N**-0.5 + noise[i], learner=name, **signs)
+        for i, (name, level) in enumerate({"one": 70.0, "two": 90.0}.items())
+    ]
+    ranking = cw.rank_learners(curves)
+    assert list(ranking.readable()) == ["learner", unit, "chance best"]
+    assert ranking.readable()[unit][0].bold
+    assert "error" in ranking.columns()  # the machine's name is the same in every unit
+
+
+def test_a_p_value_at_its_floor_is_an_upper_bound():
+    noise = np.random.default_rng(7).standard_normal((3, len(N))) * 0.01
+    curves = [
+        cw.fit_learning_curve(N, level + 50 * N**-0.5 + noise[i], unit="percent", learner=name)
+        for i, (name, level) in enumerate({"one": 10.0, "two": 30.0, "three": 50.0}.items())
+    ]
+    assert "(p < 1e-09)" in cw.compare_learning_curves(*curves[:2]).sentences()
+    assert {cell.text for cell in cw.compare_learners(curves).readable()["adjusted p"]} == {"< 3e-09"}

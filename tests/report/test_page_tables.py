@@ -8,6 +8,7 @@ import pytest
 
 from curvewise.report.content import ReportTable
 from curvewise.report.page import shown_columns
+from curvewise.tables import Cell, format_table
 
 
 @pytest.mark.parametrize(("low", "high"), [("rank_low", "rank_high"), ("low", "high")])
@@ -37,3 +38,9 @@ def test_an_interval_that_is_not_known_is_no_pair_of_dashes() -> None:
     given = {"std": [0.1], "low": [None], "high": [math.nan]}
     (only,) = shown_columns(ReportTable("t", "T", given), 9)
     assert (only.cells[0].text, only.cells[0].interval) == ("0.1", "")
+
+
+def test_an_upper_bound_of_a_p_value_is_sorted_as_a_number() -> None:
+    (column,) = shown_columns(ReportTable("t", "P-values", {}, written={"p": [Cell("< 1e-09"), Cell("0.03")]}), 9)
+    assert [(c.text, c.value) for c in column.cells] == [("< 1e-09", 1e-9), ("0.03", 0.03)]
+    assert "$<$ 1e-09" in format_table({"p": [Cell("< 1e-09")]}, "latex")

@@ -92,3 +92,23 @@ def test_a_gain_that_is_sure_at_some_sizes():
     found = details(result, result.improvements)
     said = dict(zip(found["method"], found["significant at"], strict=True))
     assert said == {"early": "100, 1K", "late": "1K, 10K"}
+
+
+def test_methods_that_are_all_worse_than_scratch_are_named():
+    result = measured({"scratch": 0.5, "bad": 0.7, "worst": 0.8})
+    (line,) = answers(result)
+    said = "No method beats scratch; bad and worst are significantly worse after Holm's correction for 2 tests."
+    assert line.startswith(said)
+    assert said in result.sentences()
+    assert "−" not in line, "one minus sign"
+    assert "next is worst, -0." in line
+    (alone,) = answers(measured({"scratch": 0.5, "bad": 0.7}))
+    assert alone.startswith("No method beats scratch; bad is significantly worse. bad has CCI -0.")
+    (mixed,) = answers(measured({"scratch": 0.5, "bad": 0.7, "good": 0.3}))
+    assert "No method" not in mixed
+
+
+def test_the_next_method_is_judged_with_a_correction_for_all():
+    (line,) = answers(measured({"scratch": 0.8, "best": 0.4, "next": 0.5, "third": 0.6, "last": 0.7}))
+    assert "next is next, " in line
+    assert ", significantly lower (Holm's correction for 3 comparisons)." in line

@@ -382,3 +382,10 @@ def test_predictions_of_different_tests() -> None:
 def test_bad_curves(given: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         win_rates(given)
+
+
+def test_a_p_value_at_its_floor_is_an_upper_bound() -> None:
+    rng = np.random.default_rng(1)
+    found = win_rate(rng.random((3, 4000)), 1 + rng.random((3, 4000)))
+    assert "p < 1e-09 against one half" in found.sentences()
+    assert found.readable()["p"][0].text == "< 1e-09"

@@ -566,7 +566,7 @@ def test_numbers_are_losses_or_scores_only_if_that_is_said():
     assert (scores.verdict, losses.verdict) == ("a better", "b better")
     assert scores.unit == "score"
     assert scores.difference.estimate == pytest.approx(b.mean() - a.mean())
-    assert "The score of b minus that of a is" in scores.summary()
+    assert "The score of a minus that of b is 0.1" in scores.summary()
 
 
 def test_an_assumed_kind_can_be_corrected():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import InputError
 from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, check_curves, check_size, check_sizes_to_predict
 from curvewise.stats.intervals import (
+    SMALLEST_PVALUE,
     crossing_interval,
     difference_interval,
     excluded_level,
@@ -116,7 +117,7 @@ class CurveComparison(Result):
         where = f"at n = {format_number(self.at)}"
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
         found = f"the {word} of {a} minus that of {b} is {format_interval(d, self.unit.name)}"
-        found += f" ({format_pvalue(self.pvalue)})"
+        found += f" ({format_pvalue(self.pvalue, SMALLEST_PVALUE)})"
         if self.verdict == "undecided":
             said = [f"{a} and {b} are not significantly different {where}: {found}."]
         else:
@@ -241,6 +242,8 @@ class LearnerComparison(Result):
     unit: Unit
     warnings: tuple[str, ...]
     _curves: tuple[Curve, ...]
+
+    smallest_pvalue: ClassVar[float] = SMALLEST_PVALUE
 
     def __iter__(self) -> Iterator[Curve]:
         """Yield the curves, best first, so that they can be drawn and compared further."""
@@ -471,12 +474,21 @@ class LearnerRanking(Result):
         unit = self.unit.name
         error, low, high = float(self.error[i]), float(self.low[i]), float(self.high[i])
         if np.isnan(error):
-            return f"an error between {format_value(low, unit)} and {format_value(high, unit)}"
+            what = "an error" if self._word == "error" else f"a {self._word}"
+            return f"{what} between {format_value(low, unit)} and {format_value(high, unit)}"
         return format_interval((error, low, high), unit)
 
     def best_rows(self) -> tuple[str, Sequence[int]]:
         """Return the best prediction, which is the first."""
-        return "error", [0]
+        return self._word, [0]
+
+    @property
+    def _word(self) -> str:
+        return self.unit.name if self.unit.name in ("loss", "score") else "error"
+
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per learner; losses and scores by their name."""
+        return {self._word if name == "error" else name: column for name, column in self.columns().items()}
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per learner, the best prediction first."""

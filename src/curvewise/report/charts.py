@@ -234,10 +234,11 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
     result : VarianceDecomposition
         What to draw.
     """
+    from curvewise.variance.display import DisplayUnit
+
     times, suffix = _percent(result.unit)
-    word = result.unit if result.unit in ("loss", "score") else "error"
-    sign = -1.0 if result.unit == "score" else 1.0  # a score is kept as a negative error
-    errors = sign * times * result.run_errors
+    display = DisplayUnit(result.unit)
+    word, errors = display.word, times * display.signed(result.run_errors)
     mean, runs = float(errors.mean()), np.arange(1, result.runs + 1)
     seeds = np.arange(1, min(max(2 * result.runs, 20), MOST_SEEDS) + 1)
     z = 1.959964

@@ -398,7 +398,7 @@ def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
     return found
 
 
-_NUMBER = re.compile(r"([-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
+_NUMBER = re.compile(r"((?:< )?[-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
 
 
 def _shown_cell(value: Any) -> HtmlCell:
@@ -412,7 +412,7 @@ def _shown_cell(value: Any) -> HtmlCell:
     if number is None:
         return HtmlCell(written)
     # Sorted as it reads: what reads alike stays in its order.
-    plainly = re.sub("[,%]", "", number[1]).replace("∞", "inf").replace("−", "-").replace("–", "nan")
+    plainly = re.sub("[,%]|< ", "", number[1]).replace("∞", "inf").replace("−", "-").replace("–", "nan")
     sorted_by = "" if plainly == "nan" else plain(float(plainly))
     return HtmlCell(number[1], sorted_by, (number[2] or "").strip(), is_cell and value.bold)
 

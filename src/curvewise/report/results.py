@@ -145,7 +145,7 @@ def section_of(
 
 def table_of(result: Result, name: str) -> ReportTable:
     """Make the main table of a result."""
-    columns = {k: list(v) for k, v in result.columns().items()}
+    columns = {k: list(v) for k, v in result.display_columns().items()}
     level = getattr(result, "level", None)
     has_limits = any(k == "low" or k.endswith("_low") for k in columns)
     title = f"Estimates with {level:.0%} intervals" if has_limits and isinstance(level, float) else "Estimates"

@@ -41,17 +41,21 @@ def difference_interval(
     return centre - below, centre + above
 
 
+SMALLEST_PVALUE = 1e-9
+"""The smallest p-value that :func:`excluded_level` tells: a smaller one comes back as this one."""
+
+
 def excluded_level(interval: Callable[[float], tuple[float, float]], value: float, tolerance: float = 1e-4) -> float:
     """Return the largest level at which the interval still leaves ``value`` out, by bisection.
 
-    One minus it is a two-sided p-value.
+    One minus it is a two-sided p-value, not below :data:`SMALLEST_PVALUE`.
 
     >>> from scipy.special import ndtri
     >>> z = lambda level: (2 - ndtri(0.5 + level / 2), 2 + ndtri(0.5 + level / 2))
     >>> round(1 - excluded_level(z, 0.0), 3)
     0.046
     """
-    low, high = 0.0, 1.0 - 1e-9
+    low, high = 0.0, 1.0 - SMALLEST_PVALUE
     ends = interval(high)
     if not ends[0] <= value <= ends[1]:
         return high

@@ -907,6 +907,8 @@ def _by_cci(rows: Iterable[Improvement]) -> list[Improvement]:
 
 
 def _answer(result: TransferResult, task: str, every: bool) -> str:
+    from curvewise.transfer.result import worse_than_scratch
+
     rows = _by_cci(r for r in result.improvements if r.task == task)
     lead = led(result, task)
     known = [r for r in rows if not math.isnan(r.cci.estimate)]
@@ -914,22 +916,26 @@ def _answer(result: TransferResult, task: str, every: bool) -> str:
         alone = f"there is no method beside {result.scratch}, which transfer tasks looks at"
         return f"{lead}{'no' if lead else 'No'} CCI; {'it needs two sizes' if rows else alone}."
     best = known[0]
+    tested = [r for r in known if not math.isnan(r.pvalue)]
     cci = f"{decimals([best.cci.estimate])[0]} (no interval)"
     if not math.isnan(best.cci.low):
         cci = format_interval(best.cci)
-        cci += "" if best.cci.low > 0 or best.cci.high < 0 else ", not significantly different from 0"
+        if not best.significant:
+            how = f" (Holm's correction for {len(tested)} tests)" if len(tested) > 1 else ""
+            cci += f", not significantly different from 0{how}"
     if len(known) > 1:  # the next, and whether the best is better than it
         cci += f", the highest; next is {short(known[1].method)}, {decimals([known[1].cci.estimate])[0]}"
-        pair = result.compare(best.method, known[1].method, best.task).rows
-        if pair and not math.isnan(low := pair[0].difference.low):
-            cci += ", significantly lower" if low > 0 else ", not significantly lower"
-    said = [f"{lead}{short(best.method)} has CCI {cci}."]
+        cci += _lead(result, best, known[1:])
+    said = [f"{short(best.method)} has CCI {cci}."]
+    worse = worse_than_scratch([replace(r, method=short(r.method)) for r in known], result.scratch)
+    if worse:
+        said.insert(0, worse if lead else f"N{worse[1:]}")
+    said[0] = lead + said[0]
     if best.data_equivalence:
         said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task), result.level))
-    tested = [r for r in known if not math.isnan(r.pvalue)]
     if every and best.gain_ends is not None and tested:
         said.append(best.gain_ends.text)
-    if every and len(tested) > 1:
+    if every and len(tested) > 1 and not worse:
         share = 100 * (1 - result.level)
         up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in tested) for sign in (1, -1))
         text = f"{up} of {len(tested)} methods are significantly better than {result.scratch}"
@@ -938,6 +944,22 @@ def _answer(result: TransferResult, task: str, every: bool) -> str:
     if (control := result.maximal[task]).assumed:
         said.append(f"Maximal supervision is assumed: {control.source}.")
     return " ".join(filter(None, said))
+
+
+def _lead(result: TransferResult, best: Improvement, others: Sequence[Improvement]) -> str:
+    """Say whether the next method is significantly lower than the best, which was chosen among all of them."""
+    from curvewise.transfer.result import compare_methods
+
+    pairs = [(best.method, r.method) for r in others]
+    rows = compare_methods(result.runs_of([best.task]), pairs, result._settings, average=False).rows
+    nearest = [r for r in rows if r.two == others[0].method and not math.isnan(r.adjusted)]
+    if not nearest:
+        return ""
+    # The best is compared with every other method: without a correction, one of many is easily found lower.
+    tests = sum(not math.isnan(r.adjusted) for r in rows)
+    lower = nearest[0].adjusted <= 1 - result.level and nearest[0].difference.estimate > 0
+    how = f" (Holm's correction for {tests} comparisons)" if tests > 1 else ""
+    return f", {'' if lower else 'not '}significantly lower{how}"
 
 
 def _reach(result: TransferResult, task: str) -> tuple[float, float]:
@@ -1040,7 +1062,7 @@ def decimals(values: Iterable[float], digits: int = 3) -> list[str]:
     >>> decimals([0.5, -0.0001, float("nan")])
     ['0.500', '0.000', '–']
     """
-    return ["–" if v != v else f"{v:z.{digits}f}".replace("-", "−") for v in values]
+    return ["–" if v != v else f"{v:z.{digits}f}" for v in values]
 
 
 def chance(p: float) -> str:

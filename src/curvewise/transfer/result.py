@@ -298,6 +298,9 @@ def check_name(argument: str, name: str, known: Sequence[str]) -> None:
         raise InputError(f"is none of {list_names(known)}.{suggest(name, known)}", argument=argument, value=name)
 
 
+NAMED = 5
+"""Methods that a sentence names; it counts the rest."""
+
 _NOTES = {
     "†": "At half or more of the sizes there is one run, with the spread of other methods.",
     "‡": "The highest of methods on different training sizes, which are not comparable.",
@@ -331,14 +334,17 @@ def _summarise_task(result: TransferResult, task: str) -> str:
     best = max(known, key=lambda r: r.cci.estimate)
     nameless = result.tasks == (ONE_TASK,)  # the table has no column of tasks
     text = "" if nameless else f"{task}: "
-    text += f"{'B' if nameless else 'b'}est is " if len(known) > 1 else ""
+    worse = worse_than_scratch(known, result.scratch)
+    if worse:
+        text += f"{'N' if nameless else 'n'}{worse[1:]} "
+    text += f"{'B' if nameless or worse else 'b'}est is " if len(known) > 1 else ""
     cci = format_number(best.cci.estimate, 3)
     if not math.isnan(best.cci.low):
         cci = format_interval(best.cci)
     text += f"{best.method}, CCI {cci}"
     told = [r for r in known if not math.isnan(r.pvalue)]
     share = 1 - result.level
-    if len(told) > 1:
+    if len(told) > 1 and not worse:
         signs = np.sign([r.cci.estimate for r in told if r.significant])
         text += f"; {int((signs > 0).sum())} of {len(told)} are better than {result.scratch}"
         text += f", {int((signs < 0).sum())} worse" if (signs < 0).any() else ""
@@ -350,6 +356,22 @@ def _summarise_task(result: TransferResult, task: str) -> str:
     if result.maximal[task].assumed:
         text += f" Maximal supervision is assumed: {result.maximal[task].source}."
     return text
+
+
+def worse_than_scratch(rows: Sequence[Improvement], scratch: str) -> str:
+    """Say that no method of a task beats scratch, with the names of those that are significantly worse.
+
+    Nothing where a method is significantly better, or none is significantly worse.
+    """
+    tested = [r for r in rows if not math.isnan(r.pvalue)]
+    worse = [r.method for r in tested if r.significant and r.cci.estimate < 0]
+    if not worse or any(r.significant and r.cci.estimate > 0 for r in tested):
+        return ""
+    few = worse if len(worse) <= NAMED else [*worse[:NAMED], f"{len(worse) - NAMED} more"]
+    names = few[0] if len(few) == 1 else f"{', '.join(few[:-1])} and {few[-1]}"
+    none = "no method beats" if len(worse) == len(rows) else "no method is significantly better than"
+    how = f" after Holm's correction for {len(tested)} tests" if len(tested) > 1 else ""
+    return f"{none} {scratch}; {names} {'is' if len(worse) == 1 else 'are'} significantly worse{how}."
 
 
 AVERAGE = "average"

@@ -7,16 +7,16 @@ import math
 import warnings as python_warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.stats.intervals import cluster_degrees, cluster_variance, excluded_level
+from curvewise.stats.intervals import SMALLEST_PVALUE, cluster_degrees, cluster_variance, excluded_level
 from curvewise.stats.tests import holm
-from curvewise.text import either, format_interval, format_number
+from curvewise.text import either, format_interval, format_number, format_pvalue
 from curvewise.transfer.gains import GainEnd, gain_end
 from curvewise.transfer.runs import MANY, columns_of
 from curvewise.types.predictions import BLOCK_BYTES, Predictions
@@ -285,6 +285,8 @@ class WinRate(Result):
     warnings: tuple[str, ...] = ()
     names: tuple[str, str] = ("the method", "scratch")
 
+    smallest_pvalue: ClassVar[float] = SMALLEST_PVALUE
+
     @property
     def verdict(self) -> str:
         """Significance against scratch: "better", "worse" or "undecided"."""
@@ -308,7 +310,7 @@ class WinRate(Result):
         text = (
             f"{who} has a lower loss than {self.names[1]} on {format_interval(self.rate, 'fraction')} of"
             f" {self.examples:,} test examples{grouped}"
-            f" ({self.level:.0%} interval; p = {format_number(self.pvalue, 2)} against one half):"
+            f" ({self.level:.0%} interval; {format_pvalue(self.pvalue, SMALLEST_PVALUE)} against one half):"
             f" {verdicts[self.verdict]}."
         )
         if self.ties > 0:
@@ -340,6 +342,8 @@ class WinRates(Result):
     end: GainEnd
     level: float = 0.95
     warnings: tuple[str, ...] = ()
+
+    smallest_pvalue: ClassVar[float] = SMALLEST_PVALUE
 
     def at(self, n: float) -> WinRate:
         """Return the win rate at one of the sizes."""

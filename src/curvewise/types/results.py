@@ -131,6 +131,8 @@ class Result(ABC):
     warnings: tuple[str, ...]
     row_names: ClassVar[Mapping[str, str]] = {}
     """Quantities as people read them, where that is not their identifier with blanks."""
+    smallest_pvalue: ClassVar[float] = 1e-300
+    """The smallest p-value that the method tells; people read it as an upper bound."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Give subclasses the one-line repr."""
@@ -179,6 +181,10 @@ class Result(ABC):
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return the main table as columns of equal length."""
 
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Return :meth:`columns` with the names and signs that people read, where these differ."""
+        return self.columns()
+
     def frame(self) -> pd.DataFrame:
         """Return the main table as a pandas DataFrame."""
         return data_frame(self.columns())
@@ -200,10 +206,11 @@ class Result(ABC):
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return the main table as people read it: intervals beside estimates, errors as percentages, few digits."""
         unit = getattr(self, "unit", "")
-        table = readable_columns(self.columns(), getattr(unit, "name", unit), self.best_rows())
+        columns = self.display_columns()
+        table = readable_columns(columns, getattr(unit, "name", unit), self.best_rows(), self.smallest_pvalue)
         if "quantity" in table:
             sides = {side: getattr(self, side, side) for side in ("a", "b")}
-            names = zip(self.columns()["quantity"], table["quantity"], strict=True)
+            names = zip(columns["quantity"], table["quantity"], strict=True)
             table["quantity"] = [
                 self.row_names[key].format(**sides) if key in self.row_names else name for key, name in names
             ]
@@ -224,7 +231,7 @@ class Result(ABC):
             Decimals of all numbers; by default those that their intervals support.
         """
         return format_table(
-            self.readable() if digits is None else self.columns(), format, 2 if digits is None else digits
+            self.readable() if digits is None else self.display_columns(), format, 2 if digits is None else digits
         )
 
     def to_latex(self, **options: Any) -> str:
@@ -240,7 +247,7 @@ class Result(ABC):
         except ImportError:
             notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.all_warnings)
             notes = f"<ul>{notes}</ul>" if notes else ""
-            cells = format_table(self.columns(), "html", 4)
+            cells = format_table(self.display_columns(), "html", 4)
             page = f"<div><p>{html.escape(self.summary())}</p>{notes}{cells}</div>"
         return page
 

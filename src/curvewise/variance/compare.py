@@ -42,6 +42,7 @@ from curvewise.variance.difference import (
     top_of,
     unpaired_difference,
 )
+from curvewise.variance.display import DisplayUnit
 
 SCORES_ONLY = (
     "from scores alone only this test set can be judged: how much its examples add to the difference, and how much of"
@@ -194,7 +195,9 @@ class RunComparison(Result):
         True if run r of a goes with run r of b.
     difference : Interval
         Error of a minus error of b on new data, runs and examples both sampled. Below 0,
-        a is better, whatever the unit. Limits are NaN where only scores are known.
+        a is better, whatever the unit: of scores it is the score of b minus that of a. Texts,
+        tables and pictures show the score of a minus that of b. Limits are NaN where only scores
+        are known.
     pvalue : float
         P-value of ``difference``, two-sided, by t.
     test_set_difference : Interval
@@ -267,10 +270,11 @@ class RunComparison(Result):
         return self.difference if self.scope == "distribution" else self.test_set_difference
 
     def _headline(self) -> str:
-        return f"{self.a!r} minus {self.b!r}: difference={self.difference}, verdict={self.verdict!r}"
+        difference = DisplayUnit(self.unit).interval(self.difference)
+        return f"{self.a!r} minus {self.b!r}: difference={difference}, verdict={self.verdict!r}"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per quantity: estimate, low, high, p-value."""
+        """One row per quantity: estimate, low, high, p-value. Differences as in :attr:`difference`."""
         rows = {
             "difference": self.difference,
             "test_set_difference": self.test_set_difference,
@@ -278,6 +282,12 @@ class RunComparison(Result):
             "distribution_probability": self.distribution_probability_better,
         }
         return {**interval_columns(rows), "pvalue": [self.pvalue, self.test_set_pvalue, math.nan, math.nan]}
+
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per quantity that is known; differences of scores are those of the scores themselves."""
+        table = DisplayUnit(self.unit).columns(self.columns(), rows=("difference", "test_set_difference"))
+        known = [i for i, estimate in enumerate(table["estimate"]) if not math.isnan(estimate)]
+        return {name: [column[i] for i in known] for name, column in table.items()}
 
     row_names = QUANTITIES
 
@@ -314,17 +324,15 @@ class RunComparison(Result):
         return "" if verdict == "undecided" else f"{better} is significantly better than {worse}"
 
     def _evidence(self) -> list[str]:
-        unit = self.unit
-        here = f"{format_interval(self.test_set_difference, unit)} on this test set"
+        unit, display = self.unit, DisplayUnit(self.unit)
+        new, seen = (format_interval(display.interval(d), unit) for d in (self.difference, self.test_set_difference))
+        here = f"{seen} on this test set"
         known = self.runs != (1, 1) and not math.isnan(self.test_set_pvalue)
         here += f" ({format_pvalue(self.test_set_pvalue)})" if known else ""
-        there = f"{format_interval(self.difference, unit)} on new data ({format_pvalue(self.pvalue)}) and "
+        there = f"{new} on new data ({format_pvalue(self.pvalue)}) and "
         there = there if self.scope == "distribution" else ""
-        what = unit if unit in ("loss", "score") else "error"
-        # Errors of a minus errors of b: of scores, which are better high, the other way round.
-        one, two = (self.b, self.a) if unit == "score" else (self.a, self.b)
         pairs = "Runs are paired. " if self.paired else ""
-        text = [f"{pairs}The {what} of {one} minus that of {two} is {there}{here}."]
+        text = [f"{pairs}The {display.word} of {self.a} minus that of {self.b} is {there}{here}."]
         if self.margin is not None and self.verdict != "equivalent" and self._parts.conclusive:
             margin, p = format_target(self.margin, unit), format_pvalue(self.equivalence_pvalue)
             text.append(f"That they differ by less than {margin} is not shown ({p}).")
@@ -526,8 +534,8 @@ class TrainingComparison(Result):
     pairs : tuple of tuple of str
         The compared pairs: a and b.
     differences : tuple of Interval
-        Error of a minus error of b. The intervals hold together: all of them cover with
-        probability ``level`` or more.
+        Error of a minus error of b; of scores, the score of b minus that of a. The intervals hold
+        together: all of them cover with probability ``level`` or more.
     pvalues, adjusted : ndarray
         By t, before and after the adjustment for their number.
     verdicts : tuple of str
@@ -566,7 +574,7 @@ class TrainingComparison(Result):
         return f"{len(self.names)} trainings, {len(self.pairs)} pairs, best={self.names[0]!r}, scope={self.scope!r}"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per pair."""
+        """One row per pair. Differences as in :attr:`differences`."""
         return {
             "a": [a for a, _ in self.pairs],
             "b": [b for _, b in self.pairs],
@@ -583,11 +591,16 @@ class TrainingComparison(Result):
         shown = ", ".join(best[:5]) + (f" and {len(best) - 5} more" if len(best) > 5 else "")
         count = f"{len(self.pairs):,} differences are" if len(self.pairs) > 1 else "1 difference is"
         where = "on new data" if self.scope == "distribution" else "on this test set"
+        best_mean = float(DisplayUnit(self.unit).signed(self.errors[0]))
         return (
             f"{found:,} of {count} significant {where} at {1 - self.level:.2g} after the correction of"
             f" {'Holm' if self.multiplicity == 'holm' else 'Benjamini and Hochberg'}. {self.names[0]} has the best"
-            f" mean, {format_value(abs(self.errors[0]), self.unit)}. Not significantly worse than any other: {shown}."
+            f" mean, {format_value(best_mean, self.unit)}. Not significantly worse than any other: {shown}."
         )
+
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per pair; differences of scores are those of the scores themselves."""
+        return DisplayUnit(self.unit).columns(self.columns(), ("difference", "low", "high"))
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per pair, the verdict with the name of the better training."""

@@ -46,6 +46,7 @@ from curvewise.variance.anova import (
     variance_degrees,
     warn_all,
 )
+from curvewise.variance.display import DisplayUnit
 
 INTERVALS = ("auto", "F", "bootstrap", "robust")
 WIDER = 1.1
@@ -226,10 +227,12 @@ class VarianceDecomposition(Result):
 
     def _headline(self) -> str:
         stds = f"test_set_std={format_number(self.test_set_std)}, distribution_std={self.distribution_interval}"
-        return f"runs={self.runs}, examples={self.examples}, error={self.error}, {stds}"
+        display = DisplayUnit(self.unit)
+        mean = f"{display.word}={display.interval(self.error)}"
+        return f"runs={self.runs}, examples={self.examples}, {mean}, {stds}"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per quantity: estimate, low, high."""
+        """One row per quantity: estimate, low, high. The error of scores is negated, as in :attr:`error`."""
         rows = {
             "error": self.error,
             "test_set_std": self.test_set_interval,
@@ -240,13 +243,20 @@ class VarianceDecomposition(Result):
         }
         return interval_columns(rows)
 
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per quantity; the first is the mean loss or the mean score where these were measured."""
+        display = DisplayUnit(self.unit)
+        table = display.columns(self.columns(), rows=("error",))
+        name = "error" if display.word == "error" else f"mean_{display.word}"
+        return table | {"quantity": [name if q == "error" else q for q in table["quantity"]]}
+
     row_names = QUANTITIES
 
     def sentences(self) -> str:
         """The decomposition in a few sentences."""
-        unit, what = self.unit, self.unit if self.unit in ("loss", "score") else "error"
+        unit, display = self.unit, DisplayUnit(self.unit)
         if math.isnan(self.distribution_share):
-            alike = "do not differ at all" if self.independent_std == 0 else "have the same error"
+            alike = "do not differ at all" if self.independent_std == 0 else f"have the same {display.word}"
             real = f". The runs {alike} on this test set."
         else:
             share = format_interval(self.share_interval, "fraction")
@@ -256,13 +266,11 @@ class VarianceDecomposition(Result):
         design = [f"in {self.groups:,} groups"] if self.groups else []
         design += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
         sampled = f" ({', '.join(design)})" if design else ""
-        e = self.error  # a mean score is held as a negative error
-        mean = Interval(-e.estimate, -e.high, -e.low, e.level) if unit == "score" else e
         assumed = f" (1 was read as an error: pass {arg('kind', 'correct')} if it means right)"
         normal = self.method == "F" and self.runs < ENOUGH
         text = [
-            f"Over {self.runs:,} runs and {self.examples:,} examples{sampled} the mean {what} is"
-            f" {format_interval(mean, unit)}{assumed if self._totals.assumed else ''}.",
+            f"Over {self.runs:,} runs and {self.examples:,} examples{sampled} the mean {display.word} is"
+            f" {format_interval(display.interval(self.error), unit)}{assumed if self._totals.assumed else ''}.",
             f"The standard deviation between runs is {format_value(self.test_set_std, unit)} on this test set"
             f" ({format_value(self.independent_std, unit)} if {apart} varied independently) and"
             f" {format_interval(self.distribution_interval, unit)} on new data"

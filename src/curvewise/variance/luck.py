@@ -29,6 +29,7 @@ from curvewise.variance.anova import (
     warn_all,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
+from curvewise.variance.display import DisplayUnit
 
 FEWEST_RUNS = 4
 """Fewest runs from which a correlation has an interval."""
@@ -186,7 +187,7 @@ class SeedLuck(Result):
         How much less than all runs the picked ones err on the first and on the second set. With
         4 runs 85% of the 95% intervals hold, with 10 runs 92%.
     unit : str
-        "fraction" for errors, "loss" for losses.
+        "fraction" for errors, "loss" for losses, "score" for scores.
     """
 
     runs: int
@@ -232,7 +233,7 @@ class SeedLuck(Result):
         random = "" if self.random is None else format_interval(self.random)
         average = f"; over {self.splits:,} random splits it is {random}" if random else ""
         return (
-            f"The errors of {self.runs:,} runs on {sets} ({self.examples[0]:,} and {self.examples[1]:,}"
+            f"The {_plural(unit)} of {self.runs:,} runs on {sets} ({self.examples[0]:,} and {self.examples[1]:,}"
             f" examples{how.get(self.split, '')}) have a correlation of {format_interval(r)}"
             f" ({format_pvalue(self.pvalue)}){average}. {self._expectation()} The best {self.top:.0%} of runs on the"
             f" first are better than the mean run there by {format_interval(self.gain_first, unit)}, and on the second"
@@ -249,6 +250,10 @@ class SeedLuck(Result):
             return f"No real variance between runs was found, which does not exclude some: {expect}"
         text = format_interval(e)
         return f"The real variance between runs implies a correlation of {text}{condition}."
+
+
+def _plural(unit: str) -> str:
+    return {"loss": "losses", "score": "scores"}.get(unit, "errors")
 
 
 def split_in_two(predictions: Predictions, split: str | ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -487,12 +492,18 @@ class TestSetComparison(Result):
     _run_errors: Mapping[str, FloatArray]
 
     @property
+    def unit(self) -> str:
+        """Unit of the errors on all test sets; empty where they differ."""
+        units = {d.unit for d in self.decompositions.values()}
+        return units.pop() if len(units) == 1 else ""
+
+    @property
     def run_errors(self) -> Mapping[str, FloatArray]:
         """Error of each run on each test set; runs in the order of the first."""
         return self._run_errors
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per test set: its decomposition."""
+        """One row per test set: its decomposition. The error of scores is negated."""
         sets = [self.decompositions[name] for name in self.names]
         return {
             "test_set": list(self.names),
@@ -504,6 +515,12 @@ class TestSetComparison(Result):
             "share": [d.distribution_share for d in sets],
             "pvalue": [d.independence_pvalue for d in sets],
         }
+
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per test set; mean losses and mean scores by their name."""
+        signed = [float(DisplayUnit(d.unit).signed(d.error.estimate)) for d in self.decompositions.values()]
+        table = {**self.columns(), "error": signed}
+        return {DisplayUnit(self.unit).word if name == "error" else name: column for name, column in table.items()}
 
     def pair_columns(self) -> Mapping[str, Sequence[Any]]:
         """One row per pair of test sets: its correlations."""
@@ -527,9 +544,10 @@ class TestSetComparison(Result):
         ]
         found = [p for p in self.pairs if p.adjusted < 1 - self.level]
         best = max(self.pairs, key=lambda p: -1.0 if math.isnan(p.r_squared) else p.r_squared)
+        words = _plural(self.unit)
         sentences = [
             f"The standard deviation between {self.runs:,} runs on new data is {', '.join(stds)}.",
-            f"Run errors are significantly correlated in {len(found)} of {len(self.pairs)} pairs of test sets (Holm's"
+            f"Run {words} are significantly correlated in {len(found)} of {len(self.pairs)} pairs of test sets (Holm's"
             " correction).",
         ]
         if not math.isnan(best.r_squared):
@@ -537,7 +555,7 @@ class TestSetComparison(Result):
             true = format_interval(best.true_correlation) if known else "not known"
             sentences.append(
                 f"The strongest is that of {best.first} and {best.second}:"
-                f" R² = {best.r_squared:.3f} ({format_pvalue(best.pvalue)}); that of true errors is {true}."
+                f" R² = {best.r_squared:.3f} ({format_pvalue(best.pvalue)}); that of true {words} is {true}."
             )
         return " ".join(sentences)
 

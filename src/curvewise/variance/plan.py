@@ -21,6 +21,7 @@ from curvewise.types.units import FloatArray
 from curvewise.variance.anova import crossing, interval_lists, measure_totals
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import RunFormat, check_same_examples, read_pair, score_difference, top_of
+from curvewise.variance.display import DisplayUnit
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
@@ -887,8 +888,8 @@ class StoppingCheck(Result):
     runs : int
         Runs of each training that were looked at.
     difference : Interval
-        Error of a minus error of b on this test set at the last look, with an interval that
-        holds at all looks together.
+        Error of a minus error of b on this test set at the last look (of scores, the score of b
+        minus that of a), with an interval that holds at all looks together.
     pvalue : float
         At the last look, not adjusted: it is compared with the plan's ``nominal_level``.
     next_look : int or None
@@ -915,7 +916,7 @@ class StoppingCheck(Result):
     warnings: tuple[str, ...]
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per look so far."""
+        """One row per look so far. Differences as in :attr:`difference`."""
         return {
             "runs": list(self.looked),
             **interval_lists("difference", self.differences),
@@ -923,13 +924,18 @@ class StoppingCheck(Result):
             "decision": list(self.decisions),
         }
 
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per look so far; differences of scores are those of the scores themselves."""
+        return DisplayUnit(self.unit).columns(self.columns(), ("difference", "low", "high"))
+
     def sentences(self) -> str:
         """The decision in a few sentences."""
-        a, b = self.names
+        (a, b), display = self.names, DisplayUnit(self.unit)
+        difference = format_interval(display.interval(self.difference), self.unit)
         then = "" if self.next_look is None else f" Look again at {self.next_look:,} runs."
         return (
-            f"After {self.runs:,} runs of each training the error of {a} minus that of {b} on this test set is"
-            f" {format_interval(self.difference, self.unit)} (an interval that holds at all planned looks together with"
+            f"After {self.runs:,} runs of each training the {display.word} of {a} minus that of {b} on this test set is"
+            f" {difference} (an interval that holds at all planned looks together with"
             f" {self.plan.level:.0%}). Decision: {self.decision}.{then}"
         )
 

@@ -20,6 +20,7 @@ from curvewise.types.results import Interval, Result, check_level, interval_colu
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
     FEWEST,
+    QUANTITIES,
     PredictionFormat,
     Totals,
     VarianceSplit,
@@ -37,6 +38,7 @@ from curvewise.variance.anova import (
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
 from curvewise.variance.difference import share_groups, unpaired_difference
+from curvewise.variance.display import DisplayUnit
 
 DRAWS = 20_000
 """Draws for the interval of a ratio of distribution-wise standard deviations."""
@@ -196,6 +198,18 @@ class VarianceComparison(Result):
         }
         pvalues = [math.nan, math.nan, self.test_set_pvalue, math.nan, math.nan, self.distribution_pvalue]
         return {**interval_columns(rows), "pvalue": pvalues}
+
+    @property
+    def a(self) -> str:
+        """Name of training a."""
+        return self.names[0]
+
+    @property
+    def b(self) -> str:
+        """Name of training b."""
+        return self.names[1]
+
+    row_names = QUANTITIES
 
     def sentences(self) -> str:
         """The comparison in a few sentences."""
@@ -510,7 +524,7 @@ class VarianceSweep(Result):
     runs : tuple of int
         Runs at each.
     error : tuple of Interval
-        Mean error.
+        Mean error; the mean score with its sign changed, for unit "score".
     test_set_std, distribution_std : tuple of Interval
         Standard deviations between runs, of test error and of true error.
     independent_std : tuple of float
@@ -523,14 +537,14 @@ class VarianceSweep(Result):
     pvalues, adjusted_pvalues : tuple of float
         P-values of Cochran's Q against independent errors; the latter by Holm over the values.
     best : float
-        The value of lowest mean error.
+        The value of lowest mean error (highest mean score).
     tied : tuple of float
         Values whose mean error was not shown to differ from the best's (on new data, Holm
         over the values). Values measured on other examples (another number of them, or other
         groups) are not compared.
     largest_without_excess : float or None
         The largest value at which no excess was shown (adjusted p of ``1 - level`` or more).
-    unit : {"fraction", "loss"}
+    unit : {"fraction", "loss", "score"}
         Unit of errors and standard deviations.
     """
 
@@ -565,7 +579,7 @@ class VarianceSweep(Result):
         return self._decompositions[self.values.index(value)]
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
-        """One row per value of the hyperparameter."""
+        """One row per value of the hyperparameter. Errors as in :attr:`error`."""
         return {
             "value": list(self.values),
             "runs": list(self.runs),
@@ -579,17 +593,23 @@ class VarianceSweep(Result):
             "adjusted_pvalue": list(self.adjusted_pvalues),
         }
 
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per value of the hyperparameter; mean losses and mean scores by their name."""
+        display = DisplayUnit(self.unit)
+        table = display.columns(self.columns(), ("error", "error_low", "error_high"))
+        return {name.replace("error", display.word): column for name, column in table.items()}
+
     def sentences(self) -> str:
         """The sweep in a few sentences."""
-        what = self.unit if self.unit in ("loss", "score") else "error"
-        best = format_interval(self.error[self.values.index(self.best)], self.unit)
+        display = DisplayUnit(self.unit)
+        best = format_interval(display.interval(self.error[self.values.index(self.best)]), self.unit)
         tied = ", ".join(map(format_number, self.tied))
         found = [format_number(v) for v, has in zip(self.values, self.has_excess, strict=True) if has]
         how = "Cochran's Q, Holm over the values"
         smallest = format_pvalue(min(self.adjusted_pvalues))
         lines = [
-            f"Of {len(self.values)} values of the {self.name}, {format_number(self.best)} has the lowest mean {what}"
-            f" ({best}).{f' Not shown to differ from it: {tied}.' if tied else ''}",
+            f"Of {len(self.values)} values of the {self.name}, {format_number(self.best)} has the {display.best} mean"
+            f" {display.word} ({best}).{f' Not shown to differ from it: {tied}.' if tied else ''}",
             f"The runs vary more than independent errors would at {', '.join(found)} ({how})."
             if found
             else f"At no value do the runs vary more than independent errors would ({how}, smallest {smallest}).",
@@ -597,10 +617,10 @@ class VarianceSweep(Result):
         if (largest := self.largest_without_excess) is not None:
             limit = format_value(self.distribution_std[self.values.index(largest)].high, self.unit)
             also = largest == self.best and len(self.values) > 1
+            same = f" It is also the value of {display.best} {display.word}." if also else ""
             lines.append(
-                f"The largest value at which no such excess was shown is {format_number(largest)}."
-                f"{' It is also the value of lowest error.' if also else ''} Not shown is not absent: there, the"
-                f" standard deviation of true {what} between runs may be up to {limit}."
+                f"The largest value at which no such excess was shown is {format_number(largest)}.{same} Not shown is"
+                f" not absent: there, the standard deviation of true {display.word} between runs may be up to {limit}."
             )
         return " ".join(lines)
 

@@ -307,3 +307,12 @@ def test_sources_and_twins_along_lengths():
     np.testing.assert_allclose(poked.get_ydata(), [100 * t.disagreement[0].estimate for t in twins.values()])
     with pytest.raises(InputError, match="must map lengths"):
         plot_lengths({})
+
+
+def test_scores_are_drawn_with_their_own_sign():
+    rng = np.random.default_rng(3)
+    low, high = 30 + rng.normal(0, 0.1, (6, 80)), 31 + rng.normal(0, 0.1, (6, 80))
+    ax = compare_runs(low, high, kind="scores", names=("low", "high")).plot()
+    assert ax.get_ylabel() == "test score of a run"
+    assert ax.get_ylim()[0] > 29
+    assert "low minus high, 6 and 6 runs: -" in caption(ax).replace("\n", " ")

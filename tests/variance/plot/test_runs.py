@@ -256,7 +256,7 @@ def test_units_and_digits():
     assert DrawnUnit("fraction").told(Interval(0.002, 0.0, 0.01)) == "0.2% [0.0, 1.0]"
     assert DrawnUnit("percent").said(2.0) == "2%"
     assert DrawnUnit("loss").label("test error") == "test loss"
-    assert DrawnUnit("score").label("test error of a run") == "negative score of a run"
+    assert DrawnUnit("score").label("test error of a run") == "test score of a run"
 
 
 def test_long_captions_are_broken_after_sentences_not_cut(votes):

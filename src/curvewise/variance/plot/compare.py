@@ -14,7 +14,7 @@ from matplotlib.ticker import AutoLocator
 
 from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, rows_of, rows_that_fit, view, width_of
 from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
-from curvewise.drawing.marks import bars, ends_of, finish, note, warned, zero_line
+from curvewise.drawing.marks import bars, finish, note, warned, zero_line
 from curvewise.drawing.style import INK, NEUTRAL, colours_of
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.units import FloatArray
@@ -62,9 +62,9 @@ def plot_run_comparison(
         Say what was found under the picture; by default where there is room.
     """
     measure = DrawnUnit(result.unit)
-    a, b = measure.of(result._parts.a), measure.of(result._parts.b)
+    a, b = measure.errors(result._parts.a), measure.errors(result._parts.b)
     with canvas(ax, 4.6) as (ax, own):
-        ends = [*measure.interval(result.difference), *measure.interval(result.test_set_difference)]
+        ends = [float(end) for side in measure.ends([result.difference, result.test_set_difference]) for end in side]
         ends += [float(measure.of(result.margin)) * s for s in (-1, 1)] if result.margin else []
         base = float(b.mean())
         known = [base + e for e in ends if math.isfinite(e)]
@@ -114,7 +114,7 @@ def _differences(
         rows.append(("distribution", result.difference, "D", 0.13))
     key: list[tuple[Any, str]] = []
     for text, difference, marker, aside in rows:
-        value, low, high = (base + v for v in measure.interval(difference))
+        value, low, high = (base + float(end[0]) for end in measure.ends([difference]))
         at, shade = DIFFERENCE_AT + aside * (len(rows) - 1), {"test set": "#6e6e6e", "distribution": INK}[text]
         bars(ax, [at], [low], [high], shade, limits=limits, width=2.0)
         ax.plot([at], [value], marker, color=shade, ms=6.5, gid=DIFFERENCE, label="_difference")
@@ -134,9 +134,9 @@ def _comparison_caption(result: RunComparison) -> str:
     a, b = (shorten(clean(n), 30) for n in (result.a, result.b))
     words = {"a better": f"{a} is better", "b better": f"{b} is better", "equivalent": "they are equivalent"}
     verdict = words.get(result.verdict, "they are not significantly different")
-    found = f"{measure.told(result.test_set_difference)} on this test set"
+    found = f"{measure.told(measure.interval(result.test_set_difference))} on this test set"
     if result.scope == "distribution":
-        true = f"{measure.told(result.difference)} on new data ({format_pvalue(result.pvalue)})"
+        true = f"{measure.told(measure.interval(result.difference))} on new data ({format_pvalue(result.pvalue)})"
         found = f"{true}, {found}"
     runs = " and ".join(f"{n:,}" for n in result.runs) + (" paired" if result.paired else "")
     return f"{a} minus {b}, {runs} runs: {found}. {SCOPES[result.scope].capitalize()} {verdict}."
@@ -166,7 +166,7 @@ def plot_trainings(
         Say what was found under the picture; by default where there is room.
     """
     measure = DrawnUnit(result.unit)
-    estimate, low, high = map(measure.of, ends_of(result.differences))
+    estimate, low, high = measure.ends(result.differences)
     most = max(1, most or (CLEAREST if ax is None else min(CLEAREST, rows_that_fit(ax))))
     # Adjusted p-values are often tied at 1; the plain ones then decide.
     clear = np.lexsort((result.pvalues, result.adjusted))[:most]
@@ -197,9 +197,10 @@ def plot_trainings(
             for s, text in ((INK, "significant"), (NEUTRAL, "not significant"))
         ]
         how = "Holm" if result.multiplicity == "holm" else "Benjamini and Hochberg"
+        side = "above" if result.unit == "score" else "below"
         text = (
-            f"Significant {SCOPES[result.scope]}, after {how}; below 0 the first is better. The intervals hold together"
-            f" at {100 * result.level:.4g}%.{f' T{few} differences.' if few else ''}"
+            f"Significant {SCOPES[result.scope]}, after {how}; {side} 0 the first is better. The intervals hold"
+            f" together at {100 * result.level:.4g}%.{f' T{few} differences.' if few else ''}"
         )
         key, indent = key if own else [], max(map(len, names)) / 14
         finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=2, indent=indent)

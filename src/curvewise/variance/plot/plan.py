@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from curvewise.drawing.axes import is_narrow, log_sizes, raise_top, view
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import MARK, bars, choose, ends_of, finish, mark_value, warned, zero_line
+from curvewise.drawing.marks import MARK, bars, choose, finish, mark_value, warned, zero_line
 from curvewise.drawing.style import INK, NEUTRAL, colour
 from curvewise.text import format_number, format_size
 from curvewise.variance.plan import RunPlan, StoppingCheck, StoppingPlan
@@ -169,8 +169,9 @@ def plot_stopping_check(
         if legend and not own:
             raise_top(ax, 4 // columns)
         one, two = (shorten(clean(n), 40) for n in result.names)
+        difference = measure.told(measure.interval(result.difference))
         text = (
-            f"After {result.runs:,} runs of each, {one} minus {two} is {measure.told(result.difference)}; the intervals"
+            f"After {result.runs:,} runs of each, {one} minus {two} is {difference}; the intervals"
             f" hold at all looks together ({100 * result.plan.level:.4g}%). Decision: {result.decision}."
             f"{'' if result.next_look is None else f' Look again at {result.next_look:,} runs.'}"
         )
@@ -181,7 +182,7 @@ def plot_stopping_check(
 
 def _path(ax: Axes, result: StoppingCheck, measure: DrawnUnit) -> Any:
     """The looks so far, those ahead, and the margin; what each look decided."""
-    estimate, low, high = map(measure.of, ends_of(result.differences))
+    estimate, low, high = measure.ends(result.differences)
     # Of each look: go on, stop, or after the stop, when nothing more is decided.
     stops = [d.startswith("stop") for d in result.decisions]
     first = stops.index(True) if True in stops else len(stops)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from curvewise.drawing.axes import is_narrow, raise_top, short_number
 from curvewise.drawing.labels import clean, safe_names, shorten
-from curvewise.drawing.marks import MARK, bars, choose, finish, note, warned
+from curvewise.drawing.marks import MARK, bars, choose, ends_of, finish, note, warned
 from curvewise.drawing.style import INK, NEUTRAL, colour, new_axes, style, subject_colour
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_number, format_pvalue
@@ -26,6 +26,7 @@ from curvewise.types.units import FloatArray
 from curvewise.variance.accuracy import AccuracyDistribution, poisson_binomial_pmf, shrunk_rates
 from curvewise.variance.anova import decimals
 from curvewise.variance.decompose import VarianceDecomposition
+from curvewise.variance.display import DisplayUnit
 from curvewise.variance.luck import SeedLuck, TestSetComparison
 
 SPREAD = "curvewise-spread"
@@ -59,10 +60,8 @@ PALE = 0.55
 
 
 @dataclass(frozen=True)
-class DrawnUnit:
+class DrawnUnit(DisplayUnit):
     """Unit in which pictures of the variance draw: errors as percentages, losses and scores as they are."""
-
-    unit: str
 
     @property
     def bounded(self) -> bool:
@@ -70,24 +69,24 @@ class DrawnUnit:
         return self.unit in ("fraction", "percent")
 
     def of(self, values: ArrayLike) -> FloatArray:
-        """Return values as they are drawn."""
+        """Return sizes, such as standard deviations and margins, as they are drawn."""
         return np.asarray(values, dtype=np.float64) * (100.0 if self.unit == "fraction" else 1.0)
 
-    def interval(self, interval: Interval) -> tuple[float, float, float]:
-        """Return estimate, low and high as they are drawn."""
-        estimate, low, high = self.of(tuple(interval)).tolist()
+    def errors(self, values: ArrayLike) -> FloatArray:
+        """Return errors, or differences of them, as they are drawn: scores with their own sign."""
+        return self.of(self.signed(values))
+
+    def ends(self, intervals: Iterable[Interval]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return estimates, lower and upper limits of errors or differences as they are drawn."""
+        estimate, low, high = map(self.of, ends_of([self.interval(i) for i in intervals]))
         return estimate, low, high
 
     def label(self, text: str) -> str:
-        """Return an axis label: "test error" becomes "test error (%)", "test loss", "negative score"."""
-        if self.bounded:
-            return f"{text} (%)"
-        if self.unit == "score":
-            return text.replace("test error", "error").replace("error", "negative score")
-        return text.replace("error", "loss")
+        """Return an axis label: "test error" becomes "test error (%)", "test loss" or "test score"."""
+        return f"{text} (%)" if self.bounded else text.replace("error", self.word)
 
     def said(self, value: float) -> str:
-        """Write a value with its unit, in three digits."""
+        """Write a size with its unit, in three digits."""
         return f"{short_number(float(self.of(value)))}{'%' if self.bounded else ''}"
 
     def told(self, interval: Interval) -> str:
@@ -153,7 +152,7 @@ def plot_decomposition(
 
 def _runs(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> list[tuple[Any, str]]:
     _, edges, x, y = run_shape(result, measure)
-    counted = histogram(ax, measure.of(result.run_errors), edges, subject_colour(), 0.35)
+    counted = histogram(ax, measure.errors(result.run_errors), edges, subject_colour(), 0.35)
     line = curve(ax, x, y, series_colour("independent"), "-")
     ax.set_xlabel(measure.label("test error of a run"))
     how = "independent errors" if result.groups is None else "independent groups"
@@ -168,7 +167,7 @@ def _is_exact(result: VarianceDecomposition) -> bool:
 
 def run_shape(result: VarianceDecomposition, measure: DrawnUnit) -> tuple[float, FloatArray, FloatArray, FloatArray]:
     """Return mean error and bins of the runs; and as x and y the runs per bin that independent errors would give."""
-    errors, exact = measure.of(result.run_errors), _is_exact(result)
+    errors, exact = measure.errors(result.run_errors), _is_exact(result)
     step = float(measure.of(1 / result.examples)) if exact else 0.0
     edges, mean = edges_of(errors, step), float(errors.mean())
     scale = result.runs * (edges[1] - edges[0])
@@ -187,10 +186,10 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> Non
     nothing = Interval(result.independent_std, math.nan, math.nan)
     rows = {"test set": result.test_set_interval, "independent": nothing, "distribution": result.distribution_interval}
     words = {"test set": "on this test set", "independent": "if independent", "distribution": "on new data"}
-    mean, narrow = float(measure.of(result.run_errors).mean()), is_narrow(ax)
+    mean, narrow = float(measure.errors(result.run_errors).mean()), is_narrow(ax)
     widest = 0.0
     for i, (name, std) in enumerate(rows.items()):
-        value, _, high = measure.interval(std)
+        value, _, high = measure.of(tuple(std)).tolist()
         height = 0.96 - 0.065 * i
         for reach, width, alpha in ((high, 5.0, 0.3), (value, 3.0, 1.0)):
             if math.isfinite(reach):
@@ -216,7 +215,7 @@ def _spreads(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> Non
 
 def _examples(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> str:
     """Draw the errors of examples over runs; return the caption."""
-    errors = measure.of(result.example_errors)
+    errors = measure.errors(result.example_errors)
     many = min(50, result.runs * result.repeats)
     edges = np.linspace(0, 100, many + 1) if measure.bounded else np.histogram_bin_edges(errors, 50)
     histogram(ax, errors, edges, subject_colour(), 0.75)
@@ -226,8 +225,8 @@ def _examples(ax: Axes, result: VarianceDecomposition, measure: DrawnUnit) -> st
     if measure.bounded:
         ax.set_xlim(-1.5, 101.5)
     ax.set(xlabel=measure.label("error of an example, over runs"), ylabel="examples")
-    if result.unit == "loss":
-        return f"{result.examples:,} examples, mean loss over {result.runs:,} runs."
+    if not measure.bounded:
+        return f"{result.examples:,} examples, mean {measure.word} over {result.runs:,} runs."
     rates = result.example_errors
     never, always = int((rates == 0).sum()), int((rates == 1).sum())
     return (
@@ -362,8 +361,9 @@ def plot_seed_luck(
         Say what was found under the picture; by default where there is room.
     """
     measure = DrawnUnit(result.unit)
-    first, second = measure.of(result.first_errors), measure.of(result.second_errors)
-    picked = first <= np.sort(first)[max(1, math.ceil(result.top * len(first) - 1e-9)) - 1]
+    first, second = measure.errors(result.first_errors), measure.errors(result.second_errors)
+    limit = np.sort(result.first_errors)[max(1, math.ceil(result.top * len(first) - 1e-9)) - 1]
+    picked = result.first_errors <= limit
     pair = result.split == "pair"
     names = ("the first test set", "the second test set") if pair else ("part 1", "part 2")
     with canvas(ax, 5.0) as (ax, own):
@@ -374,7 +374,7 @@ def plot_seed_luck(
         for values, gain, draw in zip((first, second), gains, (ax.axvline, ax.axhline), strict=True):
             mean = float(values.mean())
             draw(mean, color="#4D4D4D", linestyle="--", **look)
-            draw(mean - float(measure.of(gain.estimate)), color=colour(0), **look)
+            draw(mean - float(measure.errors(gain.estimate)), color=colour(0), **look)
         ax.set(xlabel=measure.label(f"error on {names[0]}"), ylabel=measure.label(f"error on {names[1]}"))
         dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 4.5}
         key = [
@@ -441,7 +441,7 @@ def plot_test_sets(
             ax.tick_params(labelsize=8.0)
         ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
         ax.spines[:].set_visible(False)
-        ax.set_xlabel(f"correlation of the {'true' if true else 'test'} error of runs")
+        ax.set_xlabel(f"correlation of the {'true' if true else 'test'} {DisplayUnit(result.unit).word} of runs")
         star = f"Star: not 0 (Holm over the {len(result.pairs)} pairs)"
         star = "Brackets, question mark: a true variance is not told from 0" if true else star
         lines = [f"{star}. {result.runs:,} runs, the same on each test set.", *warned(result)]
@@ -477,7 +477,7 @@ def _pair(ax: Axes, result: TestSetComparison, names: tuple[str, str]) -> str:
         sets = ", ".join(map(repr, result.names))
         raise InputError(f"is not a pair of test sets: use two of {sets}.", argument="pair", value=names)
     pair, units = found[0], [DrawnUnit(result.decompositions[name].unit) for name in names]
-    x, y = (m.of(result.run_errors[name]) for m, name in zip(units, names, strict=True))
+    x, y = (m.errors(result.run_errors[name]) for m, name in zip(units, names, strict=True))
     _cloud(ax, x, y, colour(0), RUNS, len(x))
     short = safe_names(names, 30)
     ax.set(xlabel=units[0].label(f"error on {short[0]}"), ylabel=units[1].label(f"error on {short[1]}"))

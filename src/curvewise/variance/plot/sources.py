@@ -118,7 +118,7 @@ def plot_twins(result: TwinDisagreement, ax: Axes | None = None, *, caption: boo
         x = np.array(result.when if numbers else range(len(result.when)), dtype=np.float64)
         order = np.argsort(x)
         estimate, low, high = (measure.of(v)[order] for v in ends_of(result.disagreement))
-        level, below, above = measure.interval(result.seeds)
+        level, below, above = measure.of(tuple(result.seeds)).tolist()
         # From 0, as the fraction of the disagreement of seeds is read off by eye.
         limits = 0.0, 1.15 * max(float(high.max()), above)
         bars(ax, x[order], low, high, colour(0), limits=limits)
@@ -248,9 +248,10 @@ def plot_sweep(
             key = _sweep_deviations(ax, result, measure, x)
             ax.set_ylabel(measure.label("std between runs"))
         else:
-            estimate, low, high = map(measure.of, ends_of(result.error))
+            means = [measure.interval(error) for error in result.error]
+            estimate, low, high = measure.ends(result.error)
             limits = view(estimate, low, high)
-            _series(ax, x, result.error, measure, colour(0), "o", limits)
+            _series(ax, x, means, measure, colour(0), "o", limits)
             ax.set(ylim=limits, ylabel=measure.label("mean error"))
             key = []
         if spans_decades(x):
@@ -259,17 +260,17 @@ def plot_sweep(
             ax.set_xticks(thinned(ax, x.tolist()))
         ax.set_xlabel(safe_text(result.name, 24 if is_narrow(ax) else 50))
         narrow, largest = is_narrow(ax), result.largest_without_excess
-        best, calm = ("best", "no excess") if narrow else ("lowest error", "largest without excess")
+        best, calm = ("best", "no excess") if narrow else (f"{measure.best} {measure.word}", "largest without excess")
         mark_value(ax, result.best, f"{best}, {calm}" if largest == result.best else best)
         if largest is not None and largest != result.best:
             mark_value(ax, largest, calm, "-.")
         found = [format_number(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
         others = [format_number(v) for v in result.tied if v != result.best]
-        tied = f" Its error is not told from that at {', '.join(others[:8])}." if others else ""
+        tied = f" Its {measure.word} is not told from that at {', '.join(others[:8])}." if others else ""
         text = (
             f"Bars: {100 * result.level:.4g}% intervals. Excess over independent errors is shown at"
-            f" {', '.join(found) or 'no value'} (Holm over the values). The mean error is lowest at"
-            f" {format_number(result.best)}.{tied}"
+            f" {', '.join(found) or 'no value'} (Holm over the values). The mean {measure.word} is"
+            f" {measure.best} at {format_number(result.best)}.{tied}"
         )
         key, columns = (key[:3], 1) if narrow else (key, 2)
         finish(ax, own, key, [text, *warned(result)], legend=legend, caption=caption, columns=columns)
@@ -283,7 +284,7 @@ def _sweep_runs(result: VarianceSweep, ax: Axes | None, measure: DrawnUnit, lege
         widest, labels, key, cut = 0.0, [], [], False
         for row, value in enumerate(result.values):
             part = result[value]
-            errors = measure.of(part.run_errors)
+            errors = measure.errors(part.run_errors)
             mean, edges, x, y = run_shape(part, measure)
             heights = np.histogram(errors, edges)[0].astype(np.float64)
             # A row is as high as its highest bar, or up to twice that for its curve; what is higher is cut off.
@@ -300,12 +301,12 @@ def _sweep_runs(result: VarianceSweep, ax: Axes | None, measure: DrawnUnit, lege
             if not is_narrow(ax):
                 look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "color": "#4D4D4D"}
                 note_beside(ax, spread, (0.995, bottom + 0.55), (0, 0), **look)
-            labels.append(f"{format_number(value)}\n{measure.said(float(part.run_errors.mean()))}")
+            labels.append(f"{format_number(value)}\n{measure.said(float(measure.signed(part.run_errors).mean()))}")
             key = [(drawn, "runs"), (Line2D([], [], color=series_colour("independent"), lw=1.4), "independent errors")]
         ax.set_yticks(np.arange(count)[::-1], labels=labels, va="bottom")
         top = count if own or not legend else count * (1.12 if count > 1 else 1.3)
         ax.set(xlim=(-widest * 1.05, widest * 1.05), ylim=(-0.06, top), xlabel=measure.label("test error minus mean"))
-        ax.set_ylabel(f"{safe_text(result.name, 24)}, mean {'error' if measure.bounded else result.unit}")
+        ax.set_ylabel(f"{safe_text(result.name, 24)}, mean {measure.word}")
         ax.tick_params(axis="y", length=0)
         runs = (
             f"{min(result.runs):,}" if len(set(result.runs)) == 1 else f"{min(result.runs):,} to {max(result.runs):,}"

@@ -91,8 +91,8 @@ def plot_disagreement(
 
 def _mean(ax: Axes, result: Disagreement, name: str | None, shade: str) -> None:
     measure = DrawnUnit("fraction")
-    x, left, right = measure.interval(result.error)
-    y, low, high = measure.interval(result.disagreement)
+    x, left, right = measure.of(tuple(result.error)).tolist()
+    y, low, high = measure.of(tuple(result.disagreement)).tolist()
     bars(ax, [x], [low], [high], shade, limits=(0.0, 100.0))
     bars(ax, [y], [left], [right], shade, limits=(0.0, 100.0), horizontal=True)
     ax.plot([x], [y], "o", color=shade, ms=6.5, gid=POINT, label="_training")
