@@ -330,7 +330,7 @@ class Tour:
         """
         from curvewise.report.content import Figure, Section
         from curvewise.report.lenses import prefix_each
-        from curvewise.report.results import METHODS, lens_of
+        from curvewise.report.results import method_of
 
         # What the top of the report says is not repeated.
         text = [*(starmap(_sentence, bullets.items()) if len(self.bullets) >= HEADLINE else ()), *first]
@@ -340,7 +340,7 @@ class Tour:
             about = name or getattr(answer, "learner", "")
             warnings += prefix_each(answer.all_warnings, about) if about else answer.all_warnings
         drawn = tuple(Figure(name, question, draw) for name, draw in (figures or {}).items())
-        method = METHODS.get(lens_of(answers[0]), ())
+        method = method_of(answers[0])
         self.sections.append(Section(question, tuple(text), tuple(dict.fromkeys(warnings)), drawn, method=method))
         self.bullets += bullets.items()
 
