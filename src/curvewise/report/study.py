@@ -141,12 +141,10 @@ def advise_folds(partition: Partition, n: int) -> str:
         return f"To decide, add folds at n = {n:,}: four times as many halve the interval."
     if most > there:
         return f"To decide, add folds at n = {n:,}: up to {most:,} training subsets fit without sharing examples."
-    fit = (
-        f"more than {there:,} training subsets of {n:,} examples do not fit into {partition.total:,} examples without "
-    )
+    full = f"more than {there:,} training subsets of {n:,} examples do not fit into {partition.total:,} examples"
     smaller = [f"{fits:,} at n = {size:,}" for size, (now, fits) in room.items() if size < n and fits > now]
     way = f"Add folds at smaller sizes (up to {' and '.join(smaller[-2:])}), or use" if smaller else "Use"
-    return f"To decide, more data are needed: {fit}sharing. {way} a larger training set."
+    return f"To decide, more data are needed: {full} without sharing. {way} a larger training set."
 
 
 NOT_BEGUN = "No run has finished yet: the commands at the end of this report run the study and write the report again."
