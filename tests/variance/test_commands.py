@@ -425,6 +425,7 @@ def test_a_pair_of_examples_by_index(call, files):
     )
 
 
+@pytest.mark.filterwarnings("ignore:3 runs of a training")
 def test_two_trainings_of_a_store_are_named_in_one_go_and_in_python_too(call, tmp_path):
     from curvewise.store.write import write_run
 

@@ -509,11 +509,8 @@ def trainings_in_store(folder: Path, where: Mapping[str, Any] | None) -> tuple[l
             continue
         there = [_distinct([about.get(name) for about in kept if about.get("learner") == k]) for k in learners]
         shared = [value for value in there[0] if all(value in values for values in there)] if there else []
-        if (
-            any(len(values) > 1 for values in there)
-            and shared
-            and all(isinstance(v, int | float | str) for v in shared)
-        ):
+        plain = bool(shared) and all(isinstance(v, int | float | str) for v in shared)
+        if plain and any(len(values) > 1 for values in there):
             apart[name] = max(shared) if all(isinstance(v, int | float) for v in shared) else shared[0]
     return learners, apart
 
