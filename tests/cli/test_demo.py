@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import os
 import runpy
@@ -254,3 +255,14 @@ def test_examples_run(start, tmp_path, errors, script):
     if script.name == "digits_learning_curves.py":  # errors.csv is what this one measures
         assert (tmp_path / "errors.csv").read_text() == errors.read_text()
         assert (tmp_path / "curves.png").stat().st_size > 1000
+
+
+def test_the_report_names_the_folder_to_run_the_demo_in(demo, call, monkeypatch):
+    page = html.unescape((demo.out / "report.html").read_text())
+    assert f"Run this command in the folder that contains {demo.out.name}." in page
+    assert (command := f"curvewise demo --seed 0 --fast --out {shlex.quote(demo.out.name)}") in page
+    before = _records(demo.out)
+    monkeypatch.chdir(demo.out.parent)
+    assert call(*shlex.split(command)[1:]).code == 0
+    assert _records(demo.out) == before
+    assert not (demo.out / demo.out.name).exists()

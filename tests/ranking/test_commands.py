@@ -80,7 +80,7 @@ def test_a_table_with_agreement_cost_and_certainty(rank, tmp_path):
     assert seen.code == 0, seen.err
     out = words(seen.out)
     assert "Checkpoints by knn, 200 examples (95% intervals)" in out
-    assert "is among the first 1 with" in out
+    assert "is ranked first with probability" in out
     assert "Fine-tune strong;" in out
     assert "Cost over all checkpoints" not in out
     detailed = words(rank("--k", "1", "--by", "knn", "--verbose").out)

@@ -14,9 +14,10 @@ import pytest
 
 import curvewise as cw
 from curvewise.cli.app import main
+from curvewise.learning.partition import partition_training_set
 from curvewise.report.page import page_of, write_report
 from curvewise.report.results import results_report
-from curvewise.report.study import BEST, study_report
+from curvewise.report.study import BEST, advise_folds, study_report
 from curvewise.study import Design, Learner, Study, load_study
 from curvewise.study import status as standings
 from curvewise.text import format_interval, format_value
@@ -40,7 +41,7 @@ def test_two_learners_are_compared_and_the_numbers_are_those_of_the_lens(several
     assert found.question == BEST
     assert comparison.sentences().startswith(found.answer[0])
     assert "[" in found.answer[0]  # never without its interval
-    undecided = any("add folds at n = 200" in text for text in found.answer)
+    undecided = any(text.startswith("To decide, ") for text in found.answer)
     assert undecided == (comparison.verdict == "undecided")
 
 
@@ -344,3 +345,29 @@ def test_a_form_that_is_not_known_leaves_the_curves_out_and_says_why(ran):
     found = study_report(load_study(ran), form="cubic")
     (text,) = [text for s in found.sections for text in s.text if text.startswith("No curves of form cubic")]
     assert "power2" in text  # the forms that there are
+
+
+def test_the_advice_to_add_folds_fits_the_training_examples():
+    def advice(total, sizes, folds):
+        return advise_folds(partition_training_set(total, sizes, folds, stratify=False), sizes[-1])
+
+    assert advice(1437, [60, 100], 3).endswith("add folds at n = 100: four times as many halve the interval.")
+    assert advice(1437, [60, 240], 3).endswith("up to 5 training subsets fit without sharing examples.")
+    full = advice(1437, [60, 120, 240, 470], 3)
+    assert "more than 3 training subsets of 470 examples do not fit into 1,437 examples" in full
+    assert "Add folds at smaller sizes (up to 11 at n = 120 and 5 at n = 240), or use a larger training set." in full
+    assert advice(400, [100, 200], [4, 2]).endswith("without sharing. Use a larger training set.")
+
+
+def test_seeds_on_one_of_several_subsets_are_said_to_be(tmp_path, ran_report):
+    found = study_report(small(tmp_path, ["tree"], [50, 100], folds=2, seeds=5))
+    (section,) = [s for s in found.sections if s.title == "How much do runs differ?"]
+    assert "only the runs on the first of the 2 training subsets of 100 examples" in section.text[0]
+    assert not any("one training set" in text for s in ran_report.sections for text in s.text)
+
+
+def test_the_method_of_an_ensemble_is_no_power_law(several):
+    methods = [text for s in study_report(several, form="auto").sections for text in s.method if "curves" in text]
+    assert methods
+    assert not any("e(n) = α + ηn^γ" in text for text in methods)
+    assert any("e(n) = α + ηn^γ" in text for s in study_report(several).sections for text in s.method)

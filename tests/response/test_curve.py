@@ -10,7 +10,14 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
-from curvewise.response.curve import ResponseCurve, ResponseSensitivity, answers_variance, score_error, score_slope
+from curvewise.response.curve import (
+    ResponseCurve,
+    ResponseCurves,
+    ResponseSensitivity,
+    answers_variance,
+    score_error,
+    score_slope,
+)
 from curvewise.response.scores import gi_score, pal_score
 
 GRID = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
@@ -291,3 +298,23 @@ def test_bad_repeats() -> None:
     found = ResponseSensitivity.from_curves(8, {1: repeated(8, rng, 2)})
     with pytest.raises(InputError, match="score='gini'"):
         found.spread("gini")
+
+
+def test_curves_of_several_models_and_perturbations_are_read_as_one_table():
+    made = {
+        kind: ResponseCurves(
+            (name, ResponseCurve.from_counts([0, 1], [90, low], 100, model=name, perturbation=kind))
+            for name, low in (("net", 80), ("svm", 70))
+        )
+        for kind in ("noise", "rotation")
+    }
+    curves = ResponseCurves(made)
+    assert isinstance(curves, dict)
+    assert [(c.perturbation, c.model) for c in curves.curves] == [(k, m) for k in made for m in ("net", "svm")]
+    assert curves.columns()["gi"] == [c.gi for c in curves.curves]
+    assert len(str(curves).splitlines()) == 4
+    assert str(curves).splitlines()[1].startswith("Response of svm to noise")
+    shown = curves._repr_html_()
+    assert shown.count("<tr>") == 5
+    assert "85.0%" in shown  # the mean accuracy of net
+    assert "net & noise" in curves.to_latex()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import re
 
 import numpy as np
 import pytest
+
+import curvewise as cw
 
 
 @pytest.fixture
@@ -420,3 +423,25 @@ def test_a_pair_of_examples_by_index(call, files):
     assert (
         "no example is called so" in call("variance", "examine", files["a"], "--what", "pairs", "--pair", "3,9999").err
     )
+
+
+@pytest.mark.filterwarnings("ignore:3 runs of a training")
+def test_two_trainings_of_a_store_are_named_in_one_go_and_in_python_too(call, tmp_path):
+    from curvewise.store.write import write_run
+
+    rng = np.random.default_rng(0)
+    for learner, chance in (("mlp2", 0.6), ("mlp16", 0.2)):
+        for n in (50, 200):
+            for seed in range(3):
+                wrong = rng.random(100) < chance
+                about = {"learner": learner, "n": n, "seed": seed}
+                write_run(tmp_path, about, wrong.astype(int), labels=np.zeros(100, dtype=int))
+    done = call("variance", "compare", tmp_path)
+    assert done.code == 2
+    options = re.search(r"such as (--a .*)\.$", done.err.strip()).group(1)
+    assert {*options.split()[1:4:2]} == {"mlp2", "mlp16"}
+    assert options.endswith("--where n=200")
+    assert "mlp16 is significantly better than mlp2" in call("variance", "compare", tmp_path, *options.split()).out
+    runs = [cw.load_predictions(tmp_path, learner=k, where={"n": 200}) for k in ("mlp2", "mlp16")]
+    assert str(cw.compare_runs(*runs)).startswith("mlp16 is significantly better than mlp2")
+    assert "b is significantly better than a" in str(cw.compare_runs(runs[0], runs[1].errors(), kind="errors"))

@@ -83,7 +83,7 @@ def show_questions() -> int:
     to.print(f"curvewise {__version__}: judge learners by their curves, not by one number.\n")
     to.print(table)
     to.print(f"\n{FILES}\n")
-    more = {"See it work in a minute or two:": "demo", "Options of a command:": "learning fit --help"}
+    more = {"See it work in two minutes:": "demo", "Options of a command:": "learning fit --help"}
     for text, command in (more | {"All commands:": "--help"}).items():
         to.print(Text.assemble(f"{text:<33}", (f"curvewise {command}", "bold")))
     return DONE

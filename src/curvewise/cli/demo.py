@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from curvewise.report.content import Section
 
+FOLDER = "curvewise-demo"
 STUDY, PRETRAINING, NEW_WRITERS = "study.toml", "pretraining.toml", "new_writers.toml"
 A, B = "CNN", "MLP"
 """The two networks, the one with more to gain from data first."""
@@ -58,7 +59,7 @@ COLOURS = {A: "bold cyan", B: "bold yellow"}
 
 def demo(
     *,
-    out: Path = Path("curvewise-demo"),
+    out: Path = Path(FOLDER),
     seed: int = 0,
     fast: Flag = False,
     verbose: Flag = False,
@@ -70,7 +71,7 @@ def demo(
     Trains a CNN and an MLP on growing parts of scikit-learn's digits, each with many seeds, and
     prints which one is better with how much data, what more data would bring, how much of the
     difference between seeds is real, how both respond to shifted digits, and whether to start from
-    a pretrained network. Takes one to two minutes on two cores, and needs no download. A demo that
+    a pretrained network. Takes about two minutes on two cores, and needs no download. A demo that
     was stopped continues where it was.
 
     Parameters
@@ -103,7 +104,7 @@ def demo(
     size = FAST if fast else FULL
     runs = 2 * size["seeds"] * sum(size["folds"])
     say(
-        f"Training {runs} small networks on handwritten digits: about {'20 s' if fast else 'a minute'} on two cores",
+        f"Training {runs} small networks on handwritten digits: about {'20 s' if fast else 'two minutes'} on two cores",
         None,
     )
     try:
@@ -115,7 +116,7 @@ def demo(
             for lens in LENSES:
                 lens(tour, study)
             tour.stage("report", 0.1)
-            report = write_report(tour, study, status, f"curvewise demo --seed {seed}" + " --fast" * fast)
+            report = write_report(tour, study, status, ["--seed", str(seed), *["--fast"] * fast])
             tour.stage("finished", 0.02)
     except KeyboardInterrupt as stop:
         stop.add_note("Finished runs are kept: the same command continues from there.")
@@ -208,7 +209,7 @@ def _asset(name: str) -> str:
     return (files("curvewise.cli") / "assets" / name).read_text(encoding="utf-8")
 
 
-def write_report(tour: Tour, study: cw.Study, status: Any, command: str) -> Path:
+def write_report(tour: Tour, study: cw.Study, status: Any, options: Sequence[str]) -> Path:
     """Write the report: the first answers at the top, then each question in full."""
     from curvewise.drawing.picture import use_no_display
     from curvewise.report.content import Report
@@ -216,6 +217,13 @@ def write_report(tour: Tour, study: cw.Study, status: Any, command: str) -> Path
     from curvewise.study.status import planned_runs
 
     planned = planned_runs(study)
+    folder = tour.folder.resolve().name
+    named = [] if folder == FOLDER else ["--out", folder]
+    again = replace(
+        reproduction(study, planned, tour.file(STUDY)),
+        steps=f"Run this command in the folder that contains {folder}. Finished runs are not trained again.",
+        command=shlex.join(["curvewise", "demo", *options, *named]),
+    )
     report = Report(
         title="Two networks on handwritten digits",
         question="Which network is better with how much data, and how certain is that?",
@@ -224,7 +232,7 @@ def write_report(tour: Tour, study: cw.Study, status: Any, command: str) -> Path
         warnings=tuple(dict.fromkeys(w for s in tour.sections for w in s.warnings)),
         sections=tuple(tour.sections),
         runs=runs_of(study, planned, status),
-        reproduce=replace(reproduction(study, planned, tour.file(STUDY)), command=command),
+        reproduce=again,
     )
     use_no_display()
     return Path(cw.write_report(report, tour.file("report.html")))
@@ -301,9 +309,10 @@ class Tour:
             if event.kind in ("done", "failed"):
                 step = share * cost[event.id] / whole
                 moved, done = moved + step, done + 1
-                self.advance(step, f"{what}: {done} trained")
+                # The share done is of the expected work, of which small trainings are little.
+                self.advance(step, f"{what}, the smallest first: {done} trained")
 
-        self.advance(0.0, what)
+        self.advance(0.0, f"{what}, the smallest first")
         status = study.run(device="cpu", progress=False, tell=hear, **options)
         self.advance(share - moved, what)
         if status.done < status.planned:
@@ -330,7 +339,7 @@ class Tour:
         """
         from curvewise.report.content import Figure, Section
         from curvewise.report.lenses import prefix_each
-        from curvewise.report.results import METHODS, lens_of
+        from curvewise.report.results import method_of
 
         # What the top of the report says is not repeated.
         text = [*(starmap(_sentence, bullets.items()) if len(self.bullets) >= HEADLINE else ()), *first]
@@ -340,7 +349,7 @@ class Tour:
             about = name or getattr(answer, "learner", "")
             warnings += prefix_each(answer.all_warnings, about) if about else answer.all_warnings
         drawn = tuple(Figure(name, question, draw) for name, draw in (figures or {}).items())
-        method = METHODS.get(lens_of(answers[0]), ())
+        method = method_of(answers[0])
         self.sections.append(Section(question, tuple(text), tuple(dict.fromkeys(warnings)), drawn, method=method))
         self.bullets += bullets.items()
 

@@ -623,13 +623,14 @@ class EnsembleCurve(Curve):
         now, twice, four = (
             self._say(self.interval_at(k * self.largest_n).error) for k in (1.0, 2.0, EXTRAPOLATION_LIMIT)
         )
-        best = sorted(self.members, key=lambda m: -self.members[m])[:3]
-        fitted = len(self.n) >= SHORTEST_PREFIX or self.form == "last"
-        how = f"led by {', '.join(best)}" if fitted else "the means are joined, no law is fitted"
+        forms = sum(weight > 0 for weight in self.members.values())
+        how = f", a weighted mean of {forms} forms" if forms > 1 else ""
+        if len(self.n) < SHORTEST_PREFIX and self.form != "last":
+            how = ", the means are joined, no law is fitted"
         return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {now}. With twice the"
             f" data it is predicted to be {twice}, with four times {four} (95% prediction intervals"
-            f" for the mean of many runs). Form: {self.form}, {how}, {self._data.total} runs at {len(self.n)} sizes."
+            f" for the mean of many runs). Form: {self.form}{how}, {self._data.total} runs at {len(self.n)} sizes."
         )
 
     @cached_property

@@ -240,8 +240,13 @@ def check_factory_options(name: str, factory: Callable[..., nn.Module], options:
         signature.bind((1,), 1, **options)
     except TypeError as error:
         known = list(signature.parameters)[2:]
-        problem = f"cannot be called with shape, classes and options {sorted(options)} ({error})."
-        raise misfit("architecture", name, problem, f"Its options are {', '.join(known) or 'none'}.") from error
+        given = f"shape, classes and options {sorted(options)}" if options else "shape and classes"
+        problem = f"cannot be called with {given} ({error})."
+        remedy = f"Its options are {', '.join(known) or 'none'}."
+        if names_own_code(name):
+            function = name.partition(":")[2]
+            remedy = f"Define it as `def {function}(shape, classes, **options)`: it returns the network."
+        raise misfit("architecture", name, problem, remedy) from error
 
 
 def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]) -> nn.Module:

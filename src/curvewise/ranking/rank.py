@@ -382,10 +382,10 @@ class CheckpointRanking(Result):
         text += "." if count <= NAMED else " …"
         tried = len(self.top)
         if tried < count:
-            best = f"The one that fine-tunes best is among the first {tried} with "
-            best += f"{self.best_certainty:.0%} certainty"
+            place = "ranked first" if tried == 1 else f"among the first {tried}"
+            best = f"The best checkpoint after fine-tuning is {place} with probability {self.best_certainty:.0%}"
             if np.isfinite(self.top_certainty):
-                best += f" ({self.top_certainty:.0%} for the one whose {self.by} is truly highest)"
+                best += f" (the one whose {self.by} is truly highest: {self.top_certainty:.0%})"
             text += f" {best}."
         if winners := self._other_winners():
             text += f" The measures name different winners: {self.by} {self.checkpoints[0]}, {winners}."

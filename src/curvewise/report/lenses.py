@@ -11,7 +11,7 @@ import numpy as np
 
 from curvewise.errors import CurvewiseError, quietly
 from curvewise.report.content import ReportTable, Section
-from curvewise.report.results import QUESTIONS, file_name, section_of
+from curvewise.report.results import QUESTIONS, file_name, method_of, section_of
 from curvewise.tables import Cell, readable_columns
 from curvewise.text import format_count, format_number, format_value, prefix
 
@@ -212,7 +212,7 @@ def show_checks(findings: StudyFindings) -> None:
         ReportTable("variance-check", of, spread, findings.unit),
         ReportTable("stability", title, few, written=shown),
     )
-    findings.sections.append(replace(section, tables=tables))
+    findings.sections.append(replace(section, tables=tables, method=method_of(curves[0])))
 
 
 def compare_best(findings: StudyFindings) -> None:
@@ -237,7 +237,7 @@ def compare_best(findings: StudyFindings) -> None:
     findings.found["better"] = result
     section = name_parts(section_of(result, title), "better", "Differences with 95% intervals")
     more = (picked,) if len(found) > 2 else ()
-    findings.sections.append(replace(section, text=(*section.text, *more)))
+    findings.sections.append(replace(section, text=(*a.one_subset, *section.text, *more)))
 
 
 def show_spread(findings: StudyFindings) -> None:
@@ -255,7 +255,8 @@ def show_spread(findings: StudyFindings) -> None:
             problems.append(f"{training.title}: {problem}")
             continue
         results[training.title] = result
-        findings.sections.append(part_of(result, title, training.title, "variance"))
+        section = part_of(result, title, training.title, "variance")
+        findings.sections.append(replace(section, text=(*training.one_subset, *section.text)))
     if len(found) > MOST_TRAININGS:
         problems.append(f"{len(found) - MOST_TRAININGS} further trainings are not shown.")
     findings.found["variance"] = results
@@ -461,6 +462,7 @@ def _best(findings: StudyFindings, curves: Sequence[Curve]) -> None:
     def compared() -> Section:
         result = compare_learning_curves(*curves) if two else rank_learners(curves)
         section = name_parts(section_of(result, question), name, "Differences with 95% intervals")
+        section = replace(section, method=method_of(curves[0]))
         findings.found[name] = result
         if isinstance(result, CurveComparison):
             return section
@@ -489,6 +491,18 @@ class _StudyTraining:
     @property
     def title(self) -> str:
         return f"{self.label}, n={self.n:,}"
+
+    @property
+    def one_subset(self) -> tuple[str, ...]:
+        """State which of several training subsets the runs were trained on, and why not on all of them."""
+        subsets = len(self.study.partition.at(self.n))
+        if subsets < 2:
+            return ()
+        which = "the first" if self.job.fold == 0 else f"number {self.job.fold + 1}"
+        return (
+            f"Seeds are compared on one training set: this section uses only the runs on {which} of the {subsets} "
+            f"training subsets of {self.n:,} examples, so its mean differs from the mean over all subsets.",
+        )
 
     @property
     def without_chance(self) -> str:

@@ -138,7 +138,7 @@ def section_of(
         warnings=warnings,
         figures=figures,
         tables=(table,) if len(table) else (),
-        method=METHODS.get(lens, ()),
+        method=method_of(result),
         settings={k: str(v) for k, v in values.items() if v is not None},
     )
 
@@ -209,6 +209,26 @@ METHODS = {
         "(Li et al. 2021). Intervals of ranks come from scoring random parts of the examples again.",
     ),
 }
+
+
+ENSEMBLE_METHOD = (
+    "Learning curves: power laws and other forms (Morgan-Mercer-Flodin, M4, a power law with one break, the last "
+    "measured value) are fitted to the runs and averaged, weighted by how well each predicted the later sizes from the "
+    "earlier ones. Prediction intervals were calibrated on real learning curves.",
+)
+"""Method of learning curves of form "auto"."""
+
+
+def method_of(result: Result) -> tuple[str, ...]:
+    """Describe how a result was computed; curves of form "auto" are no power laws."""
+    lens = lens_of(result)
+    if lens == "learning":
+        from curvewise.learning.fit import LearningCurves
+
+        curves: Any = result if isinstance(result, LearningCurves) else getattr(result, "_curves", (result,))
+        if any(getattr(curve, "form", None) == "auto" for curve in curves):
+            return ENSEMBLE_METHOD
+    return METHODS.get(lens, ())
 
 
 def lens_of(result: Result) -> str:

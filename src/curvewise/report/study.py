@@ -22,6 +22,7 @@ from curvewise.text import format_interval, format_value
 from curvewise.types.results import Interval
 
 if TYPE_CHECKING:
+    from curvewise.learning.partition import Partition
     from curvewise.study.status import Planned, Status
     from curvewise.study.study import Study
 
@@ -117,19 +118,33 @@ def _answered(findings: StudyFindings, status: Status) -> tuple[str, tuple[str, 
     if "ranking" in found or "comparison" in found:
         result = found.get("ranking") or found["comparison"]
         open_question = result.verdict == "undecided" if "comparison" in found else max(result.probability_best) < 0.95
-        more = (f"To decide, add folds at n = {result.at:,.0f}: four times as many halve the interval.",)
-        return BEST, (*_short(result), *(more if open_question else ())), curves
+        more = (advise_folds(findings.study.partition, round(result.at)),) if open_question else ()
+        return BEST, (*_short(result), *more), curves
     if len(fitted) == 1:
         alone = () if fitted[0]._data.replicated else (ONE_SUBSET,)
         return f"How does the {findings.word} fall with data?", (*alone, *_short(fitted[0])), curves
     if "better" in found:
         undecided = found["better"].verdict == "undecided"
-        more = ("To decide, add seeds: four times as many halve the spread between runs.",)
+        more = ("To decide, add seeds: four times as many halve the interval on this test set.",)
         return BEST, (*_short(found["better"]), *(more if undecided else ())), findings.figure("better")
     if len(spread) == 1:
         only = next(f for s in findings.sections for f in s.figures if f.name.startswith("variance"))
         return QUESTIONS["variance"], _short(*spread.values()), only
     return f"Which {findings.plural} did the learners reach?", _lowest(findings), curves
+
+
+def advise_folds(partition: Partition, n: int) -> str:
+    """Advise how to narrow the interval at n, within what the training examples allow."""
+    room = {size: (len(partition.at(size)), partition.total // size) for size in partition.sizes}
+    there, most = room.get(n, (1, 4))
+    if most >= 4 * there:
+        return f"To decide, add folds at n = {n:,}: four times as many halve the interval."
+    if most > there:
+        return f"To decide, add folds at n = {n:,}: up to {most:,} training subsets fit without sharing examples."
+    full = f"more than {there:,} training subsets of {n:,} examples do not fit into {partition.total:,} examples"
+    smaller = [f"{fits:,} at n = {size:,}" for size, (now, fits) in room.items() if size < n and fits > now]
+    way = f"Add folds at smaller sizes (up to {' and '.join(smaller[-2:])}), or use" if smaller else "Use"
+    return f"To decide, more data are needed: {full} without sharing. {way} a larger training set."
 
 
 NOT_BEGUN = "No run has finished yet: the commands at the end of this report run the study and write the report again."

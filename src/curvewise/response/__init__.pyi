@@ -8,6 +8,7 @@ from curvewise.response.comparison import compare_responses as compare_responses
 from curvewise.response.comparison import find_contrasting_pairs as find_contrasting_pairs
 from curvewise.response.curve import CorpusSensitivity as CorpusSensitivity
 from curvewise.response.curve import ResponseCurve as ResponseCurve
+from curvewise.response.curve import ResponseCurves as ResponseCurves
 from curvewise.response.curve import ResponseSensitivity as ResponseSensitivity
 from curvewise.response.judgement import MeasureComparison as MeasureComparison
 from curvewise.response.judgement import MeasureJudgement as MeasureJudgement

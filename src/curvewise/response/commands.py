@@ -171,8 +171,10 @@ class DataReading:
             how = f"normalised with mean {_numbers(mean)} and std {_numbers(std)}"
         elif not dataset.is_image:
             how = "taken as they are"
-        kind, shape = "test" if test else "training", " × ".join(map(str, examples.shape))
-        note(f"{dataset.name}: {len(y):,} {kind} examples of {examples.classes} classes, {shape}; {how}")
+        # Data without a test part may be a test set.
+        kind = "test " if test else "" if dataset.test_y is None else "training "
+        shape = " × ".join(map(str, examples.shape))
+        note(f"{dataset.name}: {len(y):,} {kind}examples of {examples.classes} classes, {shape}; {how}")
         return dataset, examples
 
     def _scale(self, dataset: Dataset) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:

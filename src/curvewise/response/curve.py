@@ -6,10 +6,11 @@ closed-form: no resampling is needed.
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +18,13 @@ from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.response.scores import check_magnitudes, cumulative_accuracy, folded, gi_weights, pal_weights
-from curvewise.tables import readable_columns
-from curvewise.types.results import Interval, Result, check_level, plain
+from curvewise.tables import format_table, readable_columns
+from curvewise.types.results import Interval, Result, check_level, data_frame, plain
 from curvewise.types.units import FloatArray, as_floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 SCORES = ("gi", "pal", "mean_accuracy")
 """Scores that models are compared by."""
@@ -243,6 +248,79 @@ class ResponseCurve(Result):
             f"{known}{self.accuracy.min():.1%} at worst. "
             f"Gi-score {gi}, Pal-score {pal}, mean accuracy {self.mean_accuracy:.1%}."
         )
+
+
+class ResponseCurves(dict[str, Any]):
+    """Response curves of several models, by model; for several perturbations such a dict for each of them.
+
+    A dict that can be printed and drawn. In a notebook it shows itself as a table.
+
+    Examples
+    --------
+    >>> one = ResponseCurve.from_counts([0, 0.25, 0.5], [99, 95, 80], 100, model="net", perturbation="noise")
+    >>> curves = ResponseCurves(noise=ResponseCurves(net=one))
+    >>> print(curves)
+    Response of net to noise at the input, magnitudes 0 to 0.5, 100 examples: accuracy is 99.0% clean and 80.0% at \
+worst. Gi-score 0.054 [0.032, 0.089], Pal-score 81.6 [78.4, 84.7], mean accuracy 91.3%.
+    >>> curves.columns()["model"]
+    ['net']
+    """
+
+    @property
+    def curves(self) -> list[ResponseCurve]:
+        """All curves, perturbation by perturbation."""
+        return [c for found in self.values() for c in (found.curves if isinstance(found, ResponseCurves) else [found])]
+
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """The warnings of all curves, each with its model's name."""
+        return tuple(dict.fromkeys(f"{c.model}: {w}" for c in self.curves for w in c.all_warnings))
+
+    def sentences(self) -> str:
+        """Describe each curve, a line for each."""
+        return "\n".join(curve.sentences() for curve in self.curves)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return a row for each curve: its scores with their intervals."""
+        found: dict[str, list[Any]] = {
+            "model": [c.model for c in self.curves],
+            "perturbation": [c.perturbation for c in self.curves],
+        }
+        scores = [curve.scores() for curve in self.curves]
+        for name in ("gi", "pal", "mean_accuracy", "clean_accuracy"):
+            for end, part in (("", "estimate"), ("_low", "low"), ("_high", "high")):
+                found[name + end] = [getattr(row[name], part) for row in scores]
+        return found
+
+    def readable(self) -> dict[str, list[Any]]:
+        """Return the scores as people read them, accuracies as percentages."""
+        columns = self.columns()
+        shares = {name: values for name, values in columns.items() if "accuracy" in name}
+        rest = {name: values for name, values in columns.items() if name not in shares}
+        return {**readable_columns(rest), **readable_columns(shares, "fraction")}
+
+    def frame(self) -> pd.DataFrame:
+        """Return the scores as a pandas DataFrame."""
+        return data_frame(self.columns())
+
+    def to_latex(self) -> str:
+        """Return the scores as a table for LaTeX."""
+        return format_table(self.readable(), "latex")
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw accuracy against magnitude, a line for each curve, on ``ax`` (a new figure's if None)."""
+        from curvewise.response.plot.curves import plot_responses
+
+        return plot_responses(self.curves, ax, **options)
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentences(), *(f"Warning: {w}" for w in self.all_warnings)])
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.sentences().splitlines())
+        notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.all_warnings)
+        cells = format_table(self.readable(), "html")
+        return f"<div>{lines}{f'<ul>{notes}</ul>' if notes else ''}{cells}</div>"
 
 
 def place_in_words(layer: str) -> str:

@@ -253,6 +253,7 @@ def read_store(
         run_ids=np.array([path.name for path in done], dtype=np.str_),
         predicted=True,
         notes=tuple(notes),
+        name=str(next(iter(kept.values()))["coordinates"].get("learner", "")),  # one training has one learner
     )
 
 
@@ -495,6 +496,23 @@ def _check_one_training(kept: Mapping[Path, dict[str, Any]], folder: Path) -> No
                 f"The runs in {format_path(folder)} are of more than one training: {brief(name)} is "
                 f"{list_names(there)}. Choose with {way}."
             )
+
+
+def trainings_in_store(folder: Path, where: Mapping[str, Any] | None) -> tuple[list[str], dict[str, Any]]:
+    """List the learners of a store, and what else tells its trainings apart, with one value that all learners have."""
+    every = {Path(path): r for path, r in read_records(folder).items() if not is_search(r)}
+    kept = [r["coordinates"] for r in _matching(every, where or {}, folder).values()]
+    learners = _distinct([about["learner"] for about in kept if isinstance(about.get("learner"), str)])
+    apart: dict[str, Any] = {}
+    for name in dict.fromkeys(key for about in kept for key in about):
+        if name in (*_CHANCE, *HASHES, "learner", "training") or name.endswith("_seed"):
+            continue
+        there = [_distinct([about.get(name) for about in kept if about.get("learner") == k]) for k in learners]
+        shared = [value for value in there[0] if all(value in values for values in there)] if there else []
+        plain = bool(shared) and all(isinstance(v, int | float | str) for v in shared)
+        if plain and any(len(values) > 1 for values in there):
+            apart[name] = max(shared) if all(isinstance(v, int | float) for v in shared) else shared[0]
+    return learners, apart
 
 
 def _distinct(values: list[Any]) -> list[Any]:

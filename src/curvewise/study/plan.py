@@ -123,7 +123,8 @@ class Plan(Result):
         done, failed = sum(self.done), sum(self.failed)
         text = f"{count_text(self.total_runs, {'done': done, 'failed': failed})}."
         unknown = sum(self.unknown)
-        if self.total_to_do and unknown < self.total_to_do:
+        # Of a few seconds beside runs of unknown time there is nothing to say.
+        if self.total_to_do and unknown < self.total_to_do and not (unknown and self._is_short):
             text += f" They take {self._time('at least' if unknown else 'about')}"
             disk = math.isfinite(self.bytes_needed)
             text += f" and {format_bytes(self.bytes_needed)} of disk space." if disk else "."
@@ -133,6 +134,11 @@ class Plan(Result):
             text += f" The time of {format_count(unknown, 'run')} ({who}) is unknown until the first is finished."
         return " ".join([text, *self.notes])
 
+    @property
+    def _is_short(self) -> bool:
+        """True if starting the workers takes longer than the runs whose time is known."""
+        return self.known_seconds / self.workers < 10
+
     def _time(self, about: str) -> str:
         """Write the time of the runs whose time is known, where it is spent and how it was estimated."""
         each = (s for joined, k in zip(self.source, self.to_do, strict=True) if k for s in joined.split(" and "))
@@ -141,8 +147,7 @@ class Plan(Result):
         place = self.device if gpu else "one core"
         if self.workers != 1:
             place = f"{self.workers} {'GPUs' if gpu else 'cores'}"
-        # Below that, starting the workers takes longer.
-        wall = f"{about} {duration(seconds / self.workers)}" if seconds / self.workers >= 10 else "a few seconds"
+        wall = "a few seconds" if self._is_short else f"{about} {duration(seconds / self.workers)}"
         spent = f", {seconds / 3600:.2g} {self.hours_of}-hours" if seconds >= 3600 else ""
         return f"{wall} on {place}{spent} (estimated from {how})"
 
@@ -276,8 +281,6 @@ def _warnings(study: StudySpec, planned: Sequence[Planned], device: str) -> list
         many = format_count(hopeless, "run")
         found.append(Message(f"{many} failed {MOST_ATTEMPTS} times or more and will not be tried again without {way}."))
     found += mixture(planned, device if any(r.standing.is_due() for r in planned) else None)
-    if not any(run.standing.is_due() for run in planned):
-        found.append("No runs remain.")
     return found
 
 

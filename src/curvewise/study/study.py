@@ -668,6 +668,7 @@ def _mapped(
         classes=None if numbers else study.class_names(job),
         run_ids=np.array([path.name for path in records]),
         notes=(*notes, *study.assumptions),
+        name=label_of(study, job),
     )
 
 

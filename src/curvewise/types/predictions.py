@@ -72,6 +72,8 @@ class Predictions:
         nothing says that lower is better. Comparisons refuse these.
     notes : tuple of str
         How names were interpreted.
+    name : str
+        Of the training, where it is known: the learner of a store.
 
     Examples
     --------
@@ -92,6 +94,7 @@ class Predictions:
     packed: int | None = None
     assumed: bool = False
     notes: tuple[str, ...] = ()
+    name: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -448,6 +451,8 @@ class RawPredictions:
         Whether examples have one order in all runs, so that labels may be given by position.
     notes : tuple of str
         How names were interpreted.
+    name : str
+        Of the training, where the source says it.
     """
 
     values: Any
@@ -463,6 +468,7 @@ class RawPredictions:
     arranged: bool = False
     ordered: bool = True
     notes: tuple[str, ...] = ()
+    name: str = ""
 
     def checked(
         self,
@@ -500,7 +506,7 @@ class RawPredictions:
         }
         notes = [note for note in (*self.notes, Message(assumed[made.kind]) if made.assumed else "") if note]
         ids: Any = {"run_ids": _printable(self.run_ids), "example_ids": _printable(self.example_ids)}
-        return replace(made, notes=tuple(notes), **ids)
+        return replace(made, notes=tuple(notes), name=format_path(self.name) if self.name else "", **ids)
 
     def _axes(self, axes: Sequence[str] | None, kind: str | None) -> tuple[str, ...] | None:
         known = self.axes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from curvewise.cli.console import (
     warn_each,
 )
 from curvewise.errors import InputError, quietly
+from curvewise.text import list_names
 
 if TYPE_CHECKING:
     from curvewise.types.predictions import Predictions
@@ -728,6 +730,8 @@ def read_trainings(
     elif len(files) == 1 and a is not None and b is not None:
         found = {name: reading.load(files[0], learner=name, directed=True) for name in (a, b)}
     else:
+        if len(files) == 1:
+            _check_store_pair(files[0], reading)
         names = names_of(files)
         found = {names[file]: reading.load(file, alone=False, directed=True) for file in names}
     if len(found) < 2:
@@ -737,6 +741,24 @@ def read_trainings(
             " names the column that tells them apart."
         )
     return found
+
+
+def _check_store_pair(file: str, reading: PredictionReading) -> None:
+    """Say how to name two trainings of a store with several learners."""
+    from curvewise.store.tables import store_folder, trainings_in_store
+
+    folder = store_folder(file)
+    if folder is None:
+        return
+    learners, apart = trainings_in_store(folder, read_where(reading.where))
+    if len(learners) > 1:
+        options = ["--a", learners[0], "--b", learners[1]]
+        for chosen in (*reading.where, *(f"{name}={value}" for name, value in apart.items())):
+            options += ["--where", chosen]
+        raise UsageError(
+            f"{file} holds runs of {len(learners)} learners ({list_names(learners)}): name two trainings, such as "
+            f"{shlex.join(options)}."
+        )
 
 
 def with_runs(trainings: dict[str, Any], fewest: int) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def compare_runs(
     *,
     paired: bool | None = None,
     margin: float | None = None,
-    names: tuple[str, str] = ("a", "b"),
+    names: tuple[str, str] | None = None,
     distribution_std: float | None = None,
     level: float = 0.95,
     permutations: int = 9999,
@@ -98,8 +98,9 @@ def compare_runs(
         default only if both name their runs, and alike.
     margin : float, optional
         The largest difference of errors that does not matter: asks for equivalence.
-    names : tuple of str
-        Names of the trainings: two different ones.
+    names : tuple of str, optional
+        Names of the trainings: two different ones. By default the learners of predictions from a
+        store, or "a" and "b".
     unit : {"fraction", "percent", "loss", "score"}, optional
         Unit of scores per run: "fraction" by default. Predictions bring their own.
     higher_is_better : bool, optional
@@ -129,7 +130,7 @@ def compare_runs(
         raise InputError("must be above 0, such as 0.005.", argument="margin", value=margin)
     if distribution_std is not None and not 0 <= distribution_std < math.inf:
         raise InputError("must be 0 or more.", argument="distribution_std", value=distribution_std)
-    one, two, unit, names = read_pair(a, b, labels, names, reading)
+    one, two, unit, names = read_pair(a, b, labels, names or _known_names(a, b), reading)
     given, generator = one if isinstance(one, Predictions) else None, np.random.default_rng(rng)
     if given is None:
         parts = score_difference(one, two, bool(paired))
@@ -415,6 +416,12 @@ def _chance(gaps: NDArray[Any], variances: NDArray[Any]) -> NDArray[Any]:
         z = -gaps / np.sqrt(variances)
     chance: NDArray[Any] = ndtr(np.where(gaps == 0, 0.0, z))
     return chance
+
+
+def _known_names(a: Any, b: Any) -> tuple[str, str]:
+    """Return the names that two trainings bring along, or "a" and "b" where these do not tell them apart."""
+    one, two = (p.name if isinstance(p, Predictions) else "" for p in (a, b))
+    return (one, two) if one and two and one != two else ("a", "b")
 
 
 def _no_spread(names: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from curvewise.store.read import list_runs, read_run
 from curvewise.store.write import write_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.run import drive
-from curvewise.study.run.board import MOST_DEATHS, Board, group_of
+from curvewise.study.run.board import MOST_DEATHS, Board, Pace, group_of
 from curvewise.study.run.drive import REPLACED, run_local
 from curvewise.study.run.maker import DONE, FAILED, Event
 from curvewise.study.spec.design import Design, Learner
@@ -653,3 +653,35 @@ def test_fresh_is_refused_beside_one_who_makes_what_is_not_there_yet(tmp_path: P
         with pytest.raises(StoreError, match=f"is making run {missing.id}"):
             run_local(study, workers=0, progress=False, fresh=True)
     assert results(study) == {k: v for k, v in before.items() if k != missing.id}
+
+
+def test_the_time_of_a_larger_size_is_not_that_of_loading_libraries(tmp_path: Path) -> None:
+    study = made_study(tmp_path, design=Design(sizes=[12, 24, 48], folds=1, seeds=6))
+    by_size = {n: [job for job in study.jobs if job.n == n] for n in (12, 24, 48)}
+    pace = Pace()
+    for job, seconds in zip(by_size[12], [9.0, 9.0, 1.0, 1.0, 1.0, 1.0], strict=True):
+        pace.learn(job, seconds)
+    assert pace.seconds(by_size[12][0]) == 1.0
+    assert pace.seconds(by_size[24][0]) == pytest.approx(2.0)
+    pace.learn(by_size[24][0], 1.2)
+    assert pace.seconds(by_size[48][0]) == pytest.approx(1.2 + 24 * 0.2 / 12)  # most of it does not grow
+
+
+def test_a_learner_that_always_fails_is_said_once_and_not_counted_as_finished(tmp_path: Path, capsys: Any) -> None:
+    learners = {"a": Learner(estimator="own_models:Centres"), "bad": Learner(estimator="own_models:NotThere")}
+    study = replace(made_study(tmp_path, design=Design(sizes=[12, 24], folds=2, seeds=2)), learners=learners)
+    heard: list[Event] = []
+
+    def tell(event: Event) -> None:
+        heard.append(event)
+        kinds = Counter(e.kind for e in heard)
+        if kinds[FAILED] >= 5 and kinds[DONE]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_local(study, workers=0, tell=tell)
+    said = capsys.readouterr().err
+    kinds = Counter(e.kind for e in heard)
+    assert said.count("The first 3 runs of bad failed: ") == 1
+    left = 16 - kinds[DONE] - kinds[FAILED]
+    assert f"16 runs: {kinds[DONE]} finished, {kinds[FAILED]} failed, {left} remaining" in said

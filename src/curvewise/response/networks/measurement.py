@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from curvewise.nn.evaluation import (
 )
 from curvewise.progress import Progress, progressing
 from curvewise.response.cmi import cmi_score
-from curvewise.response.curve import SCORES, CorpusSensitivity, ResponseCurve, ResponseSensitivity
+from curvewise.response.curve import SCORES, CorpusSensitivity, ResponseCurve, ResponseCurves, ResponseSensitivity
 from curvewise.response.load import ModelCorpus
 from curvewise.response.networks.answers import BROKEN, RIGHT, Codes, NetworkInputs, answer, budget
 from curvewise.response.networks.perturbations import Perturbation, draw_magnitudes, find_perturbation
@@ -146,40 +146,6 @@ def measure_response(
     return curve
 
 
-@overload
-def measure_responses(
-    models: Mapping[str, Any],
-    data: Any,
-    perturbation: list[Any] | tuple[Any, ...],
-    *,
-    layer: str | int | None = ...,
-    magnitudes: Magnitudes = ...,
-    examples: int | None = ...,
-    signs: str = ...,
-    reading: Mapping[str, Any] | None = ...,
-    device: Device = ...,
-    rng: int | np.random.Generator = ...,
-    progress: Progress = ...,
-) -> dict[str, dict[str, ResponseCurve]]: ...
-
-
-@overload
-def measure_responses(
-    models: Mapping[str, Any],
-    data: Any,
-    perturbation: Change = ...,
-    *,
-    layer: str | int | None = ...,
-    magnitudes: Magnitudes = ...,
-    examples: int | None = ...,
-    signs: str = ...,
-    reading: Mapping[str, Any] | None = ...,
-    device: Device = ...,
-    rng: int | np.random.Generator = ...,
-    progress: Progress = ...,
-) -> dict[str, ResponseCurve]: ...
-
-
 def measure_responses(
     models: Mapping[str, Any],
     data: Any,
@@ -193,7 +159,7 @@ def measure_responses(
     device: Device = None,
     rng: int | np.random.Generator = 0,
     progress: Progress = None,
-) -> dict[str, ResponseCurve] | dict[str, dict[str, ResponseCurve]]:
+) -> ResponseCurves:
     """Measure several models on the same examples, perturbed in the same way, or in several ways one after another.
 
     Parameters
@@ -209,9 +175,10 @@ def measure_responses(
 
     Returns
     -------
-    dict of str to ResponseCurve
-        By model, to be compared in pairs with :func:`curvewise.response.compare_responses`. For a list of
-        perturbations, such a dict for each of them, by the name of the perturbation.
+    ResponseCurves
+        A dict of curves by model, to be compared in pairs with :func:`curvewise.response.compare_responses`, with
+        ``plot()`` and ``frame()``. For a list of perturbations, such a dict for each of them, by the name of the
+        perturbation.
     """
     if not isinstance(models, Mapping) or not models:
         raise InputError(f"is a {type(models).__name__}: give a mapping from names to models.", argument="models")
@@ -227,10 +194,10 @@ def measure_responses(
     seed = _seed(rng)
     sample = read_sample(data, reading, examples, seed)
     trials = {name: Trial.prepare(sample, one, seed, **where) for name, one in zip(names, perturbation, strict=True)}
-    return {
-        name: _measure_each(models, trial, Execution.of(device), _part_of(progress, i, len(trials)))
+    return ResponseCurves(
+        (name, _measure_each(models, trial, Execution.of(device), _part_of(progress, i, len(trials))))
         for i, (name, trial) in enumerate(trials.items())
-    }
+    )
 
 
 def _part_of(progress: Progress, done: int, parts: int) -> Progress:
@@ -449,10 +416,8 @@ def name_of(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
 
 
-def _measure_each(
-    models: Mapping[str, Any], trial: Trial, execution: Execution, progress: Progress
-) -> dict[str, ResponseCurve]:
-    curves = {}
+def _measure_each(models: Mapping[str, Any], trial: Trial, execution: Execution, progress: Progress) -> ResponseCurves:
+    curves = ResponseCurves()
     with progressing("measuring", trial.answers * len(models), progress) as advance:
         for name, model in models.items():
             curves[name] = _measure(model, trial, execution, str(name), advance)

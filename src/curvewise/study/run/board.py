@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from statistics import median
 from typing import TYPE_CHECKING
 
 from curvewise.study.spec.study import Job
@@ -22,6 +23,8 @@ FEW = 4
 SHORT_SECONDS, LONG_SECONDS = 10.0, 60.0
 MOST_DEATHS = 3
 """Times that a run may take its worker down before it counts as failed."""
+LATEST = 5
+"""Finished runs of a size whose time is used to estimate that of others."""
 KINDS = ("estimator", "network", "command")
 """Learners of unknown speed are tried in this order: the kind whose runs are usually the shortest first."""
 
@@ -29,27 +32,33 @@ KINDS = ("estimator", "network", "command")
 class Pace:
     """Estimates how long runs take, from the time of others.
 
-    A run takes as long as finished runs of the same learner and settings, those of its size first, in proportion to
-    the examples looked at.
+    A run takes as long as the latest finished runs of the same learner, settings and size: the first ones of a worker
+    also load libraries. Between two sizes, and beyond them, the time is linear in the examples looked at; where one
+    size is known, it is in proportion to them.
     """
 
     def __init__(self) -> None:
-        # Seconds and cost of finished runs, by learner and settings, and by these and the size.
-        self._spent: dict[tuple[str, ...], tuple[float, float]] = {}
+        # Seconds of the latest finished runs by cost, which follows the size, for each learner and its settings.
+        self._spent: dict[tuple[str, ...], dict[float, deque[float]]] = {}
 
     def learn(self, job: Job, seconds: float) -> None:
         """Take the time of a finished run into account."""
-        for key in (pace_key(job), (*pace_key(job), str(job.n))):
-            before, cost = self._spent.get(key, (0.0, 0.0))
-            self._spent[key] = before + seconds, cost + job.cost
+        self._spent.setdefault(pace_key(job), {}).setdefault(job.cost, deque(maxlen=LATEST)).append(seconds)
 
     def seconds(self, job: Job) -> float:
         """Return the expected seconds of a run, NaN if nothing is known of its learner."""
-        for key in ((*pace_key(job), str(job.n)), pace_key(job)):
-            if key in self._spent:
-                seconds, cost = self._spent[key]
-                return seconds / cost * job.cost
-        return math.nan
+        known = {cost: median(latest) for cost, latest in self._spent.get(pace_key(job), {}).items()}
+        if not known or job.cost in known:
+            return known.get(job.cost, math.nan)
+        costs = sorted(known, key=lambda cost: abs(math.log(cost / job.cost)))
+        near = costs[0]
+        in_proportion = known[near] / near * job.cost
+        if len(costs) == 1:
+            return in_proportion
+        slope = (known[near] - known[costs[1]]) / (near - costs[1])
+        # A larger run takes no less time than a smaller one, and at most in proportion.
+        low, high = sorted((known[near], in_proportion))
+        return min(max(known[near] + slope * (job.cost - near), low), high)
 
 
 def pace_key(job: Job) -> tuple[str, ...]:

@@ -25,16 +25,28 @@ from curvewise.errors import CurvewiseError, InputError, MissingDependencyError,
 from curvewise.nn.own_code import installed_only
 from curvewise.progress import Advance, progress_bar, say, waiting
 from curvewise.store.claims import Claims
+from curvewise.store.tables import reason_of
 from curvewise.store.write import cannot_write, check_writable, own_folder, put_back, remove_partial, write_labels
 from curvewise.study.plan import default_folds
 from curvewise.study.run.board import MOST_DEATHS, Board
 from curvewise.study.run.maker import DONE, FAILED, HELD, MEMORY, STAYS, THERE, Event, Maker, store_run
 from curvewise.study.spec.study import Job, StudySpec, check_inputs
-from curvewise.study.status import Planned, Standing, choose_devices, duration, look_up, run_counts, stored_pace
+from curvewise.study.status import (
+    Planned,
+    Standing,
+    choose_devices,
+    count_text,
+    duration,
+    look_up,
+    run_counts,
+    stored_pace,
+)
 from curvewise.text import arg, format_count
 
 # Each look reads the claims of all held runs, perhaps over a network: the pauses grow up to the longest.
 POLL_SECONDS, LONGEST_POLL = 0.5, 5.0
+HOPELESS = 3
+"""Runs of a learner that fail first and for one reason, after which the reason is shown."""
 REPLACED = ".replaced"
 """Folder of a store for runs that were made again on request; nothing is ever deleted there."""
 
@@ -157,6 +169,7 @@ class Drive:
         self._failed: dict[str, str] = {}
         self._lost: set[str] = set()
         self._notes: dict[str, None] = {}
+        self._first: dict[str, list[str]] = {}  # reasons of the first failures of each learner, "" where runs finished
         self._looked, self._pause = 0.0, POLL_SECONDS
         self._advance: Advance = lambda amount, text=None: None
         self.stage = ""
@@ -221,9 +234,8 @@ class Drive:
     ) -> None:
         self._exit.__exit__(kind, error, trace)
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            kept = format_count(len(self._made), "run")
-            text = f"Stopped: {kept} finished since the start, stored in {self.store}. Run the study again to continue."
-            say(text, self.settings.progress)
+            counts = count_text(len(self.jobs), self._states())
+            say(f"Stopped. {counts}, in {self.store}. Run the study again to continue.", self.settings.progress)
 
     def hear(self, event: Event) -> None:
         """Record an event and show it."""
@@ -237,10 +249,27 @@ class Drive:
                 self._by_others.add(job.id)
             if event.kind == FAILED or (event.kind == THERE and event.text):
                 self._failed[job.id] = event.text
+            if event.kind in (DONE, FAILED):
+                self._watch(job, event)
             if event.kind != HELD:
                 self._advance(1)
         if self.settings.tell is not None:
             self.settings.tell(event)
+
+    def _watch(self, job: Job, event: Event) -> None:
+        """Say once why the runs of a learner fail, where the first ones all failed for one reason."""
+        found = self._first.setdefault(job.name, [])
+        found.append(reason_of(event.text) if event.kind == FAILED else "")
+        if len(found) == HOPELESS and found[0] and len(set(found)) == 1:
+            say(f"The first {HOPELESS} runs of {job.name} failed: {found[0][:300]}", self.settings.progress)
+
+    def _states(self) -> dict[str, int]:
+        """Count the runs that are finished and those that failed, now and before."""
+        finished = (self._made | self._by_others) - self._failed.keys()
+        before = {i: s.state for i, s in self._standings.items() if i not in finished}
+        failed = self._failed.keys() | {i for i, state in before.items() if state == "failed"}
+        done = sum(state == "done" for i, state in before.items() if i not in failed)
+        return {"done": len(finished) + done, "failed": len(failed)}
 
     def first_stage(self) -> str:
         """Say what workers do before their first run is finished."""
@@ -337,21 +366,22 @@ class Drive:
         return look_up(self.store, job, self._digests, self.study.keep)[0]
 
     def _how_far(self) -> str:
-        """Say how many runs are finished, how fast, and how long the rest will take; computed once a second."""
+        """Say how many runs are finished and how long the rest will take; computed once a second."""
         now = time.monotonic()
         if now - self._left[0] < 1:
             return self._left[1]
-        done, failed = len(self._made | self._by_others), len(self._failed.keys() & self._made)
-        parts = [f"{done:,}/{len(self.due):,} finished"] + ([f"{failed:,} failed"] if failed else [])
+        ended, failed = len(self._made | self._by_others), len(self._failed.keys() & self._made)
+        parts = [f"{ended - failed:,}/{len(self.due):,} finished"] + ([f"{failed:,} failed"] if failed else [])
         elapsed = 0.0 if self.board.began is None else now - self.board.began
-        if done and elapsed > 0:
-            speed = done / elapsed
-            parts.append(f"{speed:.2g} runs/s" if speed >= 0.1 else f"{duration(1 / speed)} per run")
-        elif self.stage:
-            parts.append(self.stage)
         seconds, whole = self.board.seconds_left(elapsed)
+        if self.stage and not ended:
+            parts.append(self.stage)
+        # The estimate alone: the speed so far is that of the short runs, which come first.
         if math.isfinite(seconds):
             parts.append(f"{'about' if whole else 'at least'} {duration(max(seconds, 1.0))} left")
+        elif ended and elapsed > 0:
+            speed = ended / elapsed
+            parts.append(f"{speed:.2g} runs/s" if speed >= 0.1 else f"{duration(1 / speed)} per run")
         self._left = now, ", ".join(parts)
         return self._left[1]
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError, MissingDependencyError, UntrustedCodeError
 from curvewise.learning.partition import Partition, Subset, partition_training_set, read_size
-from curvewise.nn.own_code import names_own_code
+from curvewise.nn.own_code import find_function, names_own_code
 from curvewise.nn.task import MOVING, Examples, Keep, Outputs, Poke
 from curvewise.nn.training import (
     IMAGE_ARCHITECTURES,
@@ -38,7 +38,7 @@ from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
 from curvewise.study.data.load import DataCopy, data_copy, load_dataset, made_by
 from curvewise.study.spec.design import CLASSES, Design, Learner, check_learner, settle_learner
-from curvewise.text import arg, either, list_names, suggest
+from curvewise.text import arg, either, list_names, prefix, suggest
 
 RECIPE = "study/1"  # counts up when the same coordinates would train otherwise
 SEARCH = "rate-search/1"
@@ -457,6 +457,8 @@ class StudySpec:
             if job.name in names and job.learner.training is not None:
                 versions.setdefault(job.name, []).append(job.learner)
                 _check_options(job.name, job.learner.training)
+                if names_own_code(job.learner.training.architecture) and self.unimported(job.learner) is None:
+                    _check_own_factory(job.name, job.learner.training, self.folder)
         for name, found in versions.items():
             check_learner(name, list({id(learner): learner for learner in found}.values()), self.examples.shape)
 
@@ -475,6 +477,21 @@ def _check_options(name: str, training: Training) -> None:
         if wrong and not any(p.kind is p.VAR_KEYWORD for p in takes.values()):
             problem = f"learners.{name}: {training.architecture} has no option {wrong[0]!r}.{suggest(wrong[0], known)}"
             raise InputError(problem, remedy=f"Its options are {', '.join(known) or 'none'}.")
+
+
+def _check_own_factory(name: str, training: Training, folder: Path) -> None:
+    """Refuse a factory of one's own that does not take shape, classes and the options: every run would fail."""
+    try:
+        factory = find_function("architecture", training.architecture, folder)
+    except InputError:  # what cannot be imported here is reported by the plan, and by the runs
+        return
+    with suppress(ModuleNotFoundError):  # of torch
+        from curvewise.nn.networks import check_factory_options
+
+        try:
+            check_factory_options(training.architecture, factory, training.options)
+        except InputError as error:
+            raise InputError(prefix(f"learners.{name}: ", str(error))) from error
 
 
 def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
