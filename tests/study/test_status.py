@@ -88,6 +88,7 @@ def test_the_numbers_of_the_sentence_add_up(tmp_path):
         failed(study, job, "no")
     said = "12 runs: 4 finished, 8 failed, 0 remaining. `run` will try the failed runs again. "
     assert study.status().summary().startswith(said)
+    assert "the remaining ones" not in study.status().summary()
     for job in study.jobs[4:6]:
         failed(study, job, "no", attempts=3)
     (study.runs_folder / study.jobs[0].id / "record.json").write_bytes(b"{")

@@ -137,7 +137,8 @@ class Status(Result):
             text += f" `run` will try {which} again."
         if self.seconds_spent:
             text += f" The stored runs took {duration(self.seconds_spent)}"
-            known = self.to_do and math.isfinite(self.seconds_left)
+            remain = self.planned - self.done - self.failed
+            known = remain and math.isfinite(self.seconds_left)
             text += f"; the remaining ones need about {duration(self.seconds_left)}." if known else "."
         for failure in self.failures[:5]:
             who = ", ".join(failure.learners)

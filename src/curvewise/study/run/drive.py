@@ -337,12 +337,13 @@ class Drive:
         return look_up(self.store, job, self._digests, self.study.keep)[0]
 
     def _how_far(self) -> str:
-        """Say how many runs are finished, how fast, and how long the rest will take; computed once a second."""
+        """Say how many runs are finished and failed, how fast, and the time that is left; computed once a second."""
         now = time.monotonic()
         if now - self._left[0] < 1:
             return self._left[1]
-        done, failed = len(self._made | self._by_others), len(self._failed.keys() & self._made)
-        parts = [f"{done:,}/{len(self.due):,} finished"] + ([f"{failed:,} failed"] if failed else [])
+        settled = self._made | self._by_others
+        done, failed = len(settled), len(self._failed.keys() & settled)
+        parts = [f"{done - failed:,}/{len(self.due):,} finished"] + ([f"{failed:,} failed"] if failed else [])
         elapsed = 0.0 if self.board.began is None else now - self.board.began
         if done and elapsed > 0:
             speed = done / elapsed
