@@ -12,7 +12,7 @@ import pytest
 
 import curvewise as cw
 from curvewise.errors import UntrustedCodeError
-from curvewise.text import Message, arg, either, format_interval, prefix
+from curvewise.text import Message, arg, either, format_interval, format_value, prefix
 
 
 def test_a_message_is_its_text_in_python():
@@ -93,12 +93,35 @@ def test_error_knows_the_argument_its_message_begins_with() -> None:
         ((0.0, 0.0, 0.0), "fraction", "0% [0, 0]"),
         ((0.25, 0.25, 0.25), "", "0.250 [0.250, 0.250]"),
         ((-1e-9, -0.5, 0.5), "", "0.0 [-0.5, 0.5]"),
+        ((48_213, 41_000, 5e9), "", "48,000 [41,000, 5,000,000,000]"),
+        ((1.2, 0.3, 1500), "", "1.2 [0.30, 1500]"),
+        ((0.00457, 0.0, 0.0953), "fraction", "0.46% [0.00, 9.5]"),
+        ((-1.2, -1500, -0.3), "", "-1.2 [-1500, -0.30]"),
+        ((0.5, 1e-5, 1.2), "", "0.5 [0.0, 1.2]"),
+        ((0.0, -1.1e-150, 1.1e-150), "fraction", "0% [0, 0]"),
     ],
 )
 def test_an_interval_is_written_in_the_digits_it_supports(
     interval: tuple[float, float, float], unit: str, written: str
 ):
     assert format_interval(interval, unit) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(3e-9, "3e-07%"), (1e-6, "0.000100%"), (0.99996, "100.0%"), (1.0, "100%"), (0.0, "0%"), (1e-160, "0%")],
+)
+def test_a_small_percentage_does_not_read_as_zero(value: float, written: str):
+    assert format_value(value, "fraction") == written
+
+
+def test_digits_fit_estimates_and_limits_of_asymmetric_intervals():
+    rng = np.random.default_rng(1)
+    for estimate, below, above in 10.0 ** rng.uniform([-3, 0, 0], [5, 1, 3], (2000, 3)):
+        low, high = estimate / below, estimate * above
+        text = format_interval((estimate, low, high))
+        shown = [float(x.strip("[],").replace(",", "")) for x in text.split()] if above > 5 else [estimate, low, high]
+        np.testing.assert_allclose(shown, [estimate, low, high], rtol=0.12, err_msg=text)
 
 
 def test_a_limit_keeps_its_side_of_zero():

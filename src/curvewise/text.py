@@ -164,14 +164,17 @@ def format_value(value: float, unit: str) -> str:
 
     >>> format_value(0.00163, "fraction"), format_value(18.861, "percent"), format_value(3.2763, "loss")
     ('0.163%', '18.9%', '3.28')
+    >>> format_value(3e-9, "fraction"), format_value(0.99996, "fraction")
+    ('3e-07%', '100.0%')
     >>> format_value(float("nan"), "fraction")
     'unknown'
     """
     if unit not in _SCALE or not math.isfinite(value):
         return format_number(value, 3)
     percent = _SCALE[unit] * value
-    size = math.floor(math.log10(abs(percent))) if percent else 0
-    return f"{_fixed(percent, min(max(2 - size, 1), 6) if percent not in (0, 100) else 0)}%"
+    if abs(percent) < _DUST or percent == 100:
+        return f"{_fixed(percent, 0)}%"
+    return f"{_fixed(percent, max(2 - math.floor(math.log10(abs(percent))), 1))}%"
 
 
 def format_target(value: float, unit: str) -> str:
@@ -189,32 +192,60 @@ _SCALE = {"fraction": 100.0, "percent": 1.0}
 """Units that people read as percentages, and the factor to them."""
 _SIGN_DIGITS = 2
 """Decimals more than the width supports that a limit may have so that it does not read as zero."""
+_ASYMMETRIC = 2.0
+"""From this ratio of the distances of the two limits on, the limits have digits of their own."""
+_DUST = 1e-12
+"""Percentages below this are rounding errors, and written as 0."""
 
 
-def supported_decimals(low: float, high: float, estimate: float = math.nan) -> int:
-    """Return the decimals that an interval supports: the first digit or two of half its width, negative for hundreds.
+def supported_decimals(estimate: float, low: float, high: float) -> tuple[int, int, int]:
+    """Return the decimals of an estimate and of its limits that the interval supports, negative for hundreds.
 
     Two digits of half the width where it begins with 1 to 4, one where it begins with 5 to 9. A limit that is not
-    zero gets a digit or two more where it would read as zero, because its sign is the verdict.
+    zero gets a digit or two more where it would read as zero, because its sign is the verdict. Where one limit is
+    much closer to the estimate than the other, the two have digits of their own: of their distance, or two significant
+    ones where the limit lies between 0 and the estimate.
 
-    >>> supported_decimals(2.705, 3.953), supported_decimals(0.0115, 0.0217), supported_decimals(41_000, 52_000)
-    (1, 3, -3)
-    >>> supported_decimals(0.004, 1.2)
-    3
+    >>> supported_decimals(3.186, 2.705, 3.953), supported_decimals(48_000, 41_000, 52_000)
+    ((1, 1, 1), (-3, -3, -3))
+    >>> supported_decimals(0.6, 0.004, 1.2), supported_decimals(1.2, 0.3, 1500)
+    ((3, 3, 3), (1, 2, -2))
     """
     ends = [x for x in (low, high) if math.isfinite(x)]
     half = (high - low) / 2 if len(ends) == 2 else abs(estimate - ends[0]) if ends else math.nan
     if not math.isfinite(half) or half <= 0:
         known = abs(estimate) if math.isfinite(estimate) else max(map(abs, ends), default=0.0)
-        return 2 - math.floor(math.log10(known)) if known else 0  # no width: three digits of the number
+        common = 2 - math.floor(math.log10(known)) if known else 0  # no width: three digits of the number
+        return common, common, common
+    wide = _first_decimals(half)
+    below, above = estimate - low, high - estimate
+    near, far = min(below, above), max(below, above)
+    if len(ends) == 1 or not estimate or not 0 < near < far / _ASYMMETRIC:
+        common = max(_sign_decimals(x, wide) for x in ends)
+        return common, common, common
+    close, other = (low, high) if below <= above else (high, low)
+    digits = _two_digits(estimate)
+    fine = max(wide, digits if 0 <= close / estimate < 1 else min(_first_decimals(near), digits))
+    at_close, at_other = _sign_decimals(close, fine), _sign_decimals(other, wide)
+    if 0 < close / estimate < 1:  # as of a ratio or a size: two digits of the limit, too
+        at_close = max(at_close, min(_two_digits(close), fine + _SIGN_DIGITS))
+    return (fine, at_close, at_other) if close == low else (fine, at_other, at_close)
+
+
+def _two_digits(value: float) -> int:
+    return 1 - math.floor(math.log10(abs(value)))
+
+
+def _first_decimals(half: float) -> int:
+    """Return the decimals of the first two digits of a number that begins with 1 to 4, else of the first."""
     size = math.floor(math.log10(half))
-    if half / 10.0**size >= 9.5:  # which rounds up to the next power of ten
-        half, size = 10.0 ** (size + 1), size + 1
-    decimals = -size + (half / 10.0**size < 5)
-    for end in ends:
-        zeros = [d for d in range(_SIGN_DIGITS + 1) if end and not round(end, decimals + d)]
-        decimals += len(zeros) if len(zeros) <= _SIGN_DIGITS else 0
-    return int(decimals)
+    return -size + (half / 10.0**size < 5)
+
+
+def _sign_decimals(end: float, decimals: int) -> int:
+    """Return the decimals, or one or two more where a limit would otherwise read as zero."""
+    zeros = [d for d in range(_SIGN_DIGITS + 1) if end and not round(end, decimals + d)]
+    return decimals + (len(zeros) if len(zeros) <= _SIGN_DIGITS else 0)
 
 
 def format_interval(
@@ -240,6 +271,8 @@ def format_interval(
     ('18.9% [18.1, 19.7]', '0.16% [0.12, 0.22]')
     >>> format_interval((48_213, 41_000, float("inf"))), format_interval((2.31, 2.2004, 2.4))
     ('48,000 [41,000, ∞]', '2.31 [2.20, 2.40]')
+    >>> format_interval((48_213, 41_000, 5e9)), format_interval((0.00457, 0, 0.0953), "fraction")
+    ('48,000 [41,000, 5,000,000,000]', '0.46% [0.00, 9.5]')
     >>> format_interval(Interval(1, 0.5, 2), write="{:.1f}".format)
     '1.0 [0.5, 2.0]'
     """
@@ -249,10 +282,10 @@ def format_interval(
     if math.isnan(low) or math.isnan(high):
         return format_value(estimate, unit)
     scale, sign = _SCALE.get(unit, 1.0), "%" if unit in _SCALE else ""
-    estimate, low, high = scale * estimate, scale * low, scale * high
-    decimals = supported_decimals(low, high, estimate)
-    center = _fixed(estimate, decimals) + (sign if math.isfinite(estimate) else "")
-    return f"{center} [{_fixed(low, decimals)}, {_fixed(high, decimals)}]"
+    dust = _DUST if sign else 1e-100
+    numbers = [scale * x if not abs(scale * x) < dust else 0.0 for x in (estimate, low, high)]
+    center, *limits = map(_fixed, numbers, supported_decimals(*numbers))
+    return f"{center}{sign if math.isfinite(estimate) else ''} [{', '.join(limits)}]"
 
 
 def _fixed(value: float, decimals: int) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from curvewise.cli.console import Page, UsageError, in_options, read_options, read_where, use_options
+from curvewise.cli.console import Page, UsageError, in_options, read_options, read_where, use_options, warn_each
+from curvewise.errors import CurvewiseWarning
 from curvewise.text import Message, arg, either
 
 
@@ -70,3 +71,20 @@ def test_pairs_are_split_at_the_first_equals_sign_without_blanks_around_the_name
     assert read_where([" split =test", "split=a=b"]) == {"split": ["test", "a=b"]}
     with pytest.raises(UsageError, match="'=3' must read KEY=VALUE"):
         read_options(["=3"])
+
+
+@pytest.mark.parametrize(
+    ("messages", "printed"),
+    [
+        (["A: few runs.", "B: few runs."], ["A: few runs. (The same holds for B.)"]),
+        (
+            ["A: γ = -0.99 is low.", "B: γ = -0.01 is low."],
+            ["A: γ = -0.99 is low. (The same with other numbers for B: see --verbose.)"],
+        ),
+        (["3 runs were lost.", "5 runs were lost."], ["3 runs were lost.", "5 runs were lost."]),
+    ],
+)
+def test_only_equal_warnings_are_called_the_same(messages, printed):
+    with pytest.warns(CurvewiseWarning) as caught:
+        warn_each(messages)
+    assert [str(w.message) for w in caught] == printed

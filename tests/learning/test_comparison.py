@@ -86,6 +86,31 @@ def test_no_crossing_is_said_so():
     assert "No amount of data" in c.summary()
 
 
+def test_an_undecided_pair_says_nothing_of_data_that_is_never_enough():
+    rng = np.random.default_rng(4)
+    c = cw.compare_learning_curves(learner(rng, 5, 100, slope=0.5), learner(rng, 40, 100, "b", slope=0.5))
+    factor = replace(c.data_equivalence, low=680.0)
+    assert "the factor is above 680 with 95% confidence" in replace(c, data_equivalence=factor).sentences()
+    assert "No amount of data" not in replace(c, verdict="undecided").sentences()
+
+
+@pytest.mark.parametrize(
+    ("factor", "written", "cell"),
+    [
+        ((2.2, 0.54, np.inf), "b would need 2.2× [0.54, ∞] the data", "2.2×"),
+        ((0.0, 0.0, 0.0021), "b would need less than 0.0021× the data", "less"),
+        ((0.0, 0.0, np.inf), "", "–"),
+    ],
+)
+def test_a_factor_is_written_as_far_as_it_is_known(factor, written, cell):
+    rng = np.random.default_rng(4)
+    c = cw.compare_learning_curves(learner(rng, 5, 100), learner(rng, 5, 100, "b"))
+    c = replace(c, data_equivalence=cw.types.Interval(*factor))
+    assert written in c.sentences()
+    assert ("would need" in c.sentences()) == bool(written)
+    assert c.readable()["estimate"][-1].text == cell
+
+
 def test_scores_compare_the_right_way_round():
     rng = np.random.default_rng(5)
     n = N

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -198,3 +201,19 @@ def test_gains_are_covered(drawn):
         row = curve.budget([1600]).iloc[0]
         hits.append(row["gain_low"] <= 3.75 <= row["gain_high"])
     assert np.mean(hits) > 0.9
+
+
+def test_sizes_read_alike_in_the_table_and_in_the_sentence():
+    n = np.repeat([100, 200, 400, 800], 3)
+    curve = cw.fit_learning_curve(n, 0.05 + 2 * n**-0.5 + np.tile([-0.004, 0, 0.004], 4))
+    found = replace(curve.samples_to_reach(0.06), estimate=202_100.0, low=7_204.0, high=np.inf)
+    (cell,) = found.readable()["n"]
+    assert (cell.text, cell.after) == ("202,000", " [7200, ∞]")
+    assert "n = 202,000 (95% confidence interval 7200 to ∞)" in found.sentences()
+
+
+def test_the_asymptote_in_a_warning_is_in_the_unit_of_the_errors():
+    n = np.repeat([100.0, 200, 400], 3)
+    curve = build_curve(group_runs(n, 0.5 - 0.001 * n + np.tile([-0.001, 0, 0.001], 3)), cw.types.Unit("fraction"))
+    (told,) = (w for w in curve.warnings if "negative error" in w)
+    assert re.search(r"\(α = -[\d.,]+%\)", told)

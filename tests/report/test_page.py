@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from curvewise.report.content import Figure, Report, ReportTable, Runs, Section
+from curvewise.report.content import Figure, Report, ReportTable, Runs, Section, group_warnings
 from curvewise.report.page import MOST_ROWS, embedded, page_of, svg_of
 
 pytest.importorskip("jinja2")
@@ -184,3 +184,8 @@ def test_no_data_ends_its_script() -> None:
         written = str(embedded({text: text}))
         assert "<" not in written
         assert json.loads(written) == {text: text}
+
+
+def test_a_general_warning_is_not_narrowed_to_a_learner() -> None:
+    assert group_warnings(["few runs.", "a: few runs."]) == ["few runs.", "a: few runs."]
+    assert group_warnings(["a: few runs.", "a: few runs."]) == ["a: few runs."]

@@ -8,6 +8,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,14 @@ import pytest
 import curvewise as cw
 from curvewise.cli.app import main
 from curvewise.learning.partition import partition_training_set
+from curvewise.report.lenses import StudyFindings
 from curvewise.report.page import page_of, write_report
 from curvewise.report.results import results_report
-from curvewise.report.study import BEST, advise_folds, study_report
+from curvewise.report.study import BEST, _lowest, advise_folds, study_report
+from curvewise.response.curve import wilson
 from curvewise.study import Design, Learner, Study, load_study
 from curvewise.study import status as standings
+from curvewise.study.status import planned_runs
 from curvewise.text import format_interval, format_value
 
 
@@ -278,7 +282,25 @@ def test_the_interval_of_a_mean_is_that_of_student(tmp_path):
     study = small(tmp_path, ["tree"], [50, 100], folds=1, seeds=3)
     values = study.frame().query("n == 100")["error"]
     low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
-    assert format_interval((values.mean(), low, high), "fraction") in study_report(study).answer[0]
+    within = (values.mean(), max(low, 0.0), min(high, 1.0))  # errors are between 0 and 1
+    assert format_interval(within, "fraction") in study_report(study).answer[0]
+
+
+def lowest(columns: dict[str, list[Any]], planned: list[Any], study: Any) -> str:
+    errors = {"learner": ["bayes"], "n": [100], "runs": [2], "error": columns["error"], "std": columns["std"]}
+    return _lowest(StudyFindings(study, planned, "power", None, found={"errors": errors}))[0]
+
+
+def test_only_runs_with_the_same_predictions_are_called_identical(tmp_path):
+    seeds = small(tmp_path / "seeds", ["bayes"], [50, 100], folds=1, seeds=2)
+    assert study_report(seeds).answer[0].endswith("2 runs with identical predictions.")
+    folds = small(tmp_path / "folds", ["bayes"], [50, 100], folds=2)
+    planned, examples = planned_runs(folds), len(folds.predictions(n=100).labels)
+    low, high = (float(end) for end in wilson(np.array(0.1), np.array(examples), 1.959964))
+    said = lowest({"error": [0.1], "std": [0.0]}, planned, folds)
+    assert "identical" not in said
+    assert format_interval((0.1, low, high), "fraction") in said
+    assert "[0.0, " in lowest({"error": [0.08], "std": [0.03]}, planned, folds)  # not below 0%
 
 
 def test_weights_make_it_a_question_of_transfer(tmp_path):

@@ -88,6 +88,7 @@ def test_the_numbers_of_the_sentence_add_up(tmp_path):
         failed(study, job, "no")
     said = "12 runs: 4 finished, 8 failed, 0 remaining. `run` will try the failed runs again. "
     assert study.status().summary().startswith(said)
+    assert "the remaining ones" not in study.status().summary()
     for job in study.jobs[4:6]:
         failed(study, job, "no", attempts=3)
     (study.runs_folder / study.jobs[0].id / "record.json").write_bytes(b"{")
@@ -138,9 +139,21 @@ def test_runs_that_ignore_their_seed_are_noticed(tmp_path):
     study = Study(data, {k: Learner(estimator=v) for k, v in names.items()}, design, folder=tmp_path)
     for found in (study.run(workers=0, progress=False), study.status()):
         (told,) = (w for w in found.warnings if "identical" in w)
-        assert told.startswith("bayes: 3 runs with different seeds are identical on every training subset.")
+        assert told.startswith(
+            "bayes: 3 runs with different seeds made identical predictions on every training subset."
+        )
+        assert "may ignore its seed" in told
     once = replace(study, design=replace(design, seeds=1))
     assert not any("identical" in w for w in once.status().warnings)
+
+
+def test_perfect_runs_do_not_show_that_seeds_are_ignored(tmp_path):
+    y = np.arange(120) % 2
+    data = Dataset(np.random.default_rng(0).normal(0, 0.1, (120, 4)) + 9 * y[:, None], y)
+    forest = Learner(estimator="sklearn.ensemble:RandomForestClassifier", options={"n_estimators": 5})
+    study = Study(data, {"forest": forest}, Design(sizes=[20, 40], folds=2, seeds=2), folder=tmp_path)
+    assert not any("identical" in w for w in study.run(workers=0, progress=False).warnings)
+    assert set(study.frame()["error"]) == {0.0}
 
 
 def test_diverged_runs_are_counted(tmp_path):

@@ -85,7 +85,10 @@ def note_reading(notes: Sequence[str], file: str = "") -> None:
 
 
 def warn_each(messages: Sequence[str]) -> None:
-    """Print the first few warnings, those that differ only in a name or a number as one; --verbose prints all."""
+    """Print the first few warnings, those of several names that differ in numbers at most as one; --verbose prints all.
+
+    The names follow the first warning, those with the same text apart from those with other numbers.
+    """
     if _VERBOSE:
         for message in messages:
             warn(message)
@@ -93,13 +96,22 @@ def warn_each(messages: Sequence[str]) -> None:
     alike: dict[str, list[str]] = {}
     for message in dict.fromkeys(messages):
         _, colon, text = in_options(message).partition(": ")
-        alike.setdefault(_DIGITS.sub("#", text if colon else in_options(message)), []).append(message)
+        # Without a name before it, a warning stands by itself.
+        alike.setdefault(_DIGITS.sub("#", text) if colon else in_options(message), []).append(message)
     for first, *others in list(alike.values())[:MOST_WARNINGS]:
-        names = [in_options(other).partition(": ")[0] for other in others]
-        also = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else "")
-        warn(Message(f"{getattr(first, 'marked', first)} (The same holds for {also}.)") if names else first)
+        text = in_options(first).partition(": ")[2]
+        parts = [in_options(other).partition(": ") for other in others]
+        same = [name for name, _, said in parts if said == text]
+        unlike = [name for name, _, said in parts if said != text]
+        more = f" (The same holds for {_first_names(same)}.)" if same else ""
+        more += f" (The same with other numbers for {_first_names(unlike)}: see --verbose.)" if unlike else ""
+        warn(Message(getattr(first, "marked", first) + more) if more else first)
     if (left := sum(map(len, list(alike.values())[MOST_WARNINGS:]))) > 0:
         warn(f"and {left} more: --verbose shows all of them.")
+
+
+def _first_names(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else "")
 
 
 def hear_warnings() -> None:

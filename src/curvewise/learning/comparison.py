@@ -93,10 +93,8 @@ class CurveComparison(Result):
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per quantity, with its interval."""
         table = readable_columns(self.columns(), self.unit.name)
-        factor, space, ends = _times(self.data_equivalence).partition(" ")
-        table["estimate"][-1] = (
-            Cell("–") if np.isnan(self.data_equivalence.estimate) else Cell(factor, after=space + ends)
-        )
+        factor, space, ends = (_times(self.data_equivalence) or "–").partition(" ")
+        table["estimate"][-1] = Cell(factor, after=space + ends)
         return {"quantity": [str(q).replace("beta_N", "β_N") for q in table["quantity"]], "estimate": table["estimate"]}
 
     def equivalence_at(self, n: ArrayLike) -> pd.DataFrame:
@@ -124,9 +122,10 @@ class CurveComparison(Result):
             better, worse = (a, b) if self.verdict == "a better" else (b, a)
             said = [f"{better} is significantly better than {worse} {where}: {found}."]
         if np.isfinite(k.estimate):
-            said.append(f"{b} would need {_times(k)} the data to match {a} there.")
-        elif np.isinf(k.estimate):
-            known = f"; the factor is above {k.low:.2g} with {self.level:.0%} confidence" if 0 < k.low < np.inf else ""
+            said += [f"{b} would need {times} the data to match {a} there."] if (times := _times(k)) else []
+        elif np.isinf(k.estimate) and self.verdict != "undecided":
+            known = f"; the factor is above {_factor(k.low)} with {self.level:.0%} confidence"
+            known = known if 0 < k.low < np.inf else ""
             said.append(f"No amount of data searched brings {b} to the level of {a}{known}.")
         if np.isfinite(c.estimate):
             said.append(f"The curves cross near n = {format_interval(c)}.")
@@ -134,9 +133,17 @@ class CurveComparison(Result):
 
 
 def _times(factor: Interval) -> str:
-    """Write a factor with its interval, which is often too wide for common digits: 2.2× [0.54, ∞]."""
-    estimate, low, high = (f"{x:.2g}" if 0.001 <= abs(x) < 100 else format_size(x) for x in factor)
-    return f"{estimate}× [{low}, {high}]"
+    """Write a factor with its interval, as 2.2× [0.54, ∞] or "less than 0.002×"; empty where nothing is known of it."""
+    estimate, low, high = factor
+    if np.isnan(estimate) or (estimate == low == 0 and np.isinf(high)):
+        return ""
+    if estimate == 0:
+        return f"less than {_factor(high)}×"
+    return f"{_factor(estimate)}× [{_factor(low)}, {_factor(high)}]"
+
+
+def _factor(x: float) -> str:
+    return f"{x:.2g}" if 0.001 <= abs(x) < 99.5 else format_size(x)
 
 
 def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, level: float = 0.95) -> CurveComparison:

@@ -737,6 +737,12 @@ class SamplesToReach(Result):
         row = {"learner": self.learner, "error": self.error, "n": self.estimate, "low": self.low, "high": self.high}
         return {name: [value] for name, value in {**row, "probability_never": self.probability_never}.items()}
 
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return the row with sizes in the same digits as in the sentences."""
+        size = "–" if np.isnan(self.estimate) else format_size(self.estimate)
+        ends = "" if np.isnan(self.low) else f" [{format_size(self.low)}, {format_size(self.high)}]"
+        return {**super().readable(), "n": [Cell(size, after=ends)]}
+
     def sentences(self) -> str:
         """One or two sentences."""
         target = format_target(self.error, self.unit.name)

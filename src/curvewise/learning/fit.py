@@ -42,7 +42,7 @@ from curvewise.learning.power import (
     scale_for,
 )
 from curvewise.stats.intervals import excluded_level
-from curvewise.text import Message, arg, format_number, list_names, prefix, suggest
+from curvewise.text import Message, arg, format_number, format_value, list_names, prefix, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray, Unit, as_floats, same_names
@@ -539,9 +539,10 @@ def _power_curve(
     found = diagnose(points, alpha + eta * x + delta * x * x, constants, gamma=gamma, parameters=parameters)
     found += _misread(common["unit"], points.mean)
     if alpha < bounds(common["unit"], points.mean)[0]:
+        shown = format_value(scale.value(alpha), common["unit"].name)
         found.append(
-            "The fit implies a negative error with unlimited data"
-            f" (α = {format_number(scale.value(alpha))}): do not extrapolate it. Use {arg('form', 'auto')}."
+            f"The fit implies a negative error with unlimited data (α = {shown}): do not extrapolate it."
+            f" Use {arg('form', 'auto')}."
         )
     if chance is not None:
         found += near_chance(points, chance)

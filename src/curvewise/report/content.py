@@ -242,8 +242,9 @@ def group_warnings(warnings: Sequence[str]) -> list[str]:
     >>> group_warnings(["a: few runs.", "b: few runs.", "c: lost.", "Old."])
     ['a, b: few runs.', 'c: lost.', 'Old.']
     """
-    heads: dict[str, list[str]] = {}
-    for warning in warnings:
+    heads: dict[tuple[str, bool], list[str]] = {}
+    for warning in dict.fromkeys(warnings):
         head, colon, rest = warning.partition(": ")
-        heads.setdefault(rest if colon else head, []).append(head if colon else "")
-    return [f"{', '.join(filter(None, names))}: {rest}" if any(names) else rest for rest, names in heads.items()]
+        # A warning without a name is general, also where one with a name says the same.
+        heads.setdefault((rest if colon else head, bool(colon)), []).append(head)
+    return [f"{', '.join(names)}: {text}" if named else text for (text, named), names in heads.items()]

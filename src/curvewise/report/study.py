@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scipy.special import stdtrit
+import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import CurvewiseError
 from curvewise.report.content import Figure, Report, Reproduce, Runs
@@ -118,8 +119,10 @@ def _answered(findings: StudyFindings, status: Status) -> tuple[str, tuple[str, 
     if "ranking" in found or "comparison" in found:
         result = found.get("ranking") or found["comparison"]
         open_question = result.verdict == "undecided" if "comparison" in found else max(result.probability_best) < 0.95
-        more = (advise_folds(findings.study.partition, round(result.at)),) if open_question else ()
-        return BEST, (*_short(result), *more), curves
+        more = advise_folds(findings.study.partition, round(result.at))
+        if all(value == 0 for value in found["errors"][findings.word] if value is not None):
+            more = "No run made an error: a larger or harder test set is needed to distinguish the learners."
+        return BEST, (*_short(result), *((more,) if open_question else ())), curves
     if len(fitted) == 1:
         alone = () if fitted[0]._data.replicated else (ONE_SUBSET,)
         return f"How does the {findings.word} fall with data?", (*alone, *_short(fitted[0])), curves
@@ -172,17 +175,45 @@ def _lowest(findings: StudyFindings) -> tuple[str, ...]:
         mean, runs = row[word], row["runs"]
         if row["std"] is None:
             text = f"{format_value(mean, unit)} at n = {largest:,}, one run."
-        elif row["std"] == 0:
-            text = f"{format_value(mean, unit)} at n = {largest:,}, {runs} identical runs."
+        elif row["std"] <= 1e-12 * abs(mean):  # equal but for rounding
+            text = _without_spread(findings, row)
         else:
             # Student's t over the runs; the test examples are taken as given.
             half = float(stdtrit(runs - 1, 0.975)) * row["std"] / math.sqrt(runs)
-            interval = format_interval(Interval(mean, mean - half, mean + half), unit)
+            low, high = mean - half, mean + half
+            if unit == "fraction":
+                low, high = max(low, 0.0), min(high, 1.0)
+            interval = format_interval(Interval(mean, low, high), unit)
             text = f"{interval} at n = {largest:,}, mean of {runs} runs on this test set."
         lines.append(f"{row['learner']}: {word} {text}")
     if single:
         lines.append("One run has no interval: set seeds or folds to 2 or more under [design] and run the study again.")
     return tuple(lines)
+
+
+def _without_spread(findings: StudyFindings, row: Mapping[str, Any]) -> str:
+    """Describe runs with the same error: identical ones, or different ones whose spread says nothing of the mean."""
+    from curvewise.response.curve import wilson
+    from curvewise.study.status import apart_from_seeds, outcome_of
+    from curvewise.study.study import label_of
+
+    value, where, count = row[findings.word], f"at n = {row['n']:,}", row["runs"]
+    shown = format_value(value, findings.unit)
+    chosen = [
+        run
+        for run in findings.planned
+        if run.state == "done"
+        and not run.job.is_search
+        and (label_of(findings.study, run.job), run.job.n) == (row["learner"], row["n"])
+    ]
+    if len({(apart_from_seeds(run.job), outcome_of(run)) for run in chosen}) == 1:
+        return f"{shown} {where}, {count} runs with identical predictions."
+    examples = chosen[0].record["arrays"].get("predictions", {}).get("shape", [0])[0]
+    if findings.unit != "fraction" or not examples:
+        return f"{shown} {where}, no spread in {count} runs."
+    low, high = (float(end) for end in wilson(np.array(value), np.array(examples), float(ndtri(0.975))))
+    interval = format_interval(Interval(value, low, high), findings.unit)
+    return f"{interval} {where}, the same in {count} runs (Wilson's interval for {examples:,} test examples)."
 
 
 def _notes(findings: StudyFindings, status: Status) -> list[str]:

@@ -137,7 +137,8 @@ class Status(Result):
             text += f" `run` will try {which} again."
         if self.seconds_spent:
             text += f" The stored runs took {duration(self.seconds_spent)}"
-            known = self.to_do and math.isfinite(self.seconds_left)
+            remain = self.planned - self.done - self.failed
+            known = remain and math.isfinite(self.seconds_left)
             text += f"; the remaining ones need about {duration(self.seconds_left)}." if known else "."
         for failure in self.failures[:5]:
             who = ", ".join(failure.learners)
@@ -222,24 +223,37 @@ def _by_learner(planned: Sequence[Planned]) -> dict[str, dict[str, float]]:
 
 def identical_runs(planned: Sequence[Planned]) -> list[str]:
     """Warn of learners whose runs with different seeds gave the same results on every training subset."""
-    subsets: dict[str, dict[tuple[Any, ...], list[str]]] = {}
+    subsets: dict[str, dict[str, list[Planned]]] = {}
     for run in planned:
-        if run.state != "done" or run.job.is_search:
-            continue
-        same = (repr(sorted(run.job.settings.items())), run.job.n, run.job.fold, run.job.varies, repr(run.job.poke))
-        hashes = sorted((name, about["sha256"]) for name, about in run.record["arrays"].items())
-        numbers = sorted((k, v) for k, v in run.standing.metrics.items() if "seconds" not in k)
-        subsets.setdefault(run.job.name, {}).setdefault(same, []).append(repr((hashes, numbers)))
+        if run.state == "done" and not run.job.is_search:
+            subsets.setdefault(run.job.name, {}).setdefault(apart_from_seeds(run.job), []).append(run)
     found = []
     for name, groups in subsets.items():
-        several = [outcomes for outcomes in groups.values() if len(outcomes) > 1]
-        if several and all(len(set(outcomes)) == 1 for outcomes in several):
+        # Runs that are right on every example agree whatever their seeds do.
+        several = [runs for runs in groups.values() if len(runs) > 1 and not all(map(_is_perfect, runs))]
+        if several and all(len({outcome_of(run) for run in runs}) == 1 for runs in several):
             most = max(map(len, several))
             found.append(
-                f"{name}: {most:,} runs with different seeds are identical on every training subset. The learner "
-                "ignores its seed, so they are one run in effect: seeds = 1 would do."
+                f"{name}: {most:,} runs with different seeds made identical predictions on every training subset. The "
+                "learner may ignore its seed; then they are one run in effect, and seeds = 1 would do."
             )
     return found
+
+
+def apart_from_seeds(job: Job) -> str:
+    """Return what a run is made of, but for its seeds: equal for runs that only seeds tell apart."""
+    return repr((job.name, sorted(job.settings.items()), job.n, job.fold, job.varies, job.poke))
+
+
+def outcome_of(run: Planned) -> str:
+    """Return the digests of what a run stored, and what it measured but for time: equal for identical runs."""
+    hashes = sorted((name, about["sha256"]) for name, about in run.record["arrays"].items())
+    return repr((hashes, sorted((k, v) for k, v in run.standing.metrics.items() if "seconds" not in k)))
+
+
+def _is_perfect(run: Planned) -> bool:
+    """Return whether a run predicted every class, without probabilities that could tell it from others."""
+    return run.standing.metrics.get("error") == 0 and not run.standing.kept.probabilities
 
 
 def group_failures(failed: Sequence[Planned]) -> tuple[Failure, ...]:

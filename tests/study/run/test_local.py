@@ -601,6 +601,15 @@ def test_the_bar_says_how_far_it_is(capfd: Any) -> None:
     assert "1/2 runs, 1 failed" in capfd.readouterr().err
 
 
+def test_a_failed_run_does_not_count_as_finished(tmp_path: Path) -> None:
+    study = made_study(tmp_path, Learner(estimator="own_models:Moody"))
+    run = drive.Drive(study, drive.RunSettings(progress=False), 1)
+    with run:
+        run._made.update(job.id for job in study.jobs[:3])
+        run._failed[study.jobs[0].id] = "no"
+        assert run._how_far().startswith(f"2/{len(study.jobs)} finished, 1 failed")
+
+
 def test_how_workers_end_in_words() -> None:
     assert drive._how_it_ended(-9) == "by signal SIGKILL: out of memory?"
     assert drive._how_it_ended(-11) == "by signal SIGSEGV"

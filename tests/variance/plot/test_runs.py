@@ -253,7 +253,7 @@ def test_narrow_axes_say_less_and_smaller(errors):
 def test_units_and_digits():
     assert digits(0.2) == "0.200"
     assert digits(np.inf) == "∞"
-    assert DrawnUnit("fraction").told(Interval(0.002, 0.0, 0.01)) == "0.2% [0.0, 1.0]"
+    assert DrawnUnit("fraction").told(Interval(0.002, 0.0, 0.01)) == "0.20% [0.00, 1.0]"
     assert DrawnUnit("percent").said(2.0) == "2%"
     assert DrawnUnit("loss").label("test error") == "test loss"
     assert DrawnUnit("score").label("test error of a run") == "test score of a run"

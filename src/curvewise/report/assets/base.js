@@ -26,6 +26,7 @@ const read = (id) => {
 
 // --- numbers for people, as Python writes them
 const finite = (value) => (value === "Infinity" ? Infinity : value === "-Infinity" ? -Infinity : value);
+const exponential = (value) => value.toExponential().replace(/e([-+])(\d)$/, "e$10$2");
 const number = (given, digits = 4) => {
   const value = finite(given);
   if (typeof value !== "number" || Number.isNaN(value)) return "unknown";
@@ -33,28 +34,43 @@ const number = (given, digits = 4) => {
   const size = Math.abs(value);
   if (Number.isInteger(value) && size < 1e9) return size < 1e4 ? String(value) : value.toLocaleString("en");
   const written = Number(value.toPrecision(digits));
-  if (size < 1e-4 || size >= 1e15) return Number(value.toPrecision(digits - 1)).toExponential();
+  if (size < 1e-4 || size >= 1e15) return exponential(Number(value.toPrecision(digits - 1)));
   if (size >= 10 ** digits) return written.toLocaleString("en");
   if (size < 1) return String(written);
   return value.toFixed(Math.max(0, digits - String(Math.trunc(size)).length));
 };
-// The decimals that an interval supports, as in Python (supported_decimals): two digits of half its width where that
-// begins with 1 to 4, else one; a limit that is not zero gets a digit or two more where it would read as zero.
+// The decimals of an estimate and its limits, as in Python (supported_decimals): two digits of half the width where that
+// begins with 1 to 4, else one; a limit that is not zero gets a digit or two more where it would read as zero. Where one
+// limit is much closer to the estimate than the other, the two have digits of their own: of their distance, or two
+// significant ones where the limit lies between 0 and the estimate.
+const firstDecimals = (half) => {
+  const size = Math.floor(Math.log10(half));
+  return -size + (half / 10 ** size < 5 ? 1 : 0);
+};
+const twoDigits = (value) => 1 - Math.floor(Math.log10(Math.abs(value)));
+const signDecimals = (end, decimals) => {
+  const zeros = [0, 1, 2].filter((d) => end !== 0 && Math.abs(end) * 10 ** (decimals + d) <= 0.5);
+  return decimals + (zeros.length <= 2 ? zeros.length : 0);
+};
 const decimalsOf = (estimate, low, high) => {
   const ends = [low, high].filter(Number.isFinite);
-  let half = ends.length === 2 ? (high - low) / 2 : ends.length ? Math.abs(estimate - ends[0]) : NaN;
+  const half = ends.length === 2 ? (high - low) / 2 : ends.length ? Math.abs(estimate - ends[0]) : NaN;
   if (!Number.isFinite(half) || half <= 0) {
     const known = Number.isFinite(estimate) ? Math.abs(estimate) : Math.max(0, ...ends.map(Math.abs));
-    return known ? 2 - Math.floor(Math.log10(known)) : 0;
+    return Array(3).fill(known ? 2 - Math.floor(Math.log10(known)) : 0);
   }
-  let size = Math.floor(Math.log10(half));
-  if (half / 10 ** size >= 9.5) [half, size] = [10 ** (size + 1), size + 1];
-  let decimals = -size + (half / 10 ** size < 5 ? 1 : 0);
-  for (const end of ends) {
-    const zeros = [0, 1, 2].filter((d) => end !== 0 && Number(end.toFixed(Math.max(0, decimals + d))) === 0);
-    if (zeros.length <= 2) decimals += zeros.length;
-  }
-  return decimals;
+  const wide = firstDecimals(half);
+  const [below, above] = [estimate - low, high - estimate];
+  const [near, far] = [Math.min(below, above), Math.max(below, above)];
+  if (ends.length === 1 || estimate === 0 || !(near > 0 && near < far / 2))
+    return Array(3).fill(Math.max(...ends.map((x) => signDecimals(x, wide))));
+  const [close, other] = below <= above ? [low, high] : [high, low];
+  const [share, digits] = [close / estimate, twoDigits(estimate)];
+  const fine = Math.max(wide, share >= 0 && share < 1 ? digits : Math.min(firstDecimals(near), digits));
+  let atClose = signDecimals(close, fine);
+  const atOther = signDecimals(other, wide);
+  if (share > 0 && share < 1) atClose = Math.max(atClose, Math.min(twoDigits(close), fine + 2));
+  return close === low ? [fine, atClose, atOther] : [fine, atOther, atClose];
 };
 const fixed = (value, decimals) => {
   if (!Number.isFinite(value) || decimals > 6) return number(value, 3);
@@ -66,8 +82,10 @@ const fixed = (value, decimals) => {
 const ranged = (value, low, high, suffix = "") => {
   const known = low !== undefined && high !== undefined && !Number.isNaN(low) && !Number.isNaN(high);
   if (!known) return [Number.isNaN(value) ? "unknown" : `${number(value, 3)}${suffix}`, ""];
-  const decimals = decimalsOf(value, low, high);
-  return [`${fixed(value, decimals)}${Number.isFinite(value) ? suffix : ""}`, `[${fixed(low, decimals)}, ${fixed(high, decimals)}]`];
+  const all = [value, low, high].map((x) => (Math.abs(x) < (suffix === "%" ? 1e-12 : 1e-100) ? 0 : x));
+  const decimals = decimalsOf(...all);
+  const [centre, ...limits] = all.map((x, i) => fixed(x, decimals[i]));
+  return [`${centre}${Number.isFinite(value) ? suffix : ""}`, `[${limits.join(", ")}]`];
 };
 const tick = (value) => (Math.abs(value) >= 1e4 ? value.toLocaleString("en") : String(value));
 const numbers = (values) => values.map((v) => (v === null ? NaN : finite(v)));

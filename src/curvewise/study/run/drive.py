@@ -366,22 +366,22 @@ class Drive:
         return look_up(self.store, job, self._digests, self.study.keep)[0]
 
     def _how_far(self) -> str:
-        """Say how many runs are finished and how long the rest will take; computed once a second."""
+        """Say how many runs are finished and failed, how fast, and the time that is left; computed once a second."""
         now = time.monotonic()
         if now - self._left[0] < 1:
             return self._left[1]
-        ended, failed = len(self._made | self._by_others), len(self._failed.keys() & self._made)
+        settled = self._made | self._by_others
+        ended, failed = len(settled), len(self._failed.keys() & settled)
         parts = [f"{ended - failed:,}/{len(self.due):,} finished"] + ([f"{failed:,} failed"] if failed else [])
         elapsed = 0.0 if self.board.began is None else now - self.board.began
         seconds, whole = self.board.seconds_left(elapsed)
-        if self.stage and not ended:
+        if ended and elapsed > 0:
+            speed = ended / elapsed  # of the short runs, which come first: no measure of the time left
+            parts.append(f"{speed:.2g} runs/s so far" if speed >= 0.1 else f"{duration(1 / speed)} per run so far")
+        elif self.stage:
             parts.append(self.stage)
-        # The estimate alone: the speed so far is that of the short runs, which come first.
         if math.isfinite(seconds):
             parts.append(f"{'about' if whole else 'at least'} {duration(max(seconds, 1.0))} left")
-        elif ended and elapsed > 0:
-            speed = ended / elapsed
-            parts.append(f"{speed:.2g} runs/s" if speed >= 0.1 else f"{duration(1 / speed)} per run")
         self._left = now, ", ".join(parts)
         return self._left[1]
 
