@@ -219,6 +219,11 @@ def test_optuna_study(study):
     assert any("1 run without 'n' left out, none finished: '9'" in note for note in m.notes)
     # Its own table has no user attributes of the study and no direction.
     frame = study[0].trials_dataframe()
+    with pytest.raises(cw.InputError, match=r"higher_is_better: the name of column 'value'"):
+        from_optuna.load_measurements(frame)
+    for contradiction in ({"unit": "loss"}, {"higher_is_better": False}):
+        with pytest.raises(cw.InputError, match="contradicts the study, which maximizes 'value'"):
+            from_optuna.load_measurements(study[0], size_param="n", **contradiction)
     check(from_optuna.load_measurements(frame, higher_is_better=True), ["PRUNED"])
 
 
@@ -247,6 +252,16 @@ def test_optuna_predictions(study):
 
 
 # Weights & Biases: offline runs, and the objects of its API made from what a server sends.
+
+
+def test_a_metric_whose_name_says_no_direction_is_asked_about():
+    runs = {"run_id": ["a", "b"], "status": ["FINISHED"] * 2, "params.n": [100, 200], "metrics.quality": [0.7, 0.8]}
+    with pytest.raises(cw.InputError, match=r"higher_is_better: the name of column 'quality'"):
+        from_mlflow.load_measurements(runs, metric="quality")
+    m = from_mlflow.load_measurements(runs, metric="quality", higher_is_better=True)
+    np.testing.assert_allclose(m.error, [0.3, 0.2])
+    records = [{"name": str(n), "state": "finished", "config": {"n": n}, "summary": {"mIoU": 0.7}} for n in (1, 2)]
+    np.testing.assert_allclose(from_wandb.load_measurements(records, metric="mIoU").error, [0.3, 0.3])
 
 
 @pytest.fixture(scope="module")

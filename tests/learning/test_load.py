@@ -92,7 +92,8 @@ def test_byte_order_mark_semicolons_and_windows_lines(tmp_path):
 def test_decimal_commas_between_semicolons_or_tabs(tmp_path, name, mark):
     rows = ["n;Fehler;std;width", "12,5;78,96; 1,5 ;64,32", "25;60;1,5E-01;64,32", "50;;1;8"]
     (tmp_path / name).write_text("\r\n".join(rows).replace(";", mark), encoding="utf-8-sig")
-    m = load_measurements(tmp_path / name, unit="percent", columns={"value": "Fehler"}, drop_failed=True)
+    options = {"unit": "percent", "higher_is_better": False}
+    m = load_measurements(tmp_path / name, **options, columns={"value": "Fehler"}, drop_failed=True)
     assert m.n.tolist() == [12.5, 25]
     assert m.error.tolist() == [78.96, 60]
     assert m.variance == pytest.approx([2.25, 0.0225])
@@ -308,3 +309,30 @@ def test_a_pattern_reads_all_files_it_matches(tmp_path):
     (tmp_path / "run_11.csv").write_text("learner,n,seed,error (%)\na,25,11,30\na,50,11,10\n")
     with pytest.raises(InputError, match="different units"):
         load_measurements(tmp_path / "run_*.csv")
+
+
+@pytest.mark.parametrize(
+    "name", ["acc1", "Acc@5", "top1", "val_top-5", "precision", "mAP50", "mIoU", "dice", "r2", "pass@1"]
+)
+def test_a_chosen_metric_that_should_rise_is_turned_into_an_error(name):
+    m = load_measurements({"n": [100, 200], name: [0.7, 0.8]}, columns={"value": name})
+    np.testing.assert_allclose(m.error, [0.3, 0.2])
+
+
+@pytest.mark.parametrize("name", ["top1_err", "WER", "rmse", "brier_score", "cross_entropy", "value", "y", "mean"])
+def test_a_chosen_metric_that_should_fall_stays(name):
+    m = load_measurements({"n": [100, 200], name: [0.7, 0.6]}, columns={"value": name})
+    np.testing.assert_allclose(m.error, [0.7, 0.6])
+
+
+@pytest.mark.parametrize("name", ["quality", "neg_log_loss", "accuracy_loss"])
+def test_a_chosen_metric_whose_direction_is_unknown_must_be_explained(name):
+    rows = {"n": [100, 200], name: [0.7, 0.8]}
+    with pytest.raises(InputError, match=r"higher_is_better: the name of column .* does not say") as caught:
+        load_measurements(rows, columns={"value": name})
+    assert caught.value.argument == "higher_is_better"
+    m = load_measurements(rows, columns={"value": name}, higher_is_better=True)
+    np.testing.assert_allclose(m.error, [0.3, 0.2])
+    assert load_measurements(rows, columns={"value": name}, unit="loss").error.tolist() == [0.7, 0.8]
+    with pytest.raises(InputError, match=f"the name of the metric '{name}'"):
+        load_measurements({"n": [100, 200], "metric": [name] * 2, "value": [0.7, 0.8]})

@@ -173,7 +173,9 @@ def optuna_trials() -> pd.DataFrame:
 
 
 def test_optuna():
-    m = load_measurements(optuna_trials(), tracker="optuna")
+    with pytest.raises(InputError, match="does not say whether higher is better: pass higher_is_better=True"):
+        load_measurements(optuna_trials(), tracker="optuna")
+    m = load_measurements(optuna_trials(), tracker="optuna", higher_is_better=False)
     check(m, "3 of 9 rows left out by column 'state': 1 pruned, 1 fail, 1 running")
     assert set(m.labels) == {"seed", "trial"}
     named = optuna_trials().rename(columns={"value": "value_accuracy"})
@@ -182,10 +184,10 @@ def test_optuna():
 
 
 def test_all_rows_can_be_taken_on_purpose():
-    columns = {"status": None}
+    options = {"tracker": "optuna", "columns": {"status": None}, "higher_is_better": False}
     with pytest.raises(InputError, match="drop_failed=True"):
-        load_measurements(optuna_trials(), tracker="optuna", columns=columns)
-    m = load_measurements(optuna_trials(), tracker="optuna", columns=columns, drop_failed=True)
+        load_measurements(optuna_trials(), **options)
+    m = load_measurements(optuna_trials(), **options, drop_failed=True)
     assert len(m) == 7
     assert 0.41 in m.error
     assert m.labels["state"][6] == "PRUNED"

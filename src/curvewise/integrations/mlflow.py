@@ -52,7 +52,7 @@ def load_measurements(
     unit : {"fraction", "percent", "loss", "score"}, optional
         What the values mean; fractions by default.
     higher_is_better : bool, optional
-        By default the name of the metric says so.
+        By default the name of the metric says so; needed where it does not.
     columns : dict, optional
         Further roles, as in :func:`curvewise.load_measurements`: ``{"seed": "init"}``.
     tracking_uri : str, optional

@@ -50,7 +50,8 @@ def load_measurements(
     unit : {"fraction", "percent", "loss", "score"}, optional
         What the values mean; fractions by default.
     higher_is_better : bool, optional
-        By default the direction of the study.
+        By default the direction of the study. Needed for a table, which does not hold the direction, unless the name
+        of the objective says it.
     columns : dict, optional
         Further roles, as in :func:`curvewise.load_measurements`: ``{"seed": "init"}``.
 
@@ -73,7 +74,7 @@ def load_measurements(
     --------
     >>> table = {"number": [0, 1, 2], "value": [0.3, 0.2, 0.4], "params_n": [100, 200, 200],
     ...          "state": ["COMPLETE", "COMPLETE", "PRUNED"]}
-    >>> m = load_measurements(table)
+    >>> m = load_measurements(table, higher_is_better=False)
     >>> m.error.tolist(), m.labels["status"].tolist()
     ([0.3, 0.2, nan], ['done', 'done', 'failed'])
     """
@@ -87,7 +88,8 @@ def load_measurements(
         if metric is None:
             several = ", ".join(brief(k.partition("_")[2]) for k in goals)
             raise InputError(f"is needed: the study has {len(goals)} objectives, {several}.", argument="metric")
-        if metric in goals and higher_is_better is None and unit != "loss":
+        if metric in goals:
+            _check_goal(metric, goals[metric], unit, higher_is_better)
             higher_is_better = goals[metric]
     return measure_runs(
         table,
@@ -143,6 +145,19 @@ def load_predictions(
         return None
 
     return stack_predictions(table, "optuna", fetch, artifact=artifact, labels=labels, kind=kind, where=where)
+
+
+def _check_goal(metric: str, maximized: bool, unit: str | None, higher_is_better: bool | None) -> None:
+    """Raise where the unit or the direction that the user gives contradicts the direction of the study."""
+    named = higher_is_better is not None
+    wanted = higher_is_better if named else {"loss": False, "score": True}.get(unit or "")
+    if wanted is not None and wanted != maximized:
+        raise InputError(
+            f"contradicts the study, which {'maximizes' if maximized else 'minimizes'} {brief(metric)}.",
+            argument="higher_is_better" if named else "unit",
+            value=higher_is_better if named else unit,
+            remedy="Leave it out.",
+        )
 
 
 def _is_study(source: Any) -> bool:

@@ -103,7 +103,7 @@ def measure_runs(
     held = find_roles(table.columns, table.source, ROLES, roles)
     table = _mark_failed(table, held.get("status"), held["value"], held["n"], held.of("learner"))
     roles["status"] = None
-    return measurements_of(table, roles, unit, higher_is_better, keep_failed=True)
+    return measurements_of(table, roles, unit, higher_is_better, keep_failed=True, tracked=True)
 
 
 def _find_size(table: Table, given: str | None, settings: Sequence[str]) -> str:

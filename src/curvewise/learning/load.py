@@ -32,6 +32,7 @@ from curvewise.reading.roles import (
     Role,
     ask,
     ask_percent,
+    check_direction,
     decide_unit,
     find_roles,
     is_spread,
@@ -89,6 +90,7 @@ ROLES = (
 )
 WIDE = ("runs", "learners", "sizes")
 _NUMBERS = ("n", "runs", "variance", "std")
+_ANY_VALUE = synonyms("value values y mean avg average")
 _UNFOLDED = ("value", *_NUMBERS, "learner", "fold", "seed")
 _RUN_NAME = re.compile(r"(run|seed|fold|rep|replicate|repeat|repetition|trial)_?[0-9]+")
 
@@ -127,7 +129,9 @@ def load_measurements(
         says so (``error (%)``, ``acc_pct``), else fractions.
     higher_is_better : bool, optional
         By default the name of the value column or of the metric says so: an accuracy or a score
-        is turned into an error when the unit is a fraction or percentages.
+        is turned into an error when the unit is a fraction or percentages. A column called value, y or
+        mean holds errors, unless a tracker wrote it. A column or metric that was chosen, or that a
+        tracker wrote, and whose name says nothing needs this argument.
     columns : dict, optional
         Which column has a role: ``{"n": "size_train", "value": "err_valid_mean"}``. Roles are n,
         value, learner, fold, seed, split, metric, runs, variance, std (squared into the variance),
@@ -224,6 +228,7 @@ def load_measurements(
         table, columns = plain_names(table, tracker, columns)
     kept = folder is not None
     options: dict[str, Any] = {
+        "tracked": tracker is not None,
         "wide": wide,
         "per_class": per_class,
         "metric": metric,
@@ -245,11 +250,12 @@ def measurements_of(
     where: Mapping[str, Any] | None = None,
     drop_failed: bool = False,
     keep_failed: bool = False,
+    tracked: bool = False,
 ) -> Measurements:
     """Interpret a table that was read; arguments as in :func:`load_measurements`.
 
     With ``keep_failed`` the table has a row for every run, those that failed with NaN, and a column "status" that says
-    so: runs of a store or a tracker.
+    so: runs of a store or a tracker. ``tracked`` tables are of a tracker, where any metric may be called "value".
     """
     roles = _find_columns(table, columns, wide)
     named_split = "split" if "split" in table.columns else roles.get("split") or "split"
@@ -267,6 +273,12 @@ def measurements_of(
     value_names = readings.measured if readings.form in ("long", "runs") else ()
     if not value_names:
         ask_percent(unit, readings.measured, readings.form, table.source)
+    # A value that nobody chose is an error; one that was chosen by a name that says nothing may be anything.
+    told = (columns or {}).get("value")
+    is_chosen = isinstance(told, str) and normal(told) not in _ANY_VALUE
+    if value_names and (tracked or is_chosen or metric is not None):
+        called = table.where(value_names[0]) if metric is None else f"the metric {brief(metric)} in {table.source}"
+        check_direction([*value_names, *([metric] if metric else [])], called, unit, higher_is_better)
     chosen = decide_unit(unit, higher_is_better, value_names, metric)
     known = np.isfinite(readings.value) if keep_failed else np.ones(len(readings.value), dtype=np.bool_)
     errors = np.full(len(known), np.nan)

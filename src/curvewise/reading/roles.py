@@ -301,6 +301,21 @@ SEED = synonyms("seed random_seed rng_seed random_state")
 LOWER_IS_BETTER = synonyms("error errors err errs loss losses risk nll")
 HIGHER_IS_BETTER = synonyms("accuracy accuracies acc accs f1 auc auroc")
 SCORES = synonyms("score scores")
+# Metrics that say in which direction they are better, but are not looked for: tables often hold them beside others.
+_LOWER = LOWER_IS_BETTER | synonyms("""
+    logloss crossentropy xent ce bce mse rmse nrmse msle rmsle mae mape smape medae perplexity ppl bpc bpb bpd wer cer
+    ter eer fpr fnr far frr ece brier hinge huber deviance regret fid kid lpips misclassification misclassified mistakes
+    incorrect wrong failure failures""")
+_HIGHER = HIGHER_IS_BETTER | synonyms("""
+    precision recall sensitivity specificity tpr tnr ppv npv f2 fbeta fscore map ap auprc aupr prauc rocauc iou miou
+    jaccard dice r2 rsquared mcc kappa qwk bleu sacrebleu chrf meteor rouge rougel rougelsum bertscore cider psnr ssim
+    ndcg mrr hit hits hitrate em success win wins winrate pass reward rewards return returns correct correlation corr
+    pearson spearman kendall likelihood loglik loglikelihood elo""")
+_PHRASES = (
+    (re.compile(r"(^|_)(cross_entropy|brier_score|miss_rate)(_|$)"), "loss"),
+    (re.compile(r"(^|_)(exact_match|r_squared|average_precision)(_|$)"), "accuracy"),
+)
+"""Names of several words, with a word that says the same."""
 MEASURED_ON = synonyms("test val valid validation eval train training rate mean avg average")
 """Words that may stand beside error or accuracy: where and how it was measured."""
 _VALUE = LOWER_IS_BETTER | HIGHER_IS_BETTER | SCORES | synonyms("value values mean avg average")
@@ -358,13 +373,42 @@ def direction(name: str) -> bool | None:
 
     >>> direction("val_acc"), direction("error rate"), direction("value")
     (True, False, None)
+    >>> direction("top-5"), direction("acc@1"), direction("mAP50"), direction("brier_score"), direction("top1_err")
+    (True, True, True, False, False)
     """
+    plain = bare(name)
+    for phrase, word in _PHRASES:
+        plain = phrase.sub(rf"\1{word}\3", plain)
+    words = {_root(word) for word in _TOP_K.sub("", plain).split("_")}
     # scikit-learn's neg_log_loss is a loss with the sign of a score.
-    words = words_of(name)
-    if "neg" in words or "negative" in words:
+    if words & {"neg", "negative"}:
         return None
-    up, down = words & (HIGHER_IS_BETTER | SCORES), words & LOWER_IS_BETTER
+    up, down = words & (_HIGHER | SCORES), words & _LOWER
+    if not up and not down and _TOP_K.search(plain):  # top1, val_top_5
+        return True if words <= MEASURED_ON | {""} else None
     return None if bool(up) == bool(down) else bool(up)
+
+
+def has_usual_name(name: str) -> bool:
+    """Return whether a column is called error, accuracy, loss or score, whatever else its name says."""
+    return direction(name) is not None and bool(words_of(name) & (LOWER_IS_BETTER | HIGHER_IS_BETTER | SCORES))
+
+
+def _root(word: str) -> str:
+    """Return a word without the number at its end, where the rest is a metric: acc1, map50, rouge2."""
+    root = word.rstrip("0123456789")
+    return root if word not in _HIGHER and root in _HIGHER | _LOWER else word
+
+
+def check_direction(names: Sequence[str], called: str, unit: str | None, higher_is_better: bool | None) -> None:
+    """Raise where neither an argument nor a name of the values, which messages call so, says if higher is better."""
+    if higher_is_better is not None or unit in ("loss", "score") or any(direction(k) is not None for k in names):
+        return
+    raise InputError(
+        f"the name of {called} does not say whether higher is better: pass {arg('higher_is_better', True)} for "
+        f"accuracies or {arg('higher_is_better', False)} for errors.",
+        argument="higher_is_better",
+    )
 
 
 def is_score(name: str) -> bool:

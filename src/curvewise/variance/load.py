@@ -49,9 +49,11 @@ from curvewise.reading.roles import (
     Role,
     ask,
     check_column,
+    check_direction,
     decide_unit,
     direction,
     find_roles,
+    has_usual_name,
     is_status,
     is_value,
     normal,
@@ -872,10 +874,7 @@ def load_scores(
         folder = store_folder(source)
         table = store_table(folder) if folder else read_table(source, single=True)
     name = _value_column(table, value)
-    if higher_is_better is None and unit not in ("loss", "score") and direction(name) is None:
-        ways = f"{arg('higher_is_better', True)} for accuracies or {arg('higher_is_better', False)} for errors."
-        problem = f"the name of {table.where(name)} does not say whether higher is better: pass {ways}"
-        raise InputError(problem, argument="higher_is_better")
+    check_direction([name], table.where(name), unit, higher_is_better)
     members = [by] if isinstance(by, str) else list(by or ())
     for column in members:
         check_column(table.columns, table.source, arg("by", column), column)
@@ -896,7 +895,8 @@ def _value_column(table: Table, value: str | None) -> str:
     if value is not None:
         check_column(table.columns, table.source, arg("value", value), value)
         return value
-    found = [k for k in table.columns if is_value(k) or direction(k) is not None]
+    found = [k for k in table.columns if is_value(k) or has_usual_name(k)]
+    found = found or [k for k in table.columns if direction(k) is not None]
     found = found or (list(table.columns) if len(table.columns) == 1 else [])
     if len(found) == 1:
         return found[0]
