@@ -268,10 +268,11 @@ def follow_theme(svg: str) -> str:
     >>> follow_theme('<path style="stroke: #005098; fill: none"/>')
     '<path style="stroke: var(--series-0, #005098); fill: none"/>'
     """
-    from curvewise.drawing.style import GREYS, INK, PALETTE, pale
+    from curvewise.drawing.style import GREYS, INK, PALETTE, pale, word_shade
 
-    names = {shade: f"var(--series-{i}, {shade})" for i, shade in enumerate(PALETTE)}
-    names |= {pale(k): f"color-mix(in srgb, {v} 36%, var(--paper, #fff))" for k, v in names.items()}
+    series = {shade: f"var(--series-{i}, {shade})" for i, shade in enumerate(PALETTE)}
+    names = series | {pale(k): f"color-mix(in srgb, {v} 36%, var(--paper, #fff))" for k, v in series.items()}
+    names |= {word_shade(k): f"color-mix(in srgb, {v} 70%, var(--ink, {INK}))" for k, v in series.items()}
     names |= {shade: f"var(--ink, {shade})" for shade in (INK, "#000000")} | {"#ffffff": "var(--paper, #ffffff)"}
     names |= {shade: f"var(--faint, {shade})" for shade in GREYS}
     shades = re.compile("|".join(names))
