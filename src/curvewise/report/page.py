@@ -223,7 +223,7 @@ def _groups(report: Report) -> list[dict[str, Any]]:
                 "key": f"part-{number}",
                 "label": section.label,
                 "text": section.text,
-                "warnings": format_count(len(set(section.warnings)), "warning") if section.warnings else "",
+                "warnings": format_count(len(group_warnings(section.warnings)), "warning") if section.warnings else "",
                 "figures": figures,
                 "beside": beside,
                 "instead": instead,
@@ -284,8 +284,23 @@ def follow_theme(svg: str) -> str:
 
 
 def _prefixed(svg: str, prefix: str) -> str:
-    named = re.compile(r'(\bid="|url\(#|href="#)')
-    return re.sub(r"<[^>]*>", lambda tag: named.sub(rf"\1{prefix}", tag[0]), svg)
+    """Begin the ids of a picture with a prefix, and number those that several of its parts share.
+
+    >>> _prefixed('<g id="a"/><g id="a"/><use href="#a"/>', "p-")
+    '<g id="p-a"/><g id="p-a--2"/><use href="#p-a"/>'
+    """
+    named = re.compile(r'(\bid="|url\(#|href="#)([^")]*)')
+    seen: Counter[str] = Counter()
+
+    def renamed(found: re.Match[str]) -> str:
+        start, name = found.groups()
+        again = ""
+        if start == 'id="':
+            seen[name] += 1
+            again = f"--{seen[name]}" if seen[name] > 1 else ""
+        return f"{start}{prefix}{name}{again}"
+
+    return re.sub(r"<[^>]*>", lambda tag: named.sub(renamed, tag[0]), svg)
 
 
 def embedded(data: Any) -> Markup:
