@@ -640,7 +640,7 @@ def test_values_that_cannot_be_shown_are_marked(opened: Opened, studied: Any) ->
 def test_legend_shows_every_learner_of_a_dozen(opened: Opened, tmp_path: Path) -> None:
     n, error = [100, 100, 200, 200, 400, 400], [0.31, 0.29, 0.25, 0.24, 0.21, 0.20]
     names = [f"ResNet-{i}, augmented" for i in range(12)]
-    curves = cw.fit_learning_curves({name: (n, error) for name in names})
+    curves = cw.fit_learning_curves(dict.fromkeys(names, (n, error)))
     page = opened(cw.write_report(curves, tmp_path / "report.html"))
     for width in (1400, 390):
         page.set_viewport_size({"width": width, "height": 900})

@@ -138,6 +138,7 @@ def page_of(report: Report) -> str:
     from curvewise.drawing.style import about, one_document
 
     environment = _environment()
+    has_text = [bool(s.text) for s in report.sections]
     report = report.without_repeats()
     # In one function, so that none of the page's names get in the way of others.
     parts = "\n".join(map(read_asset, SCRIPTS))
@@ -178,7 +179,7 @@ def page_of(report: Report) -> str:
     body = {
         "report": report,
         "warnings": group_warnings(report.warnings),
-        "groups": _groups(report),
+        "groups": _groups(report, has_text),
         "methods": list(dict.fromkeys(text for s in report.sections for text in s.method)),
         "settings": settings,
         "runs": runs,
@@ -204,8 +205,11 @@ def _placed(series: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(s) if "tone" in s else {**s, "place": place_of(s["name"], i)} for i, s in enumerate(series)]
 
 
-def _groups(report: Report) -> list[dict[str, Any]]:
-    """Sections that ask the same, together; and where in them each part stands."""
+def _groups(report: Report, has_text: Sequence[bool]) -> list[dict[str, Any]]:
+    """Sections that ask the same, together; and where in them each part stands.
+
+    ``has_text`` tells of each section whether it had text before that of the answer was left out.
+    """
     groups: dict[str, dict[str, Any]] = {}
     for number, section in enumerate(report.sections, start=1):
         figures = [f for f in section.figures if f is not report.figure]
@@ -229,6 +233,7 @@ def _groups(report: Report) -> list[dict[str, Any]]:
                 "instead": instead,
                 "below": [t for t in section.tables if t not in narrow],
                 "is_at_top": is_at_top,
+                "is_answered": has_text[number - 1] and not section.text and not is_at_top,
                 "is_sided": bool((section.text or beside) and (figures or instead)) and len(figures) < 2,
             }
         )
@@ -362,6 +367,8 @@ def _tabled(
     environment: Any, table: ReportTable, kind: str = "table", most: int = MOST_ROWS, where: str = ""
 ) -> Markup:
     columns = shown_columns(table, most)
+    if len(columns) > NARROW:  # a wide table has no room for what is known of no row
+        columns = [c for c in columns if any(x.text != "–" for x in c.cells)] or columns
     shown = min(len(table), most)
     title = table.title
     if shown > 1 and len(columns) > NARROW:  # what all rows of a wide table share is said once
@@ -420,6 +427,8 @@ _NUMBER = re.compile(r"([-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
 def _shown_cell(value: Any) -> HtmlCell:
     if value is None:
         return HtmlCell("–")
+    if isinstance(value, bool | np.bool_):
+        return HtmlCell("yes" if value else "no")
     if _is_number(value):
         return HtmlCell("–", "") if math.isnan(value) else HtmlCell(format_number(float(value), 3), plain(float(value)))
     is_cell = isinstance(value, Cell)
