@@ -12,7 +12,6 @@ import curvewise as cw
 from curvewise.report.content import Report
 from curvewise.report.results import results_report
 
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

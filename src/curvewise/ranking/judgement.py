@@ -387,8 +387,10 @@ class RankingJudgement(Result):
             return row.task != AVERAGE, places[row.group], task, math.inf if math.isnan(kendall) else -kendall
 
         order = sorted(range(len(self.rows)), key=place)
-        names = {"measure": "measure", "task": "task", "group": "group", "baseline": "baseline", "n": "pairs"}
-        names |= {value.replace("_", " "): metric_title(value) for value in self.values} | {"gflops": "GFLOPs"}
+        # What is judged by stands first, where a phone shows it.
+        names = {"measure": "measure", "task": "task", "group": "group", "kendall": metric_title("kendall")}
+        names |= {value.replace("_", " "): metric_title(value) for value in self.values}
+        names |= {"baseline": "baseline", "n": "pairs", "gflops": "GFLOPs"}
         empty = {"gflops"} if all(math.isnan(r.gflops) for r in self.rows) else set()
         empty |= {"group"} if len(self.groups) == 1 else set()
         return {head: [table[name][i] for i in order] for name, head in names.items() if name not in empty}

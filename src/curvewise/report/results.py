@@ -239,7 +239,7 @@ KINDS = {
     "RankingAgreement": "How well does the measure rank checkpoints?",
     "RankingComparisons": "Which measure ranks checkpoints better?",
 }
-"""What a result answers, where that is not the question of its lens."""
+"""Questions that results answer, where that is not the question of its lens."""
 
 
 def question_of(result: Result) -> str:
