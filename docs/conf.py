@@ -68,7 +68,7 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#56B4E9", "color-brand-content": "#56B4E9"},
     "footer_icons": [],
 }
-pygments_style = "friendly"
+pygments_style = "default"  # every word at least 4.5 : 1
 
 # --- reports that pages write are copied beside the pages
 REPORTS = Path(tempfile.mkdtemp(prefix="curvewise-reports-"))

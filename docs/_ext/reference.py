@@ -10,7 +10,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
+from unittest import mock
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -124,8 +126,11 @@ def write_commands(app):
 
     folder = Path(app.srcdir) / "cli"
     folder.mkdir(exist_ok=True)
+    # cyclopts names the running program, the build, in the usage lines.
+    with mock.patch.object(sys, "argv", ["curvewise"]):
+        whole = commands.generate_docs(output_format="markdown")
+    whole = whole.replace("```console\n", "```text\n")  # usage is no output: it would be grey
     # A level higher than in the whole, where the program itself is the first heading.
-    whole = commands.generate_docs(output_format="markdown")
     parts = dict(re.findall(r"^## (curvewise [\w-]+)\n(.*?)(?=^## |\Z)", whole, re.DOTALL | re.MULTILINE))
     for group in (*GROUPS, "demo"):
         text = re.sub(r"^##(#*) ", r"#\1 ", parts[f"curvewise {group}"], flags=re.MULTILINE)

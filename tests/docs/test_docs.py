@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,6 +85,19 @@ def test_api_pages_list_every_public_name(extensions: None) -> None:
         public = [name for name in module.__all__ if callable(getattr(module, name)) and not name.startswith("plot_")]
         missing = [name for name in public if id(getattr(module, name)) not in listed]
         assert not missing, f"curvewise{package}: {missing} in no page of docs/api"
+
+
+def test_pages_of_commands_do_not_name_the_build(
+    extensions: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reference = pytest.importorskip("reference")
+    spec = SimpleNamespace(name="sphinx.__main__", origin="sphinx/__main__.py", parent="sphinx")
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
+    monkeypatch.setattr(sys, "argv", [spec.origin])
+    reference.write_commands(SimpleNamespace(srcdir=tmp_path))
+    page = (tmp_path / "cli/learning.md").read_text()
+    assert "```text\ncurvewise learning fit [OPTIONS] FILE...\n```" in page
+    assert "sphinx" not in page
 
 
 def test_formulas_are_typeset(extensions: None) -> None:

@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from curvewise.drawing.style import PALETTE, one_document
+from curvewise.drawing.style import PALETTE, one_document, word_shade
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning import fit_learning_curves, load_measurements
 from curvewise.learning.plot import plot_learning_curves
@@ -212,7 +212,7 @@ def test_names_stand_at_the_height_of_their_curves(fit):
     for line, text in zip(solid(ax), (t for t in ax.texts if t.get_gid() == "curvewise-end"), strict=True):
         (end,) = [k.get_ydata()[-1] for k in lines(ax, "curvewise-beyond") if k.get_color() == line.get_color()]
         assert text.xy[1] == pytest.approx(end)
-        assert text.get_color() == line.get_color()
+        assert text.get_color() == word_shade(line.get_color())
         box = text.get_window_extent()
         assert box.y0 <= ax.transData.transform((1000, end))[1] <= box.y1
         assert box.x0 > ax.get_window_extent().x1

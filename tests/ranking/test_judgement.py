@@ -371,3 +371,29 @@ def test_union_of_three_groups_ranks_all_their_checkpoints_together() -> None:
     assert judged.row("m", group="union").kendall.estimate > max(parts)
     (below,) = {r.below for r in judged.references if r.group == "union" and r.task == "scenes"}
     assert below == int((accuracy[(tasks == "scenes") & (names != "From-Scratch")] < 0.35).sum())
+
+
+def test_readable_rows_begin_with_the_averages_best_first() -> None:
+    result = judge_rankings(made(groups=2, gflops={}))
+    table = result.readable()
+    assert list(table)[:4] == ["measure", "task", "group", "Kendall"]
+    assert list(table)[-2:] == ["baseline", "pairs"]
+    assert "Rel@1" in table
+    assert "GFLOPs" not in table
+    assert table["task"][: 3 * len(result.measures)] == [AVERAGE] * (3 * len(result.measures))
+    assert table["group"][0] == "union"
+    first = [result.row(name).kendall.estimate for name in table["measure"][: len(result.measures)]]
+    assert first == sorted(first, reverse=True)
+    assert len(table["measure"]) == len(result.rows)
+    assert "group" not in judge_rankings(made()).readable()
+
+
+def test_measures_that_lack_the_same_scores_share_a_warning() -> None:
+    given = made()
+    scores = {name: values.copy() for name, values in given.scores.items()}
+    for name in ("m0", "m1"):
+        scores[name][given.checkpoints == "net 0.0"] = np.nan
+    with pytest.warns(CurvewiseWarning, match="no score"):
+        found = judge_rankings(replace(given, scores=scores))
+    told = [w for w in found.warnings if "no score" in w]
+    assert [w.partition(":")[0] for w in told] == [f"{found.groups[0]}, m0, m1"]

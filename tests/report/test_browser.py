@@ -605,6 +605,8 @@ def test_arrow_keys_move_through_the_points_and_say_them(opened: Opened, studied
         ("ArrowLeft", (1, 4)),
         ("ArrowUp", (0, 4)),
         ("ArrowUp", (2, 4)),
+        ("Home", (2, 0)),
+        ("End", (2, 4)),
     ]:
         page.keyboard.press(key)
         assert said.text_content() == words(every[learner], i)
@@ -613,6 +615,44 @@ def test_arrow_keys_move_through_the_points_and_say_them(opened: Opened, studied
         halo = page.locator(".halo")
         assert float(halo.get_attribute("cx")) == pytest.approx(x, abs=0.06)
         assert float(halo.get_attribute("cy")) == pytest.approx(y, abs=0.06)
+    page.keyboard.press("Escape")
+    assert not page.locator(".tip").is_visible()
+
+
+def test_values_that_cannot_be_shown_are_marked(opened: Opened, studied: Any) -> None:
+    page = opened(studied[0])
+    size, target = page.get_by_label("Training size n as a number"), page.get_by_label("Target error (%)")
+    hint, before = page.locator(".panel .hint[role=status]"), target.input_value()
+    for field, asked, shown, said in [
+        (size, "-5", size.get_attribute("min"), "Training size n: between 25 and 4000."),
+        (target, "-3", before, "Target: at least 0%."),
+    ]:
+        field.fill(asked)
+        assert field.get_attribute("aria-invalid") == "true"
+        assert hint.text_content() == said
+        field.press("Enter")
+        assert field.input_value() == shown
+        assert field.get_attribute("aria-invalid") is None
+    size.fill("100")
+    assert hint.text_content() != "Target: at least 0%."
+
+
+def test_legend_shows_every_learner_of_a_dozen(opened: Opened, tmp_path: Path) -> None:
+    n, error = [100, 100, 200, 200, 400, 400], [0.31, 0.29, 0.25, 0.24, 0.21, 0.20]
+    names = [f"ResNet-{i}, augmented" for i in range(12)]
+    curves = cw.fit_learning_curves(dict.fromkeys(names, (n, error)))
+    page = opened(cw.write_report(curves, tmp_path / "report.html"))
+    for width in (1400, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.eval_on_selector(".legend", "e => e.scrollHeight <= e.clientHeight + 1")
+        lines = page.eval_on_selector_all(".reading tbody bdi", "all => all.map(e => e.getClientRects()[0].height)")
+        assert max(lines) < 60, "a word is broken"
+
+
+def test_ids_of_a_page_are_its_own(opened: Opened, studied: Any) -> None:
+    page = opened(studied[0])
+    ids = page.eval_on_selector_all("[id]", "all => all.map(e => e.id)")
+    assert len(ids) == len(set(ids))
 
 
 def test_picture_of_the_first_screen_is_on_it_and_only_once(opened: Opened, studied: Any) -> None:

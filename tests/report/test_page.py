@@ -189,3 +189,39 @@ def test_no_data_ends_its_script() -> None:
 def test_a_general_warning_is_not_narrowed_to_a_learner() -> None:
     assert group_warnings(["few runs.", "a: few runs."]) == ["few runs.", "a: few runs."]
     assert group_warnings(["a: few runs.", "a: few runs."]) == ["a: few runs."]
+
+
+def test_sections_count_warnings_as_the_top_does() -> None:
+    warnings = ("a: few runs.", "b: few runs.", "c: lost.")
+    page = page_of(report(warnings=warnings, sections=(Section("Why?", ("So.",), warnings=warnings),)))
+    assert re.findall(r"\d warnings", page) == ["2 warnings", "2 warnings"]
+
+
+def test_ids_that_parts_of_a_picture_share_are_numbered() -> None:
+    def draw(ax: object = None) -> object:
+        from matplotlib.figure import Figure as Canvas
+
+        ax = Canvas().subplots()
+        for x in range(3):
+            ax.axvline(x, gid="mark")
+        return ax
+
+    ids = re.findall(r'\bid="([^"]*)"', svg_of(Figure("f", "F", draw), "f1-"))
+    assert {"f1-mark", "f1-mark--2", "f1-mark--3"} <= set(ids)
+    assert len(ids) == len(set(ids))
+
+
+def test_cells_say_yes_and_no_and_columns_without_a_value_are_left_out() -> None:
+    columns = {name: [True, False] for name in "abcdefg"} | {"empty": [None, float("nan")]}
+    page = page_of(report(sections=(Section("Why?", tables=(ReportTable("t", "T", columns),)),)))
+    assert "<bdi>yes</bdi>" in page
+    assert "<bdi>no</bdi>" in page
+    assert "True" not in page[page.index("<main") : page.index("<footer")]
+    assert "empty" not in page[page.index("<main") : page.index("<footer")]
+
+
+def test_a_section_whose_sentence_is_the_answer_points_to_it() -> None:
+    table = ReportTable("t", "T", {"a": [1]})
+    said = Section("Which is better?", ("Because.",), tables=(table,))
+    page = page_of(report(sections=(said, Section("What was measured?", tables=(table,)))))
+    assert page.count("Answer at the top") == 1

@@ -8,8 +8,10 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex, to_rgb
 
-from curvewise.drawing.style import PALETTE
+from curvewise.drawing.style import PALETTE, word_shade
+from curvewise.report.page import follow_theme
 
 CONTRAST = 3.0  # of graphics against the page: WCAG 2.2, success criterion 1.4.11
 READABLE = 4.5  # of text against the page: 1.4.3
@@ -77,6 +79,25 @@ def test_curves_are_seen_against_the_page(theme: str) -> None:
     for text, page in [("ink", "paper"), ("faint", "paper"), ("accent", "paper"), ("ink", "soft")]:
         assert contrast(colours[text], colours[page]) >= READABLE
     assert contrast(colours["warn-ink"], colours["warn"]) >= READABLE
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_names_at_curves_can_be_read(theme: str) -> None:
+    style = (files("curvewise.report") / "assets" / "report.css").read_text(encoding="utf-8")
+    (share,) = re.findall(r"at-line \{ fill: color-mix\(in srgb, var\(--colour\) (\d+)%, var\(--ink\)\)", style)
+    pairs = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", style)
+    shade = {name: light if theme == "light" else dark for name, light, dark in pairs}
+    part, ink = int(share) / 100, np.array(to_rgb(shade["ink"]))
+    for i in range(len(PALETTE)):
+        word = to_hex(part * np.array(to_rgb(shade[f"series-{i}"])) + (1 - part) * ink)
+        assert contrast(linear(word), linear(shade["paper"])) >= READABLE
+
+
+def test_names_in_still_pictures_can_be_read_and_follow_the_page() -> None:
+    for i, shade in enumerate(PALETTE):
+        word = word_shade(shade)
+        assert contrast(linear(word), linear("#ffffff")) >= READABLE
+        assert f"color-mix(in srgb, var(--series-{i}" in follow_theme(f'<text style="fill: {word}">')
 
 
 def test_still_pictures_have_the_colours_of_the_page() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import curvewise as cw
 from curvewise.report.content import Report
 from curvewise.report.results import results_report
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +48,26 @@ def test_each_learner_that_could_not_be_fitted_is_named(curves: cw.learning.Lear
     assert list(curves.failures) == ["lost", "gone"]
     for name, why in curves.failures.items():
         assert [w for w in found.warnings if name in w] == [f"{name} could not be fitted: {why}"]
+
+
+def test_each_result_of_a_list_has_the_question_that_it_answers() -> None:
+    runs = [cw.load_predictions(EXAMPLES / f"units{units}.npz") for units in (16, 64)]
+    found = results_report([cw.decompose_variance(runs[0]), cw.compare_runs(*runs)])
+    assert found.question == "How much do runs differ, and how much of it is real?"
+    assert [s.title for s in found.sections] == [found.question, "Which training is better?"]
+
+
+def test_transfer_begins_with_yes_or_no() -> None:
+    def measured(gains: dict[str, float]) -> Report:
+        rng = np.random.default_rng(0)
+        rows = [
+            ("a", name, n, risk - gain + 0.01 * rng.standard_normal())
+            for name, gain in {"scratch": 0.0, **gains}.items()
+            for n, risk in ((100, 0.8), (1000, 0.5), (10000, 0.3))
+            for _ in range(4)
+        ]
+        table = dict(zip(("task", "method", "n", "risk"), map(list, zip(*rows, strict=True)), strict=True))
+        return results_report(cw.measure_transfer(table, blind=1.0, maximal=0.1))
+
+    assert measured({"one": 0.1, "two": -0.1}).answer[0] == "Yes: significantly better than scratch: one."
+    assert measured({"two": -0.1}).answer[0] == "No: no method is significantly better than scratch."

@@ -220,3 +220,10 @@ class TestRanks:
             last = {m: sum(x <= r for x in true.values()) for m, r in true.items()}
             held.append(all(r.low <= last[m] and r.high >= first[m] for m, r in ranks.items()))
         assert np.mean(held) >= 0.9
+
+
+def test_readable_columns_have_words_for_heads() -> None:
+    table = measure(rows()).readable()
+    assert "CCI" in table
+    assert not {"cci", "gain until", "gain from", "borrowed"} & set(table)
+    assert table["gain significant at n"][0].startswith("100, ")

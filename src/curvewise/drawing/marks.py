@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from curvewise.drawing.axes import is_narrow
 from curvewise.drawing.labels import clean, safe_text, shorten
-from curvewise.drawing.style import NEUTRAL, make_legend, write_caption
+from curvewise.drawing.style import NEUTRAL, make_legend, word_shade, write_caption
 from curvewise.errors import InputError
 from curvewise.text import arg, format_number, list_names
 from curvewise.types.results import Interval
@@ -139,6 +139,8 @@ def note(ax: Axes, text: str, xy: tuple[float, float], **options: Any) -> Annota
     # An outline in the colour of the background keeps it legible.
     outline = [withStroke(linewidth=3.0, foreground=rcParams["axes.facecolor"])]
     given: dict[str, Any] = {"fontsize": 8.0, "zorder": 5.0, "path_effects": outline, "gid": MARK} | options
+    if isinstance(given.get("color"), str):
+        given["color"] = word_shade(given["color"])
     return ax.annotate(plain(text), xy, **given)
 
 

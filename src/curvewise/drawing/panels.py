@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from curvewise.drawing.labels import clean, wrap_lines
 from curvewise.drawing.marks import digits
-from curvewise.drawing.style import CAPTION, unsaid
+from curvewise.drawing.style import CAPTION, unsaid, word_shade
 from curvewise.text import format_interval
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
@@ -91,7 +91,8 @@ def name_ends(
     for end, name, shade, height in zip(ends, names, shades, places, strict=True):
         line = {"arrowstyle": "-", "color": shade, "linewidth": 0.6, "alpha": 0.7}
         line |= {"shrinkA": 1.0, "shrinkB": 2.0, "relpos": (0.0, 0.5)}
-        look: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": 9.0, "color": shade, "arrowprops": line}
+        look: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": 9.0, "arrowprops": line}
+        look["color"] = word_shade(shade)
         place = (1.035, height)
         ax.annotate(name, end, place, textcoords="axes fraction", annotation_clip=False, gid=END, **look)
 

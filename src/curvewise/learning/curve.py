@@ -577,15 +577,17 @@ class LearningCurve(Curve):
         """A few sentences: e_N, β_N, what more data would bring, the fit."""
         at = self.interval_at()
         reach = EXTRAPOLATION_LIMIT * self.largest_n
-        four = self.interval_at(reach).error
         fit = f"{self._data.total} runs at {len(self.n)} sizes"
         if len(self.n) > self.parameters and np.isfinite(self.r_squared):
             fit += f", R² = {self.r_squared:.3f}"
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
+        more = "The curve must not be extrapolated: it implies a negative error with unlimited data."
+        if not any("do not extrapolate" in text for text in self.warnings):
+            four = self._say(self.interval_at(reach).error)
+            more = f"With four times the data (n = {format_number(reach)}) the predicted {word} is {four}."
         return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {self._say(at.error)}"
-            f" (95% confidence interval) and the data-reliance is {self._say(at.data_reliance)}. With four"
-            f" times the data (n = {format_number(reach)}) the predicted {word} is {self._say(four)}."
+            f" (95% confidence interval) and the data-reliance is {self._say(at.data_reliance)}. {more}"
             f" Fit: {self.form}, γ = {self.gamma:.2f}, {fit}."
         )
 

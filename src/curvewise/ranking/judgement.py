@@ -185,13 +185,15 @@ def _alarms(pool: Pool, measures: Sequence[str]) -> list[str]:
     """Return warnings about accuracies and scores; those about scores of a union came with its groups."""
     said = accuracy_alarms(pool.accuracy, pool.tasks, pool.failed)
     found = [f"{pool.group}: {text}" for text in said]
+    alike: dict[str, list[str]] = {}  # measures of which the same is said
     for name in () if pool.group == UNION else measures:
         if np.isnan(pool.scores[name]).all():
             found.append(f"{pool.group}: {name} has no score for any checkpoint.")
             continue
         said = score_alarms(pool.scores[name], pool.accuracy, pool.tasks)
-        found += [f"{pool.group}, {name}: {text}" for text in said]
-    return found
+        for text in said:
+            alike.setdefault(text, []).append(name)
+    return found + [f"{pool.group}, {', '.join(names)}: {text}" for text, names in alike.items()]
 
 
 def _references(table: CheckpointScores, pools: dict[str, Pool]) -> list[ReferenceRow]:
@@ -372,6 +374,26 @@ class RankingJudgement(Result):
             "kendall_high": [r.kendall.high for r in self.rows],
             "gflops": [r.gflops for r in self.rows],
         }
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return a row for each measure: the averages over tasks first, the last group first, the best of it first."""
+        table = super().readable()
+        places = {group: -i for i, group in enumerate(self.groups)}
+
+        def place(i: int) -> tuple[bool, int, int, float]:
+            row = self.rows[i]
+            task = -1 if row.task == AVERAGE else self.tasks.index(row.task)
+            kendall = row.kendall.estimate
+            return row.task != AVERAGE, places[row.group], task, math.inf if math.isnan(kendall) else -kendall
+
+        order = sorted(range(len(self.rows)), key=place)
+        # What is judged by stands first, where a phone shows it.
+        names = {"measure": "measure", "task": "task", "group": "group", "kendall": metric_title("kendall")}
+        names |= {value.replace("_", " "): metric_title(value) for value in self.values}
+        names |= {"baseline": "baseline", "n": "pairs", "gflops": "GFLOPs"}
+        empty = {"gflops"} if all(math.isnan(r.gflops) for r in self.rows) else set()
+        empty |= {"group"} if len(self.groups) == 1 else set()
+        return {head: [table[name][i] for i in order] for name, head in names.items() if name not in empty}
 
     def table(
         self, format: str = "markdown", digits: int | None = None, *, group: str | None = None, task: str | None = None

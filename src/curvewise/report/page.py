@@ -138,6 +138,7 @@ def page_of(report: Report) -> str:
     from curvewise.drawing.style import about, one_document
 
     environment = _environment()
+    has_text = [bool(s.text) for s in report.sections]
     report = report.without_repeats()
     # In one function, so that none of the page's names get in the way of others.
     parts = "\n".join(map(read_asset, SCRIPTS))
@@ -178,7 +179,7 @@ def page_of(report: Report) -> str:
     body = {
         "report": report,
         "warnings": group_warnings(report.warnings),
-        "groups": _groups(report),
+        "groups": _groups(report, has_text),
         "methods": list(dict.fromkeys(text for s in report.sections for text in s.method)),
         "settings": settings,
         "runs": runs,
@@ -204,8 +205,11 @@ def _placed(series: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(s) if "tone" in s else {**s, "place": place_of(s["name"], i)} for i, s in enumerate(series)]
 
 
-def _groups(report: Report) -> list[dict[str, Any]]:
-    """Sections that ask the same, together; and where in them each part stands."""
+def _groups(report: Report, has_text: Sequence[bool]) -> list[dict[str, Any]]:
+    """Sections that ask the same, together; and where in them each part stands.
+
+    ``has_text`` tells of each section whether it had text before that of the answer was left out.
+    """
     groups: dict[str, dict[str, Any]] = {}
     for number, section in enumerate(report.sections, start=1):
         figures = [f for f in section.figures if f is not report.figure]
@@ -223,12 +227,13 @@ def _groups(report: Report) -> list[dict[str, Any]]:
                 "key": f"part-{number}",
                 "label": section.label,
                 "text": section.text,
-                "warnings": format_count(len(set(section.warnings)), "warning") if section.warnings else "",
+                "warnings": format_count(len(group_warnings(section.warnings)), "warning") if section.warnings else "",
                 "figures": figures,
                 "beside": beside,
                 "instead": instead,
                 "below": [t for t in section.tables if t not in narrow],
                 "is_at_top": is_at_top,
+                "is_answered": has_text[number - 1] and not section.text and not is_at_top,
                 "is_sided": bool((section.text or beside) and (figures or instead)) and len(figures) < 2,
             }
         )
@@ -268,10 +273,11 @@ def follow_theme(svg: str) -> str:
     >>> follow_theme('<path style="stroke: #005098; fill: none"/>')
     '<path style="stroke: var(--series-0, #005098); fill: none"/>'
     """
-    from curvewise.drawing.style import GREYS, INK, PALETTE, pale
+    from curvewise.drawing.style import GREYS, INK, PALETTE, pale, word_shade
 
-    names = {shade: f"var(--series-{i}, {shade})" for i, shade in enumerate(PALETTE)}
-    names |= {pale(k): f"color-mix(in srgb, {v} 36%, var(--paper, #fff))" for k, v in names.items()}
+    series = {shade: f"var(--series-{i}, {shade})" for i, shade in enumerate(PALETTE)}
+    names = series | {pale(k): f"color-mix(in srgb, {v} 36%, var(--paper, #fff))" for k, v in series.items()}
+    names |= {word_shade(k): f"color-mix(in srgb, {v} 70%, var(--ink, {INK}))" for k, v in series.items()}
     names |= {shade: f"var(--ink, {shade})" for shade in (INK, "#000000")} | {"#ffffff": "var(--paper, #ffffff)"}
     names |= {shade: f"var(--faint, {shade})" for shade in GREYS}
     shades = re.compile("|".join(names))
@@ -283,8 +289,23 @@ def follow_theme(svg: str) -> str:
 
 
 def _prefixed(svg: str, prefix: str) -> str:
-    named = re.compile(r'(\bid="|url\(#|href="#)')
-    return re.sub(r"<[^>]*>", lambda tag: named.sub(rf"\1{prefix}", tag[0]), svg)
+    """Begin the ids of a picture with a prefix, and number those that several of its parts share.
+
+    >>> _prefixed('<g id="a"/><g id="a"/><use href="#a"/>', "p-")
+    '<g id="p-a"/><g id="p-a--2"/><use href="#p-a"/>'
+    """
+    named = re.compile(r'(\bid="|url\(#|href="#)([^")]*)')
+    seen: Counter[str] = Counter()
+
+    def renamed(found: re.Match[str]) -> str:
+        start, name = found.groups()
+        again = ""
+        if start == 'id="':
+            seen[name] += 1
+            again = f"--{seen[name]}" if seen[name] > 1 else ""
+        return f"{start}{prefix}{name}{again}"
+
+    return re.sub(r"<[^>]*>", lambda tag: named.sub(renamed, tag[0]), svg)
 
 
 def embedded(data: Any) -> Markup:
@@ -346,6 +367,8 @@ def _tabled(
     environment: Any, table: ReportTable, kind: str = "table", most: int = MOST_ROWS, where: str = ""
 ) -> Markup:
     columns = shown_columns(table, most)
+    if len(columns) > NARROW:  # a wide table has no room for what is known of no row
+        columns = [c for c in columns if any(x.text != "–" for x in c.cells)] or columns
     shown = min(len(table), most)
     title = table.title
     if shown > 1 and len(columns) > NARROW:  # what all rows of a wide table share is said once
@@ -404,6 +427,8 @@ _NUMBER = re.compile(r"((?:< )?[-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\
 def _shown_cell(value: Any) -> HtmlCell:
     if value is None:
         return HtmlCell("–")
+    if isinstance(value, bool | np.bool_):
+        return HtmlCell("yes" if value else "no")
     if _is_number(value):
         return HtmlCell("–", "") if math.isnan(value) else HtmlCell(format_number(float(value), 3), plain(float(value)))
     is_cell = isinstance(value, Cell)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -11,6 +13,7 @@ from typing import Any
 from curvewise.errors import InputError
 from curvewise.report.charts import figures_of
 from curvewise.report.content import Report, ReportTable, Reproduce, Section, split_sentences
+from curvewise.text import format_count
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result
 
@@ -19,6 +22,9 @@ SETTINGS = (
     *("perturbation", "layer", "by", "loss", "per", "average", "rule", "method"),
 )
 """Fields of results that say how something was computed."""
+
+SETTING_WORDS = {"paired": "runs are paired:", "seeds": "seeds of one subset:", "by": "ranked by", "per": "for each"}
+"""Settings whose names do not say what they are."""
 
 FEW = 3
 """Sentences of the answer on the first screen."""
@@ -55,11 +61,10 @@ def results_report(
             raise InputError(f"holds {one!r:.60}: give what an analysis returned.", argument="results")
     sections = tuple(section_of(result, name) for name, result in named)
     first = named[0][1]
-    lens = lens_of(first)
     return Report(
         title=title or "curvewise report",
-        question=question or QUESTIONS.get(lens, sections[0].title),
-        answer=(*no_interval(first), *first_sentences(first.sentences())),
+        question=question or question_of(first),
+        answer=(*no_interval(first), *verdict_on_transfer(first), *first_sentences(first.sentences())),
         figure=next((f for s in sections for f in s.figures), None),
         warnings=tuple(dict.fromkeys(w for s in sections for w in s.warnings)),
         sections=sections,
@@ -78,6 +83,28 @@ def no_interval(result: Result) -> tuple[str, ...]:
     if not curves or any(c._data.replicated for c in curves):
         return ()
     return ("One run per size: the spread between runs is unknown. Train at least two models per size.",)
+
+
+def verdict_on_transfer(result: Result) -> tuple[str, ...]:
+    """Answer whether pretraining is better than training from scratch; nothing for other results."""
+    if type(result).__name__ != "TransferResult":
+        return ()
+    rows = [r for r in result.improvements if not math.isnan(r.pvalue)]  # type: ignore[attr-defined]
+    if not rows:
+        return ()
+    scratch = result.scratch  # type: ignore[attr-defined]
+    tried = Counter(r.method for r in rows)
+    better = Counter(r.method for r in rows if r.significant and r.cci.estimate > 0)
+    if not better:
+        return (f"No: no method is significantly better than {scratch}.",)
+    tasks = len({r.task for r in rows})
+    said = [f"{name} on {count} of {format_count(tried[name], 'task')}" for name, count in better.most_common()]
+    if tasks == 1 and len(said) <= FEW:
+        return (f"Yes: significantly better than {scratch}: {', '.join(better)}.",)
+    if len(said) > FEW:
+        told = f"{len(better)} of {len(tried)} methods are significantly better than {scratch} on at least one task"
+        return (f"Yes: {told}.",)
+    return (f"Yes: significantly better than {scratch}: {', '.join(said)}.",)
 
 
 def _script(code: str | None) -> Reproduce:
@@ -119,7 +146,7 @@ def section_of(
 
     lens = lens_of(result)
     name = file_name(title or type(result).__name__) or "result"
-    heading = title or QUESTIONS.get(lens, type(result).__name__)
+    heading = title or question_of(result)
     warnings = result.all_warnings
     if lens == "learning":  # imported only now, so that a page on other results does not load this lens
         from curvewise.learning.fit import LearningCurves
@@ -139,8 +166,12 @@ def section_of(
         figures=figures,
         tables=(table,) if len(table) else (),
         method=method_of(result),
-        settings={k: str(v) for k, v in values.items() if v is not None},
+        settings={SETTING_WORDS.get(k, k): _setting(v) for k, v in values.items() if v is not None},
     )
+
+
+def _setting(value: Any) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def table_of(result: Result, name: str) -> ReportTable:
@@ -183,6 +214,39 @@ QUESTIONS = {
     "ranking": "Which checkpoint should be fine-tuned?",
     "study": "How far is the study?",
 }
+
+KINDS = {
+    "LearnerRanking": "Which learner is best?",
+    "LearnerComparison": "Which learner is better?",
+    "CurveComparison": "Which learner is better?",
+    "SamplesToReach": "How many samples does the target take?",
+    "RunComparison": "Which training is better?",
+    "TrainingComparison": "Which training is best?",
+    "VarianceComparison": "Which training varies more between runs?",
+    "SeedLuck": "Are lucky runs also better on other data?",
+    "TestSetComparison": "Do runs differ more on other data?",
+    "SourceShares": "What makes runs differ?",
+    "TwinDisagreement": "How far do twins grow apart?",
+    "Calibration": "Are the predicted probabilities calibrated?",
+    "Disagreement": "How often do runs disagree?",
+    "Ensemble": "What does an ensemble of the runs gain?",
+    "RunPlan": "How many runs are needed?",
+    "ResponseComparison": "Which network is more robust?",
+    "MeasureJudgement": "Which measure predicts generalization?",
+    "MeasureComparison": "Which measure predicts generalization better?",
+    "TransferComparison": "Which method transfers better?",
+    "RankingJudgement": "Which measure ranks checkpoints best?",
+    "RankingAgreement": "How well does the measure rank checkpoints?",
+    "RankingComparisons": "Which measure ranks checkpoints better?",
+}
+"""Questions that results answer, where that is not the question of its lens."""
+
+
+def question_of(result: Result) -> str:
+    """Return what a result answers."""
+    kind = type(result).__name__
+    return KINDS.get(kind, QUESTIONS.get(lens_of(result), kind))
+
 
 METHODS = {
     "learning": (

@@ -18,7 +18,7 @@ from scipy.special import ndtri, stdtrit
 from curvewise.errors import CurvewiseError
 from curvewise.report.content import Figure, Report, Reproduce, Runs
 from curvewise.report.lenses import StudyFindings, find_all
-from curvewise.report.results import QUESTIONS, first_sentences
+from curvewise.report.results import QUESTIONS, first_sentences, verdict_on_transfer
 from curvewise.text import format_interval, format_value
 from curvewise.types.results import Interval
 
@@ -113,7 +113,11 @@ def _answered(findings: StudyFindings, status: Status) -> tuple[str, tuple[str, 
         why = f", most often with: {status.failures[0].message}" if status.failures else "."
         return BEST, (f"Every run failed{why}", RUN_AGAIN), None
     if "transfer" in found:
-        return QUESTIONS["transfer"], _short(found["transfer"]), findings.figure("transfer")
+        return (
+            QUESTIONS["transfer"],
+            (*verdict_on_transfer(found["transfer"]), *_short(found["transfer"])),
+            findings.figure("transfer"),
+        )
     if len(fitted) > 1 and not any(c._data.replicated for c in fitted):
         return BEST, (f"The runs cannot show which learner is best. {ONE_SUBSET}", *_lowest(findings)), curves
     if "ranking" in found or "comparison" in found:

@@ -198,6 +198,16 @@ class TransferResult(Result):
             "gain_from": [end.n_from if end else math.nan for end in ends],
         }
 
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return a row for each task and method, with the sizes at which the gain is significant."""
+        table = dict(super().readable())
+        del table["gain until"], table["gain from"]  # the sizes say it
+        if not any(table["borrowed"]):
+            del table["borrowed"]
+        sizes = table["gain significant at"]
+        table["gain significant at"] = [text.replace(" ", ", ") or "no size" for text in sizes]
+        return {_HEADINGS.get(name, name): values for name, values in table.items()}
+
     def table(self, format: str = "markdown", digits: int | None = None, *, layout: str = "tasks") -> str:
         """Write the improvements as text: methods by tasks, as in table 1 of Atanov et al. 2022.
 
@@ -282,6 +292,15 @@ class TransferResult(Result):
                 "take the one that measure_transfer gives."
             )
         return [self._cells[task] for task in tasks]
+
+
+_HEADINGS = {
+    "cci": "CCI",
+    "borrowed": "interval from the spread of others",
+    "gain smallest": "gain at the smallest n",
+    "gain largest": "gain at the largest n",
+    "gain significant at": "gain significant at n",
+}
 
 
 def _find_row(rows: Sequence[Any], task: str, method: str) -> Any:

@@ -134,8 +134,8 @@ def measure_seed_luck(
         notes.append("the runs do not differ on one of the two sets: there is no correlation.")
     if judge_tails(one).heavy or judge_tails(two).heavy:
         notes.append(
-            "run errors have heavy tails, so a few runs may cause the correlation: look at the picture before its"
-            " interval."
+            "run errors have heavy tails, so a few runs may cause the correlation: check the picture before you use"
+            " its interval."
         )
     return SeedLuck(
         runs=given.runs,

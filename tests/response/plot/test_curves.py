@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from curvewise.drawing.panels import spread_out
+from curvewise.drawing.style import word_shade
 from curvewise.errors import InputError
 from curvewise.response import ResponseCurve, find_contrasting_pairs
 from curvewise.response.plot.comparison import plot_response_pairs
@@ -141,7 +142,7 @@ def test_names_stand_where_curves_end_and_apart():
     for name, curve in zip(names, curves, strict=True):
         assert name.xy == pytest.approx((0.5, 100 * curve.accuracy[-1]))
     lines = of(ax.lines, "curvewise-response")
-    assert [n.get_color() for n in names] == [line.get_color() for line in lines]
+    assert [n.get_color() for n in names] == [word_shade(line.get_color()) for line in lines]
     assert len(of(ax.collections, "curvewise-band")) == 5
 
 

@@ -288,8 +288,8 @@ MEASURES = tuple(
         about=f"Accuracy after fine-tuning all weights for {said} (Li et al. 2021).",
         cost=f"{3 * epochs} times the forward pass over the examples; its operations are for d "
         "operations of the forward pass of one example.",
-        fails="The dearest and among the worst in the paper: accuracy early in training says "
-        "little of that at its end. It depends on the rate.",
+        fails="The most expensive measure, and among the worst in the paper: accuracy early in training "
+        "predicts the final accuracy poorly. It depends on the learning rate.",
         # With d the operations of a forward pass of one example; the backward pass costs two of them.
         flops=functools.partial(lambda times, n, d, classes: 3.0 * times * n * d, epochs),
         takes="network",

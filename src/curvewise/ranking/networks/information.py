@@ -30,7 +30,7 @@ RATE = 5e-4
 LOOK = 25
 # Looks without a better bound after which training ends.
 PATIENCE = 10
-# Examples for each dimension below which a critic learns its examples by heart.
+# Examples for each dimension below which a critic memorises its examples.
 FEW = 10
 # Training examples from which principal axes are computed at most, and components that are counted.
 AXES_FROM, COMPONENTS = 8192, 128
@@ -61,7 +61,7 @@ def information_score(
     output for each class, trained by Adam. Labels are few and known, so that the second mean is
     taken over all of them, and not over those of the batch. Training begins with a bound of 0 and
     ends where that of a fifth of the training examples, held out for this, is best: what is scored
-    is neither learnt by heart nor chosen by its own score.
+    is neither memorised nor chosen by its own score.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ MEASURES = tuple(
         f"{', after PCA that keeps 0.8 of the energy' if energy else ''} (Poole et al. 2019).",
         cost="Training a network with two hidden layers for some hundred batches: seconds.",
         fails="High dimension and little data: with fewer than ten examples for each dimension the "
-        "critic learns them by heart. Without test examples it is in-sample.",
+        "critic memorises them. Without test examples it is in-sample.",
         flops=functools.partial(_flops, energy=energy is not None),
         splits=True,
         seeded=True,

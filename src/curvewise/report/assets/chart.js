@@ -19,7 +19,7 @@ class Chart {
     this.svg = draw("svg", {
       role: "img",
       tabindex: "0",
-      "aria-label": `${spec.title}. Arrow keys move from point to point.`,
+      "aria-label": `${spec.title}. Arrow keys, Home and End move from point to point.`,
       class: "chart",
     }, layers);
     this.tip = make("div", { class: "tip", hidden: "", dir: "auto" }, picture);
@@ -360,18 +360,20 @@ class Chart {
     });
     svg.addEventListener("keydown", (event) => this.step(event));
     svg.addEventListener("blur", () => this.hide());
+    document.addEventListener("keydown", (event) => event.key === "Escape" && this.hide());
   }
 
-  // Left and right along the points of a learner, up and down to the next learner.
+  // Left and right along the points of a learner, to its first and last; up and down to the next learner.
   step(event) {
     const [along, over] =
       { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] || [0, 0];
-    if ((!along && !over) || !this.points.length) return;
+    const end = { Home: 0, End: -1 }[event.key];
+    if ((!along && !over && end === undefined) || !this.points.length) return;
     event.preventDefault();
     const turn = (value, count) => ((value % count) + count) % count;
     this.at = this.at ? [turn(this.at[0] + over, this.points.length), this.at[1] + along] : [0, 0];
     const points = this.points[this.at[0]];
-    this.at[1] = turn(this.at[1], points.length);
+    this.at[1] = turn(end ?? this.at[1], points.length);
     this.live.textContent = this.show(points[this.at[1]]);
   }
 }

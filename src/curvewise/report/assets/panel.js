@@ -43,9 +43,15 @@ class Panel {
     };
     range.addEventListener("input", () => set(valueOf(Number(range.value)), false, true));
     field.addEventListener("input", () => {
-      if (field.value !== "" && (!byFactor || Number(field.value) > 0)) set(Number(field.value), true, false);
+      const asked = Number(field.value);
+      const fits = field.value !== "" && asked >= low && asked <= high;
+      this.check(field, fits, `${words}: between ${number(low)} and ${number(high)}.`);
+      if (field.value !== "" && Number.isFinite(asked)) set(asked, true, false); // the nearest that can be shown
     });
-    field.addEventListener("change", () => set(this.markN, true, true));
+    field.addEventListener("change", () => {
+      field.removeAttribute("aria-invalid"); // what is shown instead; the hint stays
+      set(this.markN, true, true);
+    });
     this.startN = () => set(this.markN, true, true);
   }
 
@@ -59,8 +65,23 @@ class Panel {
     make("span", { class: "hint" }, bar, "or drag the dashed line");
     this.field.addEventListener("input", () => {
       const asked = Number(this.field.value);
-      if (this.field.value !== "" && Number.isFinite(asked)) this.aim(asked, false);
+      const least = spec.target.floor ?? -Infinity;
+      const fits = this.field.value !== "" && Number.isFinite(asked) && asked >= least;
+      this.check(this.field, fits, `Target: ${least === -Infinity ? "a number" : `at least ${number(least)}${spec.y.suffix || ""}`}.`);
+      if (fits) this.aim(asked, false);
     });
+    this.field.addEventListener("change", () => {
+      this.field.removeAttribute("aria-invalid");
+      this.field.value = String(this.target);
+    });
+  }
+
+  // A value that cannot be shown is marked, and the hint says which can.
+  check(field, fits, allowed) {
+    if (fits) field.removeAttribute("aria-invalid");
+    else field.setAttribute("aria-invalid", "true");
+    this.allowed = fits ? "" : allowed;
+    this.warn();
   }
 
   aim(value, write = true) {
@@ -139,7 +160,7 @@ class Panel {
   warn() {
     const { notes, n } = this.spec.slider || {};
     const far = "In italics: beyond 4 times the largest size measured, which the data do not support.";
-    const text = notes ? notes[n.indexOf(this.markN)] : $(".far", this.list) ? far : "";
+    const text = this.allowed || (notes ? notes[n.indexOf(this.markN)] : $(".far", this.list) ? far : "");
     if (this.caution.textContent !== text) this.caution.textContent = text;
   }
 

@@ -512,7 +512,7 @@ def disagreement(subject: Subject) -> Tensor:
 def disagreement_soft(subject: Subject) -> Tensor:
     """Total variation between the probabilities of two trainings.
 
-    It tells networks apart that both know the examples by heart.
+    It distinguishes networks that have both memorised the examples.
     """
     return 0.5 * (subject.logits.softmax(1) - twin_logits(subject).softmax(1)).abs().sum(dim=1).mean()
 

@@ -18,7 +18,7 @@ from curvewise.drawing.axes import is_narrow, width_of
 from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import INTERVAL, note
 from curvewise.drawing.panels import new_panels, spread_out, write_below
-from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, place_of, write_caption
+from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, place_of, word_shade, write_caption
 from curvewise.errors import InputError
 from curvewise.text import list_names, suggest
 from curvewise.transfer.result import RiskCurve, TransferResult
@@ -464,7 +464,8 @@ def name_ends(ax: Axes, ends: Sequence[CurveEnd], side: str = "right") -> None:
         line: dict[str, Any] = {"arrowstyle": "-", "color": end.shade, "linewidth": 0.6}
         line |= {"alpha": 0.4 if end.back else 0.7, "shrinkA": 1.0, "shrinkB": 2.0, "zorder": 1.0}
         line["relpos"] = (0.0 if side == "right" else 1.0, 0.5)
-        look: dict[str, Any] = {"color": end.shade, "fontsize": size, "fontweight": "bold" if end.bold else "normal"}
+        look: dict[str, Any] = {"color": word_shade(end.shade), "fontsize": size}
+        look["fontweight"] = "bold" if end.bold else "normal"
         look |= {"va": "center", "ha": "left" if side == "right" else "right", "annotation_clip": False, "gid": END}
         aside = (1.03 if side == "right" else -0.03, float(place))
         ax.annotate(end.text, (end.x, end.y), xytext=aside, textcoords="axes fraction", arrowprops=line, **look)
