@@ -265,7 +265,7 @@ def plot_sweep(
             mark_value(ax, largest, calm, "-.")
         found = [format_number(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
         others = [format_number(v) for v in result.tied if v != result.best]
-        tied = f" Its error is not told from that at {', '.join(others[:8])}." if others else ""
+        tied = f" Its error does not differ significantly from that at {', '.join(others[:8])}." if others else ""
         text = (
             f"Bars: {100 * result.level:.4g}% intervals. Excess over independent errors is shown at"
             f" {', '.join(found) or 'no value'} (Holm over the values). The mean error is lowest at"
