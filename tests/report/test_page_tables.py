@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from curvewise.report.content import ReportTable
+from curvewise.report.content import ReportTable, Section
 from curvewise.report.page import shown_columns
+from curvewise.text import Message, arg, prefix
 
 
 @pytest.mark.parametrize(("low", "high"), [("rank_low", "rank_high"), ("low", "high")])
@@ -37,3 +38,15 @@ def test_an_interval_that_is_not_known_is_no_pair_of_dashes() -> None:
     given = {"std": [0.1], "low": [None], "high": [math.nan]}
     (only,) = shown_columns(ReportTable("t", "T", given), 9)
     assert (only.cells[0].text, only.cells[0].interval) == ("0.1", "")
+
+
+def test_chances_are_numbers_that_sort_and_read_as_in_sentences() -> None:
+    (chance,) = shown_columns(ReportTable("t", "T", {"probability_never": [9.4e-16, 0.2, 0.9967]}), 9)
+    assert chance.is_number
+    assert [(c.text, c.value) for c in chance.cells] == [("<1%", 1.0), ("20%", 20.0), (">99%", 99.0)]
+
+
+def test_what_a_section_says_is_for_python_and_the_command_line() -> None:
+    message = Message(f"Use {arg('form', 'auto')}.")
+    section = Section("Why?", (message,), (prefix("net: ", message),))
+    assert (section.text, section.warnings) == (("Use form auto.",), ("net: Use form auto.",))
