@@ -505,7 +505,7 @@ def test_runs_are_turned_filtered_and_sorted(opened: Opened, crowded: Path) -> N
     head.click()
     values = [float(v) for v in column(page, "#runs-table", 2)]
     columns = many_runs().columns
-    truth = sorted(v for v in columns["error"] if v is not None)
+    truth = sorted(100 * v for v in columns["error"] if v is not None)
     np.testing.assert_allclose(values, truth[:50], rtol=1e-3, atol=1e-6)
     head.click()
     values = [float(v) for v in column(page, "#runs-table", 2)]  # what is missing stays last
