@@ -100,7 +100,7 @@ def neutral(text: str) -> str:
     """
     if not isinstance(text, Message):
         return text
-    return text.worded(lambda name, value: name if value is UNSET else f"{name} {value}")
+    return text.worded(lambda name, value: name if value is UNSET or value is True else f"{name} {value}")
 
 
 def mentioned(text: str) -> tuple[str | None, Any]:
