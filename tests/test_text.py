@@ -12,7 +12,19 @@ import pytest
 
 import curvewise as cw
 from curvewise.errors import UntrustedCodeError
-from curvewise.text import Message, arg, either, format_interval, format_value, prefix
+from curvewise.text import (
+    Message,
+    arg,
+    either,
+    format_chance,
+    format_count,
+    format_interval,
+    format_number,
+    format_size,
+    format_value,
+    neutral,
+    prefix,
+)
 
 
 def test_a_message_is_its_text_in_python():
@@ -134,3 +146,27 @@ def test_a_limit_keeps_its_side_of_zero():
         near = min(abs(low), abs(high)) < 0.005 * half  # closer than two more digits can show
         assert near or (np.sign(shown) == np.sign([low, high])).all(), text
         assert abs(shown[0] - low) <= 0.1 * half, text
+
+
+def test_counts_have_separators_from_a_thousand_on_however_they_are_written():
+    assert {format_number(4000), format_number(4000.0), f"{4000:,}", format_count(4000, "run").split()[0]} == {"4,000"}
+    assert format_size(8823.4) == "8,820"
+    assert format_interval((3590, 2660, 4400)) == "3,600 [2,700, 4,400]"
+    assert format_number(-1234.5) == "-1,234", "an ASCII minus in plain text"
+
+
+def test_only_certainty_is_zero_or_a_hundred_percent():
+    assert [format_chance(p) for p in (0.0, 9.4e-16, 0.004, 0.5, 0.9967, 1.0)] == [
+        "0%",
+        "<1%",
+        "<1%",
+        "50%",
+        ">99%",
+        "100%",
+    ]
+
+
+def test_pictures_and_pages_name_arguments_neither_as_python_nor_as_options():
+    message = Message(f"Use {arg('form', 'auto')}, or {either('cw.fit(…)', '`curvewise fit`')}.")
+    assert neutral(prefix("net: ", message)).startswith("net: Use form auto, or ")
+    assert neutral("form='auto' is in a name") == "form='auto' is in a name"

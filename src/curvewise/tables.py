@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from curvewise.errors import InputError
-from curvewise.text import format_interval, format_number, format_value, is_smallest, one_line
+from curvewise.text import format_chance, format_interval, format_number, format_value, is_smallest, one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def readable_columns(
         if name in limits:
             continue
         values = list(columns[name])
-        units = ["" if re.search(WITHOUT_UNIT, f"{name} {row}".strip()) else unit for row in rows or [""] * len(values)]
+        units = [_unit_of(name, row, unit) for row in rows or [""] * len(values)]
         bold = best[1] if best and best[0] == name else ()
         if name in ends:
             parts = (values, columns[ends[name][0]], columns[ends[name][1]])
@@ -118,6 +118,13 @@ def readable_columns(
                 cells = _alike(cells)
         found[HEADINGS.get(name, name.replace("_", " ") if name not in _SYMBOLS else name)] = cells
     return found
+
+
+def _unit_of(name: str, row: str, unit: str) -> str:
+    """Return the unit of a cell: shares of a variance are percentages, whatever the unit of the result."""
+    if row == "distribution_share":
+        return "fraction"
+    return "" if re.search(WITHOUT_UNIT, f"{name} {row}".strip()) else unit
 
 
 def _limits_of(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> dict[str, tuple[str, str]]:
@@ -143,6 +150,8 @@ def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
         return Cell("–")
     if _is_pvalue(name):
         return Cell(f"{x:.1g}" if x < 0.001 else f"{x:.2g}", bold)
+    if name.startswith("probability_"):
+        return Cell(format_chance(x), bold)
     return Cell(format_value(x, unit) if unit else format_number(x, 3), bold)
 
 

@@ -92,6 +92,17 @@ class Message(str):
         return _MARKED.sub(write, self.marked)
 
 
+def neutral(text: str) -> str:
+    """Word a message for a picture or a page, which both those who write Python and those who type commands read.
+
+    >>> neutral(Message(f"Use {arg('form', 'auto')}, or pass {arg('chance')}."))
+    'Use form auto, or pass chance.'
+    """
+    if not isinstance(text, Message):
+        return text
+    return text.worded(lambda name, value: name if value is UNSET or value is True else f"{name} {value}")
+
+
 def mentioned(text: str) -> tuple[str | None, Any]:
     """Return the argument that a text begins with and its value; None where it begins with something else.
 
@@ -295,7 +306,7 @@ def _fixed(value: float, decimals: int) -> str:
     if decimals > 6 or abs(value) >= 1e15:
         return format_number(value, 3)
     rounded = round(value, decimals) + 0.0  # -0.0 becomes 0.0
-    return f"{rounded:{',' if abs(rounded) >= 1e4 else ''}.{max(decimals, 0)}f}"
+    return f"{rounded:,.{max(decimals, 0)}f}"
 
 
 def format_pvalue(p: float, smallest: float = 1e-300) -> str:
@@ -314,6 +325,19 @@ def is_smallest(p: float, smallest: float) -> bool:
     return p <= smallest * (1 + 1e-6)  # one minus a level differs from it by rounding
 
 
+def format_chance(p: float) -> str:
+    """Write a probability in whole percent; "<1%" and ">99%" near the ends, which only certainty reaches.
+
+    >>> format_chance(0.127), format_chance(9.4e-16), format_chance(0.9967), format_chance(1.0)
+    ('13%', '<1%', '>99%', '100%')
+    """
+    if math.isnan(p):
+        return "–"
+    if 0 < p < 1 and f"{p:.0%}" in ("0%", "100%"):
+        return "<1%" if p < 0.5 else ">99%"
+    return f"{p:.0%}"
+
+
 def format_number(value: float, digits: int = 4) -> str:
     """Write a number for people: about four significant digits, ``∞`` for infinity.
 
@@ -327,7 +351,7 @@ def format_number(value: float, digits: int = 4) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if value == int(value) and abs(value) < 1e9:
-        return f"{int(value):,}" if abs(value) >= 1e4 else str(int(value))
+        return f"{int(value):,}"
     if abs(value) < 1e-4:
         return f"{value:.{digits - 1}g}"
     if abs(value) >= 1e15:
@@ -336,7 +360,7 @@ def format_number(value: float, digits: int = 4) -> str:
         keep = len(str(int(abs(value)))) - digits
         return f"{round(value, -keep):,.0f}"
     whole = max(1, len(str(int(abs(value)))) if abs(value) >= 1 else 0)
-    return f"{value:.{max(0, digits - whole)}f}" if abs(value) >= 1 else f"{value:.{digits}g}"
+    return f"{value:,.{max(0, digits - whole)}f}" if abs(value) >= 1 else f"{value:.{digits}g}"
 
 
 def format_size(n: float) -> str:

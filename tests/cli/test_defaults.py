@@ -104,7 +104,7 @@ DERIVED = {
     ("ranking judge", "ranking:judge_rankings", "k"),
     ("transfer tasks", "transfer:rank_tasks", "levels"),
     ("response measures", "response:measure_model", "batch"),
-    # By default the coordinate of a store that is swept; learning rate without one.
+    # By default the coordinate of a store that is swept; a hyperparameter without one.
     ("variance sweep", "variance:measure_sweep", "name"),
     # A layer is written as a text.
     ("response measures", "response:measure_model", "layer"),

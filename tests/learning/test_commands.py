@@ -15,7 +15,7 @@ def test_fit_prints_what_the_library_fits(call, errors):
     at = curve.interval_at().error
     assert done.code == 0
     assert format_interval(at, "fraction") in done.out
-    assert "naive Bayes: at n = 1437 the error is" in call("learning", "fit", errors, "--verbose").out
+    assert "naive Bayes: at n = 1,437 the error is" in call("learning", "fit", errors, "--verbose").out
     assert max(map(len, done.out.split("\n\n")[0].splitlines())) <= 80
 
 
@@ -434,7 +434,9 @@ def test_check_tests_the_variance_of_all_learners(call, errors, tmp_path):
     )
     done = call("learning", "check", errors, "--draws", 99, "--seed", 2, "--json")
     assert done.document == known.to_dict()
-    assert f"{known.measured[0]:.3g}" in call("learning", "check", errors).out
+    shown = call("learning", "check", errors).out
+    assert "Variance of one run in %²" in shown
+    assert f"{1e4 * known.measured[0]:.3g}" in shown, "in the unit of the picture"
     single = tmp_path / "single.csv"
     single.write_text("n,error\n10,0.5\n20,0.4\n40,0.3\n")
     refused = call("learning", "check", single)

@@ -15,7 +15,7 @@ from curvewise.drawing.style import PALETTE, one_document, word_shade
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning import fit_learning_curves, load_measurements
 from curvewise.learning.plot import plot_learning_curves
-from curvewise.text import format_interval
+from curvewise.text import format_value
 
 
 def lines(ax, gid):
@@ -98,14 +98,14 @@ def test_ticks_give_the_root_and_the_size(fit):
     ax.figure.canvas.draw()
     texts = [t.get_text().replace("\n", " ") for t in ax.get_xticklabels()]
     assert texts[0] == "0 (∞)"
-    assert {"0.025 (1600)", "0.05 (400)", "0.1 (100)", "0.2 (25)"} <= set(texts)
+    assert {"0.025 (1,600)", "0.05 (400)", "0.1 (100)", "0.2 (25)"} <= set(texts)
 
 
 def test_roots_on_ticks_are_short_but_differ(fit):
     ax = plot_learning_curves(fit(n=[359, 359, 1437, 1437]), x="sqrt", limit=False)
     ax.figure.canvas.draw()
     texts = [t.get_text().split("\n") for t in ax.get_xticklabels()]
-    assert texts == [["0", "(∞)"], ["0.026", "(1437)"], ["0.053", "(359)"]]
+    assert texts == [["0", "(∞)"], ["0.026", "(1,437)"], ["0.053", "(359)"]]
     wide = plt.figure(figsize=(200, 4)).add_subplot()
     plot_learning_curves(fit(n=[1400, 1410, 1437]), wide, x="sqrt", limit=False)
     wide.figure.canvas.draw()
@@ -117,7 +117,7 @@ def test_log_ticks_are_sizes(fit):
     ax = plot_learning_curves(fit(), x="log")
     ax.figure.canvas.draw()
     texts = [t.get_text() for t in ax.get_xticklabels()]
-    assert texts == ["25", "50", "100", "200", "400", "1600"]
+    assert texts == ["25", "50", "100", "200", "400", "1,600"]
 
 
 def test_ticks_do_not_crowd_each_other(fit):
@@ -197,8 +197,7 @@ def test_names_stand_at_the_curves_with_the_error_at_N(fit):
     curve = fit("plain")
     for at in (200.0, 400.0):
         (text,) = names(plot_learning_curves(curve, at=None if at == 400 else at))
-        band = curve.band(np.array([at]), runs=np.inf)
-        assert text == f"plain\n{format_interval((curve.error_at(at), band['low'][0], band['high'][0]), 'percent')}"
+        assert text == f"plain\n{format_value(curve.error_at(at), 'percent')} at {at:g}", "the line goes on beyond N"
     bare = plot_learning_curves(curve, legend=False)
     assert bare.get_legend() is None
     assert names(bare) == []
@@ -248,7 +247,7 @@ def test_the_limit_is_four_times_the_largest_size(fit):
     assert lines(plot_learning_curves(fit(), limit=False), "curvewise-limit") == []
     same = plot_learning_curves(fit(), at=1600)  # one line and one text for both
     assert lines(same, "curvewise-at") == []
-    assert "n = 1600, 4 × largest size" in [t.get_text() for t in same.texts]
+    assert "n = 1,600, 4 × largest size" in [t.get_text() for t in same.texts]
 
 
 def test_a_target_is_marked_where_the_curve_reaches_it(fit):
@@ -346,7 +345,7 @@ def test_a_group_of_curves_brings_its_own_N_and_its_failures(recwarn):
     with pytest.warns(CurvewiseWarning):
         result = fit_learning_curves(frame, at=100)
     ax = result.plot()
-    assert "Beside the names: error at n = 100." in caption(ax)
+    assert all(text.endswith("% at 100") for text in names(ax))
     assert len(solid(ax)) == 2
     assert "1 learner(s) could not be fitted" in caption(ax)
 

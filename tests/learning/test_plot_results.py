@@ -21,6 +21,7 @@ from curvewise.learning import (
     plan_sizes,
     rank_learners,
 )
+from curvewise.text import format_chance
 from curvewise.types import Interval
 
 
@@ -51,6 +52,18 @@ def test_the_comparison_marks_N_the_crossing_and_the_worth_in_data(pair):
     box = strip.get_path().get_extents(strip.get_patch_transform())
     assert (box.x0, box.x1) == pytest.approx(tuple(result.crossing)[1:])
     assert len(of(ax.collections, "curvewise-band")) == 2
+    (label,) = of(ax.texts, "curvewise-crossing")
+    assert label.get_text() == f"curves cross (n = {str(result.crossing).split(' [')[0]})", "the digits of the sentence"
+
+
+def test_the_label_of_a_crossing_does_not_lie_across_the_curves(pair):
+    result = compare_learning_curves(*pair, at=400)
+    ax = draw(result)
+    (label,) = of(ax.texts, "curvewise-crossing")
+    ax.figure.canvas.draw()
+    box = label.get_window_extent()
+    for line in of(ax.lines, "curvewise-named-curve"):
+        assert not line.get_path().transformed(line.get_transform()).intersects_bbox(box, filled=False)
 
 
 def test_texts_among_the_curves_have_a_halo(pair):
@@ -125,7 +138,8 @@ def test_the_ranking_is_a_forest_plot_with_chances(fit):
     assert ax.yaxis_inverted(), "the best is on top"
     chances = [t.get_text() for t in of(ax.texts, "curvewise-chance")]
     assert chances[0] == "chance of being best"
-    assert chances[1] == f"{result.probability_best[0]:.0%}"
+    assert chances[1:] == [format_chance(p) for p in result.probability_best]
+    assert chances[1] == result.readable()["chance best"][0], "the table says the same"
     assert "Bars: 95% confidence intervals" in caption(ax)
     assert "90% prediction intervals" in caption(draw(replace(result, kind="prediction", level=0.9)))
 
@@ -241,6 +255,15 @@ def test_the_variance_check_shows_measured_against_modelled(fit):
     scipy_stats = pytest.importorskip("scipy.stats")
     free = result.freedom
     np.testing.assert_allclose(ends[:, 0], free * result.measured / scipy_stats.chi2.ppf(0.975, free))
+
+
+def test_bars_that_leave_the_picture_of_variances_end_in_arrowheads(fit):
+    result = check_variance_model([fit("a")])
+    ax = draw(replace(result, freedom=np.ones_like(result.freedom)))
+    (cut,) = of(ax.lines, "curvewise-cut")
+    assert cut.get_marker() == "^"
+    (bars,) = [c for c in ax.collections if isinstance(c, LineCollection)]
+    assert max(s[:, 1].max() for s in bars.get_segments()) <= ax.get_ylim()[1]
 
 
 def test_no_spread_at_all_can_be_drawn(fit):

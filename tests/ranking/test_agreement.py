@@ -108,14 +108,14 @@ def test_scores_that_are_all_equal_rank_at_random() -> None:
 
 def test_a_checkpoint_without_a_score_is_said_never_chosen_and_may_be_the_best() -> None:
     accuracy = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
-    with pytest.warns(CurvewiseWarning, match="1 of 5 checkpoints have no score"):
+    with pytest.warns(CurvewiseWarning, match="1 of 5 checkpoints has no score"):
         found = ranking_agreement([np.nan, 4.0, 3.0, 2.0, 1.0], accuracy, k=1)
     assert (found.recall[1], found.kendall, found.n) == (0.0, 1.0, (4,))
     assert found.rel[1] == pytest.approx(0.8 / 0.9)
 
 
 def test_a_failed_fine_tuning_is_said_and_left_out() -> None:
-    with pytest.warns(CurvewiseWarning, match="1 of 5 checkpoints have no accuracy"):
+    with pytest.warns(CurvewiseWarning, match="1 of 5 checkpoints has no accuracy"):
         found = ranking_agreement([5.0, 4.0, 3.0, 2.0, 1.0], [np.nan, 0.8, 0.7, 0.6, 0.5], k=1)
     assert (found.recall[1], found.kendall, found.n) == (1.0, 1.0, (4,))
 

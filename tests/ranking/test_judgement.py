@@ -100,7 +100,7 @@ def test_costs_are_averaged_over_checkpoints_and_tasks() -> None:
 
 def test_what_a_group_lacks_is_not_said_of_the_union_again(table: CheckpointScores) -> None:
     lost = np.where(table.checkpoints == "net 1.3", np.nan, table.scores["m0"])
-    with pytest.warns(CurvewiseWarning, match="1 of 14 checkpoints have no score") as said:
+    with pytest.warns(CurvewiseWarning, match="1 of 14 checkpoints has no score") as said:
         judge_rankings(table.with_scores({"m0": lost}))
     assert [str(w.message).partition(":")[0] for w in said] == ["group 1, m0"]
 
@@ -215,7 +215,7 @@ def test_measures_are_compared_where_both_have_scores() -> None:
     table = made(noise=(0.4, 0.4))
     lost = table.scores["m1"].copy()
     lost[(table.checkpoints == "net 0.3")] = np.nan
-    with pytest.warns(CurvewiseWarning, match="group 0, m1: 1 of 14 checkpoints have no"):
+    with pytest.warns(CurvewiseWarning, match="group 0, m1: 1 of 14 checkpoints has no"):
         judged = judge_rankings(table.with_scores({"m1": lost}))
     row = judged.comparisons(["m0", "m1"]).rows[0]
     assert row.checkpoints == 13
@@ -232,7 +232,7 @@ def test_a_failed_fine_tuning_is_said() -> None:
     accuracy[table.tasks != "cars"] = table.accuracy[table.tasks != "cars"]
     lost = CheckpointScores(table.checkpoints, accuracy, table.scores, tasks=table.tasks)
     lost = lost.select(table.ranked)
-    with pytest.warns(CurvewiseWarning, match="cars: 1 of 14 checkpoints have no accuracy"):
+    with pytest.warns(CurvewiseWarning, match="cars: 1 of 14 checkpoints has no accuracy"):
         judged = judge_rankings(lost)
     assert judged.row("m0", "cars").n == 13
 

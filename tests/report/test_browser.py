@@ -501,16 +501,16 @@ def test_runs_are_turned_filtered_and_sorted(opened: Opened, crowded: Path) -> N
     assert column(page, "#runs-table", 4)[:2] == ["run 50", "run 51"]
     assert column(page, "#runs-table", 1)[0] == "1955123506"  # every digit
     back.click()
-    head = page.locator("#runs-table thead").get_by_role("button", name="error", exact=True)
+    head = page.locator("#runs-table thead").get_by_role("button", name="error (%)", exact=True)
     head.click()
     values = [float(v) for v in column(page, "#runs-table", 2)]
     columns = many_runs().columns
-    truth = sorted(v for v in columns["error"] if v is not None)
+    truth = sorted(100 * v for v in columns["error"] if v is not None)
     np.testing.assert_allclose(values, truth[:50], rtol=1e-3, atol=1e-6)
     head.click()
     values = [float(v) for v in column(page, "#runs-table", 2)]  # what is missing stays last
     np.testing.assert_allclose(values, truth[:-51:-1], rtol=1e-3)
-    assert page.locator('#runs-table th[aria-sort="descending"]').text_content() == "error"
+    assert page.locator('#runs-table th[aria-sort="descending"]').text_content() == "error (%)"
     page.get_by_label("Show runs that contain").fill("FAILED")
     count = sum(v == "failed" for v in columns["status"])
     assert status.text_content() == f"{count:,} of 60,000 runs, page 1 of {-(-count // 50)}"

@@ -175,7 +175,7 @@ def test_runs_come_back_from_the_page() -> None:
     data = json.loads(elements.scripts[0])
     learner = data["columns"]["learner"]
     assert [learner["words"][i] for i in learner["values"]] == ["a", "</script>", "", "a"]
-    assert data["columns"]["error"]["values"] == [0.123457, "Infinity", None, None]
+    assert data["columns"]["error (%)"]["values"] == [12.3457, "Infinity", None, None], "as on the rest of the page"
     assert data["columns"]["n"]["values"] == [1, 2, 3, 4]
 
 

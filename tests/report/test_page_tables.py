@@ -6,9 +6,10 @@ import math
 
 import pytest
 
-from curvewise.report.content import ReportTable
+from curvewise.report.content import ReportTable, Section
 from curvewise.report.page import shown_columns
 from curvewise.tables import Cell, format_table
+from curvewise.text import Message, arg, prefix
 
 
 @pytest.mark.parametrize(("low", "high"), [("rank_low", "rank_high"), ("low", "high")])
@@ -44,3 +45,15 @@ def test_an_upper_bound_of_a_p_value_is_sorted_as_a_number() -> None:
     (column,) = shown_columns(ReportTable("t", "P-values", {}, written={"p": [Cell("< 1e-09"), Cell("0.03")]}), 9)
     assert [(c.text, c.value) for c in column.cells] == [("< 1e-09", 1e-9), ("0.03", 0.03)]
     assert "$<$ 1e-09" in format_table({"p": [Cell("< 1e-09")]}, "latex")
+
+
+def test_chances_are_numbers_that_sort_and_read_as_in_sentences() -> None:
+    (chance,) = shown_columns(ReportTable("t", "T", {"probability_never": [9.4e-16, 0.2, 0.9967]}), 9)
+    assert chance.is_number
+    assert [(c.text, c.value) for c in chance.cells] == [("<1%", 1.0), ("20%", 20.0), (">99%", 99.0)]
+
+
+def test_what_a_section_says_is_for_python_and_the_command_line() -> None:
+    message = Message(f"Use {arg('form', 'auto')}.")
+    section = Section("Why?", (message,), (prefix("net: ", message),))
+    assert (section.text, section.warnings) == (("Use form auto.",), ("net: Use form auto.",))

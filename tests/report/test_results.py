@@ -11,6 +11,7 @@ import pytest
 import curvewise as cw
 from curvewise.report.content import Report
 from curvewise.report.results import results_report
+from curvewise.text import neutral
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -38,7 +39,7 @@ def found(curves: cw.learning.LearningCurves) -> Report:
 def test_each_of_many_curves_warns(curves: cw.learning.LearningCurves, found: Report) -> None:
     for curve in curves:
         for warning in curve.all_warnings:
-            assert f"{curve.learner}: {warning}" in found.warnings
+            assert f"{curve.learner}: {neutral(warning)}" in found.warnings
     assert sum("rises with more data" in w for w in found.warnings) == 4
     assert len(set(found.warnings)) == len(found.warnings)
     assert found.sections[0].warnings == found.warnings
@@ -47,7 +48,7 @@ def test_each_of_many_curves_warns(curves: cw.learning.LearningCurves, found: Re
 def test_each_learner_that_could_not_be_fitted_is_named(curves: cw.learning.LearningCurves, found: Report) -> None:
     assert list(curves.failures) == ["lost", "gone"]
     for name, why in curves.failures.items():
-        assert [w for w in found.warnings if name in w] == [f"{name} could not be fitted: {why}"]
+        assert [w for w in found.warnings if name in w] == [f"{name} could not be fitted: {neutral(why)}"]
 
 
 def test_each_result_of_a_list_has_the_question_that_it_answers() -> None:

@@ -91,7 +91,7 @@ def test_tables_and_sentences(call, losses):
     seen = call("transfer", "measure", losses)
     assert seen.code == 0, seen.err
     out = words(seen.out)
-    assert "a: blind guess 1, maximal supervision 0.1, 3 sizes from 100 to 10K" in out
+    assert "a: blind guess 1, maximal supervision 0.1, 3 sizes from 100 to 10,000" in out
     result = measure_transfer(load_risks(losses))
     for method in ("good", "bad"):
         cci = result.improvement("a", method).cci

@@ -91,7 +91,7 @@ def test_a_gain_that_is_sure_at_some_sizes():
     result = measure_transfer(table, blind=1.0, maximal=0.0)
     found = details(result, result.improvements)
     said = dict(zip(found["method"], found["significant at"], strict=True))
-    assert said == {"early": "100, 1K", "late": "1K, 10K"}
+    assert said == {"early": "100, 1,000", "late": "1,000, 10,000"}
 
 
 def test_methods_that_are_all_worse_than_scratch_are_named():

@@ -68,7 +68,7 @@ def test_a_better_method_never_scores_below_0_and_a_beaten_control_is_said(weigh
         assert cci > 0
         assert ("scratch beats maximal supervision" in said) == (maximal > 0.4)
         assert ("n = 10,000 (0.4)" in said) == ("Pass maximal=… with" in said) == (maximal > 0.4)
-        assert ("n = 1000 (0.5)" in said) == (maximal > 0.5)
+        assert ("n = 1,000 (0.5)" in said) == (maximal > 0.5)
     assert max(set(tried) - set(refused)) > 0.4
 
 

@@ -77,7 +77,7 @@ def ranks(task="depth"):
 
 def test_places_by_size_named_at_both_ends_and_faint_where_unsure():
     ax = draw(ranks())
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["100", "1K", "10K"]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["100", "1,000", "10,000"]
     assert "(5K)" in caption(ax)
     ends = texts(ax, "curvewise-end")
     assert set(ends[:3]) == {"swav  1", "color  2", "scratch  3"}
@@ -131,7 +131,7 @@ def test_tasks_by_their_scratch_curves_with_the_size_that_each_needs():
 def test_a_level_that_is_not_reached_says_so():
     found = rank_tasks(measured(("edges", "depth", "far", "farther")), levels=(0.5,))
     names = texts(draw(found), "curvewise-end")
-    assert "farther (> 10K)" in names
+    assert "farther (> 10,000)" in names
     assert len(of(draw(found).lines, "curvewise-needed")) < 4
 
 

@@ -473,7 +473,7 @@ def test_ten_methods_all_have_colours():
 
 
 def test_ticks_of_sizes_are_short_and_do_not_touch():
-    assert [compact(n) for n in (18.0, 999.9, 3161.25, 1e6, 1.5e9)] == ["18", "1K", "3.16K", "1M", "1.5G"]
+    assert [compact(n) for n in (18.0, 3161.25, 12800.0, 1e6, 1.5e9)] == ["18", "3,161", "12,800", "1M", "1.5G"]
     sizes = np.array([100.0, 315.0, 1000.0, 3161.0, 10000.0])
     assert thin(sizes, 2.0) == sizes.tolist()
     assert thin(sizes, 0.1) == [100.0, 10000.0]
@@ -541,3 +541,27 @@ def test_without_room_beside_the_axes_there_is_a_legend_and_no_caption(result, s
     result.plot(ax=roomy, task=result.tasks[0])
     assert roomy.get_legend() is None
     assert of(roomy.texts, "curvewise-end")
+
+
+def test_rows_of_cci_leave_room_for_their_names_and_values():
+    for tasks in (("a",), ("a", "b", "c")):
+        ax = measured(2, tasks=tasks).plot(kind="cci")
+        ax.figure.canvas.draw()
+        assert untouched(ax.get_yticklabels())
+        for panel in ax.figure.axes:
+            assert untouched(of(panel.texts, "curvewise-value"))
+
+
+def test_the_names_of_the_controls_stand_outside_the_range_between_them():
+    ax = measured(2).plot()
+    ax.figure.canvas.draw()
+    maximal = next(t for t in of(ax.texts, "curvewise-control") if t.get_text().startswith("maximal"))
+    box = mpl.text.Text.get_window_extent(maximal).transformed(ax.transData.inverted())
+    assert ax.get_ylim()[0] < box.y0
+    assert box.y1 < 0
+
+
+def test_a_picture_of_one_task_has_no_warning_about_another():
+    result = replace(measured(2, tasks=("a", "b")), warnings=("b: scratch gets worse.",))
+    assert "gets worse" in caption(result.plot())
+    assert "gets worse" not in caption(result.plot(task="a"))

@@ -364,7 +364,7 @@ def test_sweep_along_files(call, files, tmp_path):
     given = (f"0.25={files['a']}", f"0.5={files['b']}", f"1={files['c']}")
     told = call("variance", "sweep", *given, "--json").document
     assert told["type"] == "VarianceSweep"
-    assert (told["values"], told["name"], told["runs"]) == ([0.25, 0.5, 1.0], "learning rate", [12, 14, 12])
+    assert (told["values"], told["name"], told["runs"]) == ([0.25, 0.5, 1.0], "hyperparameter", [12, 14, 12])
     assert told["best"] in (0.25, 0.5)
     for what in ("std", "error", "runs"):
         picture = tmp_path / f"{what}.png"

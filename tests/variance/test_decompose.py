@@ -79,6 +79,15 @@ def test_share_is_cronbachs_alpha(errors):
     assert v.distribution_variance == pytest.approx(alpha * v.test_set_std**2, abs=1e-14)
 
 
+def test_the_share_is_a_percentage_in_the_table_as_in_the_sentence():
+    rng = np.random.default_rng(0)
+    v = decompose_variance(rng.random((30, 400)) < rng.uniform(0.05, 0.3, (30, 1)), kind="errors")
+    table = v.readable()
+    shown = dict(zip(table["quantity"], table["estimate"], strict=True))["share of variance that is real"]
+    assert f"{shown.text}{shown.after} of the test-set variance is a real difference" in v.summary()
+    assert shown.text.endswith("%")
+
+
 @quiet
 @given(matrices())
 @settings(max_examples=60, deadline=None)

@@ -48,7 +48,7 @@ MOST_NAMES = 4
 
 _DIGITS = re.compile(r"\d[\d.,]*")
 _USUAL = re.compile(r"(\w+) from '\1'|(values|label|run|example) from '\w+'|sizes taken as given")
-_NUMBER = re.compile(r"[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
+_NUMBER = re.compile(r"([<>] ?)?[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
 
 
 class UsageError(CurvewiseError):

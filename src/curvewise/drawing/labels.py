@@ -10,6 +10,8 @@ from functools import lru_cache
 from matplotlib import rcParams
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
+from curvewise.text import neutral
+
 LONGEST = 32
 """Characters of a name that are shown."""
 
@@ -54,7 +56,7 @@ def wrap_lines(lines: Sequence[str], width: int, longest: int = 240) -> str:
 def clean(text: str) -> str:
     """One line without control characters, in glyphs that the font has."""
     known = _glyphs()
-    kept = "".join(map(_plain_character, unicodedata.normalize("NFC", str(text))))
+    kept = "".join(map(_plain_character, unicodedata.normalize("NFC", str(neutral(text)))))
     return "".join(_drawable(c, known) for c in " ".join(kept.split()))
 
 

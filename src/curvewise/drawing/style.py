@@ -18,6 +18,7 @@ from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import ScaledTranslation
 
 from curvewise.drawing.labels import wrap_lines
+from curvewise.text import neutral
 from curvewise.types.units import Unit
 
 PALETTE = (
@@ -157,7 +158,7 @@ def about(learner: str | None, said: str = "") -> Iterator[None]:
 def unsaid(lines: Iterable[str]) -> list[str]:
     """Return the lines of a caption, each on one line, without what stands beside the picture."""
     said = _SUBJECT.get()[1]
-    found = (" ".join(line.split()) for line in lines)
+    found = (" ".join(neutral(line).split()) for line in lines)
     return [line for line in found if not (said and (line in said or line.startswith("⚠")))]
 
 

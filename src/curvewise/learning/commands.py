@@ -45,7 +45,7 @@ from curvewise.cli.console import (
 )
 from curvewise.errors import InputError, quietly
 from curvewise.tables import Cell, interval_cell, readable_columns
-from curvewise.text import as_count, format_size, format_target, prefix
+from curvewise.text import as_count, format_chance, format_size, format_target, prefix
 
 if TYPE_CHECKING:
     from curvewise.learning.curve import Curve
@@ -597,8 +597,11 @@ def check(
     result = check_variance_model(list(curves), draws=draws, rng=seed)
     # Variances are squares, whose digits go by themselves.
     columns = {k.replace("degrees_of_freedom", "degrees of freedom"): v for k, v in result.columns().items()}
-    columns |= {k: [f"{v:.3g}" for v in columns[k]] for k in ("measured", "modelled", "ratio")}
-    _show_result(page, result, f"Variance of one run{' in %²' if result.unit.suffix else ''}", columns, None, drawing)
+    scale, square = result.shown_in
+    columns |= {k: [f"{scale * v:.3g}" for v in columns[k]] for k in ("measured", "modelled")}
+    columns["ratio"] = [f"{v:.3g}" for v in columns["ratio"]]
+    title = f"Variance of one run{square and f' in {square}'}"
+    _show_result(page, result, title, columns, None, drawing)
     return page.close()
 
 
@@ -691,7 +694,7 @@ def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) 
     columns: dict[str, Sequence[Any]] = {
         "learner": [a.learner for a in answers],
         "n": [Cell(format_size(a.estimate), after=f" [{format_size(a.low)}, {format_size(a.high)}]") for a in answers],
-        "chance of never": [shown_as(a.probability_never, ".0%") for a in answers],
+        "chance of never": [format_chance(a.probability_never) for a in answers],
     }
     target = format_target(answers[0].error, answers[0].unit.name)
     title = f"Training examples needed for {target} ({level:.0%} intervals)"

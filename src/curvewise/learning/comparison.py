@@ -25,6 +25,7 @@ from curvewise.tables import Cell, readable_columns
 from curvewise.text import (
     Message,
     arg,
+    format_chance,
     format_interval,
     format_number,
     format_pvalue,
@@ -460,7 +461,7 @@ class LearnerRanking(Result):
     def sentences(self) -> str:
         """Name the one to choose, and how certain that is."""
         likely, *others = np.argsort(-self.probability_best, kind="stable").tolist()
-        count, chance = len(self.learners), [f"{p:.0%}" for p in self.probability_best]
+        count, chance = len(self.learners), [format_chance(float(p)) for p in self.probability_best]
         text = f"At n = {format_number(self.at)}, {self.learners[likely]} is "
         if likely == 0:
             text += (
@@ -501,7 +502,7 @@ class LearnerRanking(Result):
         """Return one row per learner, the best prediction first."""
         table = dict(super().readable())
         table["chance best"] = [
-            "–" if np.isnan(p) else f"{p:.0%}" for p in self.probability_best[: len(table.pop("probability best"))]
+            format_chance(float(p)) for p in self.probability_best[: len(table.pop("probability best"))]
         ]
         return table
 

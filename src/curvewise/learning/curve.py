@@ -39,7 +39,15 @@ from curvewise.learning.power import (
 )
 from curvewise.stats.intervals import crossing_interval
 from curvewise.tables import Cell, interval_cell
-from curvewise.text import as_count, format_interval, format_number, format_size, format_target, format_value
+from curvewise.text import (
+    as_count,
+    format_chance,
+    format_interval,
+    format_number,
+    format_size,
+    format_target,
+    format_value,
+)
 from curvewise.types.results import Interval, Result, check_level, data_frame
 from curvewise.types.units import FloatArray, Unit
 
@@ -760,7 +768,7 @@ class SamplesToReach(Result):
             text = f"{self.learner}: the fitted curve reaches {target} at about n = {size} ({span})."
         if np.isfinite(self.probability_never):
             doubt = "But the" if self.probability_never > 0.5 > np.isinf(self.estimate) else "The"
-            text += f" {doubt} chance that it is never reached is {self.probability_never:.0%}."
+            text += f" {doubt} chance that it is never reached is {format_chance(self.probability_never)}."
         return text
 
 

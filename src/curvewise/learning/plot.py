@@ -45,7 +45,7 @@ from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves, fit_learning_curves
 from curvewise.learning.power import GroupedRuns, check_choice, group_runs
 from curvewise.learning.validation import LeaveOneSizeOut, Stability, VarianceCheck
-from curvewise.text import format_interval, format_number, format_size, format_value
+from curvewise.text import format_chance, format_count, format_interval, format_number, format_value, neutral
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Interval, check_level
 from curvewise.types.units import FloatArray, Unit
@@ -108,7 +108,7 @@ def plot_learning_curves(
     >>> n, error = [100, 100, 200, 200, 400, 400], [.32, .30, .24, .25, .19, .18]
     >>> ax = plot_learning_curves(fit_learning_curve(n, error, learner="plain"))
     >>> [text.get_text() for text in ax.texts if text.get_gid() == "curvewise-end"]
-    ['plain\n18...]']
+    ['plain\n18.7% at 400']
     """
     chosen = check_curves(curves.values() if isinstance(curves, Mapping) else curves)
     failures = curves.failures if isinstance(curves, LearningCurves) else {}
@@ -130,7 +130,7 @@ def plot_learning_curves(
         picture = _curve_range(ax, axis, chosen, outside, [at, to, *near])
         looks = looks_of(chosen, at, start)
         kind = "none" if interval is None and len(chosen) > CROWD else interval
-        labels = labels_of(chosen, at, found, kind, level)
+        labels = labels_of(chosen, at, found)
         for i, (curve, look, label) in enumerate(zip(chosen, looks, labels, strict=True)):
             low = float(min(curve.n[0], outside[i][0].min() if i in outside else np.inf))
             draw_curve(picture, curve, look, label, low, kind, level)
@@ -149,7 +149,7 @@ def plot_learning_curves(
             said += [r.sentences() for r, look in zip(reached, looks, strict=True) if look.named][:5]
         finish_axes(picture, chosen)
         box = name_curves(ax, own, len(chosen)) if legend else None
-        write_caption(ax, [*said, *_names_caption(ax, chosen, at), *warned], under=box if own else None)
+        write_caption(ax, [*said, *warned], under=box if own else None)
     return ax
 
 
@@ -223,16 +223,6 @@ def _curve_range(
     return Picture(ax, axis, float(sizes.min()), high)
 
 
-def _names_caption(ax: Axes, curves: Sequence[Curve], at: float | None) -> list[str]:
-    """Say at which size the numbers beside the names are, where there are some."""
-    sizes = {float(c._size(at)) for c in curves}
-    written = any(t.get_gid() == END and "\n" in t.get_text() for t in ax.texts)
-    if not written and ax.get_legend() is None:
-        return []
-    where = f"n = {format_number(sizes.pop())}" if len(sizes) == 1 else "the largest size of each"
-    return [f"Beside the names: {_word(curves[0].unit)} at {where}."]
-
-
 FARTHEST_DRAWN = EXTRAPOLATION_LIMIT**2
 """Multiple of the largest size up to which crossings and targets widen a picture."""
 
@@ -263,17 +253,17 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         own = ax is None
         ax = ax or new_axes(7.4, 4.9 + 0.28 * len(warned))
         picture = _comparison_range(ax, axis, result)
-        labels = labels_of(curves, result.at, found, None, result.level)
+        labels = labels_of(curves, result.at, found)
         for curve, look, label in zip(curves, looks_of(curves, result.at, 0), labels, strict=True):
             draw_curve(picture, curve, look, label, float(curve.n[0]), None, result.level)
         if result.at not in draw_limits(picture, curves, result.at):
             mark_size(picture, result.at, f"n = {format_number(result.at)}", gid=AT, ls=":")
-        _mark_crossing(picture, result.crossing)
         finish_axes(picture, curves)
+        _mark_crossing(picture, result.crossing, curves)
         _mark_equivalence(picture, result)
         box = name_curves(ax, own, 2) if legend else None
-        key = [caption_of(curves, None, result.level), *_names_caption(ax, curves, result.at)]
-        write_caption(ax, [result.sentences(), *key, *warned], under=box if own else None)
+        key = caption_of(curves, None, result.level)
+        write_caption(ax, [result.sentences(), key, *warned], under=box if own else None)
     return ax
 
 
@@ -288,10 +278,15 @@ def _comparison_range(ax: Axes, axis: SizeAxis, result: CurveComparison) -> Pict
     return Picture(ax, axis, min(low, *(max(n, 0.25 * low) for n in near)), high)
 
 
-def _mark_crossing(at: Picture, crossing: Interval) -> None:
+def _mark_crossing(at: Picture, crossing: Interval, curves: Sequence[Curve]) -> None:
     if not at.low <= crossing.estimate <= at.high:
         return
-    mark_size(at, crossing.estimate, f"curves cross (n = {format_size(crossing.estimate)})", gid=CROSSING, ls="--")
+    x = float(at.axis.place(crossing.estimate))
+    # Where the curves leave more of the height: above their crossing or below it.
+    height = at.ax.transLimits.transform(at.ax.transScale.transform((x, curves[0].error_at(crossing.estimate))))[1]
+    # The digits of the sentence, which its interval supports.
+    text = f"curves cross (n = {format_interval(crossing).split(' [')[0]})"
+    mark_value(at.ax, x, text, "--", bottom=height > 0.5, right=height <= 0.5, gid=CROSSING)
     if math.isfinite(crossing.high) and crossing.low > 0:
         ends = at.axis.place([crossing.low, crossing.high])
         strip = at.ax.axvspan(float(ends.min()), float(ends.max()), color=NEUTRAL, alpha=0.15, lw=0.0, zorder=0.3)
@@ -355,8 +350,7 @@ def plot_ranking(result: LearnerRanking, ax: Axes | None = None, *, most: int = 
         column = ax.get_yaxis_transform()
         ax.text(1.03, -0.75, "chance of being best", transform=column, fontsize=8.5, va="bottom", gid=CHANCE)
         for i, p in enumerate(result.probability_best[:shown]):
-            text = "?" if np.isnan(p) else f"{p:.0%}" if p >= 0.005 or p == 0 else "<1%"
-            ax.text(1.03, i, text, transform=column, fontsize=9.0, va="center", gid=CHANCE)
+            ax.text(1.03, i, format_chance(float(p)), transform=column, fontsize=9.0, va="center", gid=CHANCE)
         lines = [f"Bars: {100 * result.level:.4g}% {result.kind} intervals of the fitted curves."]
         if shown < len(result.learners):
             lines.append(f"The best {shown} of {len(result.learners)} learners are shown.")
@@ -405,13 +399,13 @@ _MARKERS = "osD^v<>PX*"
 
 
 def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
-    """Draw the runs there are and the runs to add, size by size."""
+    """Draw the runs measured and the runs to add, size by size."""
     place = np.arange(len(result.n))
     unit = result.unit.name
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.2)
-        have = ax.bar(place, result.runs, width=0.65, color=NEUTRAL, label="_runs there are")
+        have = ax.bar(place, result.runs, width=0.65, color=NEUTRAL, label="_runs")
         extra = ax.bar(
             place, result.add, width=0.65, bottom=result.runs, color=colours_of([result.learner])[0], label="_to add"
         )
@@ -430,7 +424,7 @@ def plot_plan(result: SizePlan, ax: Axes | None = None) -> Axes:
             f"{result.learner[:60]}: the interval of the {_word(result.unit)} at n = {format_number(result.at)} is"
             f" expected to narrow from {now} to {then}, for {format_number(result.samples)} training samples."
         )
-        key = [(have, "runs there are"), (extra, "runs to add")]
+        key = [(have, "runs measured"), (extra, "runs to add")]
         finish(ax, own, key, [said, *warned(result, 2)], caption=True, columns=2)
     return ax
 
@@ -461,7 +455,7 @@ def plot_left_out(result: LeaveOneSizeOut, ax: Axes | None = None) -> Axes:
         SizeAxis("log").finish(ax, result.sizes, float(result.sizes[0]), 1.1 * float(result.sizes[-1]))
         ax.set_xlabel("number of training samples of the size left out")
         ax.set_ylabel(f"error of the prediction, RMSE {unit_text(result.unit)}")
-        said = f"Root mean square over {result.curves} curve(s) of predicted minus measured mean."
+        said = f"Root mean square over {format_count(result.curves, 'curve')} of predicted minus measured mean."
         finish(ax, own, key, [said, *warned(result, 2)], caption=True)
     return ax
 
@@ -559,24 +553,25 @@ def plot_variance_check(result: VarianceCheck, ax: Axes | None = None) -> Axes:
     Bars are 95% χ² intervals of a variance with the degrees of freedom at each size.
     """
     positive = result.measured > 0
-    times = 1e4 if result.unit.name == "fraction" else 1.0  # errors are percentages, in all pictures
-    n, measured, free = result.n[positive], times * result.measured[positive], result.freedom[positive]
-    modelled = times * result.modelled
+    scale, square = result.shown_in
+    n, measured, free = result.n[positive], scale * result.measured[positive], result.freedom[positive]
+    modelled = scale * result.modelled
     with style():
         own = ax is None
         ax = ax or new_axes(height=4.6)
         low, high = free * measured / chdtri(free, 0.025), free * measured / chdtri(free, 0.975)
-        ax.vlines(n, low, high, color=INK, linewidth=1.1)
+        # With a degree of freedom an interval has three decades: beyond one decade it ends in an arrowhead.
+        values = np.concatenate([measured, modelled])
+        bottom, top = min([*low, *values]), max([*high, *values])
+        limits = float(max(0.7 * bottom, 0.1 * values.min())), float(min(1.4 * top, 10.0 * values.max()))
+        bars(ax, n, low, high, INK, limits=limits, width=1.1)
         (dots,) = ax.plot(n, measured, linestyle="none", marker="o", color=INK, label="_measured")
         (line,) = ax.plot(result.n, modelled, color=NEUTRAL, marker=".", label="_modelled")
-        values = np.concatenate([measured, modelled])
         ax.set_yscale("log")
-        # Room for intervals, which with few degrees of freedom would leave the picture.
-        ax.set_ylim(float(values.min()) / 4.0, float(values.max()) * 4.0)
+        ax.set_ylim(*limits)
         tick_log_values(ax)
         SizeAxis("log").finish(ax, result.n, float(result.n[0]) / 1.2, 1.3 * float(result.n[-1]))
-        square = "(%²)" if result.unit.bounded else ""
-        ax.set_ylabel(safe_text(f"variance of one run {square}"))
+        ax.set_ylabel(safe_text(f"variance of one run {square and f'({square})'}".strip()))
         key = [(dots, "measured, with 95% interval"), (line, "model: constant + σ²/n")]
         finish(ax, own, key, [result.sentences(), *warned(result, 2)], caption=True)
     return ax
@@ -830,20 +825,13 @@ def warnings_of(curves: Sequence[Curve]) -> Warnings:
     return [c.warnings if len(curves) > CROWD else c.all_warnings for c in curves]
 
 
-def labels_of(
-    curves: Sequence[Curve], at: float | None, found: Warnings, interval: str | None, level: float
-) -> list[str]:
+def labels_of(curves: Sequence[Curve], at: float | None, found: Warnings) -> list[str]:
     """Write name and error at N of each curve, in two lines, with a mark if it is flagged."""
     labels = []
     for name, curve, flags in zip(safe_names((c.learner for c in curves), 26), curves, found, strict=True):
-        mark, size = f" {safe_text('⚠')}" if flags else "", curve._size(at)
-        kind = None if interval == "none" or len(curves) > CROWD else interval
-        # In a crowd intervals would be costly, and are not drawn either.
-        band = curve.band(np.array([size]), kind, level=level, runs=np.inf) if len(curves) <= CROWD else None
-        value = curve.error_at(at)
-        text = format_value(value, curve.unit.name)
-        if band is not None:
-            text = format_interval(Interval(value, float(band["low"][0]), float(band["high"][0])), curve.unit.name)
+        mark = f" {safe_text('⚠')}" if flags else ""
+        # With its size: the line goes on to where the name stands, and is lower there.
+        text = f"{format_value(curve.error_at(at), curve.unit.name)} at {format_number(curve._size(at))}"
         labels.append(f"{name}{mark}\n{safe_text(text)}")
     return labels
 
@@ -881,9 +869,11 @@ def warning_lines(curves: Sequence[Curve], found: Warnings, failures: Mapping[st
     """The first warning of the first few flagged curves, and how many more there are."""
     most = 3 if len(curves) <= CROWD else 1
     flagged = [(c.learner, flags) for c, flags in zip(curves, found, strict=True) if flags]
-    lines = [textwrap.shorten(f"⚠ {name[:60]}: {flags[0]}", 220, placeholder=" …") for name, flags in flagged[:most]]
+    lines = [
+        textwrap.shorten(f"⚠ {name[:60]}: {neutral(flags[0])}", 220, placeholder=" …") for name, flags in flagged[:most]
+    ]
     if (more := len(flagged) - most) > 0:
-        lines.append(f"⚠ {more} more of the {len(curves)} curves are flagged: see .all_warnings of each.")
+        lines.append(f"⚠ {more} more of the {len(curves)} curves are flagged.")
     if failures:
         lines.append(f"⚠ {len(failures)} learner(s) could not be fitted and are not drawn.")
     return lines

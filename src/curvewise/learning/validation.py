@@ -360,11 +360,18 @@ class VarianceCheck(Result):
         """State whether σ0² + σ̂²/n describes the spread of the runs."""
         if np.isnan(self.pvalue):
             return "Only one size has several runs: the change of their spread with size cannot be tested."
-        verdict = "does not describe" if self.pvalue < 0.01 else "is consistent with"
+        verdict = "rejected" if self.pvalue < 0.01 else "not rejected"
         return (
-            f"The variance model σ0² + σ̂²/n {verdict} the spread of the runs of {format_count(self.curves, 'curve')}"
-            f" at {len(self.n)} sizes (p = {self.pvalue:.2g})."
+            f"The variance model σ0² + σ̂²/n is {verdict} for the runs of {format_count(self.curves, 'curve')} at"
+            f" {len(self.n)} sizes (p = {self.pvalue:.2g}). The test takes all sizes together: it asks whether measured"
+            " and modelled variance keep one ratio, not whether they agree at each size."
         )
+
+    @property
+    def shown_in(self) -> tuple[float, str]:
+        """The factor by which people see these variances, and their unit: those of errors are in %²."""
+        name = self.unit.name
+        return 1e4 if name == "fraction" else 1.0, "%²" if name in ("fraction", "percent") else ""
 
 
 def check_variance_model(curves: Sequence[Curve], *, draws: int = 999, rng: int = 0) -> VarianceCheck:

@@ -229,12 +229,16 @@ def accuracy_alarms(accuracy: FloatArray, tasks: Sequence[str], failed: NDArray[
     for values, task, without in zip(accuracy, tasks, failed, strict=True):
         known = values[~np.isnan(values)]
         if lost := int(without.sum()):
-            found[f"{lost} of {len(values)} checkpoints have no accuracy and are left out."].append(task)
+            found[f"{_lacking(lost, len(values))} no accuracy: left out."].append(task)
         if len(known) < 2:
-            found[f"{len(known)} checkpoint(s) with an accuracy are too few to rank."].append(task)
+            found[f"{format_count(len(known), 'checkpoint')} with an accuracy: too few to rank."].append(task)
         elif known.min() == known.max():
             found["all accuracies are equal: left out."].append(task)
     return _by_task(found, tasks)
+
+
+def _lacking(lost: int, count: int) -> str:
+    return f"{lost:,} of {count:,} checkpoints {'has' if lost == 1 else 'have'}"
 
 
 def score_alarms(scores: FloatArray, accuracy: FloatArray, tasks: Sequence[str]) -> list[str]:
@@ -246,7 +250,7 @@ def score_alarms(scores: FloatArray, accuracy: FloatArray, tasks: Sequence[str])
         if there.any() and not len(given):
             found["no checkpoint has a score: it is in no average."].append(task)
         elif lost := int(there.sum()) - len(given):
-            text = f"{lost} of {len(a)} checkpoints have no score: never chosen, and left out of correlations."
+            text = f"{_lacking(lost, len(a))} no score: never chosen, and left out of correlations."
             found[text].append(task)
         if len(given) > 1 and given.min() == given.max():
             found["all scores are equal: the ranking is random."].append(task)

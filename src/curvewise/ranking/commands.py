@@ -886,7 +886,7 @@ def show_judgement(page: Page, result: RankingJudgement, value: str, by_task: bo
         if pairs is not None and page.verbose:
             _show_pairs(page, result, pairs.rows, value)
         if result.references:
-            page.table("References, which are never ranked (× 100)", result.reference_columns(), None)
+            page.table("References, which are never ranked (%)", result.reference_columns(), None)
     elif result.references and not page.as_json:
         sys.stdout.write("\n" + result.reference_table(page.markup) + "\n")
     page.say(result.sentences())
@@ -908,17 +908,17 @@ def _show_group(page: Page, result: RankingJudgement, group: str) -> None:
         return
     rows = [result.row(name, group=group) for name in best_first(result, group)]
     tasks = len({r.task for r in result.rows if r.group == group}) - 1
-    title = f"{group}, {format_count(tasks, 'task')} (× 100, {result.level:.0%} interval of Kendall)"
+    title = f"{group}, {format_count(tasks, 'task')} ({result.level:.0%} interval of Kendall)"
     table_in_parts(page, title, _details(result, rows))
 
 
 def _details(result: RankingJudgement, rows: Sequence[JudgementRow]) -> dict[str, list[Any]]:
-    """Return every number of some rows as columns, × 100."""
+    """Return every number of some rows as columns."""
     columns: dict[str, list[Any]] = {"measure": [f"{r.measure} (baseline)" if r.baseline else r.measure for r in rows]}
     for value in result.values:
-        columns[_head(value)] = _hundredfold(r.value(value) for r in rows)
+        columns[_head(value)] = _agreements(r.value(value) for r in rows)
         if value == "kendall":
-            columns[_head(value)] = [interval_cell([100 * v for v in r.kendall]) for r in rows]
+            columns[_head(value)] = [interval_cell(r.kendall) for r in rows]
     if any(r.gflops == r.gflops for r in rows):
         columns["GFLOPs"] = _numbers((r.gflops for r in rows), 3)
     return columns
@@ -930,26 +930,26 @@ def _show_tasks(page: Page, result: RankingJudgement, group: str, value: str) ->
     tasks = list(dict.fromkeys(task for _, task in rows))
     columns: dict[str, list[Any]] = {"task": tasks}
     for name in result.measures:
-        columns[name] = _hundredfold(rows[name, task].value(value) for task in tasks)
-    table_in_parts(page, f"{group}: {_head(value)} by task (× 100)", columns)
+        columns[name] = _agreements(rows[name, task].value(value) for task in tasks)
+    table_in_parts(page, f"{group}: {_head(value)} by task", columns)
 
 
 def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonRow], value: str) -> None:
     """Print the clearest differences between measures."""
     order = sorted(rows, key=lambda r: r.pvalue if r.pvalue == r.pvalue else 2.0)[:MOST_PAIRS]
     columns: dict[str, list[Any]] = {
-        "measures": [f"{r.one} − {r.two}" for r in order],
-        "difference": [interval_cell([100 * v for v in r.difference]) for r in order],
+        "measures": [f"{r.one} - {r.two}" for r in order],
+        "difference": [interval_cell(r.difference) for r in order],
         "p": [_pvalue(r.pvalue) for r in order],
         "adjusted": [_pvalue(r.adjusted) for r in order],
     }
     what = "Differences" if len(order) == len(rows) else f"The {len(order)} clearest differences"
-    title = f"{what} of {_head(value)}, {result.groups[-1]} (× 100, p by Holm adjusted)"
+    title = f"{what} of {_head(value)}, {result.groups[-1]} (p by Holm adjusted)"
     page.table(title, columns, None)
 
 
-def _hundredfold(values: Iterable[float], digits: int = 1) -> list[str]:
-    return [f"{100 * v:.{digits}f}" if v == v else "–" for v in values]
+def _agreements(values: Iterable[float]) -> list[str]:
+    return [f"{v:.3f}" if v == v else "–" for v in values]
 
 
 def _pvalue(p: float) -> str:

@@ -492,7 +492,7 @@ class RankingJudgement(Result):
             return f"{where} None can be judged."
         best = max(known, key=lambda r: r.kendall.estimate)
         text = f"{where} Best is {best.measure}{' (a baseline)' if best.baseline else ''}: Kendall "
-        text += f"{best.kendall}" + "".join(f", Rel@{k} {format_number(v)}" for k, v in best.rel.items())
+        text += f"{best.kendall}" + "".join(f", Rel@{k} {v:.3f}" for k, v in best.rel.items())
         others: dict[str, list[str]] = {}
         for value in self.values:
             found = {r.measure: r.value(value) for r in known if not math.isnan(r.value(value))}

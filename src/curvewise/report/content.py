@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from curvewise.tables import readable_columns
+from curvewise.text import neutral
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +97,10 @@ class Section:
     method: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     label: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("text", "warnings"):  # a page is for those who write Python and those who type commands
+            object.__setattr__(self, name, tuple(map(neutral, getattr(self, name))))
 
     @property
     def heading(self) -> str:
@@ -193,6 +198,10 @@ class Report:
     sections: tuple[Section, ...] = ()
     runs: Runs | None = None
     reproduce: Reproduce | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("answer", "warnings"):
+            object.__setattr__(self, name, tuple(map(neutral, getattr(self, name))))
 
     def without_repeats(self) -> Self:
         """Return the report with no sentence twice: what the answer says is left out of the sections.

@@ -171,7 +171,7 @@ def page_of(report: Report) -> str:
     }
     runs: dict[str, Any] | None = None
     if report.runs is not None:
-        columns = {k: _packed(list(v)) for k, v in report.runs.columns.items()}
+        columns = dict(map(_runs_column, report.runs.columns.items()))
         data = embedded({"names": list(columns), "count": len(report.runs), "columns": columns})
         every = f"All {format_count(len(report.runs), 'run')}"
         runs = {"text": report.runs.text, "failures": report.runs.failure_table(), "data": data, "list": every}
@@ -421,7 +421,7 @@ def shown_columns(table: ReportTable, most: int) -> list[HtmlColumn]:
     return found
 
 
-_NUMBER = re.compile(r"((?:< )?[-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
+_NUMBER = re.compile(r"((?:[<>] ?)?[-−]?(?:[\d.,]+(?:e[-+]\d+)?%?|∞)|–)( \[.*\])?")
 
 
 def _shown_cell(value: Any) -> HtmlCell:
@@ -437,7 +437,7 @@ def _shown_cell(value: Any) -> HtmlCell:
     if number is None:
         return HtmlCell(written)
     # Sorted as it reads: what reads alike stays in its order.
-    plainly = re.sub("[,%]|< ", "", number[1]).replace("∞", "inf").replace("−", "-").replace("–", "nan")
+    plainly = re.sub("[,%<> ]", "", number[1]).replace("∞", "inf").replace("−", "-").replace("–", "nan")
     sorted_by = "" if plainly == "nan" else plain(float(plainly))
     return HtmlCell(number[1], sorted_by, (number[2] or "").strip(), is_cell and value.bold)
 
@@ -448,6 +448,14 @@ def _is_number(value: Any) -> bool:
 
 def _rendered(environment: Any, template: str, **values: Any) -> Markup:
     return _raw(environment.get_template(f"{template}.html").render(**values))
+
+
+def _runs_column(column: tuple[str, Sequence[Any]]) -> tuple[str, dict[str, Any]]:
+    """A column of the list of runs; errors are percentages, as on the rest of the page."""
+    name, values = column
+    if name == "error":
+        return "error (%)", _packed([None if v is None else 100 * v for v in values])
+    return name, _packed(list(values))
 
 
 def _packed(values: list[Any]) -> dict[str, Any]:

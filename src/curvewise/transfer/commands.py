@@ -767,7 +767,7 @@ def _title(result: TransferResult, rows: Sequence[Improvement]) -> str:
     blind, maximal = (f"{c.risk:.3g}" + " (assumed)" * c.assumed for c in controls)
     spans = {tuple(r.n.tolist()) for r in rows}
     n = max(spans, key=len)
-    alike = f", {len(n)} sizes from {size(n[0])} to {size(n[-1])}"
+    alike = f", {len(n)} sizes from {format_number(n[0])} to {format_number(n[-1])}"
     lead = led(result, task) or "Controls: "
     text = f"{lead}blind guess {blind}, maximal supervision {maximal}"
     return text + (alike if len(spans) == 1 and len(n) > 1 else "")
@@ -999,7 +999,7 @@ def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, li
     }
     more: dict[str, list[Any]] = {
         "p": [chance(r.pvalue) for r in order],
-        "n": [f"{len(r.n)}: " + "–".join(size(n) for n in sorted({r.n[0], r.n[-1]})) for r in order],
+        "n": [f"{len(r.n)}: " + "–".join(format_number(n) for n in sorted({r.n[0], r.n[-1]})) for r in order],
         "runs": [str(runs[r.task, r.method]) for r in order],
     }
     both = {**found, **more}
@@ -1021,7 +1021,10 @@ def spans(sizes: Sequence[float], chosen: Sequence[float]) -> str:
     ('20–100', '10, 20, 100')
     """
     runs = [list(run) for held, run in groupby(sizes, key=lambda n: n in chosen) if held]
-    parts = [f"{size(run[0])}–{size(run[-1])}" if len(run) > 2 else ", ".join(map(size, run)) for run in runs]
+    parts = [
+        f"{format_number(run[0])}–{format_number(run[-1])}" if len(run) > 2 else ", ".join(map(format_number, run))
+        for run in runs
+    ]
     return ", ".join(parts)
 
 
@@ -1033,18 +1036,6 @@ def _worth(row: Improvement, reach: tuple[float, float]) -> str:
         return times(first.factor.estimate)
     above = first.beyond == "above"
     return f"{'>' if above else '<'} {times(reach[above] / first.n)}"
-
-
-def size(n: float) -> str:
-    """Write a training size exactly, in few characters.
-
-    >>> size(100.0), size(1024.0), size(15000.0), size(31250.0), size(1.26e6)
-    ('100', '1024', '15K', '31,250', '1.26M')
-    """
-    for top, letter in ((1e6, "M"), (1e3, "K")):
-        if n >= top and float(f"{n / top:.3g}") * top == n:
-            return f"{n / top:.3g}{letter}"
-    return format_number(n)
 
 
 def times(factor: float) -> str:

@@ -51,7 +51,7 @@ def gain_end(n: ArrayLike, gain: ArrayLike, low: ArrayLike, high: ArrayLike) -> 
     >>> end.n_last_significant, end.n_from
     (1000.0, 10000.0)
     >>> end.text
-    'The gain is significant up to n = 1000; from n = 10,000 on it is not.'
+    'The gain is significant up to n = 1,000; from n = 10,000 on it is not.'
     """
     given = {"n": n, "gain": gain, "low": low, "high": high}
     sizes, g, a, b = (np.atleast_1d(as_floats(v, k)) for k, v in given.items())
@@ -206,7 +206,7 @@ def data_equivalence(
     ...     variance=[1e-4], scratch_variance=[1e-4] * 3,
     ... )
     >>> print(found[0].text)
-    100 samples of the method are worth 2530 [1930, 3420] from scratch.
+    100 samples of the method are worth 2,530 [1,930, 3,420] from scratch.
     """
     check_level(level)
     measured = _scratch_curve(scratch_n, scratch, scratch_variance, scratch_degrees, level, curve)

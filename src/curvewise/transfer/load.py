@@ -220,7 +220,7 @@ def load_risks(
     ... }
     >>> risks = load_risks(rows)
     >>> risks
-    TransferRisks(4 runs, 1 task, 2 methods, 2 sizes from 100 to 1000)
+    TransferRisks(4 runs, 1 task, 2 methods, 2 sizes from 100 to 1,000)
     >>> risks.blind["depth"].risk, risks.maximal["depth"].risk, risks.unit
     (0.9, 0.1, 'test loss')
     """

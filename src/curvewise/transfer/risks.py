@@ -185,7 +185,7 @@ class TransferRisks(RowTable):
     ...     risk=[0.8, 0.4, 0.5, 0.3],
     ...     blind={"a": Control(0.9)},
     ... )
-    TransferRisks(4 runs, 1 task, 2 methods, 2 sizes from 100 to 1000)
+    TransferRisks(4 runs, 1 task, 2 methods, 2 sizes from 100 to 1,000)
     """
 
     by_row = ("tasks", "methods", "n", "risk", "seeds", "folds")

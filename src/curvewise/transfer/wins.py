@@ -120,7 +120,7 @@ def win_rates(
     >>> draw = lambda gain: (rng.normal(-gain, size=(5, 400)), rng.normal(size=(5, 400)))
     >>> found = win_rates({100: draw(1.0), 1000: draw(0.5), 10000: draw(0.0)})
     >>> print(found.end.text)
-    The gain is significant up to n = 1000; from n = 10,000 on it is not.
+    The gain is significant up to n = 1,000; from n = 10,000 on it is not.
     """
     if not isinstance(by_n, Mapping) or not by_n:
         raise InputError("must be a dict from training size to (losses, scratch_losses), not empty.", argument="by_n")

@@ -62,8 +62,8 @@ VERDICTS = {
         "The votes are not quite calibrated, but so nearly that the formulas of class-wise calibration may be used here"
     ),
     "fails": (
-        "The votes are not class-wise calibrated, and its formulas must not be used here: no"
-        " variance can be had from the error alone"
+        "The votes are not class-wise calibrated, and its formulas must not be used here: the"
+        " error alone does not give a variance"
     ),
     "undecided": (
         "These runs and examples are too few to tell whether the formulas of class-wise calibration may be used here"

@@ -545,7 +545,7 @@ def sweep(
     by
         Coordinate of the runs in a store whose values are swept: rate, epochs, …
     name
-        What the hyperparameter is called; by default as --by says.
+        What the hyperparameter is called, such as 'learning rate'; by default as --by says.
     what
         What --plot draws: standard deviations, mean errors, or the errors of the runs at each value.
     level
@@ -564,7 +564,7 @@ def sweep(
         except ValueError:
             raise UsageError(f"{text!r} is no number: a sweep is along the values of a hyperparameter.") from None
     with quietly():
-        result = measure_sweep(values, name=name or by or "learning rate", level=level, rng=seed)
+        result = measure_sweep(values, name=name or by or "hyperparameter", level=level, rng=seed)
     title = f"{len(values)} values of the {result.name}"
     return show_result(page, result, title, drawing, draw=lambda: result.plot(what=what))
 

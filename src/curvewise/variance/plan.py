@@ -275,7 +275,7 @@ class RunPlan(Result):
             return text
         return (
             f"{text} The test set is too small: its examples add a part that no number of runs removes. With about"
-            f" {format_size(self.examples_needed)} examples instead of {self.examples:,} so many runs would do."
+            f" {format_size(self.examples_needed)} examples instead of {self.examples:,}, that many runs would suffice."
         )
 
 

@@ -428,7 +428,7 @@ def measure_sweep(
     predictions: Mapping[float, Predictions | VarianceDecomposition | ArrayLike],
     labels: ArrayLike | None = None,
     *,
-    name: str = "learning rate",
+    name: str = "hyperparameter",
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
     **reading: Unpack[PredictionFormat],
@@ -442,7 +442,7 @@ def measure_sweep(
     labels : array_like, shape (examples,), optional
         True classes; needed for predicted labels.
     name : str
-        Name of the hyperparameter.
+        Name of the hyperparameter, such as "learning rate".
     kind, axes, groups
         As in :func:`decompose_variance`. Groups that one of the Predictions brings along count for
         all of as many examples that bring none.

@@ -139,7 +139,7 @@ def test_the_sweep_marks_the_best_and_the_largest_without_excess(sweep):
     assert marks == {sweep.best, sweep.largest_without_excess}
     assert len(of(ax.collections, "curvewise-excess")) == 1
     assert ax.get_xscale() == "log"
-    assert ax.get_xlabel() == "learning rate"
+    assert ax.get_xlabel() == "hyperparameter"
     (mean,) = of(draw(sweep, what="error").lines, "curvewise-line")
     np.testing.assert_allclose(mean.get_ydata(), [100 * i.estimate for i in sweep.error])
 

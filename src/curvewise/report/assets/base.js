@@ -27,17 +27,19 @@ const read = (id) => {
 // --- numbers for people, as Python writes them
 const finite = (value) => (value === "Infinity" ? Infinity : value === "-Infinity" ? -Infinity : value);
 const exponential = (value) => value.toExponential().replace(/e([-+])(\d)$/, "e$10$2");
+const withDecimals = (value, decimals) =>
+  Number(value.toFixed(decimals)).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 const number = (given, digits = 4) => {
   const value = finite(given);
   if (typeof value !== "number" || Number.isNaN(value)) return "unknown";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e9) return size < 1e4 ? String(value) : value.toLocaleString("en");
+  if (Number.isInteger(value) && size < 1e9) return value.toLocaleString("en");
   const written = Number(value.toPrecision(digits));
   if (size < 1e-4 || size >= 1e15) return exponential(Number(value.toPrecision(digits - 1)));
   if (size >= 10 ** digits) return written.toLocaleString("en");
   if (size < 1) return String(written);
-  return value.toFixed(Math.max(0, digits - String(Math.trunc(size)).length));
+  return withDecimals(value, Math.max(0, digits - String(Math.trunc(size)).length));
 };
 // The decimals of an estimate and its limits, as in Python (supported_decimals): two digits of half the width where that
 // begins with 1 to 4, else one; a limit that is not zero gets a digit or two more where it would read as zero. Where one
@@ -76,7 +78,7 @@ const fixed = (value, decimals) => {
   if (!Number.isFinite(value) || decimals > 6) return number(value, 3);
   const unit = 10 ** Math.max(0, -decimals);
   const rounded = Math.round(value / unit) * unit;
-  const shown = decimals > 0 ? value.toFixed(decimals) : Math.abs(rounded) >= 1e4 ? rounded.toLocaleString("en") : String(rounded);
+  const shown = decimals > 0 ? withDecimals(value, decimals) : rounded.toLocaleString("en");
   return Number(shown.replaceAll(",", "")) === 0 ? shown.replace("-", "") : shown;
 };
 const ranged = (value, low, high, suffix = "") => {
@@ -87,7 +89,7 @@ const ranged = (value, low, high, suffix = "") => {
   const [centre, ...limits] = all.map((x, i) => fixed(x, decimals[i]));
   return [`${centre}${Number.isFinite(value) ? suffix : ""}`, `[${limits.join(", ")}]`];
 };
-const tick = (value) => (Math.abs(value) >= 1e4 ? value.toLocaleString("en") : String(value));
+const tick = (value) => (Math.abs(value) >= 1e3 ? value.toLocaleString("en") : String(value));
 const numbers = (values) => values.map((v) => (v === null ? NaN : finite(v)));
 const about = (n) => number(Number.isFinite(n) && n >= 1 ? Math.round(Number(n.toPrecision(3))) : n, 3);
 const clipped = (text, most = 80) => {

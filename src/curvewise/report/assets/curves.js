@@ -8,7 +8,7 @@ const SCALES = {
     from: (u) => (u < 0 ? 1 / u ** 2 : Infinity),
     words: "n",
     power: "−½",
-    label: "number of training samples n, spaced by n^−½",
+    label: "number of training samples n, on a scale of 1/√n",
   },
 };
 const nice = (low, high, count) => {

@@ -20,7 +20,7 @@ from curvewise.drawing.marks import INTERVAL, note
 from curvewise.drawing.panels import new_panels, spread_out, write_below
 from curvewise.drawing.style import NEUTRAL, OWN, colour, make_legend, new_axes, place_of, word_shade, write_caption
 from curvewise.errors import InputError
-from curvewise.text import list_names, suggest
+from curvewise.text import format_number, list_names, suggest
 from curvewise.transfer.result import RiskCurve, TransferResult
 from curvewise.types.units import FloatArray
 
@@ -272,11 +272,22 @@ def caption_name(name: str) -> str:
     return shorten(clean(name), LONGEST)
 
 
-def warned(result: Any) -> list[str]:
-    """Return the first warning of a result for a caption: whole sentences, or whole words at least."""
-    if not result.warnings:
+def room_for_controls(low: float, high: float) -> tuple[float, float]:
+    """Widen a range of calibrated risk so that the names of the controls fit outside their lines."""
+    span = high - low
+    return min(low - 0.03 * span, -0.07 * span), max(high + 0.03 * span, 1.0 + 0.07 * span)
+
+
+def warned(result: Any, tasks: Sequence[str] | None = None) -> list[str]:
+    """Return the first warning of a result for a caption: whole sentences, or whole words at least.
+
+    Warnings about a task that is not among ``tasks`` are left out.
+    """
+    others = () if tasks is None else tuple(f"{t}: " for t in result.tasks if t not in tasks)
+    found = [w for w in result.warnings if not w.startswith(others)]
+    if not found:
         return []
-    text, left = clean(result.warnings[0]), len(result.warnings) - 1
+    text, left = clean(found[0]), len(found) - 1
     if len(text) > LONGEST_WARNING:
         end = text.rfind(". ", 0, LONGEST_WARNING)
         words = text[: LONGEST_WARNING - 1].rsplit(" ", 1)[0]
@@ -326,17 +337,15 @@ def thin(ticks: FloatArray, inches: float) -> list[float]:
 
 
 def compact(n: float) -> str:
-    """Write a training size in three digits, or four where it has no more: 100, 1024, 31.2K, 1M.
+    """Write a training size as texts do, and from a million on in three digits and a letter.
 
     >>> compact(100.0), compact(1024.0), compact(31250.0), compact(1e6), compact(0.5)
-    ('100', '1024', '31.2K', '1M', '0.5')
+    ('100', '1,024', '31,250', '1M', '0.5')
     """
-    if 1000 < n < 1e4 and n % 10 and float(n).is_integer():
-        return f"{n:.0f}"
-    for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")):
+    for scale, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if n >= 0.9995 * scale:
             return f"{n / scale:.3g}{letter}"
-    return f"{n:.3g}"
+    return format_number(n)
 
 
 def risk_limits(curves: Sequence[RiskCurve], ends: Sequence[float]) -> tuple[float, float]:
@@ -352,8 +361,8 @@ def control_lines(ax: Axes, maximal: str = "maximal supervision", swapped: bool 
     """Draw the two controls as lines at 1 and 0 of calibrated risk, with their names; ``swapped`` to the other side."""
     for at, text, x in ((1.0, "blind guess", 0.985), (0.0, maximal, 0.015)):
         ax.axhline(at, color=NEUTRAL, linewidth=1.0, linestyle="--", zorder=0.8, gid=CONTROL, label="_c")
-        place, under = (1.0 - x if swapped else x, at), swapped and at == 0
-        shift, va = (-2.5, "top") if under else (2.5, "bottom")
+        place = (1.0 - x if swapped else x, at)
+        shift, va = (-2.5, "top") if at == 0 else (2.5, "bottom")  # outside, where hardly a curve is
         side = "right" if place[0] > 0.5 else "left"
         beside(ax, text, place, (0.0, shift), xycoords=ax.get_yaxis_transform(), ha=side, va=va, gid=CONTROL)
 

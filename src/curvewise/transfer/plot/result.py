@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -47,6 +48,7 @@ from curvewise.transfer.plot.panels import (
     panels_of,
     paths_of,
     risk_limits,
+    room_for_controls,
     settle,
     several_of,
     shifts,
@@ -177,16 +179,14 @@ def draw_curves(
     drawn = [curve for curves in groups for curve in curves]
     ends = [v for c in drawn if not chosen.looks[c.method].back for v in (*c.low, *c.high) if np.isfinite(v)]
     low, high = risk_limits(drawn, ends)
-    pad = 0.03 * (high - low)
-    # The name of the blind guess stands above its line.
-    low, high = low - pad, max(high + pad, 1.0 + 0.07 * (high - low))
+    low, high = room_for_controls(low, high)
     for panel in axes:
         panel.set_ylim(low, high)
     said = "Calibrated risk: 1 is a blind guess, 0 maximal supervision."
     if ends:
         said += f" {'Bands' if few else 'Bars'}: {100 * result.level:.4g}% intervals of the mean"
         said += "; some run out of the picture." if min(ends) < low or max(ends) > high else "."
-    lines = [said, chosen.note, *warned(result)]
+    lines = [said, chosen.note, *warned(result, chosen.tasks)]
     return finish_panels(axes, own, chosen.tasks, (X_LABEL, Y_LABEL), lines, caption, named if legend else None)
 
 
@@ -248,7 +248,7 @@ def draw_area(
     if any(len(rows) > MOST_SHADED for rows in groups):
         said = f"{black} Areas are shaded for up to {MOST_SHADED} methods."
     said += " Hatched: lost." if any(pieces(x, y)[1] for x, y in dots) else ""
-    return finish_panels(axes, own, chosen.tasks, labels, [said, *warned(result)], caption)
+    return finish_panels(axes, own, chosen.tasks, labels, [said, *warned(result, chosen.tasks)], caption)
 
 
 def _shaded(result: TransferResult, task: str, chosen: DrawnMethods) -> list[Improvement]:
@@ -326,8 +326,10 @@ def draw_cci(result: TransferResult, ax: Axes | None, chosen: DrawnMethods, lege
     total = len(order)
     if ax is not None:
         order = order[: rows_that_fit(ax)]
-    height = 1.4 + 0.235 * len(order)
-    axes = panels_of(ax, chosen.tasks, (7.0, height + 0.3), (4.4, height))
+    # A title and an axis around the rows, and a caption of about five lines under all panels.
+    lines = math.ceil(len(chosen.tasks) / (2 if len(chosen.tasks) in (2, 4) else 3))
+    height = 1.15 + 0.25 * max(len(order), 2) + 0.95 / lines
+    axes = panels_of(ax, chosen.tasks, (7.0, height), (4.4, height))
     found = {(i.task, i.method): i for i in result.improvements}
     # Limits with all estimates, 0 and 1, and intervals as far as they do not squeeze those.
     middle, *ends = ends_of(i.cci for i in found.values() if i.task in chosen.tasks and i.method in order)
@@ -400,7 +402,7 @@ def _cci_caption(result: TransferResult, chosen: DrawnMethods, shown: int, total
         order.append("Ordered by how far above the mean of a task a method is, averaged over its tasks.")
     if shown < total:
         order.append(f"The best {shown} of {total} methods.")
-    return [said, explained, " ".join([*order, chosen.note]).strip(), *warned(result)]
+    return [said, explained, " ".join([*order, chosen.note]).strip(), *warned(result, chosen.tasks)]
 
 
 # The samples that scratch needs to match a method, against those that the method had.
@@ -450,7 +452,7 @@ def draw_equivalence(
     said = "Diagonal: as many as the method had. Shaded: more than was measured; triangles lie beyond."
     intervals = [e.equivalent for rows in groups for row in rows for e in row.data_equivalence]
     said += f" Bars: {100 * result.level:.4g}% intervals." if np.isfinite(ends_of(intervals)[1:]).any() else ""
-    lines = [said, chosen.note, *warned(result)]
+    lines = [said, chosen.note, *warned(result, chosen.tasks)]
     return finish_panels(axes, own, chosen.tasks, labels, lines, caption, ends if legend else None)
 
 
@@ -531,7 +533,7 @@ def plot_transfer_ranks(
     >>> measured = measure_transfer(runs, blind=0.9, maximal=0.1)
     >>> ax = plot_transfer_ranks(measured.ranks())
     >>> [size.get_text() for size in ax.get_xticklabels()]
-    ['100', '1K']
+    ['100', '1,000']
     """
     scratch = scratch or ranks.scratch
     with style():

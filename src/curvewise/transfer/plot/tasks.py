@@ -14,7 +14,7 @@ from curvewise.drawing.labels import clean, safe_names, safe_text, shorten
 from curvewise.drawing.marks import bars, ends_of, finish
 from curvewise.drawing.style import NEUTRAL, colour, new_axes, style
 from curvewise.errors import InputError
-from curvewise.text import format_interval, format_number
+from curvewise.text import format_interval, format_number, format_size
 from curvewise.transfer.blind import BlindGuess
 from curvewise.transfer.plot.panels import (
     BAND,
@@ -37,6 +37,7 @@ from curvewise.transfer.plot.panels import (
     panels_of,
     paths_of,
     risk_limits,
+    room_for_controls,
     several_of,
     shifts,
     size_axis,
@@ -138,7 +139,7 @@ def plot_tasks(
             if found.smallest <= n <= found.largest:
                 mark: dict[str, Any] = {"color": shade, "ms": 7.0, "mec": "white", "mew": 0.8, "zorder": 2.8}
                 ax.plot([n], [level], "D", gid=NEEDED, label="_needed", **mark)
-                size = compact(n)
+                size = format_size(n)
             elif not np.isnan(n):
                 size = f"≤ {compact(found.smallest)}" if n < found.smallest else f"> {compact(found.largest)}"
             look = MethodLook(QUIET if shade == GREY else shade, f"{names[k]} ({size})")
@@ -146,8 +147,8 @@ def plot_tasks(
         size_axis(ax, sizes, size_limits([sizes])[0])
         bounds = [v for c in curves for v in (*c.low, *c.high) if np.isfinite(v)]
         low, high = risk_limits(curves, bounds)
-        ax.set_ylim(low - 0.04, max(high + 0.03, 1.08))
-        said = f"Diamonds, and numbers behind names: the size at which calibrated risk is {level:g}"
+        ax.set_ylim(*room_for_controls(low, high))
+        said = f"Diamonds, and numbers beside the names: the size at which calibrated risk is {level:g}"
         share = f"{100 * result.level:.4g}% intervals"
         said += f"; bands, and thick bars along the dotted line: {share}." if bounds else "."
         labels = (X_LABEL, f"{Y_LABEL} of {safe_text(curves[0].method, 24)}")
@@ -246,9 +247,9 @@ def plot_spread(
         reach += [0.0, 1.0] if result.calibrated else []
         low, high = min(reach), max(reach)
         pad = 0.04 * (high - low) or 0.1
-        top = max(high + pad, 1.0 + 0.07 * (high - low)) if result.calibrated else high + pad
+        limits = room_for_controls(low, high) if result.calibrated else (low - pad, high + pad)
         for panel in axes:
-            panel.set_ylim(low - pad, top)
+            panel.set_ylim(*limits)
         said = "Dots: means over runs; bars: one standard deviation over runs to both sides."
         if left := len(every) - len(wanted):
             why = "not chosen" if methods is not None else "run once at every size"

@@ -20,7 +20,7 @@ from curvewise.drawing.labels import clean, safe_names, shorten
 from curvewise.drawing.marks import MARK, bars, choose, ends_of, finish, note, warned
 from curvewise.drawing.style import INK, NEUTRAL, colour, new_axes, style, subject_colour
 from curvewise.errors import InputError
-from curvewise.text import format_interval, format_number, format_pvalue
+from curvewise.text import format_count, format_interval, format_number, format_pvalue
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 from curvewise.variance.accuracy import AccuracyDistribution, poisson_binomial_pmf, shrunk_rates
@@ -139,7 +139,8 @@ def plot_decomposition(
         cut = count_axis(ax, 0.22, result.runs)
         _spreads(ax, result, measure)
         share = result.distribution_share
-        real = "" if math.isnan(share) else f" {share:.0%} of the variance is real."
+        written = format_interval(result.share_interval, "fraction").split(" [")[0]  # the digits of the sentence
+        real = "" if math.isnan(share) else f" {written} of the variance is real."
         text = (
             f"Bars on top: one standard deviation to each side, upper limits paler.{real} As much"
             f" variance by independent errors: {format_pvalue(result.independence_pvalue)}."
@@ -442,8 +443,8 @@ def plot_test_sets(
         ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
         ax.spines[:].set_visible(False)
         ax.set_xlabel(f"correlation of the {'true' if true else 'test'} {DisplayUnit(result.unit).word} of runs")
-        star = f"Star: not 0 (Holm over the {len(result.pairs)} pairs)"
-        star = "Brackets, question mark: a true variance is not told from 0" if true else star
+        star = f"Star: not 0 (Holm over {format_count(len(result.pairs), 'pair')})"
+        star = "Brackets, question mark: a true variance does not differ significantly from 0" if true else star
         lines = [f"{star}. {result.runs:,} runs, the same on each test set.", *warned(result)]
         finish(ax, own, [], lines, caption=caption, indent=1.2)
     return ax

@@ -266,7 +266,9 @@ def plot_sweep(
             mark_value(ax, largest, calm, "-.")
         found = [format_number(v) for v, has in zip(result.values, result.has_excess, strict=True) if has]
         others = [format_number(v) for v in result.tied if v != result.best]
-        tied = f" Its {measure.word} is not told from that at {', '.join(others[:8])}." if others else ""
+        tied = (
+            f" Its {measure.word} does not differ significantly from that at {', '.join(others[:8])}." if others else ""
+        )
         text = (
             f"Bars: {100 * result.level:.4g}% intervals. Excess over independent errors is shown at"
             f" {', '.join(found) or 'no value'} (Holm over the values). The mean {measure.word} is"
