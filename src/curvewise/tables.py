@@ -18,9 +18,19 @@ if TYPE_CHECKING:
     from curvewise.types.results import Interval
 
 
+_MATHEMATICS = r"""
+    α \alpha β \beta γ \gamma δ \delta ε \varepsilon ζ \zeta η \eta θ \theta ι \iota κ \kappa λ \lambda μ \mu ν \nu
+    ξ \xi π \pi ρ \rho σ \sigma τ \tau υ \upsilon φ \varphi χ \chi ψ \psi ω \omega Γ \Gamma Δ \Delta Θ \Theta Λ \Lambda
+    Ξ \Xi Π \Pi Σ \Sigma Φ \Phi Ψ \Psi Ω \Omega µ \mu − - × \times ∞ \infty ± \pm · \cdot √ \surd ≤ \leq ≥ \geq ≠ \neq
+    ≈ \approx ∼ \sim → \rightarrow ¹ ^1 ² ^2 ³ ^3 ½ \frac{1}{2} ¼ \frac{1}{4} ° ^\circ † ^\dagger ‡ ^\ddagger"""
+"""Symbols that pdflatex does not know as text, each before what it is in mathematics."""
+_PAIRS = _MATHEMATICS.split()
 _LATEX = str.maketrans(
     {c: "\\" + c for c in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"<": "$<$", ">": "$>$", "|": r"\textbar{}", '"': "''", "\xa0": "~", "\u202f": "~"}
+    | {"–": "--", "—": "---", "…": r"\ldots{}", "‘": "`", "’": "'", "“": "``", "”": "''", "\ufffd": "?"}
+    | {symbol: f"${command}$" for symbol, command in zip(_PAIRS[::2], _PAIRS[1::2], strict=True)}
 )
 
 
@@ -268,8 +278,17 @@ _MINUS = re.compile(r"(?<!\w)-(?=[\d.])")
 
 def _latex_number(text: str) -> str:
     """Write numbers, their unit and intervals of them for LaTeX: minus signs and infinities as mathematics."""
+<<<<<<< HEAD
     text = _MINUS.sub("$-$", text.translate(_LATEX)).replace("<", "$<$")
     return text.replace("−∞", r"$-\infty$").replace("∞", r"$\infty$").replace("–", "--").replace("×", r"$\times$")
+=======
+    return _MINUS.sub("$-$", _escape_latex(text))
+
+
+def _escape_latex(text: str) -> str:
+    """Write text for LaTeX on one line; usual symbols that pdflatex does not know become mathematics."""
+    return one_line(text).translate(_LATEX).replace(r"$-$$\infty$", r"$-\infty$")
+>>>>>>> fc
 
 
 def _letters(text: str, format: str) -> str:
@@ -364,20 +383,22 @@ _SYMBOLS |= {"β_N": r"$\beta_N$", "γ": r"$\gamma$", "α": r"$\alpha$", "R²": 
 
 
 def _latex_cell(text: str) -> str:
-    """Escape text that is no markup; a symbol that leads it, infinities and minus signs become mathematics."""
+    """Escape text that is no markup; symbols and minus signs become mathematics."""
     if isinstance(text, _Markup):
         return text
     first, *rest = text.split(" ", 1)
     if first in _SYMBOLS:
-        return " ".join([_SYMBOLS[first], *(r.translate(_LATEX) for r in rest)])
+        return " ".join([_SYMBOLS[first], *map(_escape_latex, rest)])
     if text.startswith("-") and text[1:].replace(",", "").replace(".", "").isdigit():
         return f"${text}$"
-    return text.translate(_LATEX).replace("−∞", r"$-\infty$").replace("∞", r"$\infty$")
+    return _escape_latex(text)
 
 
 def _latex(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
     spec = "".join("r" if r else "l" for r in right)
     lines = [" & ".join(map(_latex_cell, row)) + r" \\" for row in [names, *rows]]
+    # A bracket or asterisk behind a rule or the end of a row would be an argument of it.
+    lines = ["{}" + line if line.lstrip().startswith(("[", "*")) else line for line in lines]
     head = [rf"\begin{{tabular}}{{{spec}}}", r"\toprule", lines[0], r"\midrule"]
     return "\n".join([*head, *lines[1:], r"\bottomrule", r"\end{tabular}"])
 

@@ -127,3 +127,19 @@ def test_a_result_is_one_line_unless_it_says_otherwise():
     assert repr(found) == "Own(level=0.95, low=1.0 [0.5, 2.0], rows=(1, 2, 3))"
     assert repr(replace(found, rows=(1, 2, 3, 4), learner=("a", "b"))) == "Own(level=0.95, low=1.0 [0.5, 2.0], 4 rows)"
     assert repr(Named(0.95, Interval(1.0, 0.5, 2.0), ())) == "my own"
+
+
+def test_latex_of_names_that_mean_something_to_it():
+    names = ["[a]", "*b", 'c<d>|"e"', "f\ng", "h_1 & 50%", "-γ β × ∞ –", "−∞"]
+    text = format_table({"[model] γ": names, "a−b ≤ c": [-0.5, -math.inf, 1.5, 2.5, 3.5, 4.5, 5.5]}, "latex")
+    rows = text.splitlines()
+    assert text.isascii()
+    assert len(rows) == len(names) + 6  # two rules of the table, three of its lines, and the heading
+    assert rows[2] == r"{}[model] $\gamma$ & a$-$b $\leq$ c \\"
+    assert rows[4:7] == [r"{}[a] & $-0.50$ \\", r"{}*b & $-\infty$ \\", r"c$<$d$>$\textbar{}''e'' & 1.50 \\"]
+    assert rows[7:11] == [
+        r"f g & 2.50 \\",
+        r"h\_1 \& 50\% & 3.50 \\",
+        r"-$\gamma$ $\beta$ $\times$ $\infty$ -- & 4.50 \\",
+        r"$-\infty$ & 5.50 \\",
+    ]

@@ -187,8 +187,7 @@ class TaskRanking(Result):
             cells[f"n at {level:g}"] = [str(row.at(level)) for row in self.rows]
         cells["mean calibrated risk"] = [_mean_text(row.mean, digits) for row in self.rows]
         cells["times data to halve"] = [row.halving_text(digits) for row in self.rows]
-        text = format_table(cells, format, digits)
-        return text.replace("≤", r"$\leq$").replace(">", "$>$") if format == "latex" else text
+        return format_table(cells, format, digits)
 
     def sentences(self) -> str:
         """Summarise the result in a few sentences."""
