@@ -278,17 +278,12 @@ _MINUS = re.compile(r"(?<!\w)-(?=[\d.])")
 
 def _latex_number(text: str) -> str:
     """Write numbers, their unit and intervals of them for LaTeX: minus signs and infinities as mathematics."""
-<<<<<<< HEAD
-    text = _MINUS.sub("$-$", text.translate(_LATEX)).replace("<", "$<$")
-    return text.replace("−∞", r"$-\infty$").replace("∞", r"$\infty$").replace("–", "--").replace("×", r"$\times$")
-=======
     return _MINUS.sub("$-$", _escape_latex(text))
 
 
 def _escape_latex(text: str) -> str:
     """Write text for LaTeX on one line; usual symbols that pdflatex does not know become mathematics."""
     return one_line(text).translate(_LATEX).replace(r"$-$$\infty$", r"$-\infty$")
->>>>>>> fc
 
 
 def _letters(text: str, format: str) -> str:
