@@ -277,6 +277,15 @@ def supported(wanted: Any, times: float) -> str:
     return format_interval(tuple(times * v for v in (wanted.estimate, wanted.low, wanted.high)))
 
 
+def test_intervals_have_the_digits_of_python(opened: Opened, studied: Any) -> None:
+    given = [(3.186, 2.705, 3.953), (48_213, 41_000, 5e9), (1.2, 0.3, 1500), (0.457, 0, 9.53), (-1.2, -1500, -0.3)]
+    given += [(481.7, 51.9, 1403), (0, -1.1e-150, 1.1e-150), (0.00024, 4.4e-7, 0.03), (0.5, 1e-5, 1.2)]
+    script = (Path(cw.__file__).parent / "report" / "assets" / "base.js").read_text(encoding="utf-8")
+    code = f"(all) => {{ {script}; return all.map((x) => ranged(...x, '%').join(' ')); }}"
+    page = opened(studied[0])
+    assert page.evaluate(code, given) == [format_interval(x, "percent") for x in given]
+
+
 def same_size(shown: float, computed: float) -> bool:
     """Within 2%, apart from being shown as a whole number."""
     return shown == computed or abs(shown - computed) <= 0.02 * computed + 0.5
