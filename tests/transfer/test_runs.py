@@ -13,6 +13,7 @@ from scipy.stats import ttest_ind, ttest_rel
 from curvewise.errors import CurvewiseWarning
 from curvewise.transfer.calibration import cci
 from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.result import Improvement
 from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.transfer.runs import StandardError, TaskEstimate, TaskRuns, group_runs
 
@@ -484,3 +485,29 @@ class TestCoverage:
         spread = np.std([e.value for e in found])
         stated = np.sqrt(np.mean([e.error.std**2 for e in found]))
         assert stated == pytest.approx(spread, rel=0.12)
+
+
+class TestTies:
+    """Errors are counts of examples: two runs that agree by chance are no variance of 0."""
+
+    @staticmethod
+    def gain(scratch: tuple[int, int], pretrained: tuple[int, int], folds: bool) -> Improvement:
+        counts = {"scratch": [(60, 72), (30, 41), scratch], "pretrained": [(20, 29), (11, 16), pretrained]}
+        rows = [
+            (method, n, seed, wrong / 190)
+            for method, cells in counts.items()
+            for n, runs in zip((10, 40, 160), cells, strict=True)
+            for seed, wrong in enumerate(runs)
+        ]
+        columns = dict(zip(("method", "n", "fold" if folds else "seed", "risk"), zip(*rows, strict=True), strict=True))
+        return measure_transfer(columns, blind=Control(0.93, 0.018, "guess"), maximal=0.01).improvements[0]
+
+    @pytest.mark.parametrize(("scratch", "pretrained"), [((6, 12), (2, 8)), ((9, 9), (5, 5))])
+    @pytest.mark.parametrize("folds", [True, False])
+    def test_equal_differences_are_not_significant(
+        self, scratch: tuple[int, int], pretrained: tuple[int, int], folds: bool
+    ) -> None:
+        found = self.gain(scratch, pretrained, folds)
+        assert found.gain_low[-1] < 0 < found.gain_high[-1]
+        assert found.gain_ends is not None
+        assert 160 not in found.gain_ends.significant_at

@@ -98,11 +98,13 @@ def measure_transfer(
 
     Intervals are about other runs of the same kind (not about other pretrainings): by the delta
     method, with the spread between runs of each method and size and Satterthwaite's degrees of
-    freedom, fewer where a mean of few runs stands beside one of many. A mean of one run borrows
-    the spread of other methods at its size. Runs of a method with the same ``seed`` at several
-    sizes may go up and down together: where they do, intervals are wider. Without a column of
+    freedom, fewer where a mean of few runs stands beside one of many. A mean of one run, or of a few
+    that are equal by chance, borrows the spread of other methods at its size. Runs of a method with
+    the same ``seed`` at several sizes may go up and down together: where they do, intervals are
+    wider. Without a column of
     seeds, the k-th runs of the sizes, in the order of the source, are taken to share one. Where
-    ``fold`` says which runs were trained on the same examples, these count as pairs of methods;
+    ``fold`` says which runs were trained on the same examples, these count as pairs of methods
+    (as independent at a size where all pairs differ by the same, which is chance);
     without it, methods are taken as independent, and intervals are wider than need be if they are
     not.
 
@@ -557,10 +559,14 @@ def _task_notes(task: TaskRuns, curves: Sequence[RiskCurve]) -> Iterator[str]:
     used = list(task.cells.values())
     known, size = lending[used], runs.size[used]
     if not known.all() and lending.any():
-        text = (
-            f"{int((~known).sum())} of {len(known)} means rest on one {'training subset' if runs.by_fold else 'run'}; "
-            "their spread is taken from methods with several at the same size, else at the nearest smaller one"
-        )
+        ties = int(runs.tied[used].sum())
+        counts = {
+            f"one {'training subset' if runs.by_fold else 'run'}": int((~known).sum()) - ties,
+            "a few runs that are equal by chance": ties,
+        }
+        resting = " and ".join(f"{many} of {len(known)} means rest on {what}" for what, many in counts.items() if many)
+        text = f"{resting}; their spread is taken from methods with several at the same size, else at the nearest "
+        text += "smaller one"
         if size[~known].min() < runs.size[lending].min():
             text += ", below the smallest from the nearest larger one, where it may be too small"
         every = [m for m in (task.scratch, *task.methods) if len(task.sizes(m))]

@@ -17,6 +17,7 @@ from scipy.special import stdtr, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.stats.correlation import pearson
+from curvewise.stats.intervals import FEW
 from curvewise.stats.tests import holm
 from curvewise.text import arg, as_count, either, format_number
 from curvewise.transfer.calibration import Weight, cci, cci_slopes
@@ -30,6 +31,8 @@ MANY = 1e9
 # Degrees of freedom that the pooled spread of a size has in the variance of one cell. Small, so that it only matters
 # beside cells of two or three runs; chosen by benchmarks/transfer_coverage.py.
 STEADY = 0.5
+# Sums of squares below this share of what they could be are 0 but for rounding.
+TIE = 1e-12
 
 Row = TypeVar("Row")
 
@@ -79,6 +82,7 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
         value=good.risk,
         cell=np.array([cells[key] for key in keys], dtype=np.int64),
         size=np.array([n for _, n in cells], dtype=np.float64),
+        method=_codes(np.array([method for method, _ in cells])),
         fold=None if good.folds is None else _codes(good.folds),
         line=_lines(own)[~lost],
     )
@@ -327,6 +331,8 @@ class CellRuns:
         Which cell each belongs to.
     size : ndarray of float, shape (cells,)
         Training size of each cell.
+    method : ndarray of int, shape (cells,)
+        Method of each cell.
     fold : ndarray of int, optional
         Which runs of a size were trained on the same examples.
     line : ndarray of int, optional
@@ -336,6 +342,7 @@ class CellRuns:
     value: FloatArray
     cell: NDArray[np.int64]
     size: FloatArray
+    method: NDArray[np.int64]
     fold: NDArray[np.int64] | None = None
     line: NDArray[np.int64] | None = None
 
@@ -362,8 +369,24 @@ class CellRuns:
 
     @cached_property
     def degrees(self) -> NDArray[np.int64]:
-        """Of the variance of each cell: its runs, or its training subsets, less 1."""
-        return (self._folds if self.by_fold else self.count) - 1
+        """Of the variance of each cell: its runs, or its training subsets, less 1; 0 for a few that tie."""
+        return np.where(self.tied, 0, self._free)
+
+    @cached_property
+    def tied(self) -> NDArray[np.bool_]:
+        """Cells of two to four runs that are equal by chance, while others differ.
+
+        Errors are counts of examples, so that few runs often agree. That is no variance of 0: such a cell
+        takes the spread of others, as a cell of one run does. A method whose runs agree at every size, two or
+        more, does not vary.
+        """
+        few = (self._free > 0) & (self._free < FEW - 1)
+        same = self._per_fold_squares(self._residual) if self.by_fold else self._per_cell(self._residual**2)
+        equal = same <= TIE * self._per_cell(self.value**2)
+        several, differs = (np.bincount(self.method, (self._free > 0) & k) for k in (True, ~equal))
+        constant = (several > 1) & (differs == 0)
+        found: NDArray[np.bool_] = few & equal & ~constant[self.method]
+        return found if differs.any() else np.zeros_like(found)
 
     @property
     def replicated(self) -> bool:
@@ -403,8 +426,10 @@ class CellRuns:
         more = [std**2 for std, _ in controls]
         free = [degrees for _, degrees in controls]
         if self.by_fold:
-            parts, degrees = self._by_subset(influence, lent)
-            return combine_variances(np.array([*parts, *more]), np.array([*degrees, *free]))
+            parts, steadied, degrees = self._by_subset(influence, lent)
+            all_degrees = np.array([*degrees, *free])
+            own, steady = (combine_variances(np.array([*p, *more]), all_degrees) for p in (parts, steadied))
+            return StandardError(own.std, min(own.degrees, steady.degrees))
         weight, along = self._per_cell(influence**2) + lent, self._along(influence)
         known = self.degrees > 0
         # Cells that move together say less about their spread than as many independent ones: from no fewer degrees of
@@ -460,9 +485,10 @@ class CellRuns:
         found: FloatArray = (squares + STEADY * pooled[size]) / (self.degrees + STEADY)
         return found
 
-    def _by_subset(self, influence: FloatArray, lent: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the variance of each size and its degrees of freedom, summing what moves with a training subset.
+    def _by_subset(self, influence: FloatArray, lent: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the variance of each size, summing what moves with a training subset, and its degrees of freedom.
 
+        Between them, the same variance drawn a little to that of independent methods, as in :attr:`_steadied`.
         A small subset may be part of a large one of the same name, so that sizes may not be
         independent: if sums over all sizes vary more than the sizes by themselves, that counts.
         """
@@ -479,8 +505,12 @@ class CellRuns:
         total = np.bincount(size, weight, len(sums))
         lost = np.bincount(size, weight / np.maximum(self.degrees, 1), len(sums))
         parts = more * apart + np.bincount(size, borrowed, len(sums))
+        # Differences that are the same for every subset, as those of two pairs often are by chance, show no variance
+        # of 0: methods count as independent there.
+        parts = np.where(parts <= TIE * total, total, parts)
         used = total > 0
-        return parts[used], total[used] / lost[used]
+        parts, total, degrees = parts[used], total[used], total[used] / lost[used]
+        return parts, (degrees * parts + STEADY * total) / (degrees + STEADY), degrees
 
     def _lent(self, influence: FloatArray) -> FloatArray:
         """Return the weights of cells that lend their spread to cells without one.
@@ -515,6 +545,11 @@ class CellRuns:
         """Training subsets of each cell."""
         pairs = np.unique(np.stack([self.cell, self._fold_codes]), axis=1)
         return np.bincount(pairs[0], minlength=len(self.size))
+
+    @cached_property
+    def _free(self) -> NDArray[np.int64]:
+        """Runs, or training subsets, of each cell less 1."""
+        return (self._folds if self.by_fold else self.count) - 1
 
     @cached_property
     def _scaled(self) -> FloatArray:

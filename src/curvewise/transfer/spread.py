@@ -88,7 +88,9 @@ def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.9
         error = combine_variances(variances, np.array([a.runs - 1.0, b.runs - 1.0]))
         difference = a.mean - b.mean
         outside = abs(difference) > max(a.std.estimate, b.std.estimate)
-        pairs.append(SpreadPair(a.task, a.n, a.method, b.method, difference, outside, error.pvalue(difference)))
+        # Runs that are all equal, of both methods, leave nothing to test the difference by.
+        pvalue = error.pvalue(difference) if error.std > 0 else math.nan
+        pairs.append(SpreadPair(a.task, a.n, a.method, b.method, difference, outside, pvalue))
     return RunSpread(tuple(rows), adjust_pvalues(pairs), calibrated, unit, level, source.scratch, notes)
 
 
@@ -131,7 +133,7 @@ class SpreadPair:
     outside : bool
         Whether each mean lies outside the standard deviation of the other method's runs.
     pvalue : float
-        Welch's test that the means agree.
+        Welch's test that the means agree; NaN if all runs of each method are equal.
     adjusted : float
         The same by Holm's method over all pairs of the result.
     """
