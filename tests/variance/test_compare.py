@@ -794,3 +794,15 @@ def test_keywords_are_checked_and_errors_name_their_argument():
     with pytest.raises(InputError, match="kind='hits'") as caught:
         cw.load_predictions(a, kind="hits")
     assert (caught.value.argument, caught.value.value) == ("kind", "hits")
+
+
+def test_the_smallest_possible_pvalue_is_named() -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.random(1000) ** 4
+    a, b = (rng.random((5, 1000)) < hard * share for share in (1.0, 0.5))
+    c = compare_runs(a, b, kind="errors")
+    assert c.test_set_pvalue == pytest.approx(2 / 252)
+    assert c.pvalue < 0.001
+    assert "on new data (p < 0.001)" in c.sentences()
+    assert "(p = 0.0079, the smallest possible with 5 + 5 runs)" in c.sentences()
+    assert "smallest possible" not in compare_runs(a, a[::-1], kind="errors").sentences()

@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from curvewise.errors import InputError
-from curvewise.stats.tests import benjamini_hochberg, holm, permutation_pvalue, probability_below, sign_flip_pvalue
+from curvewise.stats.tests import (
+    EXACT_UP_TO,
+    benjamini_hochberg,
+    holm,
+    permutation_pvalue,
+    probability_below,
+    sign_flip_pvalue,
+)
 from curvewise.text import Message, arg, format_interval, format_pvalue, format_target, format_value, prefix
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
@@ -317,8 +324,8 @@ class RunComparison(Result):
         unit = self.unit
         here = f"{format_interval(self.test_set_difference, unit)} on this test set"
         known = self.runs != (1, 1) and not math.isnan(self.test_set_pvalue)
-        here += f" ({format_pvalue(self.test_set_pvalue)})" if known else ""
-        there = f"{format_interval(self.difference, unit)} on new data ({format_pvalue(self.pvalue)}) and "
+        here += f" ({format_pvalue(self.test_set_pvalue)}{self._floor()})" if known else ""
+        there = f"{format_interval(self.difference, unit)} on new data ({format_tail(self.pvalue)}) and "
         there = there if self.scope == "distribution" else ""
         what = unit if unit in ("loss", "score") else "error"
         # Errors of a minus errors of b: of scores, which are better high, the other way round.
@@ -332,6 +339,23 @@ class RunComparison(Result):
             chance = format_interval(self.probability_better)
             text.append(f"A random run of {self.a} beats one of {self.b} on this test set with probability {chance}.")
         return text
+
+    def _floor(self) -> str:
+        """Say that no smaller p-value is possible on this test set, if that is so."""
+        one, two = self.runs
+        if min(one, two) < 2:
+            return ""
+        arrangements = 2**one if self.paired else math.comb(one + two, one)
+        # The observed arrangement, and its mirror image where there is one.
+        smallest = (2 if self.paired or one == two else 1) / arrangements
+        if arrangements > EXACT_UP_TO or not math.isclose(self.test_set_pvalue, smallest, rel_tol=1e-6):
+            return ""
+        return f", the smallest possible with {f'{one} pairs' if self.paired else f'{one} + {two} runs'}"
+
+
+def format_tail(p: float) -> str:
+    """Write a p-value that rests on normal run effects, which nothing shows far out in the tail."""
+    return "p < 0.001" if p < 0.001 else format_pvalue(p)
 
 
 def _sign(interval: Interval) -> str:
