@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
+from curvewise.errors import CurvewiseWarning
 from curvewise.learning.fit import build_curve
 from curvewise.learning.power import group_runs
 
@@ -198,3 +199,21 @@ def test_gains_are_covered(drawn):
         row = curve.budget([1600]).iloc[0]
         hits.append(row["gain_low"] <= 3.75 <= row["gain_high"])
     assert np.mean(hits) > 0.9
+
+
+class TestFarOut:
+    """A curve far beyond its sizes, and a target that they reach already."""
+
+    curve = cw.fit_learning_curve([100, 200, 400, 800] * 2, [0.22, 0.16, 0.12, 0.09, 0.23, 0.162, 0.121, 0.091])
+
+    def test_predicting_beyond_four_times_the_largest_size_warns(self) -> None:
+        self.curve.predict([3200])
+        with pytest.warns(CurvewiseWarning, match=r"n = 10,000 is more than four times the largest size"):
+            self.curve.predict([10_000])
+
+    def test_a_target_below_which_a_size_was_measured_is_reached(self) -> None:
+        reached = self.curve.samples_to_reach(0.14)
+        assert reached.reached_at == 400
+        assert "already reached at n = 400" in reached.sentences()
+        assert "never reached" not in reached.sentences()
+        assert self.curve.samples_to_reach(0.05).reached_at is None
