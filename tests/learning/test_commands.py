@@ -442,3 +442,13 @@ def test_check_tests_the_variance_of_all_learners(call, errors, tmp_path):
     refused = call("learning", "check", single)
     assert refused.code == 1
     assert "no replicated size" in refused.err
+
+
+def test_several_targets_and_what_the_intervals_are_of(call, errors):
+    done = call("learning", "fit", errors, "--form", "auto", "--reach", "0.05,0.1", "--predict", "800")
+    assert "needed for 5%" in done.out
+    assert "needed for 10%" in done.out
+    words = " ".join(done.out.split())
+    assert "prediction intervals for the mean of many runs" in words
+    assert "prediction intervals for one new run" in words
+    assert "γ" not in words

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
+from curvewise.errors import CurvewiseWarning
 from curvewise.learning.fit import build_curve
 from curvewise.learning.power import group_runs
 
@@ -217,3 +218,21 @@ def test_the_asymptote_in_a_warning_is_in_the_unit_of_the_errors():
     curve = build_curve(group_runs(n, 0.5 - 0.001 * n + np.tile([-0.001, 0, 0.001], 3)), cw.types.Unit("fraction"))
     (told,) = (w for w in curve.warnings if "negative error" in w)
     assert re.search(r"\(α = -[\d.,]+%\)", told)
+
+
+class TestFarOut:
+    """A curve far beyond its sizes, and a target that they reach already."""
+
+    curve = cw.fit_learning_curve([100, 200, 400, 800] * 2, [0.22, 0.16, 0.12, 0.09, 0.23, 0.162, 0.121, 0.091])
+
+    def test_predicting_beyond_four_times_the_largest_size_warns(self) -> None:
+        self.curve.predict([3200])
+        with pytest.warns(CurvewiseWarning, match=r"n = 10,000 is more than four times the largest size"):
+            self.curve.predict([10_000])
+
+    def test_a_target_below_which_a_size_was_measured_is_reached(self) -> None:
+        reached = self.curve.samples_to_reach(0.14)
+        assert reached.reached_at == 400
+        assert "already reached at n = 400" in reached.sentences()
+        assert "never reached" not in reached.sentences()
+        assert self.curve.samples_to_reach(0.05).reached_at is None

@@ -10,6 +10,8 @@ import pytest
 import curvewise as cw
 from curvewise.errors import CurvewiseWarning
 
+pytestmark = pytest.mark.filterwarnings("ignore:n = .* is more than four times")
+
 N5 = np.array([25, 50, 100, 200, 400.0])
 FORMS = ["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
 

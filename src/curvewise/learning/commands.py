@@ -211,7 +211,7 @@ def fit(
     /,
     *,
     predict: Annotated[Sizes, Parameter(group=SHOWING)] = [],  # noqa: B006
-    reach: Annotated[float | None, Parameter(group=SHOWING)] = None,
+    reach: Annotated[Numbers, Parameter(group=SHOWING, show_default=False)] = [],  # noqa: B006
     cost_per_sample: Annotated[float | None, Parameter(group=SHOWING)] = None,
     interval: Annotated[Literal["confidence", "prediction", "conditional"] | None, Parameter(group=FITTING)] = None,
     learner: Annotated[list[str], Parameter(negative="", show_default=False)] = [],  # noqa: B006
@@ -234,8 +234,9 @@ def fit(
     predict
         Training sizes at which to predict, such as 800,1600.
     reach
-        How many samples does it take to reach this error? An error in the unit of the file, also
-        if the file has accuracies: in percent, 5 for an accuracy of 95 percent.
+        How many samples does it take to reach this error, or each of several such as 0.05,0.02? An
+        error in the unit of the file, also if the file has accuracies: in percent, 5 for an
+        accuracy of 95 percent. A picture shows the first.
     cost_per_sample
         Price of a sample: shows what more data would cost and bring, at the sizes of --predict,
         or at 2 and 4 times the data.
@@ -253,20 +254,23 @@ def fit(
         measurements = measurements.select([name in names for name in measurements.learner.tolist()])
     unit = measurements.unit
     # An error that no learner can have is refused before anything is fitted.
-    if reach is not None and not (0 <= reach <= unit.top if unit.bounded else math.isfinite(reach)):
-        what = f"an error from 0 to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
-        raise UsageError(f"--reach {reach:g} must be {what}, in the unit of the file.")
+    for target in reach:
+        if not (0 <= target <= unit.top if unit.bounded else math.isfinite(target)):
+            what = f"an error from 0 to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
+            raise UsageError(f"--reach {target:g} must be {what}, in the unit of the file.")
     curves = fit_files(measurements, fitting, files)
     # Before anything is printed, so that --json has what later steps add to.
     page.document = {**curves.to_dict(), "notes": measurements.notes}
     show_curves(page, curves, fitting, interval)
     if predict:
         _show_predictions(page, curves, fitting.level, interval, predict)
-    if reach is not None:
-        _show_reach(page, curves, fitting.level, reach)
+    page.document |= {"samples_to_reach": []} if reach else {}
+    for target in reach:
+        _show_reach(page, curves, fitting.level, target)
     if cost_per_sample is not None:
         _show_budget(page, curves, fitting.level, predict, cost_per_sample)
-    options = {"at": fitting.at, "interval": interval, "level": fitting.level, "reach": reach, **drawing.options}
+    options = {"at": fitting.at, "interval": interval, "level": fitting.level, **drawing.options}
+    options["reach"] = reach[0] if reach else None
     options["to"] = max(predict, default=None)
     save_plot(drawing.plot, lambda: curves.plot(**options))
     return page.close()
@@ -634,9 +638,9 @@ def _show_result(
 MOST_PAIRS = 15
 """Pairs of learners that are shown without --verbose; --json has all of them."""
 LEGEND = (
-    "e_N: {word} at N training examples. β_N, the data-reliance: how much it would rise with a quarter of the data. "
-    "γ: exponent of the fitted power law, -0.5 being usual."
+    "e_N: {word} at N training examples. β_N, the data-reliance: how much it would rise with a quarter of the data."
 )
+GAMMA = " γ: exponent of the fitted power law, -0.5 being usual."
 
 
 def show_curves(
@@ -652,13 +656,15 @@ def show_curves(
         {"learner": c.learner, "values": r, "gamma": g} for c, r, g in zip(every, rows, gammas, strict=True)
     ]
     kind, other, word = rows[0].error.kind, rows[0].data_reliance.kind, _word(every[0])
+    of = " for the mean of many runs" if kind == "prediction" else ""
     apart = f"; β_N: {other}, by the power law" if other != kind else ""
-    title = f"{word.capitalize()} e_N and data-reliance β_N ({fitting.level:.0%} {kind} intervals{apart})"
+    title = f"{word.capitalize()} e_N and data-reliance β_N ({fitting.level:.0%} {kind} intervals{of}{apart})"
     page.table(title, readable_estimates(every, fitting.at, fitting.level, interval), None)
     if len(every) == 1 and legend is None:
         page.say(every[0].sentences())
     else:
-        page.say(LEGEND.format(word=word) if legend is None else legend, style="dim")
+        own = LEGEND.format(word=word) + (GAMMA if any(g is not None for g in gammas) else "")
+        page.say(own if legend is None else legend, style="dim")
     for curve in every if page.verbose and len(every) > 1 else ():
         page.say(curve.sentences())
     warn_each(curves.curve_warnings)
@@ -667,7 +673,7 @@ def show_curves(
 def _show_predictions(
     page: Page, curves: LearningCurves, level: float, interval: str | None, sizes: Sequence[float]
 ) -> None:
-    from curvewise.learning.curve import EXTRAPOLATION_LIMIT
+    from curvewise.learning.curve import EXTRAPOLATION_LIMIT, beyond_limit
 
     first = next(iter(curves))
     records = [
@@ -682,19 +688,20 @@ def _show_predictions(
     ends = [(r[_word(first)], r["low"], r["high"]) for r in records]
     columns[_word(first)] = [interval_cell(end, first.unit.name) for end in ends]
     page.table(f"Predicted {_word(first)} ({level:.0%} {what})", columns, None)
-    # Where the paper stops trusting its curves (§4.2).
     limit = min(EXTRAPOLATION_LIMIT * c.largest_n for c in curves)
     if max(sizes) > limit:
-        warn(f"n = {max(sizes):g} is more than four times the largest size measured: the form may not hold there.")
+        warn(beyond_limit(max(sizes)))
 
 
 def _show_reach(page: Page, curves: LearningCurves, level: float, error: float) -> None:
     answers = [c.samples_to_reach(error, level=level) for c in curves]
-    page.document["samples_to_reach"] = answers
+    page.document["samples_to_reach"] += answers
     columns: dict[str, Sequence[Any]] = {
         "learner": [a.learner for a in answers],
         "n": [Cell(format_size(a.estimate), after=f" [{format_size(a.low)}, {format_size(a.high)}]") for a in answers],
-        "chance of never": [format_chance(a.probability_never) for a in answers],
+        "chance of never": [
+            "already reached" if a.reached_at is not None else format_chance(a.probability_never) for a in answers
+        ],
     }
     target = format_target(answers[0].error, answers[0].unit.name)
     title = f"Training examples needed for {target} ({level:.0%} intervals)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning.calibration import power_interval
 from curvewise.learning.power import (
     FINE_GRID,
@@ -256,8 +257,15 @@ class Curve(Result):
             Columns n, error, low, high, in the unit of the fit. Where the fitted curve lies outside
             its own interval, error is the most likely value; where no error can be that low or
             high, it is NaN, and the interval is all that is known.
+
+        Warns
+        -----
+        CurvewiseWarning
+            If a size is more than four times the largest one measured.
         """
         sizes = check_sizes_to_predict(n)
+        if (sizes > EXTRAPOLATION_LIMIT * self.largest_n).any():
+            warnings.warn(beyond_limit(float(sizes.max())), CurvewiseWarning, stacklevel=2)
         return data_frame({"n": sizes, **self.band(sizes, interval, level=level, runs=runs)})
 
     def band(
@@ -293,8 +301,15 @@ class Curve(Result):
             probability_never=1.0 if target <= floor else self._probability_never(target),
             kind=self.default_interval,
             unit=self.unit,
+            reached_at=self._reached_at(target, level),
             warnings=_reach_warnings(self, target, estimate),
         )
+
+    def _reached_at(self, target: float, level: float) -> float | None:
+        """Return the smallest measured size whose interval lies below a target, in points; None if none does."""
+        _, high = self._band_points(self.n, level, self.default_interval, np.inf)
+        below = np.flatnonzero((high < target) & (self._data.mean < target))
+        return float(self.n[below[0]]) if len(below) else None
 
     def budget(self, n: ArrayLike, *, cost_per_sample: float = 1.0, level: float = 0.95) -> pd.DataFrame:
         """Tabulate what more data would cost and bring, from the largest size measured.
@@ -729,6 +744,8 @@ class SamplesToReach(Result):
         forms without an asymptote of their own, that a thousand times the data is not.
     kind : str
         "confidence" or "prediction".
+    reached_at : float or None
+        Smallest size measured at which the interval of the curve lies below the target, so that it is reached already.
     """
 
     learner: str
@@ -740,6 +757,7 @@ class SamplesToReach(Result):
     probability_never: float
     kind: str
     unit: Unit
+    reached_at: float | None = None
     warnings: tuple[str, ...] = ()
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
@@ -766,10 +784,17 @@ class SamplesToReach(Result):
         else:
             size = format_size(self.estimate)
             text = f"{self.learner}: the fitted curve reaches {target} at about n = {size} ({span})."
-        if np.isfinite(self.probability_never):
+        if self.reached_at is not None:
+            text += f" It is already reached at n = {format_number(self.reached_at)}, which was measured."
+        elif np.isfinite(self.probability_never):
             doubt = "But the" if self.probability_never > 0.5 > np.isinf(self.estimate) else "The"
             text += f" {doubt} chance that it is never reached is {format_chance(self.probability_never)}."
         return text
+
+
+def beyond_limit(n: float) -> str:
+    """Warn of a size far beyond those measured, where the paper stops trusting its curves (§4.2)."""
+    return f"n = {format_number(n)} is more than four times the largest size measured: the form may not hold there."
 
 
 def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, float]:

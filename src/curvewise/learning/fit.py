@@ -660,8 +660,8 @@ class EnsembleCurve(Curve):
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         if interval != "prediction":
             raise InputError(
-                f"has no {arg('interval', interval)}: it supposes no form that could"
-                f" be true. Use {arg('interval', 'prediction')}, or fit {arg('form', 'power')}.",
+                f"has prediction intervals only: it averages several forms. Leave {arg('interval', interval)} out,"
+                f" or fit {arg('form', 'power')}.",
                 argument="form",
                 value=self.form,
             )
