@@ -10,6 +10,7 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -309,9 +310,9 @@ worst. Gi-score 0.054 [0.032, 0.089], Pal-score 81.6 [78.4, 84.7], mean accuracy
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw accuracy against magnitude, a line for each curve, on ``ax`` (a new figure's if None)."""
-        from curvewise.response.plot.curves import plot_responses
-
-        return plot_responses(self.curves, ax, **options)
+        # As of any result: the picture is found only when it is asked for.
+        draw = import_module("curvewise.response.plot.curves").plot_responses
+        return draw(self.curves, ax, **options)  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
         return "\n".join([self.sentences(), *(f"Warning: {w}" for w in self.all_warnings)])

@@ -142,8 +142,7 @@ def measure_response(
     (np.True_, True)
     """
     trial = _trial(data, perturbation, examples, reading, rng, layer=layer, magnitudes=magnitudes, signs=signs)
-    (curve,) = _measure_each({name_of(model): model}, trial, Execution.of(device), progress).values()
-    return curve
+    return _measure_each({name_of(model): model}, trial, Execution.of(device), progress).curves[0]
 
 
 def measure_responses(
