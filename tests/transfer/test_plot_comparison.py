@@ -78,7 +78,7 @@ def ranks(task="depth"):
 def test_places_by_size_named_at_both_ends_and_faint_where_unsure():
     ax = draw(ranks())
     assert [t.get_text() for t in ax.get_xticklabels()] == ["100", "1,000", "10,000"]
-    assert "(5K)" in caption(ax)
+    assert "(5,000)" in caption(ax)
     ends = texts(ax, "curvewise-end")
     assert set(ends[:3]) == {"swav  1", "color  2", "scratch  3"}
     assert set(ends[3:]) == {"1  color", "2  late", "3  swav", "4  scratch"}
