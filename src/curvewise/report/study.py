@@ -132,8 +132,8 @@ def _answered(findings: StudyFindings, status: Status) -> tuple[str, tuple[str, 
         return f"How does the {findings.word} fall with data?", (*alone, *_short(fitted[0])), curves
     if "better" in found:
         undecided = found["better"].verdict == "undecided"
-        more = ("To decide, add seeds: four times as many halve the interval on this test set.",)
-        return BEST, (*_short(found["better"]), *(more if undecided else ())), findings.figure("better")
+        more = "To decide, add seeds: four times as many halve the interval on this test set."
+        return BEST, (*_short(found["better"]), *((more,) if undecided else ())), findings.figure("better")
     if len(spread) == 1:
         only = next(f for s in findings.sections for f in s.figures if f.name.startswith("variance"))
         return QUESTIONS["variance"], _short(*spread.values()), only
