@@ -67,6 +67,7 @@ def extensions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the extensions of the pages importable."""
     pytest.importorskip("myst_nb")
     monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # which IPython replaces
 
 
 def test_api_pages_list_every_public_name(extensions: None) -> None:
@@ -92,7 +93,7 @@ def test_pages_of_commands_do_not_name_the_build(
 ) -> None:
     reference = pytest.importorskip("reference")
     spec = SimpleNamespace(name="sphinx.__main__", origin="sphinx/__main__.py", parent="sphinx")
-    monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec, raising=False)
     monkeypatch.setattr(sys, "argv", [spec.origin])
     reference.write_commands(SimpleNamespace(srcdir=tmp_path))
     page = (tmp_path / "cli/learning.md").read_text()

@@ -209,8 +209,8 @@ def test_sizes_read_alike_in_the_table_and_in_the_sentence():
     curve = cw.fit_learning_curve(n, 0.05 + 2 * n**-0.5 + np.tile([-0.004, 0, 0.004], 4))
     found = replace(curve.samples_to_reach(0.06), estimate=202_100.0, low=7_204.0, high=np.inf)
     (cell,) = found.readable()["n"]
-    assert (cell.text, cell.after) == ("202,000", " [7200, ∞]")
-    assert "n = 202,000 (95% confidence interval 7200 to ∞)" in found.sentences()
+    assert (cell.text, cell.after) == ("202,000", " [7,200, ∞]")
+    assert "n = 202,000 (95% confidence interval 7,200 to ∞)" in found.sentences()
 
 
 def test_the_asymptote_in_a_warning_is_in_the_unit_of_the_errors():

@@ -238,7 +238,7 @@ def test_prediction_intervals_widen_with_noise_and_distance(simulated):
 
 def test_auto_has_no_confidence_interval_and_says_so(simulated):
     curve = cw.fit_learning_curve(*simulated, unit="percent", form="auto")
-    with pytest.raises(cw.InputError, match="interval='prediction'"):
+    with pytest.raises(cw.InputError, match="has prediction intervals only"):
         curve.band(np.array([800.0]), "confidence")
 
 

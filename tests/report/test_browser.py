@@ -633,7 +633,7 @@ def test_values_that_cannot_be_shown_are_marked(opened: Opened, studied: Any) ->
     size, target = page.get_by_label("Training size n as a number"), page.get_by_label("Target error (%)")
     hint, before = page.locator(".panel .hint[role=status]"), target.input_value()
     for field, asked, shown, said in [
-        (size, "-5", size.get_attribute("min"), "Training size n: between 25 and 4000."),
+        (size, "-5", size.get_attribute("min"), "Training size n: between 25 and 4,000."),
         (target, "-3", before, "Target: at least 0%."),
     ]:
         field.fill(asked)

@@ -71,4 +71,4 @@ def test_transfer_begins_with_yes_or_no() -> None:
         return results_report(cw.measure_transfer(table, blind=1.0, maximal=0.1))
 
     assert measured({"one": 0.1, "two": -0.1}).answer[0] == "Yes: significantly better than scratch: one."
-    assert measured({"two": -0.1}).answer[0] == "No: no method is significantly better than scratch."
+    assert measured({"two": -0.1}).answer[0] == "No method is significantly better than scratch."

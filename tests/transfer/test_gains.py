@@ -34,7 +34,7 @@ def test_a_gain_that_turns_into_a_loss() -> None:
     assert (end.n_last_significant, end.n_from, end.worse_from) == (10, 100, 1000)
     assert end.text == (
         "The gain is significant up to n = 10; from n = 100 on it is not; the method is significantly worse"
-        " at n = 1000, 10,000."
+        " at n = 1,000, 10,000."
     )
 
 

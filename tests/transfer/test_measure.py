@@ -463,7 +463,7 @@ class TestOddTables:
         at = next(i for i, r in enumerate(given) if (r["method"], r["n"]) == ("one", 1000))
         kept = [r for i, r in enumerate(given) if i != at]
         failed = [{**r, "risk": np.nan} if i == at else r for i, r in enumerate(given)]
-        with pytest.warns(CurvewiseWarning, match=r"1 failed run left out \(one at n = 1000: 1\)"):
+        with pytest.warns(CurvewiseWarning, match=r"1 failed run left out \(one at n = 1,000: 1\)"):
             found = measure(failed)
         assert found.curve("a", "one").failed.tolist() == [0, 1, 0]
         assert found.curve("a", "one").runs.tolist() == [3, 2, 3]

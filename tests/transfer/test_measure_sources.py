@@ -40,7 +40,7 @@ def test_maximal_supervision_that_all_of_scratch_beats_turns_the_sign_too():
     rows["loss"][6:] = [r + 0.5 for r in rows["loss"][6:]]  # the method is worse than scratch
     with pytest.raises(InputError, match=r"beaten by every run of scratch"):
         measure_transfer(rows, blind=1.5, maximal=0.72)
-    with pytest.raises(InputError, match=r"scratch on the whole, at n = 1000 \(0\.5\), n = 10,000"):
+    with pytest.raises(InputError, match=r"scratch on the whole, at n = 1,000 \(0\.5\), n = 10,000"):
         measure_transfer(rows, blind=1.5, maximal=0.69)  # one size of scratch is above it
 
 

@@ -26,7 +26,7 @@ def test_names_come_in_order_of_appearance() -> None:
     assert risks.task_names == ("a", "b")
     assert risks.method_names == ("scratch", "swav", "moco")
     assert len(risks) == 4
-    assert repr(risks) == "TransferRisks(4 runs, 2 tasks, 3 methods, 3 sizes from 50 to 1000)"
+    assert repr(risks) == "TransferRisks(4 runs, 2 tasks, 3 methods, 3 sizes from 50 to 1,000)"
     large = make(n=[1e5, 1e6, 1e6, 2e6])
     assert repr(large).endswith("3 sizes from 100,000 to 2,000,000)")
     assert repr(make().select([0])) == "TransferRisks(1 run, 1 task, 1 method, 1 size: 100)"

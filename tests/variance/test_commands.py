@@ -289,12 +289,14 @@ def test_hits_and_errors_are_asked_for_and_give_one_answer(call, tmp_path):
 
 def test_a_leaderboard_is_not_turned_round(call, tmp_path):
     path = tmp_path / "board.csv"
-    path.write_text("model,pass1\n" + "a,0.80\na,0.81\na,0.82\n" + "b,0.60\nb,0.61\nb,0.62\n")
-    asked = ("variance", "compare", path, "--scores", "--by", "model", "--value-column", "pass1")
+    path.write_text("model,outcome\n" + "a,0.80\na,0.81\na,0.82\n" + "b,0.60\nb,0.61\nb,0.62\n")
+    asked = ("variance", "compare", path, "--scores", "--by", "model", "--value-column", "outcome")
     refused = call(*asked)
     assert refused.code == 1
     assert "--higher-is-better for accuracies or --lower-is-better for errors" in refused.err
     assert call(*asked, "--accuracy", "--json").document["verdict"] == "a better"
+    path.write_text(path.read_text().replace("outcome", "pass1"))  # a name that tells
+    assert call(*asked[:-1], "pass1", "--json").document["verdict"] == "a better"
     rows = [f"{m},{s},{q},{r}" for m, r in (("a", 0.8), ("b", 0.6)) for s in "xyz" for q in range(9)]
     path.write_text("model,run,question,pass1\n" + "\n".join(rows))
     wrong = call("variance", "compare", path, "--a", "a", "--b", "b", "--kind", "correct")

@@ -243,10 +243,17 @@ def check_factory_options(name: str, factory: Callable[..., nn.Module], options:
         given = f"shape, classes and options {sorted(options)}" if options else "shape and classes"
         problem = f"cannot be called with {given} ({error})."
         remedy = f"Its options are {', '.join(known) or 'none'}."
-        if names_own_code(name):
+        if names_own_code(name) and not _takes_two(signature):
             function = name.partition(":")[2]
             remedy = f"Define it as `def {function}(shape, classes, **options)`: it returns the network."
         raise misfit("architecture", name, problem, remedy) from error
+
+
+def _takes_two(signature: inspect.Signature) -> bool:
+    """Return whether a factory takes a shape and a number of classes, whatever its options are."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    return sum(kind in positional for kind in kinds) >= 2 or inspect.Parameter.VAR_POSITIONAL in kinds
 
 
 def _timm_model(name: str, shape: tuple[int, ...], classes: int, options: dict[str, Any]) -> nn.Module:

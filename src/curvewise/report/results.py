@@ -96,7 +96,7 @@ def verdict_on_transfer(result: Result) -> tuple[str, ...]:
     tried = Counter(r.method for r in rows)
     better = Counter(r.method for r in rows if r.significant and r.cci.estimate > 0)
     if not better:
-        return (f"No: no method is significantly better than {scratch}.",)
+        return (f"No method is significantly better than {scratch}.",)
     tasks = len({r.task for r in rows})
     said = [f"{name} on {count} of {format_count(tried[name], 'task')}" for name, count in better.most_common()]
     if tasks == 1 and len(said) <= FEW:
