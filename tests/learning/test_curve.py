@@ -226,6 +226,7 @@ class TestFarOut:
     curve = cw.fit_learning_curve([100, 200, 400, 800] * 2, [0.22, 0.16, 0.12, 0.09, 0.23, 0.162, 0.121, 0.091])
 
     def test_predicting_beyond_four_times_the_largest_size_warns(self) -> None:
+        pytest.importorskip("pandas")
         self.curve.predict([3200])
         with pytest.warns(CurvewiseWarning, match=r"n = 10,000 is more than four times the largest size"):
             self.curve.predict([10_000])
