@@ -105,8 +105,15 @@ class Shell(InteractiveShell):
         command = self.var_expand(command, depth=2)
         bare = REDIRECTED.sub("", command)
         if not bare.startswith("curvewise ") or re.search(r"[|;&<>`$]", bare):
+            # The command of this environment, which need not be active.
+            path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
             done = subprocess.run(
-                ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+                ["bash", "-c", command],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+                env={**os.environ, "PATH": path},
             )
             sys.stdout.write(done.stdout)
             return done.returncode

@@ -628,14 +628,20 @@ def test_hidden_layers_of_a_vgg_are_not_left_out_in_silence(tmp_path, options):
     assert all(w.startswith("net: classifier.0, classifier.3 of v.pt are not used") for w in told)
 
 
-@pytest.mark.parametrize(("head", "options"), [("def build():", {}), ("def build(shape, classes):", {"width": 3})])
-def test_a_factory_with_another_signature_is_refused_before_any_run(tmp_path, head, options):
+@pytest.mark.parametrize(
+    ("head", "options", "remedy"),
+    [
+        ("def build():", {}, "`def build(shape, classes, **options)`"),
+        ("def build(shape, classes):", {"width": 3}, "Its options are none"),
+    ],
+)
+def test_a_factory_with_another_signature_is_refused_before_any_run(tmp_path, head, options, remedy):
     pytest.importorskip("torch")
     name = f"signature{len(options)}"
     (tmp_path / f"{name}.py").write_text(f"{head}\n    raise RuntimeError\n")
     study = make(tmp_path, {"own": Learner(Training(f"{name}:build", options=options))})
     for act in (study.plan, lambda: study.run(workers=0, progress=False)):
-        with pytest.raises(InputError, match=re.escape("`def build(shape, classes, **options)`")):
+        with pytest.raises(InputError, match=re.escape(remedy)):
             act()
     assert study.status().missing == study.status().planned
 
