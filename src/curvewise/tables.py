@@ -150,6 +150,17 @@ def _limits_of(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> dict[str,
     return found
 
 
+def name_better(table: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    """Replace the verdict on each pair by the name of the better one, and keep only the p-value that decides.
+
+    >>> name_better({"a": ["x"], "b": ["y"], "p": [0.01], "adjusted p": [0.02], "verdict": ["b better"]})
+    {'a': ['x'], 'b': ['y'], 'adjusted p': [0.02], 'better': ['y']}
+    """
+    sides = zip(table["a"], table["b"], table["verdict"], strict=True)
+    better = [{"a better": a, "b better": b}.get(verdict, "not significant") for a, b, verdict in sides]
+    return {k: v for k, v in table.items() if k not in ("p", "verdict")} | {"better": better}
+
+
 def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
     if not isinstance(value, Real) or isinstance(value, bool | Integral):
         if isinstance(value, str) and name in ("quantity", "formula") and " " not in value and value not in _SYMBOLS:

@@ -21,7 +21,7 @@ from curvewise.stats.intervals import (
     probability_lowest,
 )
 from curvewise.stats.tests import holm
-from curvewise.tables import Cell, readable_columns
+from curvewise.tables import Cell, name_better, readable_columns
 from curvewise.text import (
     Message,
     arg,
@@ -274,11 +274,7 @@ class LearnerComparison(Result):
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per pair, the verdict with the name of the better learner."""
-        table = dict(super().readable())
-        sides = zip(table["a"], table["b"], table.pop("verdict"), strict=True)
-        table["better"] = [{"a better": a, "b better": b}.get(verdict, "not significant") for a, b, verdict in sides]
-        del table["p"]  # the adjusted one decides
-        return table
+        return name_better(super().readable())
 
     def sentences(self) -> str:
         """Say how many differences are significant, and which learners remain candidates for the best."""

@@ -21,6 +21,7 @@ from curvewise.stats.tests import (
     probability_below,
     sign_flip_pvalue,
 )
+from curvewise.tables import name_better
 from curvewise.text import Message, arg, format_interval, format_pvalue, format_target, format_value, prefix
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
@@ -635,11 +636,7 @@ class TrainingComparison(Result):
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per pair, the verdict with the name of the better training."""
-        table = dict(super().readable())
-        sides = zip(table["a"], table["b"], table.pop("verdict"), strict=True)
-        table["better"] = [{"a better": a, "b better": b}.get(verdict, "not significant") for a, b, verdict in sides]
-        del table["p"]  # the adjusted one decides
-        return table
+        return name_better(super().readable())
 
 
 @dataclass(frozen=True, eq=False)

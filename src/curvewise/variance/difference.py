@@ -308,7 +308,7 @@ def read_pair(
 
 
 def array_format(reading: RunFormat) -> PredictionFormat:
-    """Return what is said of predictions; the rest is about scores."""
+    """Return the options that concern predictions; the others concern scores."""
     return {"kind": reading.get("kind"), "axes": reading.get("axes"), "groups": reading.get("groups")}
 
 
