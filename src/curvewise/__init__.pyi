@@ -1,3 +1,4 @@
+from curvewise import evals as evals
 from curvewise import learning as learning
 from curvewise import ranking as ranking
 from curvewise import report as report
@@ -11,6 +12,7 @@ from curvewise import variance as variance
 from curvewise.errors import CurvewiseError as CurvewiseError
 from curvewise.errors import CurvewiseWarning as CurvewiseWarning
 from curvewise.errors import InputError as InputError
+from curvewise.evals.evals import Evals as Evals
 from curvewise.learning.comparison import compare_learners as compare_learners
 from curvewise.learning.comparison import compare_learning_curves as compare_learning_curves
 from curvewise.learning.comparison import rank_learners as rank_learners

@@ -1,0 +1,258 @@
+"""Scores of models on questions, several samples of each: the input of the evals lens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvewise.errors import InputError
+from curvewise.text import arg, list_names
+from curvewise.types.predictions import Predictions
+from curvewise.types.results import data_frame
+from curvewise.types.units import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evals:
+    """Scores of M models on Q questions, up to K samples of each: what :func:`load_evals` makes.
+
+    Attributes
+    ----------
+    scores : ndarray of float, shape (models, questions, samples)
+        NaN where a model has fewer samples of a question than others; at least one sample of each
+        question by each model.
+    models : tuple of str
+        Names of the models, each once.
+    questions : ndarray of str, shape (questions,)
+        Ids of the questions, each once; with several tasks they begin with the task.
+    groups : ndarray of str, shape (questions,), optional
+        Which questions belong together: those about one passage, say. They are a cluster.
+    tasks : ndarray of str, shape (questions,), optional
+        Task of each question, for averages over tasks.
+    seeds : ndarray of str, shape (models, samples), optional
+        Training seed of the model that gave each sample: several trainings of one model. Empty where
+        a model has no such sample.
+    range : tuple of float
+        Lowest and highest possible score: (0, 1) unless known otherwise; may be infinite.
+    higher_is_better : bool
+        False for losses and other scores that should be low.
+    metric : str
+        Name of the score in the logs.
+    notes, warnings : tuple of str
+        How the logs were interpreted, and what deserves a look.
+
+    Examples
+    --------
+    >>> e = Evals(np.array([[[1, 1], [0, 1]], [[0, 1], [0, np.nan]]]), ("a", "b"), np.array(["q1", "q2"]))
+    >>> e
+    Evals(2 models × 2 questions × 1 to 2 samples)
+    >>> e.samples.tolist()
+    [[2, 2], [2, 1]]
+    """
+
+    scores: FloatArray
+    models: tuple[str, ...]
+    questions: NDArray[np.str_]
+    groups: NDArray[np.str_] | None = None
+    tasks: NDArray[np.str_] | None = None
+    seeds: NDArray[np.str_] | None = None
+    range: tuple[float, float] = (0.0, 1.0)
+    higher_is_better: bool = True
+    metric: str = ""
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        scores = np.asarray(self.scores, dtype=np.float64)
+        if scores.ndim == 2:
+            scores = scores[:, :, None]
+        if scores.ndim != 3 or 0 in scores.shape:
+            raise InputError(f"scores has shape {scores.shape}: give models × questions × samples, none of them empty.")
+        object.__setattr__(self, "scores", scores)
+        object.__setattr__(self, "models", tuple(map(str, self.models)))
+        object.__setattr__(self, "questions", np.asarray(self.questions).astype(np.str_))
+        wanted = {"models": (scores.shape[0],), "questions": scores.shape[1:2], "groups": scores.shape[1:2]}
+        wanted |= {"tasks": scores.shape[1:2], "seeds": (scores.shape[0], scores.shape[2])}
+        for name, shape in wanted.items():
+            values = getattr(self, name)
+            if values is not None and np.shape(values) != shape:
+                raise InputError(f"{name} has shape {np.shape(values)}; scores of shape {scores.shape} need {shape}.")
+            if name in ("groups", "tasks", "seeds") and values is not None:
+                object.__setattr__(self, name, np.asarray(values).astype(np.str_))
+        self._check_names()
+        self._check_scores()
+
+    def _check_names(self) -> None:
+        for name, values in (("models", self.models), ("questions", self.questions.tolist())):
+            if len(set(values)) < len(values):
+                seen: set[str] = set()
+                twice = [v for v in values if v in seen or seen.add(v)]  # type: ignore[func-returns-value]
+                raise InputError(f"{name} has {list_names(twice[:3])} twice: each may be there only once.")
+
+    def _check_scores(self) -> None:
+        if np.isinf(self.scores).any():
+            raise InputError("scores holds infinite values: leave failed samples out, or give them a score on purpose.")
+        empty = np.isnan(self.scores).all(axis=2)
+        if empty.any():
+            m, q = np.argwhere(empty)[0]
+            raise InputError(
+                f"{int(empty.sum()):,} of {empty.size:,} pairs of model and question have no score, the first "
+                f"{self.models[m]!r} on {self.questions[q]!r}: leave these questions out, or score them as wrong."
+            )
+        low, high = self.range
+        if not low < high:
+            raise InputError(f"{arg('range', self.range)}: the lowest score must be below the highest.")
+        least, most = float(np.nanmin(self.scores)), float(np.nanmax(self.scores))
+        if least < low or most > high:
+            raise InputError(
+                f"scores go from {least:g} to {most:g}, outside of the range {low:g} to {high:g}: pass the range of "
+                f"the score, such as {arg('range', (0, 100))}."
+            )
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Numbers of models, of questions, and the largest number of samples."""
+        m, q, k = self.scores.shape
+        return m, q, k
+
+    @property
+    def samples(self) -> NDArray[np.int64]:
+        """Number of samples of each question by each model, shape (models, questions)."""
+        counts: NDArray[np.int64] = np.isfinite(self.scores).sum(axis=2)
+        return counts
+
+    @property
+    def binary(self) -> bool:
+        """True where every score is 0 or 1, the ends of its range."""
+        known = self.scores[np.isfinite(self.scores)]
+        return self.range == (0.0, 1.0) and bool(((known == 0) | (known == 1)).all())
+
+    def __repr__(self) -> str:
+        m, q, k = self.shape
+        least = int(self.samples.min())
+        samples = f"{least} to {k}" if least < k else f"{k}"
+        words = [f"{m:,} model{'s' * (m > 1)} × {q:,} question{'s' * (q > 1)} × {samples} sample{'s' * (k > 1)}"]
+        for name in ("groups", "tasks"):
+            values = getattr(self, name)
+            words += [] if values is None else [f"{len(np.unique(values)):,} {name}"]
+        return f"Evals({', '.join(words)})"
+
+    def index(self, model: str) -> int:
+        """Return the place of a model; the error names the models that there are."""
+        if model not in self.models:
+            raise InputError(f"there is no model {model!r}; there are {list_names(self.models)}.")
+        return self.models.index(model)
+
+    def select(self, models: Sequence[str] | None = None, questions: ArrayLike | None = None) -> Self:
+        """Select models by name and questions by mask or place."""
+        rows = np.array([self.index(m) for m in (self.models if models is None else models)], dtype=np.int64)
+        columns = np.arange(len(self.questions))
+        if questions is not None:
+            columns = columns[np.asarray(questions)]
+        if not len(rows) or not len(columns):
+            raise InputError("nothing is selected: at least one model and one question must be left.")
+        return replace(
+            self,
+            scores=self.scores[np.ix_(rows, columns)],
+            models=tuple(self.models[i] for i in rows),
+            questions=self.questions[columns],
+            groups=None if self.groups is None else self.groups[columns],
+            tasks=None if self.tasks is None else self.tasks[columns],
+            seeds=None if self.seeds is None else self.seeds[rows],
+        )
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return a row for each sample: model, question, sample, score, and seed, group, task where known."""
+        m, q, k = np.nonzero(np.isfinite(self.scores))
+        table: dict[str, NDArray[Any]] = {"model": np.array(self.models)[m], "question": self.questions[q]}
+        table |= {"sample": k, "score": self.scores[m, q, k]}
+        if self.seeds is not None:
+            table["seed"] = self.seeds[m, k]
+        if self.groups is not None:
+            table["group"] = self.groups[q]
+        if self.tasks is not None:
+            table["task"] = self.tasks[q]
+        return table
+
+    def frame(self) -> pd.DataFrame:
+        """Return a row for each sample as a pandas DataFrame."""
+        return data_frame(self.columns())
+
+    def predictions(self, model: str) -> Predictions:
+        """Return the scores of one model as :class:`Predictions`: a run for each training seed, samples as repeats."""
+        scores = self.scores[self.index(model)]
+        seeds = np.full(self.shape[2], "") if self.seeds is None else self.seeds[self.index(model)]
+        used = np.isfinite(scores).any(axis=0)
+        names = list(dict.fromkeys(seeds[used].tolist()))
+        runs = [scores[:, used & (seeds == name)] for name in names]
+        if len({r.shape for r in runs}) > 1 or any(np.isnan(r).any() for r in runs):
+            raise InputError(
+                f"{model!r} has different numbers of samples of its questions; predictions need as many of each."
+            )
+        values = np.stack(runs)
+        values = values[:, :, 0] if values.shape[2] == 1 else values
+        codes = None if self.groups is None else np.unique(self.groups, return_inverse=True)[1].astype(np.int64)
+        kind = "correct" if self.binary else "scores" if self.higher_is_better else "losses"
+        return Predictions(
+            values,
+            kind,
+            groups=codes,
+            run_ids=np.array(names) if len(names) > 1 else None,
+            example_ids=self.questions,
+            name=model,
+        )
+
+    @classmethod
+    def from_predictions(cls, predictions: Mapping[str, Predictions], **fields: Any) -> Self:
+        """Make evaluations of :class:`Predictions` by model, on the same examples: runs are training seeds.
+
+        Further ``fields`` are those of :class:`Evals`, such as ``tasks``.
+        """
+        if not predictions:
+            raise InputError("predictions is empty: give at least one model.")
+        first = next(iter(predictions.values()))
+        ids: NDArray[Any] = np.arange(first.examples) if first.example_ids is None else first.example_ids
+        slots = max(p.runs * p.repeats for p in predictions.values())
+        scores = np.full((len(predictions), first.examples, slots), np.nan)
+        seeds = np.full((len(predictions), slots), "", dtype=object)
+        higher = first.unit == "fraction" or first.higher_is_better
+        for m, (name, p) in enumerate(predictions.items()):
+            if p.examples != first.examples or (p.unit, higher) != (
+                first.unit,
+                p.unit == "fraction" or p.higher_is_better,
+            ):
+                raise InputError(
+                    f"the predictions of {name!r} have other examples or another kind than the first ones."
+                )
+            order = _align(ids, p.example_ids, name)
+            for start, errors in p.error_blocks(repeats=True):
+                right = 1.0 - errors if p.unit == "fraction" else (-errors if higher else errors)
+                for r, block in enumerate(right, start):
+                    place = slice(r * p.repeats, (r + 1) * p.repeats)
+                    scores[m, :, place] = block[order]
+                    seeds[m, place] = str(r if p.run_ids is None else p.run_ids[r])
+        several = any(p.runs > 1 for p in predictions.values())
+        made: dict[str, Any] = {"higher_is_better": higher, "seeds": seeds.astype(np.str_) if several else None}
+        if first.unit != "fraction":
+            made["range"] = (-np.inf, np.inf)
+        if first.groups is not None:
+            made["groups"] = first.groups
+        return cls(scores, tuple(predictions), ids, **made | fields)
+
+
+def _align(ids: NDArray[Any], own: NDArray[Any] | None, name: str) -> NDArray[np.int64]:
+    """Return where each of ``ids`` is among a model's own; in order where it has none."""
+    if own is None:
+        return np.arange(len(ids))
+    place = {key: i for i, key in enumerate(own.tolist())}
+    missing = [key for key in ids.tolist() if key not in place]
+    if missing:
+        raise InputError(f"the predictions of {name!r} lack {len(missing):,} questions, the first {missing[0]!r}.")
+    return np.array([place[key] for key in ids.tolist()])
