@@ -19,7 +19,7 @@ _METRIC = re.compile(r"pass([@^])(\d+)")
 
 
 class Metric(NamedTuple):
-    """How samples of a question make one score: their mean, or pass@k, or pass^k."""
+    """The way in which samples of a question make one score: their mean, pass@k or pass^k."""
 
     kind: str
     k: int = 1
