@@ -169,7 +169,11 @@ def show(files: Files, /, *, reading: EvalsReading | None = None, showing: Showi
 
 def _show_table(page: Page, found: EvalsSurvey) -> None:
     """Print a row for each task and the models that are alike on it; with --verbose one for each model."""
-    columns = found.columns()
+    columns: dict[str, list[Any]] = found.columns()
+    if not page.verbose and page.markup is None:
+        columns["metrics"] = [
+            ", ".join(m[:3]) + (f" and {len(m) - 3} more" if len(m) > 3 else "") for m in found.metrics
+        ]
     keys = list(zip(*(columns[name] for name in columns if name != "model"), strict=True))
     if not page.verbose and page.markup is None:
         alike: dict[Any, list[str]] = {}

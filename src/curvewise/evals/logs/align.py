@@ -49,7 +49,7 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
     order = selection.order
     metrics = choose_metrics(selection.blocks, choice.metric)
     filters, notes = choose_filters(selection.blocks, choice.filter)
-    blocks, logs = _filtered(selection, filters)
+    blocks, logs = _chosen_rows(selection, metrics, filters)
     tasks, questions, columns = align_questions(blocks)
     warnings = [*selection.warnings, *_dated(order), *_differences(blocks, columns, questions)]
     rows = _concatenate(blocks, logs, columns, metrics, order)
@@ -91,14 +91,18 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
     )
 
 
-def _filtered(selection: Selection, filters: Mapping[str, str]) -> tuple[list[Block], list[tuple[str, ...]]]:
-    """Keep the rows of the chosen filter of each task."""
+def _chosen_rows(
+    selection: Selection, metrics: Mapping[str, str], filters: Mapping[str, str]
+) -> tuple[list[Block], list[tuple[str, ...]]]:
+    """Keep the rows of the chosen metric and filter of each task."""
     kept = []
     for block, log in zip(selection.blocks, selection.logs, strict=True):
-        rows = block
-        if block.filter is not None and len(block.filter.names) > 1:
-            wanted = np.array([code_of(block.filter.names, filters.get(task, "")) for task in block.task.names])
-            rows = block.keep(block.filter.codes == wanted[block.task.codes])
+        # A table with a column of metrics is a block for each of them.
+        has = np.array([metrics.get(task) in block.scores for task in block.task.names])
+        rows = block if has.all() else block.keep(has[block.task.codes])
+        if rows.filter is not None and len(rows.filter.names) > 1:
+            wanted = np.array([code_of(rows.filter.names, filters.get(task, "")) for task in rows.task.names])
+            rows = rows.keep(rows.filter.codes == wanted[rows.task.codes])
         if len(rows):
             kept.append((rows, log))
     return [block for block, _ in kept], [log for _, log in kept]
@@ -227,7 +231,7 @@ def _groups(
         held[where[fresh]] = own[fresh]
         if (bad := np.flatnonzero(known & (held[where] != own))).size:
             names = list(codes)
-            both = [names[held[where[bad[0]]]], names[own[bad[0]]]]
+            both = sorted([names[held[where[bad[0]]]], names[own[bad[0]]]])
             raise InputError(
                 f"the question {brief(questions[where[bad[0]]][1])} is in the groups {list_names(both)}: a question "
                 "belongs to one group."
@@ -278,14 +282,14 @@ def _concatenate(
 
 
 def _chosen_scores(block: Block, metrics: Mapping[str, str]) -> FloatArray:
-    nothing = np.full(len(block), np.nan)
     wanted = [metrics.get(task, "") for task in block.task.names]
-    if len(set(wanted)) == 1:
-        return block.scores.get(wanted[0], nothing)
+    if len(block.scores) == 1 or len(set(wanted)) == 1:
+        return block.scores[next(name for name in wanted if name in block.scores)]
+    scores = np.full(len(block), np.nan)
     for metric, values in block.scores.items():
         rows = np.array([name == metric for name in wanted])[block.task.codes]
-        nothing[rows] = values[rows]
-    return nothing
+        scores[rows] = values[rows]
+    return scores
 
 
 def _finite(worst: float) -> float:
@@ -440,7 +444,7 @@ def _place(
     K = max(1, int(counts.sum(axis=1).max()))
     scores = np.full((M, Q, K), np.nan)
     scores[rows.model, rows.question, slot] = rows.score
-    if S == 1 and rows.seeds == [""]:
+    if S == 1:  # one training of each model, whatever its seed: nothing varies
         return scores, None
     seeds = np.full((M, K), "", dtype=object)
     for m, own in enumerate(names):
@@ -541,7 +545,8 @@ def _fill(
     gaps = [f"{count:,} of {empty.size:,} pairs of model and question without a score"] if count else []
     what = ", ".join([*gaps, *([f"{lost}"] if lost else [])])
     if choice.missing == "refuse":
-        raise _refuse_missing(what, empty, order, questions)
+        where = " in one of its trainings" if seeds is not None else ""
+        raise _refuse_missing(what, empty, order, questions, where)
     if choice.missing == "wrong":
         value = _finite(worst)
         for m, own in enumerate(slots):
@@ -561,7 +566,7 @@ def _fill(
 
 
 def _refuse_missing(
-    what: str, empty: NDArray[np.bool_], order: Sequence[str], questions: Sequence[Question]
+    what: str, empty: NDArray[np.bool_], order: Sequence[str], questions: Sequence[Question], where: str = ""
 ) -> InputError:
     """Say which models lack which questions, and what can be done."""
     tasks = np.array([task for task, _ in questions])
@@ -578,9 +583,9 @@ def _refuse_missing(
             f"{arg('models')}; or pass {arg('missing', 'drop')} to leave out questions that not all models have."
         )
     lacking = [m for m in range(len(order)) if empty[m].any()]
+    first = {m: questions[int(np.argmax(empty[m]))][1] for m in lacking[:3]}
     each = "; ".join(
-        f"{brief(order[m])} lacks {int(empty[m].sum()):,}, the first {brief(questions[int(np.argmax(empty[m]))][1])}"
-        for m in lacking[:3]
+        f"{brief(order[m])} lacks {int(empty[m].sum()):,}{where}, the first {brief(name)}" for m, name in first.items()
     )
     more = f"; and {len(lacking) - 3} more models" if len(lacking) > 3 else ""
     left = int((~empty.any(axis=0)).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -127,7 +128,9 @@ def select_blocks(found: Collection, choice: EvalChoice) -> Selection:
     merged: frozenset[str] = frozenset()
     if isinstance(choice.models, Mapping):
         order, merged = tuple(name for name in choice.models if name in there), frozenset(choice.models)
-    notes = dict.fromkeys([*found.notes, *(note for block in kept for note in block.notes)])
+    files = Counter(kind for kind, _ in {(block.kind, block.source): None for block in kept})
+    kinds = ", ".join(f"{count:,} × {kind}" if count > 1 else kind for kind, count in files.items())
+    notes = dict.fromkeys([kinds, *(note for block in kept for note in block.notes)])
     warnings = dict.fromkeys([*found.warnings, *(text for block in kept for text in block.warnings)])
     return Selection(tuple(kept), tuple(logs), order, merged, tuple(notes), tuple(warnings))
 

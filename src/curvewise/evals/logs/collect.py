@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -39,10 +38,9 @@ _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".npz")
 
 @dataclass(frozen=True)
 class Collection:
-    """Blocks of all files, with notes on them and warnings of what was left out."""
+    """Blocks of all files, with warnings of what was left out."""
 
     blocks: tuple[Block, ...]
-    notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -65,9 +63,7 @@ def collect(paths: Any, options: ReadingOptions) -> Collection:
         _nothing(unread, warnings, named)
     left = [error for error in unread if error.kind != "side"]
     warnings += [prefix("left out: ", error.message) for error in left]
-    kinds = Counter(block.kind for block in blocks)
-    notes = [", ".join(f"{count:,} × {kind}" if count > 1 else kind for kind, count in kinds.items())]
-    return Collection(tuple(blocks), tuple(notes), tuple(warnings))
+    return Collection(tuple(blocks), tuple(warnings))
 
 
 def _as_paths(paths: Any) -> list[Path] | None:
