@@ -165,6 +165,16 @@ def test_the_same_model_twice_is_asked_about(tmp_path) -> None:
     assert apart.models == ("gpt 1", "gpt 2")
 
 
+def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path) -> None:
+    for folder, values in (("x", [1, 0]), ("y", [1, 1])):
+        (tmp_path / folder).mkdir()
+        log(tmp_path / folder, "run", values)
+    with pytest.raises(InputError, match=r"'run' is in 2 logs .*'x/run.jsonl', 'y/run.jsonl'"):
+        load_evals(tmp_path)
+    e = load_evals(tmp_path, models={"a": "x/run.jsonl", "b": "y/*"})
+    assert (e.models, e.scores[:, :, 0].tolist()) == (("a", "b"), [[1, 0], [1, 1]])
+
+
 def test_parts_of_a_benchmark_in_several_files_are_one(tmp_path) -> None:
     (tmp_path / "1.jsonl").write_text('{"model": "a", "id": 1, "score": 1}')
     (tmp_path / "2.jsonl").write_text('{"model": "a", "id": 2, "score": 0}')

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,11 @@ def collect(paths: Any, options: ReadingOptions) -> Collection:
     blocks: list[Block] = []
     unread: list[UnreadError] = []
     warnings: list[str] = []
-    for path, asked in _files(named, warnings):
+    files = _files(named, warnings)
+    labels = _labels([path for path, _ in files])
+    for path, asked in files:
         try:
-            blocks += read_log(path, options)
+            blocks += [replace(block, source=labels[path]) for block in read_log(path, options)]
         except UnreadError as error:
             if asked and error.kind == "unknown":
                 raise
@@ -77,8 +80,23 @@ def _as_paths(paths: Any) -> list[Path] | None:
     return [as_path(p) for p in paths]
 
 
-def _files(named: Sequence[Path], warnings: list[str]) -> Iterator[tuple[Path, bool]]:
-    """Yield the files to read in natural order, and whether the user named each of them."""
+def _labels(paths: Sequence[Path]) -> dict[Path, str]:
+    """Return the shortest ends of paths that tell them apart: files of one name lie in different folders.
+
+    >>> list(_labels([Path("a/b/x.json"), Path("c/b/x.json"), Path("c/y.json")]).values())
+    ['a/b/x.json', 'c/b/x.json', 'y.json']
+    """
+    labels = {path: path.name for path in paths}
+    for length in range(2, max((len(path.parts) for path in paths), default=0) + 1):
+        counts = Counter(labels.values())
+        labels = {
+            path: "/".join(path.parts[-length:]) if counts[label] > 1 else label for path, label in labels.items()
+        }
+    return {path: format_path(label) for path, label in labels.items()}
+
+
+def _files(named: Sequence[Path], warnings: list[str]) -> list[tuple[Path, bool]]:
+    """Return the files to read in natural order, and whether the user named each of them."""
     asked: dict[Path, bool] = {}
     for path in named:
         if path.is_dir():
@@ -98,7 +116,7 @@ def _files(named: Sequence[Path], warnings: list[str]) -> Iterator[tuple[Path, b
             if asked.get(file):
                 raise InputError(f"{format_path(file)} is given twice: name each log once.")
             asked[file] = True
-    yield from sorted(asked.items(), key=lambda item: natural(str(item[0])))
+    return sorted(asked.items(), key=lambda item: natural(str(item[0])))
 
 
 def _walk(folder: Path) -> tuple[list[Path], list[str], list[str]]:
