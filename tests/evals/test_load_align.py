@@ -87,14 +87,7 @@ def test_the_split_into_files_does_not_matter(rows, random, tmp_path_factory) ->
 @given(rows=tables())
 def test_frames_come_back(rows) -> None:
     e = load_evals(rows)
-    back = e.columns()
-    plain = back | {"question": np.char.rpartition(e.questions.astype(str), "/")[:, 2][_codes(back["question"], e)]}
-    same(e, load_evals({k: v.tolist() for k, v in plain.items()}))
-
-
-def _codes(questions: np.ndarray, e: Evals) -> list[int]:
-    place = {q: i for i, q in enumerate(e.questions.tolist())}
-    return [place[q] for q in questions.tolist()]
+    same(e, load_evals({name: column.tolist() for name, column in e.columns().items()}))
 
 
 # Seeds and samples.
@@ -270,6 +263,9 @@ def test_the_scale_is_asked_for() -> None:
         load_evals(mixed)
     with pytest.warns(CurvewiseWarning, match=r"are they on one scale"):
         load_evals(mixed, range=(0, 100))
+    by_task = {"task": list("aabb"), "question": list("xyxy"), "score": [0.5, 1, 50, 90]}
+    with pytest.raises(InputError, match=r"scores of 'a' go up to 1 and those of 'b' to 90"):
+        load_evals(by_task)
     with pytest.raises(InputError, match=r"range=.* must be the lowest and the highest"):
         load_evals(judge, range=(10, 1))
     with pytest.raises(InputError, match=r"infinite"):

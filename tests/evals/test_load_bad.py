@@ -150,7 +150,15 @@ def test_paths_that_lead_nowhere(tmp_path) -> None:
 
 
 def test_json_that_is_something_else(tmp_path) -> None:
-    for text in ('{"hello": "world"}', "3", '["a", "b"]', "[[1, 2]]", '{"a": {"b": 1}}', '{"version": 3, "eval": 1}'):
+    for text in (
+        '{"train_loss": [2.5, 1.5], "val_loss": [3, 2]}',
+        '{"hello": "world"}',
+        "3",
+        '["a", "b"]',
+        "[[1, 2]]",
+        '{"a": {"b": 1}}',
+        '{"version": 3, "eval": 1}',
+    ):
         path = tmp_path / "a.json"
         path.write_text(text)
         with pytest.raises(InputError, match=r"a\.json is no log"):

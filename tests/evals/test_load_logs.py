@@ -71,6 +71,26 @@ def test_inspect_scorers_and_their_parts_are_metrics(inspect_log) -> None:
     assert cw.load_evals(path, metric="two/b").scores[0, :, 0].tolist() == [0, 0.5]
 
 
+def test_inspect_logs_of_older_versions(tmp_path) -> None:
+    about = {"status": "success", "eval": {"task": "t", "model": "m"}, "results": {"scores": [{"name": "match"}]}}
+    samples = [
+        {"id": 1, "epoch": 1, "scores": {"88F74D2C": {"value": "C"}}},
+        {"id": 2, "epoch": 1, "score": {"value": "I"}},
+    ]
+    (tmp_path / "old.json").write_text(json.dumps({"version": 1, **about, "samples": samples}))
+    e = cw.load_evals(tmp_path / "old.json")
+    assert (e.metric, e.scores[0, :, 0].tolist()) == ("match", [1, 0])
+
+
+def test_inspect_messages_are_compared_by_their_text(tmp_path) -> None:
+    for model, name in (("a", "x1"), ("b", "x2")):
+        asked = [{"id": name, "role": "user", "content": "How  much?"}]
+        sample = {"id": 1, "epoch": 1, "input": asked, "scores": {"match": {"value": "C"}}}
+        log = {"version": 2, "status": "success", "eval": {"task": "t", "model": model}, "samples": [sample]}
+        (tmp_path / f"{model}.json").write_text(json.dumps(log))
+    assert not cw.load_evals(tmp_path).warnings  # ids of messages differ between runs
+
+
 def test_inspect_logs_without_usable_scores_say_so(inspect_log) -> None:
     with pytest.raises(InputError, match=r"a\.eval is unscored: none of its 2 samples has a score"):
         cw.load_evals(inspect_log("a.eval", {"1": [None], "2": [None]}))
@@ -157,6 +177,18 @@ def test_harness_without_results_is_called_by_its_date(harness_log) -> None:
     e = cw.load_evals(harness_log("one", results=False, date="2025-01-01T00-00-00"))
     assert e.models == ("2025-01-01T00-00-00",)
     assert any("no results_*.json" in note for note in e.notes)
+
+
+def test_harness_samples_inside_the_results(tmp_path) -> None:
+    rows = [{"doc_id": i, "filter": "none", "metrics": ["acc"], "acc": i % 2, "doc": {}, "resps": []} for i in range(4)]
+    document = {
+        "results": {},
+        "config": {"model_args": "pretrained=org/m,dtype=auto"},
+        "samples": {"arc": rows, "boolq": rows},
+    }
+    (tmp_path / "run.json").write_text(json.dumps(document))
+    e = cw.load_evals(tmp_path / "run.json")
+    assert (e.models, e.shape, e.scores.mean()) == (("org/m",), (1, 8, 1), 0.5)
 
 
 def test_harness_samples_that_were_cut_at_a_line(harness_log) -> None:

@@ -51,9 +51,12 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
     filters, notes = choose_filters(selection.blocks, choice.filter)
     blocks, logs = _chosen_rows(selection, metrics, filters)
     tasks, questions, columns = align_questions(blocks)
+    if any(not id_ for _, id_ in questions):
+        raise InputError(f"{blocks[0].source} or a log beside it has samples without an id: they cannot be aligned.")
     warnings = [*selection.warnings, *_dated(order), *_differences(blocks, columns, questions)]
     rows = _concatenate(blocks, logs, columns, metrics, order)
-    low, high, higher = _scale(rows, blocks, metrics, order, choice, warnings)
+    of_task = np.array([tasks.index(task) for task, _ in questions])[rows.question] if len(tasks) > 1 else None
+    low, high, higher = _scale(rows, of_task, tasks, blocks, metrics, order, choice, warnings)
     worst = low if higher else high
     _check_repeats(rows, selection, questions, choice)
     unscored = np.flatnonzero(np.isnan(rows.score))
@@ -69,7 +72,7 @@ def align(selection: Selection, choice: EvalChoice) -> Evals:
         rows.keep(~np.isnan(rows.score))
     scores, seeds = _place(rows, order, questions)
     fields: dict[str, Any] = {
-        "questions": np.array([_shown(key, tasks) for key in questions]),
+        "questions": _shown(questions, tasks),
         "groups": _groups(blocks, columns, questions),
         "tasks": np.array([task for task, _ in questions]) if len(tasks) > 1 else None,
     }
@@ -138,9 +141,11 @@ def _pair_codes(block: Block) -> tuple[NDArray[Any], list[Question]]:
     return codes, [(tasks[i // len(ids)], ids[i % len(ids)]) for i in there.tolist()]
 
 
-def _shown(key: Question, tasks: Sequence[str]) -> str:
-    """Return the id of a question, with its task where there are several."""
-    return f"{key[0]}/{key[1]}" if len(tasks) > 1 and key[0] else key[1]
+def _shown(questions: Sequence[Question], tasks: Sequence[str]) -> NDArray[np.str_]:
+    """Return the ids of questions, which begin with their task where there are several."""
+    # A table that was written from such ids has the task in them already.
+    bare = {task for task, id_ in questions if task and not id_.startswith(f"{task}/")} if len(tasks) > 1 else set()
+    return np.array([f"{task}/{id_}" if task in bare else id_ for task, id_ in questions])
 
 
 _DAY = r"(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12]\d|3[01])"
@@ -182,32 +187,28 @@ def _differences(
 def _different_hashes(
     kind: str, blocks: Sequence[Block], columns: Sequence[NDArray[np.int32]], questions: Sequence[Question]
 ) -> list[str]:
-    first = np.full(len(questions), -1)
-    owner = np.full(len(questions), -1)
+    """Warn of questions whose hash is not the same in all logs."""
+    first, owner, other = (np.full(len(questions), -1) for _ in range(3))
     codes: dict[str, int] = {"": -1}
     models: list[str] = []
-    differ: dict[int, tuple[str, str]] = {}
     for block, where in zip(blocks, columns, strict=True):
         if kind not in block.hashes:
             continue
         local = block.hashes[kind]
         own = np.array([codes.setdefault(name, len(codes)) for name in local.names])[local.codes]
-        start = len(models)
+        who = len(models) + block.model.codes
         models += block.model.names
-        who = start + block.model.codes
         fresh = (first[where] == -1) & (own != -1)
         first[where[fresh]], owner[where[fresh]] = own[fresh], who[fresh]
-        other = np.flatnonzero((own != -1) & (first[where] != own))
-        differ |= {
-            int(where[i]): (models[owner[where[i]]], models[who[i]]) for i in other[:: max(1, len(other) // 10_000)]
-        }
-    if not differ:
+        odd = (own != -1) & (first[where] != own) & (other[where] == -1)
+        other[where[odd]] = who[odd]
+    differ = np.flatnonzero(other != -1)
+    if not differ.size:
         return []
-    place = min(differ)
-    a, b = differ[place]
+    a, b = models[owner[differ[0]]], models[other[differ[0]]]
     pair = f"{brief(a)} and {brief(b)}" if a != b else f"two logs of {brief(a)}"
     count = f"{len(differ):,} of {format_count(len(questions), 'question')}"
-    example = f"{kind}; the first is {brief(questions[place][1])}"
+    example = f"{kind}; the first is {brief(questions[differ[0]][1])}"
     if kind == "prompt_hash":
         return [
             f"{count} were asked with other prompts of {pair} ({example}): the few-shot examples or the chat template "
@@ -303,6 +304,8 @@ def _finite(worst: float) -> float:
 
 def _scale(
     rows: _Rows,
+    of_task: NDArray[Any] | None,
+    tasks: Sequence[str],
     blocks: Sequence[Block],
     metrics: Mapping[str, str],
     order: Sequence[str],
@@ -326,7 +329,10 @@ def _scale(
     if np.isnan(rows.score).all():
         raise InputError(f"no sample has a score of the metric {list_names(sorted(names))}.")
     least, most = float(np.nanmin(rows.score)), float(np.nanmax(rows.score))
-    if mixed := _two_scales(rows, order, least, most):
+    mixed = _two_scales(rows.score, rows.model, order, least, most)
+    if not mixed and of_task is not None:
+        mixed = _two_scales(rows.score, of_task, tasks, least, most)
+    if mixed:
         if choice.range is None:
             raise InputError(
                 f"{mixed}: are some fractions and some percentages? Bring them to one scale, or pass "
@@ -355,16 +361,16 @@ def _scale(
     return low, high, higher
 
 
-def _two_scales(rows: _Rows, order: Sequence[str], least: float, most: float) -> str:
-    """Say that some models have scores up to 1 and others far beyond, where it is so."""
+def _two_scales(score: FloatArray, owner: NDArray[Any], names: Sequence[str], least: float, most: float) -> str:
+    """Say that some models or tasks have scores up to 1 and others far beyond, where it is so."""
     if most <= 1 or least < 0:
         return ""
     # NaN is never the larger one.
-    top = np.array([np.fmax.reduce(rows.score[rows.model == m], initial=0.0) for m in range(len(order))])
+    top = np.array([np.fmax.reduce(score[owner == i], initial=0.0) for i in range(len(names))])
     small = (top <= 1) & (top > 0)
     if not small.any():
         return ""
-    a, b = order[int(np.argmax(small))], order[int(np.argmax(top))]
+    a, b = names[int(np.argmax(small))], names[int(np.argmax(top))]
     return f"scores of {brief(a)} go up to {top[small].max():g} and those of {brief(b)} to {most:g}"
 
 

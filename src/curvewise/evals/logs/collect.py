@@ -12,7 +12,14 @@ from typing import Any
 
 from curvewise.errors import InputError
 from curvewise.evals.logs.block import Block, ReadingOptions, UnreadError, json_lines
-from curvewise.evals.logs.harness import is_compass, is_harness_results, is_harness_row, read_compass, read_harness
+from curvewise.evals.logs.harness import (
+    is_compass,
+    is_harness_results,
+    is_harness_row,
+    read_compass,
+    read_harness,
+    read_inline,
+)
 from curvewise.evals.logs.helm import is_helm, is_side_file, read_helm
 from curvewise.evals.logs.inspect_log import is_inspect_json, read_eval, read_inspect_json
 from curvewise.evals.logs.passes import is_passes, is_simulations, read_passes, read_simulations
@@ -108,14 +115,15 @@ def _files(named: Sequence[Path], warnings: list[str]) -> list[tuple[Path, bool]
                 raise InputError(f"{arg('paths', str(path))} has no files that end in {', '.join(_ENDINGS)}.")
             asked |= {file: asked.get(file, False) for file in found}
             continue
-        matched = expand_files(path)
-        for file in matched:
+        for file in expand_files(path):
             if file.is_dir():
                 asked |= {inner: asked.get(inner, False) for inner in _walk(file)[0]}
-                continue
-            if asked.get(file):
+            elif file != path:  # matched by a pattern
+                asked.setdefault(file, False)
+            elif asked.get(file):
                 raise InputError(f"{format_path(file)} is given twice: name each log once.")
-            asked[file] = True
+            else:
+                asked[file] = True
     return sorted(asked.items(), key=lambda item: natural(str(item[0])))
 
 
@@ -204,6 +212,8 @@ def _read_document(data: Any, path: Path, options: ReadingOptions) -> list[Block
             return [read_simulations(data, path)]
         if is_compass(data):
             return [read_compass(data, path)]
+        if is_harness_results(data) and isinstance(data.get("samples"), dict):
+            return read_inline(data, path, options)
         if is_harness_results(data):
             raise UnreadError(
                 f"{format_path(path)} holds overall results only; scores of single questions are in samples_*.jsonl "

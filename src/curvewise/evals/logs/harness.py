@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,27 @@ def read_harness(path: Path, options: ReadingOptions) -> Block:
     """Read the samples of one task, and what the results file beside them says of the model and the task."""
     name = _SAMPLES.fullmatch(path.name)
     results = _results(path.with_name(f"results_{name['date']}.json")) if name else {}
-    task = name["task"] if name else ""
+    called = _model(results)
+    block = _block(json_lines(path), name["task"] if name else "", results, path, options)
+    if called:
+        return block
+    rows = one_name(name["date"] if name else path.stem, len(block))
+    return replace(block, model=rows, notes=(f"{block.source}: no results_*.json of the same date names the model",))
+
+
+def read_inline(data: Mapping[str, Any], path: Path, options: ReadingOptions) -> list[Block]:
+    """Read the samples that a results document holds itself, as ``simple_evaluate`` returns it."""
+    blocks = [_block([rows], str(task), data, path, options) for task, rows in data["samples"].items() if rows]
+    return blocks if _model(data) else [replace(b, model=one_name(path.stem, len(b))) for b in blocks]
+
+
+def _block(
+    batches: Iterable[Sequence[Any]], task: str, results: Mapping[str, Any], path: Path, options: ReadingOptions
+) -> Block:
     coders = {key: Coder() for key in ("question", "filter", "group", "doc_hash", "prompt_hash")}
     cells: dict[str, list[Any]] = {}
     rows = 0
-    for batch in json_lines(path):
+    for batch in batches:
         for row in records_only(batch, path):
             if "doc_id" not in row:
                 raise InputError(f"{format_path(path)} has a line without doc_id, the question: it cannot be aligned.")
@@ -74,7 +91,7 @@ def read_harness(path: Path, options: ReadingOptions) -> Block:
     return Block(
         format_path(path),
         "lm-eval samples",
-        model=one_name(_model(results) or (name["date"] if name else path.stem), rows),
+        model=one_name(_model(results), rows),
         task=one_name(task, rows),
         question=coders["question"].finish(),
         scores=scores,
@@ -84,7 +101,6 @@ def read_harness(path: Path, options: ReadingOptions) -> Block:
         settings=_settings(results, task),
         higher={metric: value for metric, value in direction.items() if isinstance(value, bool)},
         unusable=unusable,
-        notes=() if _model(results) else (f"{format_path(path)}: no results_*.json of the same date names the model",),
         warnings=_incomplete(results, task, len(coders["question"].places), path),
     )
 

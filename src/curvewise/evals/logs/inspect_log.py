@@ -116,7 +116,7 @@ def _list(value: Any, path: Path) -> list[Any]:
 
 # A log in one JSON document, samples and all: each sample is decoded by itself and only its scores are kept.
 
-_KEPT = ("id", "epoch", "input", "choices", "metadata", "scores", "error")
+_KEPT = ("id", "epoch", "input", "choices", "metadata", "scores", "score", "error")
 
 
 def is_inspect_json(text: str) -> bool:
@@ -189,7 +189,7 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
     _check_status(header, kept, source, options)
     cells: dict[str, list[Any]] = {}
     for i, sample in enumerate(kept):
-        for metric, value in _values(sample.get("scores")):
+        for metric, value in _values(sample, header):
             cells.setdefault(metric, [None] * len(kept))[i] = value
     scores, unusable = usable_scores(cells)
     if not scores:
@@ -212,12 +212,8 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
         scores=scores,
         sample=code_cells(s.get("epoch", 1) for s in kept),
         group=_group(kept, options.group),
-        hashes={
-            "question text": code_cells(
-                hash_of([s.get("input"), s.get("choices")]) if s.get("input") else "" for s in kept
-            )
-        },
-        settings={"task version": str(version)} | ({"task arguments": json.dumps(passed)} if passed else {}),
+        hashes={"question text": code_cells(_hash(s.get("input"), s.get("choices")) for s in kept)},
+        settings={"task version": str(version)} | ({} if passed is None else {"task arguments": json.dumps(passed)}),
         unusable=unusable,
         notes=("P counts as ½ and N as 0",) if marks & {"P", "N"} else (),
         warnings=(
@@ -250,14 +246,37 @@ def _check_status(header: Mapping[str, Any], kept: list[Any], source: str, optio
         )
 
 
-def _values(scores: Any) -> Iterator[tuple[str, Any]]:
+_SCORER = "88F74D2C"
+"""Inspect's stand-in for the name of the only scorer, in older logs."""
+
+
+def _values(sample: Mapping[str, Any], header: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the values of each scorer; those of a scorer that gives several by their names."""
-    for scorer, score in (scores or {}).items():
+    scores = sample.get("scores") or ({_SCORER: sample["score"]} if sample.get("score") else {})
+    for name, score in scores.items():
+        overall = (header.get("results") or {}).get("scores")
+        scorer = str(overall[0].get("name", "score")) if name == _SCORER and overall else name
         value = score.get("value") if isinstance(score, dict) else score
         if isinstance(value, dict):
             yield from ((f"{scorer}/{key}", part) for key, part in value.items())
         else:
             yield scorer, value
+
+
+_COMPARED = 500
+"""Characters of a question that are compared: summaries hold its beginning only."""
+
+
+def _hash(asked: Any, choices: Any) -> str:
+    """Return a hash of the beginning of a question; messages also hold ids, which differ between runs."""
+    texts: list[str] = []
+    for message in asked if isinstance(asked, list) else [asked]:
+        content = message.get("content") if isinstance(message, dict) else message
+        parts = content if isinstance(content, list) else [content]
+        texts += [str(part.get("text", "")) if isinstance(part, dict) else str(part or "") for part in parts]
+    text = " ".join(" ".join(texts).split())[:_COMPARED]
+    # Long texts are kept apart from the sample in .json logs.
+    return "" if not text or "attachment://" in text else hash_of([text, choices])
 
 
 def _group(kept: list[Any], name: str | None) -> Any:

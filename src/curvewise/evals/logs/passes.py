@@ -27,7 +27,8 @@ def is_passes(data: Mapping[str, Any]) -> bool:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(v, bool | int | float) for v in value)
+    # Other lists of numbers, such as losses by epoch, are no marks.
+    return isinstance(value, list) and all(isinstance(v, bool | int | float) and v in (0, 1) for v in value)
 
 
 def _is_count(value: Any) -> bool:
