@@ -229,6 +229,12 @@ def test_wrong_is_the_worst_score_and_as_many_samples_as_usual() -> None:
     assert load_evals(many, missing="wrong").scores[1].tolist() == [[1, 1, 1], [0, 0, 0]]
 
 
+def test_a_model_that_was_given_other_questions() -> None:
+    rows = {"model": list("aabbc"), "question": ["x", "y", "x", "y", "z"], "score": [1] * 4 + [None]}
+    with pytest.raises(InputError, match=r"'c' has none of the 3 questions. Choose .* models=\['a', 'b'\]"):
+        load_evals(rows)
+
+
 def test_nothing_is_left() -> None:
     rows = {"model": list("ab"), "question": ["x", "y"], "score": [1, 1]}
     with pytest.raises(InputError, match=r"no question is left"):

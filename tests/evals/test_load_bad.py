@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pickle
+import sys
 import zipfile
 from pathlib import Path
 
@@ -210,8 +211,6 @@ def test_damaged_parquet(tmp_path) -> None:
 
 
 def test_zstd_without_its_package_names_the_extra(monkeypatch) -> None:
-    import sys
-
     if sys.version_info >= (3, 14):
         pytest.skip("Python reads zstd by itself")
     monkeypatch.setitem(sys.modules, "backports.zstd", None)

@@ -588,6 +588,15 @@ def _refuse_missing(
             f"{what}: the models were not given the same tasks. {held}{more}. Choose with {arg('task', common[0])}, or "
             f"{arg('models')}; or pass {arg('missing', 'drop')} to leave out questions that not all models have."
         )
+    none = [name for name, own in zip(order, empty, strict=True) if own.all()]
+    if none and len(order) > 1:
+        others = [name for name in order if name not in none]
+        remedy = (
+            f"Choose models that were given the same questions, such as {arg('models', others[:5])}." if others else ""
+        )
+        return InputError(
+            f"{what}: {list_names(none, 3)} has none of the {len(questions):,} questions. {remedy}".strip()
+        )
     lacking = [m for m in range(len(order)) if empty[m].any()]
     first = {m: questions[int(np.argmax(empty[m]))][1] for m in lacking[:3]}
     each = "; ".join(
@@ -595,8 +604,8 @@ def _refuse_missing(
     )
     more = f"; and {len(lacking) - 3} more models" if len(lacking) > 3 else ""
     left = int((~empty.any(axis=0)).sum())
+    remain = f"{left:,} of {format_count(len(questions), 'question')} would remain"
+    drop = f", or {arg('missing', 'drop')} to leave them out ({remain})" if left else ""
     return InputError(
-        f"{what}{f': {each}{more}' if lacking else ''}. Pass {arg('missing', 'wrong')} to count them as wrong, or "
-        f"{arg('missing', 'drop')} to leave them out ({left:,} of {format_count(len(questions), 'question')} would "
-        "remain)."
+        f"{what}{f': {each}{more}' if lacking else ''}. Pass {arg('missing', 'wrong')} to count them as wrong{drop}."
     )

@@ -21,7 +21,8 @@ _SIDE = ("run_spec.json", "stats.json", "scenario.json", "scenario_state.json", 
 
 def is_side_file(path: Path) -> bool:
     """Return whether a file lies beside the scores of a run of HELM."""
-    return path.name in _SIDE or path.name.startswith("display_")
+    beside = path.name in _SIDE or path.name.startswith("display_")
+    return beside and path.with_name("per_instance_stats.json").exists()
 
 
 def is_helm(data: Any) -> bool:
