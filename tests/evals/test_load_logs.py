@@ -110,6 +110,18 @@ def test_inspect_logs_without_usable_scores_say_so(inspect_log) -> None:
         cw.load_evals(inspect_log("none.json", {"1": []}, results={"scores": [{"name": "match"}]}))
 
 
+def test_epochs_of_several_logs_are_further_samples(inspect_log, tmp_path) -> None:
+    inspect_log("a.eval", {"1": ["C", "I"], "2": ["C", "C"]})
+    inspect_log("b.eval", {"2": ["I"], "1": ["I"]})
+    e = cw.load_evals(tmp_path, repeats="samples")
+    assert e.scores[0].tolist() == [[1, 0, 0], [1, 1, 0]]
+    path = tmp_path / "twice.json"
+    log = json.loads(inspect_log("twice.json").read_text())
+    path.write_text(json.dumps(log | {"samples": log["samples"] * 2}))
+    with pytest.raises(InputError, match=r"the same sample of the question '1' of the task 'sums' twice"):
+        cw.load_evals(path)
+
+
 def test_samples_without_a_score_are_counted(inspect_log) -> None:
     path = inspect_log(marks={"1": ["C", None], "2": ["I", "C"]})
     with pytest.raises(InputError, match=r"1 sample without a score, the first of 'openai/gpt' on '1'"):

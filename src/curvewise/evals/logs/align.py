@@ -365,8 +365,8 @@ def _two_scales(score: FloatArray, owner: NDArray[Any], names: Sequence[str], le
     """Say that some models or tasks have scores up to 1 and others far beyond, where it is so."""
     if most <= 1 or least < 0:
         return ""
-    # NaN is never the larger one.
-    top = np.array([np.fmax.reduce(score[owner == i], initial=0.0) for i in range(len(names))])
+    top = np.zeros(len(names))
+    np.fmax.at(top, owner, score)  # NaN is never the larger one
     small = (top <= 1) & (top > 0)
     if not small.any():
         return ""

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseError, InputError
 from curvewise.evals.logs.block import Block, ReadingOptions, UnreadError, json_lines
 from curvewise.evals.logs.harness import (
     is_compass,
@@ -165,6 +165,19 @@ def _nothing(unread: Sequence[UnreadError], warnings: Sequence[str], named: Sequ
 
 def read_log(path: Path, options: ReadingOptions) -> list[Block]:
     """Read one file by its ending and its content."""
+    try:
+        return _read_log(path, options)
+    except CurvewiseError:
+        raise
+    except (AttributeError, TypeError, LookupError, ValueError, ArithmeticError) as error:
+        # A list where every version of a tool writes an object, and the like: readers do not check each field.
+        raise InputError(
+            f"{format_path(path)} does not have the structure of its format ({type(error).__name__}): it is damaged, or of "
+            "a version that is not known."
+        ) from error
+
+
+def _read_log(path: Path, options: ReadingOptions) -> list[Block]:
     suffix = path.suffix.lower()
     if suffix == ".eval":
         return [read_eval(path, options)]

@@ -98,7 +98,9 @@ def _read_members(archive: Any, path: Path) -> tuple[dict[str, Any], list[Any]]:
         return header, _list(read("summaries.json"), path)
     journal = [name for name in members if re.fullmatch(r"_journal/summaries/\d+\.json", name)]
     journal.sort(key=lambda name: int(name.rpartition("/")[2].removesuffix(".json")))
-    return header, [sample for name in journal for sample in _list(read(name), path)]
+    samples = [s for name in journal for s in _list(read(name), path) if isinstance(s, dict)]
+    # Of a sample that was run again the last summary counts.
+    return header, list({(str(s.get("id")), s.get("epoch", 1)): s for s in samples}.values())
 
 
 def _parse(data: bytes, name: str, path: Path) -> Any:
@@ -183,9 +185,7 @@ def _members(text: str) -> Iterator[tuple[str, Any]]:
 def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, options: ReadingOptions) -> Block:
     """Make a block of a header and the scored samples."""
     about, source = header["eval"], format_path(path)
-    # Of a sample that was run again the last summary counts.
-    rows = {(str(s.get("id")), s.get("epoch", 1)): s for s in samples if isinstance(s, dict)}
-    kept = list(rows.values())
+    kept = [s for s in samples if isinstance(s, dict)]
     _check_status(header, kept, source, options)
     cells: dict[str, list[Any]] = {}
     for i, sample in enumerate(kept):
