@@ -172,8 +172,8 @@ def read_log(path: Path, options: ReadingOptions) -> list[Block]:
     except (AttributeError, TypeError, LookupError, ValueError, ArithmeticError) as error:
         # A list where every version of a tool writes an object, and the like: readers do not check each field.
         raise InputError(
-            f"{format_path(path)} does not have the structure of its format ({type(error).__name__}): it is damaged, or of "
-            "a version that is not known."
+            f"{format_path(path)} does not have the structure of its format ({type(error).__name__}): it is damaged, or "
+            "of a version that is not known."
         ) from error
 
 
