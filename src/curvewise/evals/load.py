@@ -12,7 +12,7 @@ import numpy as np
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.evals.evals import Evals
 from curvewise.evals.logs.align import align, align_questions
-from curvewise.evals.logs.block import ReadingOptions
+from curvewise.evals.logs.block import LogOptions
 from curvewise.evals.logs.choice import EvalChoice, Selection, code_of, select_blocks, used
 from curvewise.evals.logs.collect import collect
 from curvewise.reading.files import large_files
@@ -137,7 +137,7 @@ def load_evals(
 
 def _read(paths: Any, choice: EvalChoice, columns: ColumnMap | None, unfinished: bool, allow_large: bool) -> Selection:
     with large_files(allow_large):
-        found = collect(paths, ReadingOptions(columns or {}, choice.metric, unfinished))
+        found = collect(paths, LogOptions(columns or {}, choice.metric, unfinished))
     return select_blocks(found, choice)
 
 

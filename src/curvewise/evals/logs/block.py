@@ -99,7 +99,7 @@ COLUMNS = ("model", "task", "question", "sample", "seed", "group", "filter")
 
 
 @dataclass(frozen=True)
-class ReadingOptions:
+class LogOptions:
     """Options that readers of single files need."""
 
     columns: ColumnMap = field(default_factory=dict)

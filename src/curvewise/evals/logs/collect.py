@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from curvewise.errors import CurvewiseError, InputError
-from curvewise.evals.logs.block import Block, ReadingOptions, UnreadError, json_lines
+from curvewise.evals.logs.block import Block, LogOptions, UnreadError, json_lines
 from curvewise.evals.logs.harness import (
     is_compass,
     is_harness_results,
@@ -23,7 +23,7 @@ from curvewise.evals.logs.harness import (
 from curvewise.evals.logs.helm import is_helm, is_side_file, read_helm
 from curvewise.evals.logs.inspect_log import is_inspect_json, read_eval, read_inspect_json
 from curvewise.evals.logs.passes import is_passes, is_simulations, read_passes, read_simulations
-from curvewise.evals.logs.records import is_record, is_record_row, read_records, refuse_record
+from curvewise.evals.logs.records import is_record, is_record_row, read_eval_records, refuse_record
 from curvewise.evals.logs.tables import ROLES, read_lines, read_parquet, read_table_scores
 from curvewise.reading.files import (
     as_path,
@@ -52,7 +52,7 @@ class Collection:
     warnings: tuple[str, ...] = ()
 
 
-def collect(paths: Any, options: ReadingOptions) -> Collection:
+def collect(paths: Any, options: LogOptions) -> Collection:
     """Read every log that ``paths`` names: a file, a folder, a pattern, a list of these, or a frame."""
     named = _as_paths(paths)
     if named is None:
@@ -163,7 +163,7 @@ def _nothing(unread: Sequence[UnreadError], warnings: Sequence[str], named: Sequ
     raise InputError(f"None of {format_count(len(unread), 'file')} holds scores to read. {told}{more}")
 
 
-def read_log(path: Path, options: ReadingOptions) -> list[Block]:
+def read_log(path: Path, options: LogOptions) -> list[Block]:
     """Read one file by its ending and its content."""
     try:
         return _read_log(path, options)
@@ -172,12 +172,12 @@ def read_log(path: Path, options: ReadingOptions) -> list[Block]:
     except (AttributeError, TypeError, LookupError, ValueError, ArithmeticError) as error:
         # A list where every version of a tool writes an object, and the like: readers do not check each field.
         raise InputError(
-            f"{format_path(path)} does not have the structure of its format ({type(error).__name__}): it is damaged, or "
+            f"{format_path(path)} does not have the structure of its format ({type(error).__name__}): damaged, or "
             "of a version that is not known."
         ) from error
 
 
-def _read_log(path: Path, options: ReadingOptions) -> list[Block]:
+def _read_log(path: Path, options: LogOptions) -> list[Block]:
     suffix = path.suffix.lower()
     if suffix == ".eval":
         return [read_eval(path, options)]
@@ -204,17 +204,17 @@ def _read_log(path: Path, options: ReadingOptions) -> list[Block]:
     return read_table_scores(read_file(path), options)
 
 
-def _read_lines(path: Path, options: ReadingOptions) -> list[Block]:
+def _read_lines(path: Path, options: LogOptions) -> list[Block]:
     first = next(json_lines(path), [None])[0]
     if isinstance(first, Mapping):
         if is_harness_row(first):
             return [read_harness(path, options)]
         if is_record_row(first):
-            return read_records(path, options)
+            return read_eval_records(path, options)
     return read_lines(path, options)
 
 
-def _read_document(data: Any, path: Path, options: ReadingOptions) -> list[Block]:
+def _read_document(data: Any, path: Path, options: LogOptions) -> list[Block]:
     """Read a JSON document by what it looks like."""
     if is_helm(data):
         return [read_helm(data, path, options.metrics)]

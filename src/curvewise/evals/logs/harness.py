@@ -14,7 +14,7 @@ from curvewise.errors import InputError
 from curvewise.evals.logs.block import (
     Block,
     Coder,
-    ReadingOptions,
+    LogOptions,
     UnreadError,
     code_cells,
     hidden_cells,
@@ -36,7 +36,7 @@ def is_harness_row(row: Mapping[str, Any]) -> bool:
     return "doc_id" in row and ("filtered_resps" in row or "resps" in row or "doc_hash" in row)
 
 
-def read_harness(path: Path, options: ReadingOptions) -> Block:
+def read_harness(path: Path, options: LogOptions) -> Block:
     """Read the samples of one task, and what the results file beside them says of the model and the task."""
     name = _SAMPLES.fullmatch(path.name)
     results = _results(path.with_name(f"results_{name['date']}.json")) if name else {}
@@ -48,14 +48,14 @@ def read_harness(path: Path, options: ReadingOptions) -> Block:
     return replace(block, model=rows, notes=(f"{block.source}: no results_*.json of the same date names the model",))
 
 
-def read_inline(data: Mapping[str, Any], path: Path, options: ReadingOptions) -> list[Block]:
+def read_inline(data: Mapping[str, Any], path: Path, options: LogOptions) -> list[Block]:
     """Read the samples that a results document holds itself, as ``simple_evaluate`` returns it."""
     blocks = [_block([rows], str(task), data, path, options) for task, rows in data["samples"].items() if rows]
     return blocks if _model(data) else [replace(b, model=one_name(path.stem, len(b))) for b in blocks]
 
 
 def _block(
-    batches: Iterable[Sequence[Any]], task: str, results: Mapping[str, Any], path: Path, options: ReadingOptions
+    batches: Iterable[Sequence[Any]], task: str, results: Mapping[str, Any], path: Path, options: LogOptions
 ) -> Block:
     coders = {key: Coder() for key in ("question", "filter", "group", "doc_hash", "prompt_hash")}
     cells: dict[str, list[Any]] = {}

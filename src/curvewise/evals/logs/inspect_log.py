@@ -14,7 +14,7 @@ from typing import Any
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.evals.logs.block import (
     Block,
-    ReadingOptions,
+    LogOptions,
     UnreadError,
     code_cells,
     hash_of,
@@ -32,7 +32,7 @@ _LARGEST_RATIO, _SMALL = 200, 1 << 24
 _STATES = {"cancelled": "was cancelled", "error": "ended with an error", "started": "has not finished"}
 
 
-def read_eval(path: Path, options: ReadingOptions) -> Block:
+def read_eval(path: Path, options: LogOptions) -> Block:
     """Read an ``.eval`` file: its header, and the summaries of its samples."""
     check_file(path)
     with open(path, "rb") as stream:
@@ -127,7 +127,7 @@ def is_inspect_json(text: str) -> bool:
     return bool(re.match(r'\s*\{\s*"(version|status|eval)"\s*:', head) and re.search(r'"(eval|status)"\s*:', head))
 
 
-def read_inspect_json(text: str, path: Path, options: ReadingOptions) -> Block:
+def read_inspect_json(text: str, path: Path, options: LogOptions) -> Block:
     """Read a ``.json`` log."""
     header: dict[str, Any] = {}
     samples: list[Any] = []
@@ -182,7 +182,7 @@ def _members(text: str) -> Iterator[tuple[str, Any]]:
         place = expect(place, ",") if text[place] != "}" else place
 
 
-def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, options: ReadingOptions) -> Block:
+def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, options: LogOptions) -> Block:
     """Make a block of a header and the scored samples."""
     about, source = header["eval"], format_path(path)
     kept = [s for s in samples if isinstance(s, dict)]
@@ -228,7 +228,7 @@ def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, option
     )
 
 
-def _check_status(header: Mapping[str, Any], kept: list[Any], source: str, options: ReadingOptions) -> None:
+def _check_status(header: Mapping[str, Any], kept: list[Any], source: str, options: LogOptions) -> None:
     status = str(header.get("status"))
     if status != "success" and not options.unfinished:
         total = (header.get("results") or {}).get("total_samples")

@@ -14,7 +14,7 @@ from curvewise.errors import InputError
 from curvewise.evals.logs.block import (
     Block,
     Coder,
-    ReadingOptions,
+    LogOptions,
     UnreadError,
     hidden_cells,
     json_lines,
@@ -47,7 +47,7 @@ def refuse_record(data: Mapping[str, Any], path: Path) -> UnreadError:
     return UnreadError(f"{format_path(path)} holds {count} and no scores of single questions.")
 
 
-def read_records(path: Path, options: ReadingOptions) -> list[Block]:
+def read_eval_records(path: Path, options: LogOptions) -> list[Block]:
     """Read records of single questions, a block for each metric."""
     about = _about(path)
     columns = ("model", "task", "metric", "question", "group", "hash")

@@ -15,8 +15,8 @@ from curvewise.evals.logs.block import (
     Block,
     Coder,
     Codes,
+    LogOptions,
     Names,
-    ReadingOptions,
     UnreadError,
     grade,
     grade_cells,
@@ -88,7 +88,7 @@ class TableRoles(NamedTuple):
         return list(dict.fromkeys([*held, *self.metrics]))
 
 
-def find_eval_roles(cells: Mapping[str, Column], source: str, options: ReadingOptions) -> TableRoles:
+def find_eval_roles(cells: Mapping[str, Column], source: str, options: LogOptions) -> TableRoles:
     """Find the columns of a table of scores by their names; the user's choice comes first."""
     told = dict(options.columns)
     # In the logs of tools a group is a field of the question; a table without such a column has none.
@@ -132,7 +132,7 @@ def _is_metric(name: str, cells: Column) -> bool:
     return bool(held) and not isinstance(grade_cells(held), str)
 
 
-def read_table_scores(table: Table, options: ReadingOptions) -> list[Block]:
+def read_table_scores(table: Table, options: LogOptions) -> list[Block]:
     """Read a table that is in memory."""
     roles = find_eval_roles(table.columns, table.source, options)
     columns: dict[str, Any] = {name: table.columns[name] for name in roles.wanted}
@@ -142,7 +142,7 @@ def read_table_scores(table: Table, options: ReadingOptions) -> list[Block]:
     return _build(_Building(table.source, label, roles, table.notes), [columns])
 
 
-def read_lines(path: Path, options: ReadingOptions) -> list[Block]:
+def read_lines(path: Path, options: LogOptions) -> list[Block]:
     """Read JSON lines a thousand at a time; texts beside the scores are not kept."""
     source = format_path(path)
     seen: dict[str, None] = {}
@@ -194,7 +194,7 @@ class _Coded(NamedTuple):
     cells: list[Any]
 
 
-def read_parquet(path: Path, options: ReadingOptions) -> list[Block]:
+def read_parquet(path: Path, options: LogOptions) -> list[Block]:
     """Read a Parquet file by batches."""
     check_file(path)
     try:
