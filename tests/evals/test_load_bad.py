@@ -78,26 +78,22 @@ def bomb(path: Path, size: int) -> Path:
         with archive.open("summaries.json", "w") as stream:
             for _ in range(size >> 20):
                 stream.write(b" " * (1 << 20))
+            stream.write(b'[{"id": 1, "epoch": 1, "scores": {"match": {"value": "C"}}}]')
     return path
 
 
 def test_zip_bombs(tmp_path) -> None:
     with pytest.raises(InputError, match=r"unpacks to more than 0.015625 GiB, from [\d,]+ bytes.*allow_large=True"):
         cw.load_evals(bomb(tmp_path / "ratio.eval", 1 << 25))
+    assert cw.load_evals(tmp_path / "ratio.eval", allow_large=True).shape == (1, 1, 1)
     path = bomb(tmp_path / "liar.eval", 1 << 21)
     data = path.read_bytes()
     # The directory at the end of the archive claims that the member is short.
-    size = (1 << 21).to_bytes(4, "little")
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("summaries.json").file_size.to_bytes(4, "little")
     place = data.rindex(size)
     path.write_bytes(data[:place] + (100).to_bytes(4, "little") + data[place + 4 :])
     with pytest.raises(InputError, match=r"damaged|not a whole"):
-        cw.load_evals(path)
-
-
-@pytest.mark.slow
-def test_large_archives_are_asked_for(tmp_path) -> None:
-    path = bomb(tmp_path / "large.eval", (1 << 28) + (1 << 20))
-    with pytest.raises(InputError, match=r"unpacks to more than 0.25 GiB.*allow_large=True"):
         cw.load_evals(path)
 
 
