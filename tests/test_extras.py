@@ -19,7 +19,7 @@ EXTRAS = {
     for name, asked in PROJECT["optional-dependencies"].items()
     if name not in ("all", "demo", "test", "docs", "dev")
 }
-MODULES = {"scikit-learn": "sklearn", "pillow": "PIL", "mlflow-skinny": "mlflow"}
+MODULES = {"scikit-learn": "sklearn", "pillow": "PIL", "mlflow-skinny": "mlflow", "backports.zstd": "backports"}
 """Where a module is not called as its distribution, with _ for -."""
 USERS_OWN = {"timm", "torchvision", "lightning"}
 """Used where a user has them, and never asked for."""

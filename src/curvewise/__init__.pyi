@@ -13,6 +13,7 @@ from curvewise.errors import CurvewiseError as CurvewiseError
 from curvewise.errors import CurvewiseWarning as CurvewiseWarning
 from curvewise.errors import InputError as InputError
 from curvewise.evals.evals import Evals as Evals
+from curvewise.evals.load import load_evals as load_evals
 from curvewise.learning.comparison import compare_learners as compare_learners
 from curvewise.learning.comparison import compare_learning_curves as compare_learning_curves
 from curvewise.learning.comparison import rank_learners as rank_learners

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.text import arg, list_names
+from curvewise.text import arg, format_count, list_names
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import data_frame
 from curvewise.types.units import FloatArray
@@ -141,7 +141,7 @@ class Evals:
         words = [f"{m:,} model{'s' * (m > 1)} × {q:,} question{'s' * (q > 1)} × {samples} sample{'s' * (k > 1)}"]
         for name in ("groups", "tasks"):
             values = getattr(self, name)
-            words += [] if values is None else [f"{len(np.unique(values)):,} {name}"]
+            words += [] if values is None else [format_count(len(np.unique(values)), name[:-1])]
         return f"Evals({', '.join(words)})"
 
     def index(self, model: str) -> int:
