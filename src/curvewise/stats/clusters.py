@@ -174,7 +174,7 @@ class Clusters:
             found = (spreads @ first) ** 2 / np.einsum("...i,ij,...j->...", spreads, second, spreads)
         # Where nothing varies at all, as if all varied alike.
         alike = first.sum() ** 2 / second.sum()
-        return np.where(np.isfinite(found), found, alike)
+        return np.asarray(np.where(np.isfinite(found), found, alike))
 
     def _stratum_variances(self, values: FloatArray) -> FloatArray:
         sizes = self._stratum_sizes

@@ -5,11 +5,9 @@ An interval here never has zero width: five right answers of five do not show th
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtr, ndtri, stdtrit
+from scipy.special import bdtr, ndtri
 
 from curvewise.types.units import FloatArray
 
@@ -36,7 +34,7 @@ def wilson_interval(mean: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple
 def bounded_interval(
     mean: ArrayLike,
     variance: ArrayLike,
-    degrees: ArrayLike,
+    quantile: ArrayLike,
     n: float,
     clusters: float,
     level: float = 0.95,
@@ -51,8 +49,9 @@ def bounded_interval(
 
     Parameters
     ----------
-    mean, variance, degrees : array_like
-        Means, their estimated variances and the degrees of freedom of these.
+    mean, variance, quantile : array_like
+        Means, their estimated variances, and the quantile of t that goes with these; NaN or infinite where the variance
+        is not known.
     n : float
         Number of questions.
     clusters : float
@@ -65,19 +64,19 @@ def bounded_interval(
 
     Examples
     --------
-    >>> low, high = bounded_interval(0.9, 0.0004, 99, 100, 100)
+    >>> low, high = bounded_interval(0.9, 0.0004, 1.98, 100, 100)
     >>> round(float(low), 3), round(float(high), 3)
     (0.853, 0.933)
     """
-    m, v, df = (np.asarray(x, dtype=np.float64) for x in (mean, variance, degrees))
+    m, v, t = (np.asarray(x, dtype=np.float64) for x in (mean, variance, quantile))
     z = float(ndtri((1 + level) / 2))
     seen, worst = n * m * (1 - m), n / clusters
     with np.errstate(divide="ignore", invalid="ignore"):
         # n/(n − 1) as μ(1 − μ) is the variance with n in its denominator: D is 1 for single answers.
         shown = np.where(seen > 0, np.maximum(n * (n - 1) * v / seen, 1e-9), worst)
         effect = shown ** (seen / (seen + WORST)) * worst ** (WORST / (seen + WORST))
-        spread = np.where(df > 0, stdtrit(df, (1 + level) / 2), math.inf) ** 2 * effect / n
-    # Without any degrees of freedom only the bound is known.
+        spread = t**2 * effect / n
+    # Where the variance is not known, the bound is.
     spread = np.where(np.isfinite(spread), spread, z**2 / clusters)
     return _score_interval(m, np.minimum(spread, z**2 / clusters) if capped else spread)
 
