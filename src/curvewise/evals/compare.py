@@ -14,6 +14,7 @@ from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.pairs import PairTests, pair_tests
 from curvewise.evals.questions import QuestionScores, question_design, question_scores, question_warnings
+from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.text import format_count, format_interval, format_number, format_pvalue, format_target, format_value
 from curvewise.types.results import Interval, Result, check_level
 
@@ -124,7 +125,16 @@ def compare_evals(
         unit="fraction" if scores.binary else "",
         higher_is_better=e.higher_is_better,
         warnings=tuple(notes),
+        _gap_variance=float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan,
+        _design_effect=_design_effect(gaps, design),
     )
+
+
+def _design_effect(gaps: NDArray[np.float64], design: Clusters) -> float:
+    """Return the factor by which groups raise the variance of the mean difference; 1 where it is not known."""
+    if len(gaps) < 2 or gaps.var() == 0 or design.count in (1, len(gaps)):
+        return 1.0
+    return float(design.variance(gaps) / sample_design(len(gaps)).variance(gaps))
 
 
 def _between_questions(gaps: NDArray[np.float64], scores: QuestionScores) -> float:
@@ -224,6 +234,8 @@ class EvalComparison(Result):
     unit: str
     higher_is_better: bool
     warnings: tuple[str, ...]
+    _gap_variance: float
+    _design_effect: float
 
     @property
     def worse(self) -> bool:

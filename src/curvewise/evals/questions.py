@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import binom
 
 from curvewise.errors import InputError
 from curvewise.evals.evals import Evals
@@ -202,7 +202,8 @@ def _noise(c: NDArray[np.int64], n: NDArray[np.int64], k: int) -> FloatArray:
             table[i] = np.nan
         else:
             counts = np.arange(count + 1)
-            weights = binom.pmf(counts, count, (right + 0.5) / (count + 1))
+            p = (right + 0.5) / (count + 1)
+            weights = binom(count, counts) * p**counts * (1 - p) ** (count - counts)
             values = _all_of(counts, np.full(count + 1, count), k)
             table[i] = weights @ values**2 - (weights @ values) ** 2
     noise: FloatArray = table[where.ravel()]

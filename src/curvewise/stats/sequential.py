@@ -72,7 +72,7 @@ def sequential_design(
     >>> round(design.nominal_level, 3), round(design.found[0], 2)
     (0.021, 0.97)
     """
-    planned = check_looks(looks)
+    planned = rising_looks(looks)
     if draws < 1000:
         raise InputError("too few to simulate an error rate: pass 1000 or more.", argument="draws", value=draws)
     generator = np.random.default_rng(rng)
@@ -87,7 +87,7 @@ def sequential_design(
     return SequentialDesign(planned, nominal, float((smallest <= 1 - level).mean()), expected, found, fixed)
 
 
-def check_looks(looks: ArrayLike) -> tuple[int, ...]:
+def rising_looks(looks: ArrayLike) -> tuple[int, ...]:
     """Raise unless looks are rising whole numbers from 2 on."""
     planned = tuple(int(n) for n in np.ravel(looks))
     whole = all(float(n) == int(n) for n in np.ravel(looks))
