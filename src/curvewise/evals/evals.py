@@ -105,7 +105,7 @@ class Evals:
             m, q = np.argwhere(empty)[0]
             raise InputError(
                 f"{int(empty.sum()):,} of {empty.size:,} pairs of model and question have no score, the first "
-                f"{self.models[m]!r} on {self.questions[q]!r}: leave these questions out, or score them as wrong."
+                f"{self.models[m]!r} on {str(self.questions[q])!r}: leave these questions out, or score them as wrong."
             )
         low, high = self.range
         if not low < high:

@@ -53,7 +53,7 @@ def correct_judge(judge: Evals, human: Evals, *, weight: float | None = None, le
     >>> human = Evals(right[None, :100], ("a",), np.arange(100))
     >>> c = correct_judge(judge, human)
     >>> print(c.interval("a"), round(float(c.weight[0]), 2))
-    0.67 [0.61, 0.73] 0.7
+    0.67 [0.61, 0.74] 0.7
     """
     check_level(level)
     if weight is not None and not 0 <= weight <= 1:
@@ -134,28 +134,27 @@ def _correct(
         both = float(np.mean((y - y.mean()) * (f[places] - f[places].mean())))
         lam = min(1.0, max(0.0, both / ((1 + n / others) * spread))) if spread > 0 else 0.0
     values = lam * f
-    values[places] = y - lam * f[places]
+    values[places] = gaps = y - lam * f[places]
     # Two strata whose means are added: the engine for groups then counts those that hold questions of both.
-    design = sample_design(len(f), judge.groups, rest) if others else sample_design(n, _groups_of(judge, places))
-    kept = values if others else values[places]
+    chosen = slice(None) if others else places
     times = 2.0 if others else 1.0
-    score, variance = times * float(design.mean(kept)), times**2 * float(design.variance(kept))
-    degrees = float(design.degrees(kept))
-    # λ was chosen on the labels, which costs one degree of freedom.
-    degrees = max(1.0, degrees - (weight is None and lam > 0))
-    trusted = variance
+    groups = None if judge.groups is None else judge.groups[chosen]
+    design = sample_design(len(f[chosen]), groups, rest if others else None)
+    score, variance = (times**k * float(fn(values[chosen])) for k, fn in ((1, design.mean), (2, design.variance)))
+    trusted, degrees = variance, float(design.degrees(values[chosen]))
+    if weight is None and 0 < lam < 1:
+        # λ was fitted to these labels: residuals as if each had been left out of the fit (HC3), one degree less.
+        away = (f[places] - f[places].mean()) ** 2
+        wider = values.copy()
+        wider[places] = gaps.mean() + (gaps - gaps.mean()) / (1 - np.minimum(away / away.sum(), 0.9))
+        trusted, degrees = times**2 * float(design.variance(wider[chosen])), max(1.0, degrees - 1)
     if human.binary and judge.range == (0.0, 1.0):
-        gaps = values[places]
         shown = float(np.var(gaps, ddof=1)) / n
         apart = float(np.abs(gaps - np.round(gaps.mean())).sum())
         trusted += float(widened_variance(shown, apart, n)) - shown
     half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(trusted)
     least, most = judge.range
     return score, math.sqrt(variance), max(least, score - half), min(most, score + half), lam
-
-
-def _groups_of(e: Evals, places: NDArray[np.int64]) -> NDArray[np.str_] | None:
-    return None if e.groups is None else e.groups[places]
 
 
 @dataclass(frozen=True, eq=False)

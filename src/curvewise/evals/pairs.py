@@ -88,8 +88,8 @@ class PairTests:
             unknown = np.isnan(self.variance)
             low, high = np.where(unknown, -self.width, low), np.where(unknown, self.width, high)
         exact = self.exact
-        ends = paired_interval(self.only_a[exact], self.only_b[exact], self.questions, level)
-        low[exact], high[exact] = ends
+        if exact.any():
+            low[exact], high[exact] = paired_interval(self.only_a[exact], self.only_b[exact], self.questions, level)
         for i, estimate in self.seeded.items():
             interval = estimate.interval(level, self.width)
             low[i], high[i] = interval.low, interval.high
@@ -189,18 +189,26 @@ def _trusted_variance(
         # Graded scores are tested by plain t; where nothing varies, as for two questions that differ, one each way.
         nothing = few * width**2 if math.isfinite(width) else np.nan
         return np.where(trusted == 0, nothing, trusted)
-    noise = np.nan_to_num(scores.sampling_noise[used])
-    floor = LEAST * (noise[one] + noise[two]) * float((design.weights**2).sum())
+    noise = scores.noise_of_mean(design)[used]
+    floor = LEAST * (noise[one] + noise[two])
+    layers, plain = design.layers(), np.zeros(len(variance))
     if design.count < values.shape[1]:
-        floor = np.maximum(floor, LEAST * sample_design(values.shape[1]).pairwise(values)[0][one, two])
-    trusted = np.where(np.isnan(trusted), np.nan, np.maximum(trusted, floor))
-    rare = np.flatnonzero(tested & (trusted < few))
-    step = max(1, BLOCK // values.shape[1])
-    for start in range(0, len(rare), step):
-        block = rare[start : start + step]
-        gaps = values[one[block]] - values[two[block]]
-        apart = np.abs(gaps - np.round(gaps.mean(axis=1, keepdims=True))).sum(axis=1)
-        trusted[block] = widened_variance(trusted[block], apart, design.effective)
+        for own, weight, _ in layers:
+            plain += weight**2 * np.nan_to_num(sample_design(len(own)).pairwise(values[:, own])[0][one, two])
+    trusted = np.where(np.isnan(trusted), np.nan, np.maximum(trusted, np.maximum(floor, LEAST * plain)))
+    for own, weight, layer in layers:
+        # Within each task, because one in which nothing differs would count as known exactly.
+        own_values = values[:, own]
+        shown = np.nan_to_num(layer.pairwise(own_values)[0][one, two]) if design.stratified else trusted
+        with np.errstate(invalid="ignore"):
+            rare = np.flatnonzero(tested & (shown < 2 / (layer.effective + 2) ** 2))
+        step = max(1, BLOCK // len(own))
+        for start in range(0, len(rare), step):
+            block = rare[start : start + step]
+            gaps = own_values[one[block]] - own_values[two[block]]
+            apart = np.abs(gaps - np.round(gaps.mean(axis=1, keepdims=True))).sum(axis=1)
+            wider = widened_variance(shown[block], apart, layer.effective) - shown[block]
+            trusted[block] += weight**2 * wider
     return trusted
 
 

@@ -102,6 +102,11 @@ class QuestionScores:
         """Variance of a question's score over new samples, averaged over questions, of each model."""
         return np.maximum(0.0, _mean_known(self.noise))
 
+    def noise_of_mean(self, design: Clusters) -> FloatArray:
+        """Variance of the weighted mean over new samples of the same questions, of each model; 0 where unknown."""
+        found: FloatArray = np.nan_to_num(self.noise) @ design.weights**2
+        return np.maximum(0.0, found)
+
 
 def _mean_known(values: FloatArray) -> FloatArray:
     known = np.isfinite(values)
@@ -153,15 +158,16 @@ def _score_samples(e: Evals, m: int, slots: NDArray[np.bool_], how: Metric) -> t
     n = known.sum(axis=1)
     if n.min() < how.k:
         q = int(np.argmin(n))
-        seed = "" if slots.all() or e.seeds is None else f" by seed {e.seeds[m][slots][0]!r}"
+        question = str(e.questions[q])
+        seed = "" if e.seeds is None else f" by seed {str(e.seeds[m][slots][0])!r}"
         if how.kind == "mean":
             raise InputError(
-                f"{e.models[m]!r} has no sample{seed} of {e.questions[q]!r}: each training seed needs every question.",
+                f"{e.models[m]!r} has no sample{seed} of {question!r}: each training seed needs every question.",
                 remedy="Leave the question or the seed out, or load the logs without seeds.",
             )
         raise InputError(
             f"{arg('metric', str(how))} needs {how.k} samples of each question; {e.models[m]!r} has {n[q]}{seed} of "
-            f"{e.questions[q]!r}. The largest k that these logs allow is {n.min()}."
+            f"{question!r}. The largest k that these logs allow is {n.min()}."
         )
     total = np.where(known, scores, 0.0).sum(axis=1)
     if how.kind == "mean":

@@ -73,7 +73,7 @@ def rank_models(
         scores=values,
         low=scored.low[order],
         high=scored.high[order],
-        rank=1 + np.array([int((values > v).sum() if e.higher_is_better else (values < v).sum()) for v in values]),
+        rank=_ranks(values),
         rank_low=1 + apart.sum(axis=0),
         rank_high=len(order) - apart.sum(axis=1),
         group=_bar_names(bars, len(order)),
@@ -101,6 +101,13 @@ def rank_models(
             "pvalue_holm": adjusted,
         },
     )
+
+
+def _ranks(scores: FloatArray) -> NDArray[np.int64]:
+    """Return ranks of scores in order; those that differ by rounding only share one."""
+    jumps = np.abs(np.diff(scores, prepend=np.nan)) > 1e-12 * max(1.0, float(np.abs(scores).max()))
+    places = np.where(jumps, np.arange(1, len(scores) + 1), 1)
+    return np.maximum.accumulate(places)
 
 
 def _tie_bars(apart: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -23,7 +23,7 @@ from curvewise.evals.questions import (
 )
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.stats.intervals import both_sampled
-from curvewise.stats.proportions import bounded_interval, wilson_interval
+from curvewise.stats.proportions import WORST, bounded_interval, wilson_interval
 from curvewise.text import format_count, format_interval, format_value, list_names
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
@@ -109,17 +109,45 @@ def _bounded(
 ) -> tuple[FloatArray, FloatArray]:
     """Intervals of means of 0/1 samples."""
     n = scores.values.shape[1]
-    alone = sample_design(n)
     # What samples of a question vary is part of the variance, and groups add to it: a much smaller one is chance.
-    noise = np.nan_to_num(scores.sampling_noise) * float((design.weights**2).sum())
-    with np.errstate(invalid="ignore"):
-        floor = np.maximum(noise, LEAST * np.nan_to_num(alone.variance(scores.values)))
+    floor = np.maximum(scores.noise_of_mean(design), LEAST * _ungrouped(scores, design))
     known = np.where(np.isnan(variance), np.nan, np.maximum(variance, floor))
-    low, high = bounded_interval(means, known, quantiles, n, design.effective, level, capped=not design.stratified)
-    exact = scores.single & (design.count == n) & (not design.stratified)
-    exact &= np.array([each is None for each in scores.seeds])
+    if design.stratified:
+        known = known + _small_tasks(scores, design)
+    unseeded = np.array([each is None for each in scores.seeds])
+    simple = unseeded & (not design.stratified)
+    low, high = bounded_interval(means, known, quantiles, n, design.effective, level, simple)
+    exact = scores.single & simple & (design.count == n)
     ends = wilson_interval(means, n, level)
     return np.where(exact, ends[0], low), np.where(exact, ends[1], high)
+
+
+def _ungrouped(scores: QuestionScores, design: Clusters) -> FloatArray:
+    """Variances of the means if groups did not matter."""
+    found = np.zeros(len(scores.values))
+    for own, weight, _ in design.layers():
+        found += weight**2 * np.nan_to_num(sample_design(len(own)).variance(scores.values[:, own]))
+    return found
+
+
+def _small_tasks(scores: QuestionScores, design: Clusters) -> FloatArray:
+    """Variance that tasks with few wrong (or right) answers hide, of each model.
+
+    A task of twelve questions with a rate of 90% shows no variance at all in a quarter of all samples. As in
+    :func:`curvewise.stats.bounded_interval`, the variance within a task is a geometric mean of what it shows and of the
+    worst, that of single answers at the rate with one right and one wrong answer added.
+    """
+    found = np.zeros(len(scores.values))
+    for own, weight, layer in design.layers():
+        values, n = scores.values[:, own], len(own)
+        mean = values.mean(axis=1)
+        seen, rate = n * mean * (1 - mean), (n * mean + 1) / (n + 2)
+        shown, worst = np.nan_to_num(layer.variance(values)), rate * (1 - rate) / n
+        # Squared: a task with two or three wrong answers shows enough.
+        share = (WORST / (seen + WORST)) ** 2
+        mixed = np.maximum(shown, 1e-300) ** (1 - share) * worst**share
+        found += weight**2 * np.maximum(0.0, mixed - shown)
+    return found
 
 
 def _graded(

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri
+from scipy.special import chdtri, stdtrit
 
 from curvewise.errors import InputError, warn_all
+from curvewise.stats.intervals import KNOWN
 from curvewise.text import format_interval
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, as_floats
@@ -43,7 +44,7 @@ def measure_signal(
     --------
     >>> s = measure_signal([0.41, 0.52, 0.47, 0.60], [0.50, 0.51, 0.49, 0.50, 0.52, 0.50])
     >>> print(s.signal, "|", s.noise, "|", s.ratio)
-    0.38 [0.27, 0.49] | 0.021 [0.013, 0.050] | 19 [2, 36]
+    0.38 [0.24, 0.52] | 0.021 [0.012, 0.059] | 19 [1, 37]
     """
     check_level(level)
     scores = as_floats(list(final.values()) if isinstance(final, Mapping) else final, "final").ravel()
@@ -59,28 +60,29 @@ def measure_signal(
                 argument=name,
                 remedy="Pass scores that are positive, such as accuracies or bits per byte.",
             )
-    degrees = sum(len(run) - 1 for run in runs)
+    freedom = sum(len(run) - 1 for run in runs)
     # Relative to its own mean first, so that runs at different levels can be pooled.
-    relative = math.sqrt(sum(float(((run / run.mean() - 1) ** 2).sum()) for run in runs) / degrees)
+    relative = math.sqrt(sum(float(((run / run.mean() - 1) ** 2).sum()) for run in runs) / freedom)
     if relative == 0:
         raise InputError("do not differ at all: there is no noise to measure.", argument="checkpoints")
+    degrees = _degrees(runs)
     mean, width = float(scores.mean()), float(np.ptp(scores))
     sigma = relative * mean
     notes = []
-    if degrees + 1 < FEW_CHECKPOINTS:
-        notes.append(f"{degrees + len(runs)} checkpoints: too few to know the noise well.")
+    if freedom + 1 < FEW_CHECKPOINTS:
+        notes.append(f"{freedom + len(runs)} checkpoints: too few to know the noise well.")
     slope = _dependence(runs)
-    if slope > 2 / math.sqrt(degrees):
+    if slope > 2 / math.sqrt(freedom):
         notes.append(
             f"scores of successive checkpoints are correlated ({slope:.2f}): the scores still rise or move slowly, and"
             " the noise is known less well than its interval says."
         )
     warn_all(notes)
-    reach = _range_quantile(level, len(scores), degrees) * sigma
+    reach = _reach(level, len(scores), degrees) * sigma
     ends = [relative * math.sqrt(degrees / float(chdtri(degrees, p))) for p in ((1 - level) / 2, (1 + level) / 2)]
     # Two statements, each at half of the error: the noise, and the spread in units of the true noise.
     tail = (1 - level) / 4
-    far = _range_quantile(1 - (1 - level) / 2, len(scores), math.inf)
+    far = _reach(1 - (1 - level) / 2, len(scores), KNOWN)
     low, high = (relative * math.sqrt(degrees / float(chdtri(degrees, p))) for p in (tail, 1 - tail))
     signal = width / mean
     return BenchmarkSignal(
@@ -117,11 +119,24 @@ def _dependence(runs: Sequence[FloatArray]) -> float:
     return sum(float((x[1:] * x[:-1]).sum()) for x in around) / squares + bias if squares else 0.0
 
 
-def _range_quantile(level: float, count: int, degrees: float) -> float:
-    """Quantile of the studentized range: how far the range of so many scores is off, in standard deviations."""
-    from scipy.stats import studentized_range
+def _reach(level: float, count: int, degrees: float) -> float:
+    """How far the largest of the differences of so many scores may be off, in standard deviations (Bonferroni)."""
+    return math.sqrt(2) * float(stdtrit(degrees, 1 - (1 - level) / (count * (count - 1))))
 
-    return float(studentized_range.ppf(level, count, degrees))
+
+def _degrees(runs: Sequence[FloatArray]) -> float:
+    """Degrees of freedom of the noise, fewer where deviations have heavy tails.
+
+    The relative variance of a variance of n values is κ/n + 2/(n − 1), κ being their excess kurtosis, and that of a χ²
+    with d degrees of freedom is 2/d.
+    """
+    around = np.concatenate([(run / run.mean() - 1) * math.sqrt(len(run) / (len(run) - 1)) for run in runs])
+    n = len(around)
+    plain = float((around**4).mean() / (around**2).mean() ** 2) - 3
+    # Corrected for bias as of one sample (Joanes and Gill 1998).
+    kurtosis = ((n + 1) * plain + 6) * (n - 1) / ((n - 2) * (n - 3)) if n > 3 else 0.0
+    freedom = sum(len(run) - 1 for run in runs)
+    return 2 / (max(0.0, kurtosis) / n + 2 / freedom)
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,6 +73,7 @@ class Clusters:
     _stratum_sizes: FloatArray
     _stratum_weights: FloatArray
     _clusters: NDArray[np.intp] | None
+    _codes: tuple[NDArray[np.intp], NDArray[np.intp]]
 
     @property
     def effective(self) -> float:
@@ -84,6 +85,15 @@ class Clusters:
     def stratified(self) -> bool:
         """True where the mean is one over several strata."""
         return len(self._stratum_sizes) > 1
+
+    def layers(self) -> list[tuple[NDArray[np.intp], float, Clusters]]:
+        """Return each stratum: its questions, its weight, and the design of its own mean."""
+        codes, layer = self._codes
+        found = []
+        for t, weight in enumerate(self._stratum_weights.tolist()):
+            own = np.flatnonzero(layer == t)
+            found.append((own, weight, sample_design(len(own), codes[own])))
+        return found
 
     def mean(self, values: FloatArray) -> FloatArray:
         """Weighted mean of values, shape (..., questions)."""
@@ -264,4 +274,5 @@ def sample_design(
         _stratum_sizes=sizes,
         _stratum_weights=parts,
         _clusters=None if len(np.unique(owners)) == len(owners) else owners,
+        _codes=(codes, layer),
     )

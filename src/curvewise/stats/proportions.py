@@ -38,7 +38,7 @@ def bounded_interval(
     n: float,
     clusters: float,
     level: float = 0.95,
-    capped: bool = True,
+    capped: ArrayLike = True,
 ) -> tuple[FloatArray, FloatArray]:
     """Return a score interval of means between 0 and 1, of several samples, of clusters, or of pass@k.
 
@@ -58,9 +58,9 @@ def bounded_interval(
         Number of clusters of equal weight that weigh as much as those of the questions; n without clusters.
     level : float
         Coverage.
-    capped : bool
-        False where the mean is one over strata. Otherwise the interval is never wider than Wilson's with one answer
-        for each cluster, because a mean of answers does not vary more than one of them.
+    capped : array_like of bool
+        False where more than questions is sampled, or the mean is one over strata. Otherwise the interval is never
+        wider than Wilson's with one answer for each cluster, because a mean of answers varies no more than one of them.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def bounded_interval(
         spread = t**2 * effect / n
     # Where the variance is not known, the bound is.
     spread = np.where(np.isfinite(spread), spread, z**2 / clusters)
-    return _score_interval(m, np.minimum(spread, z**2 / clusters) if capped else spread)
+    return _score_interval(m, np.where(capped, np.minimum(spread, z**2 / clusters), spread))
 
 
 def _score_interval(mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -138,7 +138,7 @@ def paired_interval(only_a: ArrayLike, only_b: ArrayLike, n: int, level: float =
     for sign in (1.0, -1.0):
         # The statistic falls with the rate supposed; at the outer end it is beyond any quantile.
         outer, inner = np.full_like(gap, -sign), gap.copy()
-        for _ in range(60):
+        for _ in range(48):  # halvings, to the last digits
             middle = (outer + inner) / 2
             inside = sign * paired_statistic(a, b, n, middle) <= z
             outer, inner = np.where(inside, outer, middle), np.where(inside, middle, inner)
