@@ -22,6 +22,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -481,6 +482,40 @@ def signal(sets: int) -> list[Row]:
     return rows
 
 
+def real(sets: int) -> list[Row]:
+    """Real models as the truth: CRUXEval's 800 questions with the rates of ten samples, from which some are drawn."""
+    folder = Path(os.environ.get("CURVEWISE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+    rates = []
+    for path in sorted((folder / "evals" / "cruxeval").glob("*_temp0.8_output.json")):
+        marks = json.loads(path.read_text())["raw_scored_generations"]
+        rates.append([np.mean(marks[f"sample_{i}"]) for i in range(800)])
+    if not rates:
+        print(f"no evaluation logs at {folder}: set CURVEWISE_DATA", file=sys.stderr)
+        return []
+    truth = np.array(rates)
+    rows = []
+    for n in (30, 100, 300):
+        for samples, metric in ((1, None), (4, None), (4, "pass@2"), (4, "pass^4")):
+            rng = np.random.default_rng([n, samples, len(metric or "")])
+            k = 1 if metric is None else int(metric[5:])
+            power = 1 - (1 - truth) ** k if metric and "@" in metric else truth**k
+            held, kept, total = 0.0, 0.0, 0
+            for _ in range(sets // 20):
+                questions = rng.integers(0, 800, n)
+                scores = (rng.random((len(truth), n, samples)) < truth[:, questions, None]).astype(float)
+                s = cw.score_evals(evals(scores), metric)
+                true = power.mean(axis=1)
+                held += float(((s.low <= true) & (true <= s.high)).mean())
+                pairs = pair_tests(evals(scores), metric)
+                low, high = pairs.intervals(0.95)
+                gap = true[pairs.a] - true[pairs.b]
+                kept += float(((low <= gap) & (gap <= high)).mean())
+                total += 1
+            row: Row = {"questions": n, "samples": samples, "metric": metric or "mean"}
+            rows.append(row | {"scores": round(100 * held / total, 2), "differences": round(100 * kept / total, 2)})
+    return rows
+
+
 TABLES: dict[str, Callable[[int], list[Row]]] = {
     "clusters": clusters,
     "single": single,
@@ -495,6 +530,7 @@ TABLES: dict[str, Callable[[int], list[Row]]] = {
     "ranks": ranks,
     "judge": judge,
     "signal": signal,
+    "real": real,
 }
 
 if __name__ == "__main__":

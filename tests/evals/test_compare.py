@@ -39,6 +39,10 @@ def test_single_answers_are_mcnemars_exact_test():
     assert c.standard_error == pytest.approx(stats.sem(gaps))
     assert c.verdict == "a"
     assert np.isnan(c.question_variance)
+
+
+def test_the_exact_test_is_that_of_statsmodels():
+    c = cw.compare_evals(answers(15, 4, 50, 31), "new", "old")
     mcnemar = pytest.importorskip("statsmodels.stats.contingency_tables").mcnemar
     assert c.pvalue == pytest.approx(mcnemar([[50, 15], [4, 31]], exact=True).pvalue)
 
@@ -221,6 +225,18 @@ def test_a_result_is_json_one_line_and_a_table():
     assert c.table().splitlines()[2].endswith("| new    |")
     assert c.columns()["pvalue"] == [c.pvalue]
     assert c.sentences().startswith("new is significantly better than old. new scores 65.0% and old 54.0%")
+
+
+@quiet
+def test_half_marks_of_another_model_make_scores_graded():
+    rng = np.random.default_rng(9)
+    scores = (rng.random((3, 40)) < 0.6).astype(float)
+    scores[2, 0] = 0.5
+    e = Evals(scores, tuple("abc"), np.arange(40))
+    c, r = cw.compare_evals(e, "a", "b"), cw.rank_models(e).pair_columns()
+    assert c.method == "paired t"
+    i = next(i for i in range(3) if {r["a"][i], r["b"][i]} == {"a", "b"})
+    assert r["pvalue"][i] == pytest.approx(c.pvalue)
 
 
 def test_many_pairs_at_once_are_the_single_comparisons():

@@ -47,16 +47,6 @@ def test_estimate_and_standard_error_are_those_of_ppi_python(seed, lam):
     assert c.standard_errors[0] == pytest.approx(half / 1.959964, rel=0.008)
 
 
-def test_ppi_python_itself():
-    ppi = pytest.importorskip("ppi_py")
-    for seed in range(3):
-        right, seen, chosen = made(seed)
-        rest = np.setdiff1d(np.arange(400), chosen)
-        c = correct_judge(*evals(right, seen, chosen))
-        theirs = float(np.squeeze(ppi.ppi_mean_pointestimate(right[chosen], seen[chosen], seen[rest])))
-        assert c.scores[0] == pytest.approx(theirs)
-
-
 def test_no_weight_is_the_labels_alone_and_all_labelled_needs_no_judge():
     right, seen, chosen = made()
     c = correct_judge(*evals(right, seen, chosen), weight=0.0)

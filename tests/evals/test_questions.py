@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curvewise.errors import InputError
 from curvewise.evals import Evals, question_scores
-from curvewise.evals.questions import Metric, parse_metric, question_design
+from curvewise.evals.questions import QuestionMetric, parse_metric, question_design
 
 
 def one(samples, **fields):
@@ -83,7 +83,7 @@ def test_a_seed_that_lacks_a_question():
 
 
 def test_metrics_that_make_no_sense():
-    assert parse_metric("pass@10") == Metric("pass@", 10)
+    assert parse_metric("pass@10") == QuestionMetric("pass@", 10)
     for metric in ("pass", "pass@0", "pass@k", "accuracy", "pass%3"):
         with pytest.raises(InputError, match="is not known: use 'mean'"):
             question_scores(one([[1, 0]]), metric)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,8 @@ def compare_evals(
         raise InputError(
             f"must be above 0 and below {width:g}, the largest possible difference.", argument="margin", value=margin
         )
-    scores = question_scores(pair, metric)
+    # Graded where any model is: two that never had half marks could have had some.
+    scores = replace(question_scores(pair, metric), binary=e.binary)
     places = np.array([0]), np.array([1])
     tests = pair_tests(pair, metric, average, places, paired_seeds, scores)
     low, high = tests.intervals(level)
@@ -107,7 +108,7 @@ def compare_evals(
         pvalue=pvalue,
         verdict=verdict,
         scores=tuple(map(float, design.mean(scores.values))),
-        question_variance=_between_questions(gaps, scores),
+        question_variance=_gap_between_questions(gaps, scores),
         sampling_variance=tuple(map(float, scores.sampling_variance)),
         sampling_share=_sampling_share(gaps, scores),
         wins=(int((gaps > 0).sum()), int((gaps < 0).sum())),
@@ -137,7 +138,7 @@ def _design_effect(gaps: NDArray[np.float64], design: Clusters) -> float:
     return float(design.variance(gaps) / sample_design(len(gaps)).variance(gaps))
 
 
-def _between_questions(gaps: NDArray[np.float64], scores: QuestionScores) -> float:
+def _gap_between_questions(gaps: NDArray[np.float64], scores: QuestionScores) -> float:
     """Variance between questions of the true difference on them, without the noise of samples."""
     if len(gaps) < 2:
         return math.nan

@@ -183,7 +183,7 @@ def check_looks(
         gap = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), 1 - plan.nominal_level)
         rows.append((gap, float(tests.pvalues()[0])))
     decisions = [
-        _decide(gap, p, look == plan.looks[-1], plan, margin, e.higher_is_better)
+        _decide_look(gap, p, look == plan.looks[-1], plan, margin, e.higher_is_better)
         for look, (gap, p) in zip(done, rows, strict=True)
     ]
     stops = [i for i, decision in enumerate(decisions) if decision != "go on"]
@@ -214,7 +214,7 @@ def check_looks(
     )
 
 
-def _decide(
+def _decide_look(
     gap: Interval, pvalue: float, last: bool, plan: LookPlan, margin: float | None, higher_is_better: bool
 ) -> str:
     if pvalue <= plan.nominal_level:

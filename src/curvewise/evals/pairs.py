@@ -155,7 +155,7 @@ def pair_tests(
     for i in np.flatnonzero(~(unseeded[one] & unseeded[two])):
         pair = scores.seeds[a[i]], scores.seeds[b[i]]
         value = float(means[one[i]] - means[two[i]])
-        seeded[int(i)] = _seeded(value, pair, design, (float(trusted[i]), float(degrees[i])), paired_seeds)
+        seeded[int(i)] = _with_seeds(value, pair, design, (float(trusted[i]), float(degrees[i])), paired_seeds)
         error[i] = math.sqrt(seeded[int(i)].variance)
     return PairTests(
         a=np.asarray(a),
@@ -212,7 +212,7 @@ def _trusted_variance(
     return trusted
 
 
-def _seeded(
+def _with_seeds(
     value: float,
     pair: tuple[FloatArray | None, FloatArray | None],
     design: Clusters,

@@ -93,7 +93,7 @@ def plan_evals(
             raise InputError("must be a number other than 0, such as 0.03.", argument=name, value=value)
     if not 0 <= question_cost < math.inf:
         raise InputError("must be 0 or more.", argument="question_cost", value=question_cost)
-    known, notes = _known(pilot, models, question_variance, sampling_variance, samples, design_effect)
+    known, notes = _planned_variances(pilot, models, question_variance, sampling_variance, samples, design_effect)
     if questions is not None and (questions != int(questions) or questions < 2):
         raise InputError("must be a whole number, 2 or more.", argument="questions", value=questions)
     if difference is None and questions is None:
@@ -195,7 +195,7 @@ class _Known:
         return {name: np.array([row[i] for row in rows]) for i, name in enumerate(names)}
 
 
-def _known(
+def _planned_variances(
     pilot: Evals | EvalComparison | None,
     models: tuple[str, str] | None,
     question_variance: float | None,
@@ -400,12 +400,12 @@ class EvalPlan(Result):
             limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
             text.append(
                 f"{self.questions:,}{limits} questions with {each} of each are needed to find a difference of"
-                f" {_points(self.difference, self.unit)} {test}."
+                f" {_in_points(self.difference, self.unit)} {test}."
             )
         if self.available is not None and self.detectable is not None:
             text.append(
                 f"{self.available:,} questions with {each} of each find a difference of"
-                f" {_points(float(f'{self.detectable:.2g}'), self.unit)} {test}."
+                f" {_in_points(float(f'{self.detectable:.2g}'), self.unit)} {test}."
             )
         if self.frontier and len(self.frontier["samples"]) > 1:
             n, k = self.cheapest
@@ -420,7 +420,7 @@ class EvalPlan(Result):
         return " ".join(text)
 
 
-def _points(value: float, unit: str) -> str:
+def _in_points(value: float, unit: str) -> str:
     if unit != "fraction":
         return format_number(value)
     return format_target(value, "fraction").replace("%", " points")

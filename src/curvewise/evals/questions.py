@@ -26,7 +26,7 @@ FEW_SEEDS = 4
 """With fewer training seeds nothing shows how they are distributed."""
 
 
-class Metric(NamedTuple):
+class QuestionMetric(NamedTuple):
     """The way in which samples of a question make one score: their mean, pass@k or pass^k."""
 
     kind: str
@@ -36,21 +36,21 @@ class Metric(NamedTuple):
         return "mean" if self.kind == "mean" else f"{self.kind}{self.k}"
 
 
-def parse_metric(metric: str | None) -> Metric:
+def parse_metric(metric: str | None) -> QuestionMetric:
     """Read "mean" (the default), "pass@5" or "pass^4".
 
     >>> parse_metric("pass^4"), str(parse_metric(None))
-    (Metric(kind='pass^', k=4), 'mean')
+    (QuestionMetric(kind='pass^', k=4), 'mean')
     """
     if metric in (None, "mean"):
-        return Metric("mean")
+        return QuestionMetric("mean")
     found = _METRIC.fullmatch(str(metric).replace(" ", ""))
     if not found or int(found[2]) < 1:
         raise InputError(
             f"{arg('metric', metric)} is not known: use 'mean', 'pass@k' (one of k samples is right) or 'pass^k' (all "
             "k are right), with a number for k, such as 'pass@5'."
         )
-    return Metric(f"pass{found[1]}", int(found[2]))
+    return QuestionMetric(f"pass{found[1]}", int(found[2]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +65,7 @@ class QuestionScores:
         Variance of the estimate over new samples of the same question; NaN with a single sample (of each seed).
     samples : ndarray of int, shape (models, questions)
         Number of samples.
-    metric : Metric
+    metric : QuestionMetric
         Mean, pass@k or pass^k.
     binary : bool
         True where the samples are 0 or 1, so that the scores lie between 0 and 1.
@@ -76,7 +76,7 @@ class QuestionScores:
     values: FloatArray
     noise: FloatArray
     samples: NDArray[np.int64]
-    metric: Metric
+    metric: QuestionMetric
     binary: bool
     seeds: tuple[FloatArray | None, ...]
 
@@ -151,7 +151,7 @@ def question_scores(e: Evals, metric: str | None = None) -> QuestionScores:
     return QuestionScores(values, noise, e.samples, how, e.binary, tuple(seeds))
 
 
-def _score_samples(e: Evals, m: int, slots: NDArray[np.bool_], how: Metric) -> tuple[FloatArray, FloatArray]:
+def _score_samples(e: Evals, m: int, slots: NDArray[np.bool_], how: QuestionMetric) -> tuple[FloatArray, FloatArray]:
     """Return the score of each question from some samples of a model, and its variance over new samples."""
     scores = e.scores[m] if slots.all() else e.scores[m][:, slots]
     known = np.isfinite(scores)

@@ -73,7 +73,7 @@ def rank_models(
         scores=values,
         low=scored.low[order],
         high=scored.high[order],
-        rank=_ranks(values),
+        rank=_competition_ranks(values),
         rank_low=1 + apart.sum(axis=0),
         rank_high=len(order) - apart.sum(axis=1),
         group=_bar_names(bars, len(order)),
@@ -103,7 +103,7 @@ def rank_models(
     )
 
 
-def _ranks(scores: FloatArray) -> NDArray[np.int64]:
+def _competition_ranks(scores: FloatArray) -> NDArray[np.int64]:
     """Return ranks of scores in order; those that differ by rounding only share one."""
     jumps = np.abs(np.diff(scores, prepend=np.nan)) > 1e-12 * max(1.0, float(np.abs(scores).max()))
     places = np.where(jumps, np.arange(1, len(scores) + 1), 1)

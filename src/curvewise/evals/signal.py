@@ -48,7 +48,7 @@ def measure_signal(
     """
     check_level(level)
     scores = as_floats(list(final.values()) if isinstance(final, Mapping) else final, "final").ravel()
-    runs = _runs(checkpoints)
+    runs = _checkpoint_runs(checkpoints)
     for name, values in (("final", scores), *(("checkpoints", run) for run in runs)):
         if len(values) < 2:
             raise InputError("holds one score: at least two are needed.", argument=name)
@@ -78,11 +78,11 @@ def measure_signal(
             " the noise is known less well than its interval says."
         )
     warn_all(notes)
-    reach = _reach(level, len(scores), degrees) * sigma
+    reach = _pair_reach(level, len(scores), degrees) * sigma
     ends = [relative * math.sqrt(degrees / float(chdtri(degrees, p))) for p in ((1 - level) / 2, (1 + level) / 2)]
     # Two statements, each at half of the error: the noise, and the spread in units of the true noise.
     tail = (1 - level) / 4
-    far = _reach(1 - (1 - level) / 2, len(scores), KNOWN)
+    far = _pair_reach(1 - (1 - level) / 2, len(scores), KNOWN)
     low, high = (relative * math.sqrt(degrees / float(chdtri(degrees, p))) for p in (tail, 1 - tail))
     signal = width / mean
     return BenchmarkSignal(
@@ -97,7 +97,7 @@ def measure_signal(
     )
 
 
-def _runs(checkpoints: ArrayLike | Mapping[str, ArrayLike]) -> list[FloatArray]:
+def _checkpoint_runs(checkpoints: ArrayLike | Mapping[str, ArrayLike]) -> list[FloatArray]:
     """Return the scores of each run, which may be of unequal lengths."""
     if isinstance(checkpoints, Mapping):
         return [as_floats(run, f"checkpoints[{name!r}]").ravel() for name, run in checkpoints.items()]
@@ -119,8 +119,8 @@ def _dependence(runs: Sequence[FloatArray]) -> float:
     return sum(float((x[1:] * x[:-1]).sum()) for x in around) / squares + bias if squares else 0.0
 
 
-def _reach(level: float, count: int, degrees: float) -> float:
-    """How far the largest of the differences of so many scores may be off, in standard deviations (Bonferroni)."""
+def _pair_reach(level: float, count: int, degrees: float) -> float:
+    """Standard deviations by which a difference of so many scores may be off, any of them (Bonferroni)."""
     return math.sqrt(2) * float(stdtrit(degrees, 1 - (1 - level) / (count * (count - 1))))
 
 

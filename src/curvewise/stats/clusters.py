@@ -134,7 +134,7 @@ class Clusters:
             A row for each model. Gram matrices of the rows give all pairs without forming their differences.
         """
         parts = self.parts(values)
-        variance = _distances(parts @ parts.T)
+        variance = _squared_distances(parts @ parts.T)
         if not self.stratified:
             return variance, np.broadcast_to(self.degrees(values[:1]), variance.shape)
         ordered = self._ordered(values)
@@ -142,7 +142,7 @@ class Clusters:
         spreads = []
         for start, end in zip(ends - self._stratum_sizes.astype(np.intp), ends, strict=True):
             block = ordered[:, start:end] - ordered[:, start:end].mean(axis=1, keepdims=True)
-            spreads.append(_distances(block @ block.T) / max(1, end - start - 1))
+            spreads.append(_squared_distances(block @ block.T) / max(1, end - start - 1))
         return variance, self._satterthwaite(np.stack(spreads, axis=-1))
 
     @property
@@ -211,7 +211,7 @@ class Clusters:
         return np.asarray(np.add.reduceat(cells[..., order], starts, axis=-1))
 
 
-def _distances(gram: FloatArray) -> FloatArray:
+def _squared_distances(gram: FloatArray) -> FloatArray:
     """Squared distances of rows from their Gram matrix; exactly 0 for rows that are the same."""
     own = np.diagonal(gram)
     both = own[:, None] + own
