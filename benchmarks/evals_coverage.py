@@ -1,13 +1,13 @@
 """Coverage and error rates of the evals lens on simulated evaluations whose truth is known.
 
-    python benchmarks/evals_coverage.py                   # all tables, about ten minutes
+    python benchmarks/evals_coverage.py                   # all tables, about twenty minutes
     python benchmarks/evals_coverage.py clusters single   # some of them
     python benchmarks/evals_coverage.py --sets 1000       # rougher
 
 Every table is a JSON line on stdout: rows of coverage (percent) of 95% intervals, or of error rates of tests at 5%.
 Truths are none of the methods' assumptions: questions of uniform, skewed, bimodal and nearly perfect difficulty,
-clusters of very unequal size, ragged samples, training seeds, judges that err in one direction. With 4,000 sets the
-Monte Carlo error of a coverage near 95% is 0.3 points.
+clusters of very unequal size, ragged samples, training seeds, judges that err in one direction. With 2,000 sets the
+Monte Carlo error of a coverage near 95% is 0.5 points.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
     """Simulate what was asked for and print a JSON line of each table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", nargs="*", help=f"of {', '.join(TABLES)}; all by default")
-    parser.add_argument("--sets", type=int, default=4000, help="simulated data sets a row")
+    parser.add_argument("--sets", type=int, default=2000, help="simulated data sets a row")
     asked = parser.parse_args()
     warnings.simplefilter("ignore", cw.CurvewiseWarning)
     for name in asked.tables or TABLES:

@@ -211,10 +211,19 @@ def test_training_seeds_change_the_population_and_the_verdict():
     assert c.standard_error > fixed.standard_error
     one = cw.compare_evals(evals(a, b, seeds=np.array([list("123"), list("000")])), "new", "old")
     assert "new training seeds of new; old is one model" in one.population
-    paired = cw.compare_evals(evals(a, b[:, ::-1], seeds=seeds), "new", "old", paired_seeds=True)
+    # Seeds are paired by their names: b lists them from the last to the first.
+    named = np.array([list("123"), list("321")])
+    paired = cw.compare_evals(evals(a, b, seeds=named), "new", "old", paired_seeds=True)
+    ordered = cw.compare_evals(evals(a, b[:, ::-1], seeds=seeds), "new", "old", paired_seeds=True)
+    assert tuple(paired.difference) == pytest.approx(tuple(ordered.difference))
     assert paired.standard_error < c.standard_error
-    with pytest.raises(InputError, match="as many training seeds"):
-        cw.compare_evals(evals(a, b, seeds=np.array([list("123"), list("000")])), "new", "old", paired_seeds=True)
+    for wrong in (np.array([list("123"), list("000")]), np.array([list("123"), list("456")])):
+        with pytest.raises(InputError, match="the same training seeds of both"):
+            cw.compare_evals(evals(a, b, seeds=wrong), "new", "old", paired_seeds=True)
+    with pytest.raises(InputError, match="needs models with training seeds"):
+        cw.compare_evals(evals(a, b), "new", "old", paired_seeds=True)
+    grouped = cw.compare_evals(evals(a, b, seeds=seeds, groups=["g"] * 400), "new", "old")
+    assert (grouped.difference.low, grouped.difference.high, grouped.verdict) == (-1, 1, "undecided")
 
 
 def test_a_result_is_json_one_line_and_a_table():

@@ -224,14 +224,17 @@ class JudgeCorrection(Result):
 
     def sentences(self) -> str:
         """The corrected scores in a few sentences."""
-        text = []
+        shown = []
         for m, name in list(enumerate(self.models))[:3]:
             score = format_interval(self.interval(name), self.unit)
-            by_judge, bias = (format_value(float(v[m]), self.unit) for v in (self.judge_scores, self.judge_bias))
-            text.append(
-                f"{name} scores {score}, corrected by {format_count(self.labels, 'human label')}; the judge alone says"
-                f" {by_judge} and overrates it by {bias} on the labelled questions."
-            )
+            shown.append(f"{name} scores {score} (judge alone: {format_value(float(self.judge_scores[m]), self.unit)})")
+        more = f" and {len(self.models) - 3} more" if len(self.models) > 3 else ""
+        text = [f"Corrected by {format_count(self.labels, 'human label')}, {', '.join(shown)}{more}."]
+        bias = float(self.judge_bias.mean())
+        if bias:
+            word = "overrates" if bias > 0 else "underrates"
+            amount = format_value(abs(bias), self.unit).replace("%", " points")
+            text.append(f"On the labelled questions the judge {word} the answers by {amount}.")
         with np.errstate(divide="ignore", invalid="ignore"):
             gain = float(np.nanmedian((self.human_standard_errors / self.standard_errors) ** 2))
         if math.isfinite(gain) and gain > 1.05:

@@ -16,6 +16,7 @@ from curvewise.evals.questions import LEAST, QuestionScores, question_design, qu
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.stats.intervals import SampledMean, both_sampled
 from curvewise.stats.proportions import mcnemar_pvalue, paired_interval, paired_statistic, widened_variance
+from curvewise.text import list_names
 from curvewise.types.units import FloatArray
 
 BLOCK = 2**22
@@ -152,11 +153,15 @@ def pair_tests(
         only_b[exact] = (right[two] - both[one, two])[exact]
     trusted = _trusted_variance(scores, design, used, (one, two), variance, ~exact, width)
     seeded = {}
-    for i in np.flatnonzero(~(unseeded[one] & unseeded[two])):
-        pair = scores.seeds[a[i]], scores.seeds[b[i]]
-        value = float(means[one[i]] - means[two[i]])
-        seeded[int(i)] = _with_seeds(value, pair, design, (float(trusted[i]), float(degrees[i])), paired_seeds)
-        error[i] = math.sqrt(seeded[int(i)].variance)
+    for i in np.flatnonzero(~(unseeded[one] & unseeded[two])).tolist():
+        if np.isnan(trusted[i]):  # one group: nothing is known, with seeds or without
+            continue
+        value, known = float(means[one[i]] - means[two[i]]), (float(trusted[i]), float(degrees[i]))
+        parts = _seed_variances(scores, design, int(a[i]), int(b[i]), paired_seeds)
+        seeded[i] = both_sampled(value, [v for v, _ in parts], known, sum(overlap for _, overlap in parts))
+        error[i] = math.sqrt(seeded[i].variance)
+    if paired_seeds and not seeded:
+        raise InputError("needs models with training seeds.", argument="paired_seeds", value=True)
     return PairTests(
         a=np.asarray(a),
         b=np.asarray(b),
@@ -212,26 +217,20 @@ def _trusted_variance(
     return trusted
 
 
-def _with_seeds(
-    value: float,
-    pair: tuple[FloatArray | None, FloatArray | None],
-    design: Clusters,
-    by_question: tuple[float, float],
-    paired: bool,
-) -> SampledMean:
-    """Combine the sampling of training seeds and of questions."""
+def _seed_variances(
+    scores: QuestionScores, design: Clusters, a: int, b: int, paired: bool
+) -> list[tuple[tuple[float, float], float]]:
+    """Return what training seeds add to the variance: of each model, or of the differences of paired seeds."""
+    pair = scores.seeds[a], scores.seeds[b]
+    if not paired:
+        return [seed_variance(design, each) for each in pair if each is not None]
     one, two = pair
-    if paired:
-        if one is None or two is None or len(one) != len(two):
-            counts = [1 if each is None else len(each) for each in pair]
-            raise InputError(
-                f"needs as many training seeds of both models; there are {counts[0]} and {counts[1]}.",
-                argument="paired_seeds",
-                value=True,
-            )
-        known = [seed_variance(design, one - two)]
-    else:
-        known = [seed_variance(design, each) for each in pair if each is not None]
-    if math.isnan(by_question[0]):
-        return SampledMean(value, math.nan)
-    return both_sampled(value, [part for part, _ in known], by_question, sum(overlap for _, overlap in known))
+    names = scores.seed_names[a], scores.seed_names[b]
+    if one is None or two is None or set(names[0]) != set(names[1]):
+        raise InputError(
+            f"needs the same training seeds of both models; there are {list_names(names[0], 5)} and"
+            f" {list_names(names[1], 5)}.",
+            argument="paired_seeds",
+            value=True,
+        )
+    return [seed_variance(design, one - two[[names[1].index(name) for name in names[0]]])]

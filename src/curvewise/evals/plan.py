@@ -22,6 +22,8 @@ from curvewise.types.results import Interval, Result
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
 """Samples of a question that a frontier lists."""
+MANY = 30
+"""Questions from which on the test by t is nearly the one by the normal distribution that a plan supposes."""
 SHIFTS = np.linspace(1, 6, 26)
 """Differences in standard errors of the last look among which the one with the power asked for is found."""
 
@@ -113,6 +115,8 @@ def plan_evals(
     if effect is not None:
         needed = max(2, math.ceil(factor * known.variance() / effect**2 - 1e-9))
         limits = known.interval(needed, 1 - alpha)
+        if needed < MANY:
+            notes.append(f"{needed} questions are few: the formula is for {MANY} or more, and t tests need some more.")
     warn_all(notes)
     plan = EvalPlan(
         difference=effect,

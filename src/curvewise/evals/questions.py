@@ -71,6 +71,8 @@ class QuestionScores:
         True where the samples are 0 or 1, so that the scores lie between 0 and 1.
     seeds : tuple of (ndarray or None)
         For each model with several training seeds, the scores of each, shape (seeds, questions).
+    seed_names : tuple of tuple of str
+        Names of the seeds of each model, in the same order.
     """
 
     values: FloatArray
@@ -79,6 +81,7 @@ class QuestionScores:
     metric: QuestionMetric
     binary: bool
     seeds: tuple[FloatArray | None, ...]
+    seed_names: tuple[tuple[str, ...], ...]
 
     @property
     def single(self) -> NDArray[np.bool_]:
@@ -140,6 +143,7 @@ def question_scores(e: Evals, metric: str | None = None) -> QuestionScores:
         raise InputError(f"{arg('metric', metric)} counts right answers, and the scores are not all 0 or 1.")
     values, noise = np.empty((2, *e.shape[:2]))
     seeds: list[FloatArray | None] = []
+    names = []
     for m in range(len(e.models)):  # one at a time, so that memory does not grow with the number of models
         runs = e.seed_slots(m)
         scored = [_score_samples(e, m, slots, how) for slots in runs]
@@ -148,7 +152,8 @@ def question_scores(e: Evals, metric: str | None = None) -> QuestionScores:
         values[m] = each.mean(axis=0) if len(each) > 1 else each[0]
         noise[m] = np.mean([within for _, within in scored], axis=0) / len(each)
         seeds.append(each if len(each) > 1 else None)
-    return QuestionScores(values, noise, e.samples, how, e.binary, tuple(seeds))
+        names.append(tuple(str(e.seeds[m][slots][0]) for slots in runs) if e.seeds is not None else ())
+    return QuestionScores(values, noise, e.samples, how, e.binary, tuple(seeds), tuple(names))
 
 
 def _score_samples(e: Evals, m: int, slots: NDArray[np.bool_], how: QuestionMetric) -> tuple[FloatArray, FloatArray]:

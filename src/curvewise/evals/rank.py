@@ -272,7 +272,7 @@ class ModelRanking(Result):
         others = self.contenders[1:]
         if others:
             shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
-            text.append(f"Not significantly worse than any other model, as well: {shown}.")
+            text.append(f"No model is significantly better than {shown} either.")
         idle = len(self.solved_by_all), len(self.solved_by_none)
         if sum(idle):
             text.append(

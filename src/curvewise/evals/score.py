@@ -69,7 +69,7 @@ def score_models(e: Evals, scores: QuestionScores, average: str | Mapping[str, f
     means, variance, degrees = (f(scores.values) for f in (design.mean, design.variance, design.degrees))
     quantiles: FloatArray = np.asarray(stdtrit(degrees, (1 + level) / 2), dtype=np.float64)
     for m, each in enumerate(scores.seeds):
-        if each is None:
+        if each is None or np.isnan(variance[m]):
             continue
         between, overlap = seed_variance(design, each)
         sampled = both_sampled(float(means[m]), [between], (float(variance[m]), float(degrees[m])), overlap)
