@@ -1,8 +1,8 @@
 """Time leaderboards and scores of evaluations, beside evalstats, evalci and statsmodels where these are installed.
 
-    python benchmarks/evals.py                       # 28 × 500 with all peers, then 200 models × 10,000 questions × 10
-    python benchmarks/evals.py leaderboard           # the first only; evalstats takes about a minute
-    python benchmarks/evals.py large
+    python benchmarks/evals_speed.py                       # 28 × 500 with all peers, then 200 models × 10,000 questions × 10
+    python benchmarks/evals_speed.py leaderboard           # the first only; evalstats takes about a minute
+    python benchmarks/evals_speed.py large
 
 Each part prints one JSON line: seconds of CPU, peak memory and, for peers, how many times as long they take. All run in
 one process on the same answers. `agreement` counts pairs on which the exact test of statsmodels has the same p-value.
@@ -41,7 +41,7 @@ def main() -> None:
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in asked.parts or PARTS:
-        line = {"benchmark": "evals", "part": name, **PARTS[name]()}
+        line = {"benchmark": "evals_speed", "part": name, **PARTS[name]()}
         line["peak_gb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
         print(json.dumps(line), flush=True)
 
