@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.stats.intervals import cluster_degrees, cluster_variance
+from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, as_predictions

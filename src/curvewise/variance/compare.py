@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, warn_all
 from curvewise.stats.tests import (
     EXACT_UP_TO,
     benjamini_hochberg,
@@ -34,7 +34,6 @@ from curvewise.variance.anova import (
     interval_lists,
     measure_totals,
     mostly_wrong,
-    warn_all,
 )
 from curvewise.variance.difference import (
     Difference,

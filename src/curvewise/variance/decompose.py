@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, warn_all
 from curvewise.text import Message, arg, format_interval, format_number, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
@@ -44,7 +44,6 @@ from curvewise.variance.anova import (
     std_interval,
     totals_of_counts,
     variance_degrees,
-    warn_all,
 )
 from curvewise.variance.display import DisplayUnit
 

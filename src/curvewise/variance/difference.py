@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.stats.intervals import KNOWN, SampledMean
+from curvewise.stats.intervals import KNOWN, SampledMean, both_sampled
 from curvewise.text import arg
 from curvewise.types.predictions import Predictions, as_predictions, asked_of
 from curvewise.types.units import FloatArray, Unit, distinct_names
@@ -19,7 +19,6 @@ from curvewise.variance.anova import (
     PredictionFormat,
     Totals,
     VarianceSplit,
-    both_sampled,
     check_keywords,
     group_codes,
     measure_totals,

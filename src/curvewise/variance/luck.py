@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
-from curvewise.errors import InputError, quietly
+from curvewise.errors import InputError, quietly, warn_all
 from curvewise.stats.tests import holm
 from curvewise.text import arg, format_interval, format_pvalue, format_value, prefix
 from curvewise.types.predictions import Predictions, as_predictions, asked_of
@@ -26,7 +26,6 @@ from curvewise.variance.anova import (
     measure_totals,
     share_interval,
     split_variance,
-    warn_all,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
 from curvewise.variance.display import DisplayUnit

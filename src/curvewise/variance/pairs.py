@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, warn_all
 from curvewise.stats.tests import benjamini_hochberg, holm
 from curvewise.text import format_interval, format_pvalue, format_value
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import interval_lists, measure_totals, warn_all
+from curvewise.variance.anova import interval_lists, measure_totals
 from curvewise.variance.counts import IntArray, WordArray, column_pack
 
 CountTile: TypeAlias = NDArray[np.int32]

@@ -11,22 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from curvewise.errors import InputError
-from curvewise.stats.intervals import cluster_degrees, cluster_variance, satterthwaite
+from curvewise.errors import InputError, warn_all
+from curvewise.stats.clusters import cluster_degrees, cluster_variance
+from curvewise.stats.intervals import satterthwaite
 from curvewise.stats.tests import holm
 from curvewise.text import either, format_interval, format_pvalue
 from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import (
-    FEWEST,
-    PredictionFormat,
-    SamplingUnits,
-    group_codes,
-    interval_lists,
-    true_std,
-    warn_all,
-)
+from curvewise.variance.anova import FEWEST, PredictionFormat, SamplingUnits, group_codes, interval_lists, true_std
 from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
 from curvewise.variance.difference import align_examples, check_same_examples

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtr, fdtrc
 
-from curvewise.errors import InputError, quietly
+from curvewise.errors import InputError, quietly, warn_all
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value, prefix
 from curvewise.types.predictions import Predictions, as_predictions, asked_of
@@ -34,7 +34,6 @@ from curvewise.variance.anova import (
     split_variance,
     true_std,
     variance_degrees,
-    warn_all,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
 from curvewise.variance.difference import share_groups, unpaired_difference
