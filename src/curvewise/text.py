@@ -309,15 +309,28 @@ def _fixed(value: float, decimals: int) -> str:
     return f"{rounded:,.{max(decimals, 0)}f}"
 
 
-def format_pvalue(p: float, smallest: float = 1e-300) -> str:
-    """Write a p-value with two digits; one at the smallest that its method tells as an upper bound.
+SMALL_PVALUE = 0.001
+"""P-values below this are written as that: no tail is known so far out, and no decision turns on it."""
 
-    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0), format_pvalue(1e-9, 1e-9)
-    ('p = 9e-07', 'p = 0.034', 'p < 1e-300', 'p < 1e-09')
+
+def format_pvalue(p: float, smallest: float = 0.0) -> str:
+    """Write a p-value with two digits; a small one, or the smallest that its method tells, as an upper bound.
+
+    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0), format_pvalue(0.01, 0.01)
+    ('p < 0.001', 'p = 0.034', 'p < 0.001', 'p < 0.01')
     """
-    if is_smallest(p, smallest):
-        return f"p < {smallest:.1g}"
-    return f"p = {p:.1g}" if p < 0.001 else f"p = {p:.2g}"
+    if p < SMALL_PVALUE or is_smallest(p, smallest):
+        return f"p < {max(smallest, SMALL_PVALUE):.1g}"
+    return f"p = {p:.2g}"
+
+
+def pvalue_text(p: float) -> str:
+    """Write a p-value for a cell of a table, without its letter.
+
+    >>> pvalue_text(0.0342), pvalue_text(1e-30), pvalue_text(float("nan"))
+    ('0.034', '< 0.001', '–')
+    """
+    return "–" if math.isnan(p) else format_pvalue(p).removeprefix("p ").removeprefix("= ")
 
 
 def is_smallest(p: float, smallest: float) -> bool:

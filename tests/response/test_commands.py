@@ -281,7 +281,7 @@ def test_perturbations_are_listed(call):
     assert "degrees" in seen.out
     told = call("response", "perturbations", "--json").document["perturbations"]
     rotation = next(p for p in told if p["name"] == "rotation")
-    assert (rotation["low"], rotation["high"], rotation["usual"]) == (-180, 180, [-180, 180])
+    assert (rotation["low"], rotation["high"], rotation["usual"]) == (-180, 180, [-30, 30])
 
 
 def test_the_shelf_is_listed(call):
