@@ -266,7 +266,8 @@ class ResponseCurves(dict[str, Any]):
     >>> curves = ResponseCurves(noise=ResponseCurves(net=one))
     >>> print(curves)
     Response of net to noise at the input, magnitudes 0 to 0.5, 100 examples: accuracy is 99.0% clean and 80.0% at \
-worst. Gi-score 0.054 [0.032, 0.089], Pal-score 81.6 [78.4, 84.7], mean accuracy 91.3%.
+worst, at 0.5, and 91.3% on average. Gi-score 0.054 [0.032, 0.089] (0 is best), Pal-score 81.6 [78.4, 84.7] (84 where \
+accuracy does not fall).
     >>> curves.columns()["model"]
     ['net']
     >>> curves["noise"]["net"] is curves["net"]["noise"] is one

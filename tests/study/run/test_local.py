@@ -610,6 +610,21 @@ def test_a_failed_run_does_not_count_as_finished(tmp_path: Path) -> None:
         assert run._how_far().startswith(f"2/{len(study.jobs)} finished, 1 failed")
 
 
+@pytest.mark.parametrize(("left", "why"), [(900.0, " (longest last)"), (20.0, "")])
+def test_the_line_of_progress_fits_a_terminal_and_explains_a_long_rest(tmp_path: Path, left: float, why: str) -> None:
+    study = made_study(tmp_path, Learner(estimator="own_models:Moody"))
+    run = drive.Drive(study, drive.RunSettings(progress=False), 1)
+    with run:
+        run._made.update(job.id for job in study.jobs[: len(study.jobs) // 2])
+        run.board.began = time.monotonic() - 15.0
+        run.board.seconds_left = lambda elapsed: (left, True)  # type: ignore[method-assign]
+        text = run._how_far()
+        # Half of the runs took 15 seconds: 20 more need no word, a quarter of an hour does.
+        assert text.endswith(f"{drive.duration(left)} left{why}")
+        assert "finished, 0.27/s, " in text
+        assert len(f"runs {10 * '━'} 0:00:15 {text}") <= 80
+
+
 def test_how_workers_end_in_words() -> None:
     assert drive._how_it_ended(-9) == "by signal SIGKILL: out of memory?"
     assert drive._how_it_ended(-11) == "by signal SIGSEGV"

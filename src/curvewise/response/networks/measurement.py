@@ -184,9 +184,8 @@ def measure_responses(
     Examples
     --------
     >>> x = torch.rand(200, 4, generator=torch.Generator().manual_seed(0))
-    >>> net = torch.nn.Linear(4, 2)
-    >>> curves = measure_responses(net, (x, x.argmax(1) % 2), ["feature-noise", "intensity"], progress=False)
-    >>> curves["Linear"]["intensity"] is curves["intensity"]["Linear"]
+    >>> curves = measure_responses({"net": lambda x: x}, (x, x.argmax(1)), ["feature-noise", "intensity"])
+    >>> curves["net"]["intensity"] is curves["intensity"]["net"]
     True
     """
     if isinstance(models, nn.Module) or (callable(models) and not isinstance(models, Mapping)):
