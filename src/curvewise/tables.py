@@ -43,6 +43,10 @@ _LATEX = str.maketrans(
 )
 
 
+NUMBER = re.compile(r"([<>] ?)?[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
+"""A text that reads as a number, and stands to the right in a table."""
+
+
 class Cell(NamedTuple):
     """A cell that stands out.
 
@@ -255,7 +259,7 @@ def format_table(
     if format not in writers:
         raise InputError(f"format={format!r} is not known: use one of {', '.join(writers)}.")
     cells = [[_cell(v, digits, format) for v in column] for column in columns.values()]
-    right = [all(_is_number(v) for v in column) and len(column) > 0 for column in columns.values()]
+    right = [all(_reads_as_number(v) for v in column) and len(column) > 0 for column in columns.values()]
     titles = [str(name) for name in columns]
     if names:
         titles = [_letters(title, format) for title in titles]
@@ -350,6 +354,11 @@ def markdown_text(text: str) -> str:
     line = _HEADING.sub(r"\\#", one_line(text))
     unlinked = _WWW.sub(r"\1\.", _LINK.sub(r"]\\", line)).replace("://", r":\//")
     return _TAG.sub("&lt;", unlinked)
+
+
+def _reads_as_number(value: Any) -> bool:
+    """Return whether a value is a number, or a text that is written like one, such as "< 0.001", "80%" or "–"."""
+    return _is_number(value) or (isinstance(value, str) and NUMBER.fullmatch(value) is not None)
 
 
 def _is_number(value: Any) -> bool:

@@ -49,7 +49,6 @@ MOST_NAMES = 4
 
 _DIGITS = re.compile(r"\d[\d.,]*")
 _USUAL = re.compile(r"(\w+) from '\1'|(values|label|run|example) from '\w+'|sizes taken as given")
-_NUMBER = re.compile(r"([<>] ?)?[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
 
 
 class UsageError(CurvewiseError):
@@ -309,9 +308,11 @@ def rich_table(columns: Columns, digits: int | None) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    from curvewise.tables import NUMBER
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, values in columns.items():
-        if any(isinstance(v, str) and not _NUMBER.fullmatch(v) for v in values):
+        if any(isinstance(v, str) and not NUMBER.fullmatch(v) for v in values):
             table.add_column(Text(one_line(name)), overflow="fold", max_width=30)
         else:
             # As wide as its numbers, which are never cut; a head may take several lines.

@@ -790,9 +790,11 @@ def show_ranking(page: Page, result: CheckpointRanking) -> None:
     page.document["costs"] = costs
     _show_lost(page, result)
     page.say(result.sentences())
-    if page.markup is None and len(result.top) < result.ranked:
-        names = ", ".join(result.top)
-        page.say(f"Fine-tune {names}; for 90% certainty, fine-tune {result.enough()}.")
+    if page.markup is None and result.ranked > 1 and result.chance_best[0] >= 0:  # NaN where it is unknown
+        few = len(result.top) < result.ranked
+        first = f"Fine-tune {', '.join(result.top)}; for" if few else "For"
+        many = format_count(result.enough(), "checkpoint")
+        page.say(f"{first} 90% certainty that the best is among them, fine-tune the first {many}.")
     warn_each(result.all_warnings)
 
 

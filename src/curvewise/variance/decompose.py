@@ -264,7 +264,7 @@ class VarianceDecomposition(Result):
             share = format_interval(self.share_interval, "fraction")
             real = f": {share} of the test-set variance is a real difference between runs."
         apart = "groups of examples" if self.groups else "examples"
-        more = "significantly more" if self.independence_pvalue < 0.05 else "not significantly more"
+        vary = "vary" if self.independence_pvalue < 0.05 else "do not vary"
         seen = format_interval(self.test_set_interval, unit).partition(" [")[0]  # in the digits of the table
         design = [f"in {self.groups:,} groups"] if self.groups else []
         design += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
@@ -278,7 +278,7 @@ class VarianceDecomposition(Result):
             f" ({format_value(self.independent_std, unit)} if {apart} varied independently) and"
             f" {format_interval(self.distribution_interval, unit)} on new data"
             f"{' (assumes normally distributed runs; too few to check)' if normal else ''}{self._wider()}{real}",
-            f"The errors of runs vary {more} than independent errors would (Cochran's Q,"
+            f"The errors of runs {vary} significantly more than independent errors would (Cochran's Q,"
             f" {format_pvalue(self.independence_pvalue)}).",
         ]
         return Message(" ".join(text))
