@@ -246,10 +246,10 @@ def _sentence(label: str, text: str) -> str:
 
 
 class MilestoneLines:
-    """Progress where there is no terminal: a line at the first work and at each quarter of it."""
+    """Progress where there is no terminal: a line with the first results and at each third of the work."""
 
     def __init__(self) -> None:
-        self.began, self.done, self.left = time.monotonic(), 0.0, [0.01, 0.25, 0.5, 0.75]
+        self.began, self.done, self.left = time.monotonic(), 0.0, [0.01, 0.33, 0.66]
 
     def __call__(self, amount: float, text: str | None = None) -> None:
         """Move on; print a line where the next share of the work is reached."""
