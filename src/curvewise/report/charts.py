@@ -283,7 +283,7 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
             {"key": "line", "title": f"at least 95% of means of {{at}} seeds lie in{unit}"},
             {"key": "std", "title": "their standard deviation"},
         ],
-        "intervals": "of means by the upper limit of their standard deviation, whose 95% interval stands beside it",
+        "intervals": "the range of such means, by the upper limit of their standard deviation; and its 95% interval",
         "kept": True,
     }
 
