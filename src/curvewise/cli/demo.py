@@ -546,7 +546,7 @@ def show_learning(tour: Tour, study: cw.Study) -> None:
     text = (
         f"with {ranking.at:,.0f} digits the {leader} is predicted to reach an error of "
         f"{format_interval(best[leader], 'fraction')}, the {other} {format_interval(best[other], 'fraction')}. The "
-        f"{leader} is then the better one with a probability of {ranking.probability_best[0]:.0%}."
+        f"{leader} is then better with a probability of {ranking.probability_best[0]:.0%}."
     )
     tour.ask("Which will be better with four times the data?", ranking, bullets={"More data": text})
     sizes = [f"the {r.learner} about {format_interval((r.estimate, r.low, r.high), write=format_size)}" for r in reach]
@@ -652,8 +652,8 @@ def show_response(tour: Tour, study: cw.Study) -> None:
     kept = {name: f"{curve.mean_accuracy:.1%}" for name, curve in curves.items()}
     firm = "significant" if gap.low > 0 or gap.high < 0 else "not significant"
     text = (
-        f"moved sideways by up to two pixels of eight, the {A} still recognises {kept[A]} of its training digits, the "
-        f"{B} {kept[B]}: {_points(gap)} apart, {firm}."
+        f"by up to two pixels, the {A} still knows {kept[A]} of its training digits, the {B} {kept[B]}: {_points(gap)} "
+        f"apart, {firm}."
     )
     question = "Which network recognises the digits it has learned when they move?"
     tour.ask(question, *curves.values(), better, figures=figures, bullets={"Shifted digits": text})

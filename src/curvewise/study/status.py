@@ -39,7 +39,7 @@ MOST_SECONDS = 60.0
 """Of measuring: a large grid is planned without waiting for each of its networks."""
 # Sources of an estimate, the most reliable first.
 STORED, MEASURED, UNKNOWN = "stored runs", "a short measurement", "unknown"
-UNTRUSTED = "own code, which is not imported"
+UNTRUSTED = "unknown without trust"
 FIT_SECONDS = 3.0
 """Of fits of one estimator that are tried for their time; that of larger sizes follows from these."""
 

@@ -100,7 +100,7 @@ class Study(StudySpec):
     >>> study.run(workers=0, progress=False).done
     6
     >>> study.measurements()
-    Measurements(6 rows in fraction, 3 sizes (100 to 400), 1 learner(s): 'bayes')
+    Measurements(6 rows in fraction, 3 sizes (100 to 400), 1 learner: 'bayes')
     """
 
     def plan(self, *, measure: bool = True, device: str | None = None, trust: bool = False) -> Plan:

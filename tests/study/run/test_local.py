@@ -692,7 +692,7 @@ def test_the_time_of_a_larger_size_is_not_that_of_loading_libraries(tmp_path: Pa
 
 
 def test_a_learner_that_always_fails_is_said_once_and_not_counted_as_finished(tmp_path: Path, capsys: Any) -> None:
-    learners = {"a": Learner(estimator="own_models:Centres"), "bad": Learner(estimator="own_models:NotThere")}
+    learners = {"a": Learner(estimator="own_models:Centres"), "bad": Learner(estimator="own_models:Broken")}
     study = replace(made_study(tmp_path, design=Design(sizes=[12, 24], folds=2, seeds=2)), learners=learners)
     heard: list[Event] = []
 
