@@ -618,7 +618,7 @@ def test_measures_that_agree_on_the_first_alone_are_said_to_disagree():
         "The measures agree on the first and not on the others: b is number 2 by separation and number 3 by knn."
         in text
     )
-    # All three are to be fine-tuned: the chance of the first is told all the same.
+    # All three are to be fine-tuned: the chance of the first is given all the same.
     assert f"a is the best after fine-tuning with probability {first.chance_best[0]:.0%}." in text
     alike = replace(first, scores={**found.scores, "knn": np.array([9.0, 8.0, 7.0])})
     assert "The measures" not in alike.sentences()

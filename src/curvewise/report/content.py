@@ -11,7 +11,7 @@ from curvewise.tables import readable_columns
 from curvewise.text import neutral
 
 WAYS = {"form": 'form="{0}" in Python, --form {0} on the command line'}
-"""How advice is followed that readers of a page get most often."""
+"""Both ways to follow the advice that readers of a page get most often."""
 
 
 @dataclass(frozen=True, eq=False)

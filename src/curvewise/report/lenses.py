@@ -204,7 +204,7 @@ def show_checks(findings: StudyFindings) -> None:
         "measured": np.sqrt(check.measured),
         "modelled": np.sqrt(check.modelled),
     }
-    # Not of α, which so few runs do not determine.
+    # α is left out: a few runs do not determine it.
     named = {"e_N": "e_N_std", "β_N": "beta_N_std"}
     shown = {"learner": few["learner"], **readable_columns({k: few[v] for k, v in named.items()}, findings.unit)}
     shown["γ"] = [Cell(format_number(v, 2)) for v in few["gamma_std"]]

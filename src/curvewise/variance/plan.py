@@ -26,7 +26,7 @@ from curvewise.variance.display import DisplayUnit
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
 AFFORDABLE = (5, 10, 20, 50, 100, 200, 500, 1000)
-"""Runs for which the size of the test set is told, where no number of runs is enough: the first two that would do."""
+"""Runs for which a test set is named where no number of runs is enough on this one: the first two that would do."""
 NORMAL_FROM = 1e6
 """Degrees of freedom from which t is taken as normal."""
 DRAWS = 100_000
