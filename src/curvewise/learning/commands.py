@@ -33,12 +33,13 @@ from curvewise.cli.console import (
     choose,
     console,
     in_options,
-    names_of,
+    named_files,
     note_reading,
     read_where,
     rich_table,
     save_plot,
     shown_as,
+    split_name,
     warn,
     warn_each,
     width_of,
@@ -743,19 +744,21 @@ def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | N
     Parameters
     ----------
     files : sequence of str
-        Paths; :data:`STDIN` is CSV on stdin.
+        Paths, or NAME=FILE; :data:`STDIN` is CSV on stdin.
     reading : ReadingOptions
         The options.
     same_name : {"pool", "separate"}, optional
         What to do with a learner that is in several files if the options do not say.
     """
     parts = {}
-    for file in dict.fromkeys(files):
-        parts[file] = _read(file, reading)
-        note_reading(parts[file].notes, file if len(files) > 1 else "")
-    if len(parts) == 1:
+    for name, file in named_files(files).items():
+        parts[name] = _read(file, reading)
+        note_reading(parts[name].notes, file if len(files) > 1 else "")
+    named = any(split_name(file)[0] for file in files)
+    if len(parts) == 1 and not named:
         return next(iter(parts.values()))
-    return _joined(parts, reading.same_name or same_name, reading.columns())
+    # NAME=FILE says that the files are to be told apart, and how.
+    return _joined(parts, reading.same_name or ("separate" if named else same_name), reading.columns())
 
 
 def _read(file: str, reading: ReadingOptions) -> Measurements:
@@ -778,15 +781,15 @@ def _joined(parts: dict[str, Measurements], same_name: str | None, columns: Colu
     from curvewise.learning.load import join_measurements
 
     seen: dict[str, list[str]] = {}
-    for file, part in parts.items():
+    for name, part in parts.items():
         for learner in part.learners:
-            seen.setdefault(learner, []).append(file)
+            seen.setdefault(learner, []).append(name)
     if same_name is None and (twice := next((k for k, f in seen.items() if len(f) > 1), None)):
         raise UsageError(
             f"The learner {twice!r} is in {' and in '.join(seen[twice][:3])}. Pass --same-name "
             "pool to take its runs together, or --same-name separate to tell the files apart."
         )
-    return join_measurements(parts, names_of(list(parts)) if same_name == "separate" else None, columns)
+    return join_measurements(parts, {name: name for name in parts} if same_name == "separate" else None, columns)
 
 
 def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str] = ()) -> LearningCurves:

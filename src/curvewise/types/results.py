@@ -131,7 +131,7 @@ class Result(ABC):
     warnings: tuple[str, ...]
     row_names: ClassVar[Mapping[str, str]] = {}
     """Quantities as people read them, where that is not their identifier with blanks."""
-    smallest_pvalue: ClassVar[float] = 1e-300
+    smallest_pvalue: ClassVar[float] = 0.0
     """The smallest p-value that the method tells; people read it as an upper bound."""
 
     def __init_subclass__(cls, **options: Any) -> None:

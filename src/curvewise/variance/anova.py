@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from os import PathLike
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,7 @@ from curvewise.errors import InputError
 from curvewise.stats.clusters import FEW_CLUSTERS, sample_design
 from curvewise.stats.intervals import both_sampled, satterthwaite
 from curvewise.text import Message, arg, format_number
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 from curvewise.variance.counts import packed_totals
@@ -58,6 +59,28 @@ class PredictionFormat(TypedDict, total=False):
     kind: str | None
     axes: Sequence[str] | None
     groups: ArrayLike | None
+
+
+def read_predictions(
+    predictions: Any,
+    labels: ArrayLike | PathLike[str] | None = None,
+    *,
+    argument: str = "predictions",
+    directed: bool = False,
+    **reading: Unpack[PredictionFormat],
+) -> Predictions:
+    """Make :class:`Predictions` of an array, or read them from a file that is named; labels likewise.
+
+    ``directed`` as of :func:`as_predictions`.
+    """
+    if isinstance(labels, str | PathLike) or isinstance(predictions, str | PathLike):
+        from curvewise.variance.load import load_predictions, read_labels
+
+        labels = read_labels(labels)
+        if isinstance(predictions, str | PathLike):
+            predictions = load_predictions(predictions, labels, **reading)
+            labels, reading = None, {}
+    return as_predictions(predictions, labels, argument=argument, directed=directed, **reading)
 
 
 def check_keywords(given: Mapping[str, Any], group: Any) -> None:
@@ -666,8 +689,8 @@ def interval_lists(name: str, intervals: Iterable[Interval], prefix: str = "") -
 QUANTITIES = {
     "difference": "difference on new data",
     "test_set_difference": "difference on this test set",
-    "probability_better": "chance that {a} beats {b}, this test set",
-    "distribution_probability": "chance that {a} beats {b}, new data",
+    "probability_better": "chance that {a} beats {b}, this test set (by ranks)",
+    "distribution_probability": "chance that {a} beats {b}, new data (normal runs)",
     "test_set_std": "std on this test set",
     "independent_std": "std if examples were independent",
     "distribution_std": "std on new data",

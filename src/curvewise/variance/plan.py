@@ -25,6 +25,8 @@ from curvewise.variance.display import DisplayUnit
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
+AFFORDABLE = (5, 10, 20, 50, 100, 200, 500, 1000)
+"""Runs for which a test set is named where no number of runs is enough on this one: the first two that would do."""
 NORMAL_FROM = 1e6
 """Degrees of freedom from which t is taken as normal."""
 DRAWS = 100_000
@@ -130,7 +132,7 @@ def plan_runs(
         limits = Interval(estimate, low, high, level)
     if runs is None and isinstance(model, DifferencePower) and model.example_part:
         wanted = model.examples_needed(effect, power, runs_max)
-    most = min(runs_max, max(100, 10 * runs if runs else 1000))
+    most = min(runs_max, max(100, 10 * (runs or 0)))
     steps = {s * 10**k for k in range(12) for s in STEPS if 2 <= s * 10**k <= most}
     table = np.array(sorted(steps | ({runs} if runs else {runs_max})), dtype=np.int64)
     rows = table.tolist()
@@ -230,6 +232,17 @@ class RunPlan(Result):
             raise InputError(f"runs={runs}: at least two runs are needed.")
         return self._model.power(self.effect if effect is None else effect, runs)
 
+    def examples_at(self, runs: int) -> int | None:
+        """The fewest examples with which so many runs of each training show the difference; None if none would.
+
+        >>> plan = plan_runs(difference=0.01, test_set_std=0.002, examples=1000, disagreement=0.05)
+        >>> plan.runs, plan.examples_at(5), plan.examples_at(10)
+        (None, 4510, 4192)
+        """
+        if not isinstance(self._model, DifferencePower) or not self._model.example_part:
+            return None
+        return self._model.examples_needed(self.effect, self.power, runs)
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per number of runs.
 
@@ -244,7 +257,8 @@ class RunPlan(Result):
         table = dict(super().readable())
         table["runs"] = [int(n) for n in self.table_runs]
         table["power"] = [f"{p:.0%}" for p in self.table_power]
-        table["one more"] = [f"{p:.1%}" if np.isfinite(p) else "–" for p in self.table_one_more]
+        del table["one more"]
+        table["narrowed by one more run"] = [f"{p:.1%}" if np.isfinite(p) else "–" for p in self.table_one_more]
         return table
 
     def sentences(self) -> str:
@@ -273,9 +287,17 @@ class RunPlan(Result):
         text = f"Even {self.runs_max:,} runs{each} do not {what} with {self.power:.0%} power."
         if self.examples_needed is None:
             return text
+        # Two numbers of runs that people train; more where runs differ so much that few do not do.
+        tried = {runs: self.examples_at(runs) for runs in AFFORDABLE}
+        enough = [(runs, n) for runs, n in tried.items() if n is not None] or [(self.runs_max, self.examples_needed)]
+        ways = ", or ".join(f"about {format_size(n)} examples with {runs:,} runs{each}" for runs, n in enough[:2])
+        few = [runs for runs in AFFORDABLE[:2] if tried[runs] is None]
+        no_use = (
+            f"; with {' or '.join(map(str, few))} runs no test set is large enough, because runs differ" if few else ""
+        )
         return (
-            f"{text} The test set is too small: its examples add a part that no number of runs removes. With about"
-            f" {format_size(self.examples_needed)} examples instead of {self.examples:,}, that many runs would suffice."
+            f"{text} The test set of {self.examples:,} examples is too small: these add a part that no number of runs"
+            f" removes. It takes {ways}{no_use}."
         )
 
 
