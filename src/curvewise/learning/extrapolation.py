@@ -231,6 +231,55 @@ class LawEnsemble:
         return np.asarray(np.clip(values, low, high))
 
 
+def continue_curve(value: float | None, n: Array, mean: Array, stderr: Array | None, floor: float | None) -> Continuation:
+    """Continue a curve beyond its last size from a given value there, by the constrained power law of the same data.
+
+    Parameters
+    ----------
+    value : float or None
+        The curve at the last size; None for that of the constrained power law.
+    n, mean, stderr, floor
+        As in `fit_ensemble`; two sizes or more.
+    """
+    # As rows: share, asymptote, amplitude and rate of each of the power laws that are averaged, at n_last = 1.
+    share, a, b, rate = MEMBERS["constrained"](n, mean, stderr, floor).T
+    level = float(share @ (a + b))
+    value = level if value is None else value
+    if floor is None:
+        scale = 1.0  # values that may cross zero have no meaningful ratio
+    else:
+        scale = value / level if level > 0.0 else 0.0
+    # Without a floor the laws may rise: those that do add nothing.
+    return Continuation(float(n[-1]), value, scale * share * np.maximum(b, 0.0), rate)
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A curve beyond its last size that never rises and, where there is a floor, stays above it.
+
+    Attributes
+    ----------
+    n_last, value : float
+        The last size and the value there.
+    amplitude, rate : ndarrays, shape (J,)
+        ``value - sum(amplitude * (1 - (n / n_last)^-rate))``.
+    """
+
+    n_last: float
+    value: float
+    amplitude: Array
+    rate: Array
+
+    def predict(self, n_new: Array) -> Array:
+        """Return the curve (T,) at sizes (T,) beyond the last one; infinity gives its limit."""
+        fallen = np.expm1(np.multiply.outer(np.log(n_new / self.n_last), -self.rate))
+        return np.asarray(self.value + fallen @ self.amplitude)
+
+    def slope(self, n_new: float) -> float:
+        """Return the change of the curve with log n."""
+        return float(-(self.amplitude * self.rate) @ (n_new / self.n_last) ** -self.rate)
+
+
 @dataclass(frozen=True)
 class Member:
     """A law with an emphasis on late sizes; calling it fits it.

@@ -20,6 +20,8 @@ from curvewise.learning.curve import (
     Curve,
     LearningCurve,
     estimate_columns,
+    is_below,
+    not_followed,
     readable_estimates,
     refit_simulated,
 )
@@ -31,14 +33,13 @@ from curvewise.learning.power import (
     Constants,
     GroupedRuns,
     NoiseAverage,
+    PowerFits,
     Profile,
     bounds,
     check_choice,
     fit_means,
     group_runs,
-    large_sample_of,
     profile_replicates,
-    reliance_of,
     scale_for,
 )
 from curvewise.stats.intervals import excluded_level
@@ -538,12 +539,9 @@ def _power_curve(
     x = points.n**gamma
     found = diagnose(points, alpha + eta * x + delta * x * x, constants, gamma=gamma, parameters=parameters)
     found += _misread(common["unit"], points.mean)
-    if alpha < bounds(common["unit"], points.mean)[0]:
+    if is_below(alpha, bounds(common["unit"], points.mean)[0]):
         shown = format_value(scale.value(alpha), common["unit"].name)
-        found.append(
-            f"The fit implies a negative error with unlimited data (α = {shown}): do not extrapolate it."
-            f" Use {arg('form', 'auto')}."
-        )
+        found.append(not_followed("negative", shown, float(points.n[-1])))
     if chance is not None:
         found += near_chance(points, chance)
     return LearningCurve(
@@ -649,13 +647,20 @@ class EnsembleCurve(Curve):
     def _likely_points(self, n: FloatArray) -> FloatArray:
         return self._error_points(n)
 
+    @cached_property
+    def _power(self) -> PowerFits:
+        """The paper's power law of the same data, in points."""
+        data = self._data
+        measured = (v[None] for v in (data.runs, data.mean, data.variance))
+        return fit_means(data.n, *measured, constants=self.constants)
+
     def _reliance_points(self, n: float) -> float:
-        # The slope of an average of forms jumps where their weights and damping set in; the power
-        # law's likelihood gives a slope that has an interval.
-        return float(self._profile.estimate(reliance_of(n))[0])
+        # The slope of an average of forms jumps where their weights and damping set in. β_N is that of form="power",
+        # so that one learner has one β_N with one interval, whatever its errors are predicted by.
+        return float(self._power.reliance_at(n)[0])
 
     def _large_points(self, n: float) -> float:
-        return float(self._profile.estimate(large_sample_of(n))[0])
+        return float(self._power.errors_at(n)[0, 0]) - self._reliance_points(n)
 
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         if interval != "prediction":
