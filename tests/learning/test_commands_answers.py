@@ -22,8 +22,8 @@ def test_rank_heading_names_interval_and_form(call, errors, options, heading):
     ("options", "heading"),
     [
         ((), "Predicted error (95% confidence intervals)"),
-        (("--form", "auto"), "Predicted error (95% prediction intervals for one new run)"),
-        (("--interval", "prediction"), "Predicted error (95% prediction intervals for one new run)"),
+        (("--form", "auto"), "Predicted error (95% prediction intervals)"),
+        (("--interval", "prediction"), "error, mean of runs   error of one new run"),
     ],
 )
 def test_heading_of_predictions_says_what_for(call, errors, options, heading):
@@ -32,7 +32,8 @@ def test_heading_of_predictions_says_what_for(call, errors, options, heading):
 
 def test_what_to_beware_of_is_said_with_the_result(call, errors):
     ranked = call("learning", "rank", errors, "--at", "5748")
-    assert "beyond the sizes measured, where fits with --form auto" in " ".join(ranked.err.split())
+    told = "n = 5,748 is 4 times the largest size measured: the ranking rests on the form of the curves. --form auto"
+    assert told in " ".join(ranked.err.split())
     planned = call("learning", "plan", errors, "--learner", "naive Bayes", "--factor", "0.01", "--sizes", "60")
     assert "the width asked for is not reached" in " ".join(planned.err.split())
 
@@ -69,7 +70,7 @@ def test_reach_is_an_error_for_accuracies_too(call, tmp_path, errors):
     path.write_text("learner,n,accuracy\n" + "\n".join(lines) + "\n")
     options = ("--unit", "percent", "--reach", "5", "--json")
     sizes = [
-        [a["estimate"] for a in call("learning", "fit", *c).document["samples_to_reach"]]
+        [float(a["curve_reaches"]) for a in call("learning", "fit", *c).document["samples_to_reach"]]
         for c in ((path, *options), (errors, "--reach", "0.05", "--json"))
     ]
     assert sizes[0] == pytest.approx(sizes[1], rel=1e-3)

@@ -49,16 +49,17 @@ def test_data_equivalence_recovers_a_multiplier():
 
 @pytest.mark.slow
 def test_crossing_is_found_and_covered():
-    """8 + 150 n^-½ and 12 + 70 n^-½ cross at n = 400."""
+    """8 + 150 n^-½ and 14 + 90 n^-½ cross at n = 100, inside the sizes measured."""
     rng = np.random.default_rng(2)
     found = []
     for _ in range(40):
-        a, b = learner(rng, 8, 150, "steep"), learner(rng, 12, 70, "flat")
+        a, b = learner(rng, 8, 150, "steep"), learner(rng, 14, 90, "flat")
         crossing = cw.compare_learning_curves(a, b, at=100).crossing
         if np.isfinite(crossing.estimate):
-            found.append((crossing.estimate, 400 in crossing))
+            assert 0 < crossing.low <= crossing.estimate <= crossing.high < np.inf
+            found.append((crossing.estimate, 100 in crossing))
     assert len(found) > 30
-    assert np.median([f[0] for f in found]) == pytest.approx(400, rel=0.15)
+    assert np.median([f[0] for f in found]) == pytest.approx(100, rel=0.15)
     assert np.mean([f[1] for f in found]) > 0.85
 
 
@@ -184,34 +185,35 @@ def test_chances_are_calibrated_where_the_prior_pulls_the_predictions():
         assert best[some].mean() == pytest.approx(chance[some].mean(), abs=0.1)
 
 
-def test_the_most_probable_learner_leads_and_a_better_prediction_is_explained():
-    """The numbers of Fashion-MNIST at n = 16,000: the prior pulls the prediction of one."""
+def test_the_best_prediction_leads_and_a_higher_chance_is_explained():
     ranking = cw.learning.LearnerRanking(
         at=16000.0,
         learners=("augmented", "plain", "small"),
         error=np.array([0.1092, 0.1101, 0.124]),
         low=np.array([0.1092, 0.1006, 0.0947]),
         high=np.array([0.1391, 0.122, 0.142]),
-        probability_best=np.array([0.06, 0.71, 0.23]),
+        probability_best=np.array([0.36, 0.41, 0.23]),
         level=0.95,
         kind="confidence",
         unit=cw.types.Unit("fraction"),
     )
     text = ranking.summary()
-    assert text.startswith("At n = 16,000, plain is most probably the best of 3: its chance is 71%")
-    assert "small has 23%: train both further" in text
-    assert "augmented has the best prediction, 10.9% [10.9, 13.9], but a chance of 6% only" in text
+    lead = "At n = 16,000, augmented is predicted to be the best of 3: 10.9% [10.9, 13.9], with a chance of"
+    assert text.startswith(f"{lead} 36% to be the best.")
+    assert "plain has a higher chance, 41%, because its interval reaches further down: 11.0% [10.1, 12.2]." in text
+    assert "Train both further before choosing." in text
+    assert "The order is that of the predictions; chances go by the whole intervals" in text
     agreed = replace(ranking, probability_best=np.array([0.9, 0.06, 0.04])).summary()
-    assert agreed == (
-        "At n = 16,000, augmented is predicted to be the best of 3: 10.9% [10.9, 13.9], with a chance of 90% to be the "
-        "best."
-    )
+    assert agreed == f"{lead} 90% to be the best."
+    third = replace(ranking, probability_best=np.array([0.5, 0.2, 0.3])).summary()
+    assert "small has 30%: train both further" in third
+    assert "chances go by the whole intervals" in third
 
 
 def test_far_extrapolation_is_flagged():
     rng = np.random.default_rng(7)
     c = cw.compare_learning_curves(learner(rng, 8, 150), learner(rng, 9, 150, "b"), at=1e5)
-    assert any("four times" in w for w in c.warnings)
+    assert any("is 250 times the largest size measured" in w for w in c.warnings)
 
 
 @pytest.mark.slow
@@ -229,7 +231,7 @@ def test_factor_and_crossing_are_covered_when_the_prior_pulls_the_fit():
         )
         c = cw.compare_learning_curves(a, b, at=400)
         hits.append(true_factor in c.data_equivalence)
-        flagged.append(any("outside its own 95% interval" in w for w in c.warnings))
+        flagged.append(a.beyond != "law")
         assert c.data_equivalence.low < c.data_equivalence.high
         assert not c.data_equivalence.outside
     assert np.mean(hits) > 0.85
@@ -256,7 +258,7 @@ def test_ranking_is_by_predicted_error():
     assert (np.diff(ranking.error) >= 0).all()
 
 
-def test_all_pairs_are_compared_with_holms_correction():
+def test_all_pairs_are_compared_and_corrected_for_their_number():
     rng = np.random.default_rng(11)
     curves = [learner(rng, 8, 100, "mid"), learner(rng, 5, 100, "low"), learner(rng, 14, 100, "high")]
     found = cw.compare_learners(curves)
@@ -268,7 +270,7 @@ def test_all_pairs_are_compared_with_holms_correction():
     }
     single = [cw.compare_learning_curves(*(c for n in pair for c in curves if c.learner == n)) for pair in found.pairs]
     assert found.pvalues.tolist() == pytest.approx([c.pvalue for c in single])
-    assert found.adjusted.tolist() == pytest.approx(cw.stats.holm(found.pvalues).tolist())
+    assert found.adjusted.tolist() == pytest.approx(np.minimum(3 * found.pvalues, 1).tolist())
     assert all(d.width > c.error_difference.width for d, c in zip(found.differences, single, strict=True))
     assert "low is significantly better than all others" in found.summary()
     better = dict(zip(zip(*(found.readable()[k] for k in "ab"), strict=True), found.readable()["better"], strict=True))

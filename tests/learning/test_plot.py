@@ -347,7 +347,7 @@ def test_a_group_of_curves_brings_its_own_N_and_its_failures(recwarn):
     ax = result.plot()
     assert all(text.endswith("% at 100") for text in names(ax))
     assert len(solid(ax)) == 2
-    assert "1 learner(s) could not be fitted" in caption(ax)
+    assert "1 learner could not be fitted" in caption(ax)
 
 
 def test_draws_on_the_axes_given_and_touches_no_global_setting(fit):

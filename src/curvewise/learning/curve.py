@@ -50,7 +50,6 @@ from curvewise.text import (
     format_number,
     format_size,
     format_target,
-    format_value,
 )
 from curvewise.types.results import Interval, Result, check_level, data_frame
 from curvewise.types.units import FloatArray, Unit
@@ -125,6 +124,7 @@ class Curve(Result):
     _data: GroupedRuns
     _scale: PointScale
     _at_chance: bool  # whether the largest size is within a tenth of the blind guess named
+    _place: int | None  # among the learners fitted together, by which pictures choose its colour
 
     @abstractmethod
     def _error_points(self, n: FloatArray) -> FloatArray:
@@ -195,6 +195,14 @@ class Curve(Result):
     def default_interval(self) -> str:
         """The kind of interval that this form gives when none is named."""
         return "confidence"
+
+    def is_supported_at(self, n: float) -> bool:
+        """Return False for a size at which the curve does not follow what was fitted, as beyond a law that rises."""
+        return True
+
+    def warnings_at(self, n: float) -> tuple[str, ...]:
+        """Return the warnings that matter to the curve at size n; some are only about extrapolation."""
+        return self.all_warnings
 
     @property
     def largest_n(self) -> float:
@@ -272,7 +280,7 @@ class Curve(Result):
             warnings.warn(beyond_limit(float(sizes.max())), CurvewiseWarning, stacklevel=2)
         table = data_frame({"n": whole_sizes(sizes), **self.band(sizes, interval, level=level, runs=runs)})
         kind = interval or self.default_interval
-        table.attrs = {"interval": kind, "level": level} | ({"runs": runs} if kind == "prediction" else {})
+        table.attrs.update({"interval": kind, "level": level} | ({"runs": runs} if kind == "prediction" else {}))
         return table
 
     def band(
@@ -311,6 +319,7 @@ class Curve(Result):
             kind=self.default_interval,
             unit=self.unit,
             reached_at=self._reached_at(target, level),
+            _place=self._place,
             warnings=_reach_warnings(self, target, estimate, float(error)),
         )
 
@@ -625,13 +634,22 @@ class LearningCurve(Curve):
             f" Fit: {self.form}, γ = {self.gamma:.2f}, {fit}."
         )
 
-    @cached_property  # its intervals take longer than the fit, and every summary asks for it
+    @property
     def all_warnings(self) -> tuple[str, ...]:
         """The warnings of the fit, and one where answers beyond the largest size do not follow it."""
+        return self.warnings_at(np.inf)
+
+    def warnings_at(self, n: float) -> tuple[str, ...]:
+        """Return the warnings that matter to the curve at size n; one is only about sizes beyond those measured."""
         if self._departure is None:
             return self.warnings
-        text = not_followed(self._departure, format_value(self.alpha, self.unit.name), self.largest_n)
-        return tuple(dict.fromkeys([*self.warnings, text]))
+        text = not_followed(self._departure, self.largest_n)
+        found = [w for w in self.warnings if w != text]
+        return (*found, text) if n > self.largest_n else tuple(found)
+
+    def is_supported_at(self, n: float) -> bool:
+        """Return False for a size at which the curve does not follow what was fitted; see :attr:`beyond`."""
+        return n <= self.largest_n or self._departure is None
 
     def to_dict(self) -> dict[str, Any]:
         """All of the result as plain Python values, with :attr:`beyond` and intervals at the largest size."""
@@ -673,7 +691,7 @@ class LearningCurve(Curve):
             onward = self._continuation
             if onward is not None:
                 # A law that is impossible at the largest size itself is held at the value that stands in for it.
-                floor, ceiling = (onward.value if last < floor else floor), (onward.value if last > ceiling else ceiling)
+                floor, ceiling = (onward.value if last < floor else floor, onward.value if last > ceiling else ceiling)
                 law = np.where(beyond, onward.predict(np.maximum(n, self.largest_n)), law)
         return np.clip(law, floor, ceiling)
 
@@ -803,6 +821,7 @@ class SamplesToReach(Result):
     reached_at: float | None = None
     curve_reaches: float = np.nan
     warnings: tuple[str, ...] = ()
+    _place: int | None = None
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row: the target, the size, its interval, the probability of never."""
@@ -825,8 +844,9 @@ class SamplesToReach(Result):
         if np.isnan(self.estimate):
             text = f"{self.learner}: no training size can be named for {target}."
         elif np.isfinite(self.estimate):
-            text = f"{self.learner}: the fitted curve reaches {target} at about n = {format_size(self.estimate)} ({span})."
-        elif np.isfinite(curve):
+            size = format_size(self.estimate)
+            text = f"{self.learner}: the fitted curve reaches {target} at about n = {size} ({span})."
+        elif np.isfinite(curve) and never > 0.5:
             text = f"{self.learner}: {target} is probably never reached ({span}): the fitted curve gets there at n ="
             return f"{text} {format_size(curve)}, but the chance that it levels off above is {format_chance(never)}."
         else:
@@ -840,10 +860,10 @@ class SamplesToReach(Result):
         return text
 
 
-def not_followed(departure: str, alpha: str, n: float) -> str:
-    """Warn that answers beyond the largest size n do not follow the fitted law, with the asymptote α, and why."""
+def not_followed(departure: str, n: float) -> str:
+    """Warn that answers beyond the largest size n do not follow the fitted law, and why."""
     why = {
-        "negative": f"The fitted law falls below 0 (α = {alpha})",
+        "negative": "The fitted law falls below 0",
         "rising": "The fitted law rises with more data",
         "outside": "The prior on γ pulls the fitted law out of its own 95% interval",
     }[departure]
@@ -892,7 +912,8 @@ def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, flo
     # The target may enter the band beyond the grid: then only a lower bound is known.
     if np.isinf(low) and above(np.array([1e3 * grid[-1]]))[1][0] <= 0:
         low = float(grid[-1])
-    return _solve(curve._error_points, grid, target), low, high
+    exact = _solve(curve._error_points, grid, target)
+    return float(np.clip(exact, low, high)) if low <= high else exact, low, high  # a root by two routes
 
 
 def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: float) -> float:
@@ -916,15 +937,16 @@ def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) 
     found = []
     lowest, top = float(curve._data.mean.min()), float(curve._data.mean.max())
     if curve.unit.name == "percent" and 0 < error < 0.1 * lowest and 100 * error <= top:
-        found.append(f"{error:g} is read as {error:g}%, far below every error measured: for {100 * error:g}% ask for {100 * error:g}")
+        more = f"{100 * error:g}"
+        found.append(f"{error:g} is read as {error:g}%, far below every error measured: for {more}% ask for {more}")
     if target <= bounds(curve.unit, curve._data.mean)[0]:
         found.append(f"a curve never reaches an error of {error:g}, it can only come close: ask for a target above it")
     if np.isnan(estimate):
         found.append("error rises with more data here: no size can be named")
     if limit < estimate < np.inf:
         found.append(
-            f"this lies beyond n = {format_number(limit)}, four times the largest size measured, where the"
-            " form of the curve is no longer supported by the data"
+            f"n = {format_size(estimate)} lies beyond four times the largest size measured ({format_number(limit)}),"
+            " where the data do not support the form of the curve"
         )
     if target >= float(curve._data.mean.max()) and curve.unit.bounded:
         found.append(

@@ -77,6 +77,10 @@ SMALLEST_RELATIVE = 1e-2
 """Values below this share of the largest one count as that share in relative residuals."""
 
 
+_KNOTS = np.concatenate([np.arange(0.0, 8.0, 0.25), np.arange(8.0, 712.0)])
+"""Log ratios to the last size at which the lowest value so far is taken, to the end of all floats."""
+
+
 MOST_POINTS = 96
 """Longer curves are averaged into this many bins, equal in log size."""
 
@@ -198,11 +202,26 @@ class LawEnsemble:
 
         The average is geometric where all members are positive and arithmetic otherwise. Beyond
         the last size its change c (a log ratio where there is a floor) is damped to
-        ``c / (1 + DAMPING * noise^2 * log(n / n_last) / c^2)``.
+        ``c / (1 + DAMPING * noise^2 * log(n / n_last) / c^2)``; and where there is a floor, the prediction
+        keeps to the lowest so far where damping would let it rise.
         """
-        average = _average(self.weights, self.member_predictions(n_new), self.floor)
         sizes = np.atleast_1d(np.asarray(n_new, dtype=np.float64))
-        reach = np.log(np.maximum(sizes / self.n_last, 1.0))
+        values = self._damped(sizes)
+        beyond = sizes > self.n_last
+        if self.floor is None or not beyond.any():
+            return values
+        # Lowest values so far at fixed sizes: between two of them a prediction lies between both.
+        reach = np.log(sizes[beyond] / self.n_last)
+        knots = _KNOTS[: int(np.searchsorted(_KNOTS, reach.max())) + 1]
+        lowest = np.minimum.accumulate(self._damped(self.n_last * np.exp(knots)))
+        right = np.clip(np.searchsorted(knots, reach), 1, len(knots) - 1)
+        values[beyond] = np.clip(values[beyond], lowest[right], lowest[right - 1])
+        return values
+
+    def _damped(self, n_new: Array) -> Array:
+        """Return the average of the members at sizes (T,), its change damped beyond the last size."""
+        average = _average(self.weights, self.member_predictions(n_new), self.floor)
+        reach = np.log(np.maximum(n_new / self.n_last, 1.0))
         relative = self.floor is not None and self.last > 0.0
         usable = (average > 0.0) if relative else np.ones(average.shape, dtype=bool)
         now, then = self.last, average[usable]
@@ -231,8 +250,10 @@ class LawEnsemble:
         return np.asarray(np.clip(values, low, high))
 
 
-def continue_curve(value: float | None, n: Array, mean: Array, stderr: Array | None, floor: float | None) -> Continuation:
-    """Continue a curve beyond its last size from a given value there, by the constrained power law of the same data.
+def continue_curve(
+    value: float | None, n: Array, mean: Array, stderr: Array | None, floor: float | None
+) -> Continuation:
+    """Continue a curve from a value at its last size, as the constrained power law of the same data goes on.
 
     Parameters
     ----------
@@ -245,10 +266,8 @@ def continue_curve(value: float | None, n: Array, mean: Array, stderr: Array | N
     share, a, b, rate = MEMBERS["constrained"](n, mean, stderr, floor).T
     level = float(share @ (a + b))
     value = level if value is None else value
-    if floor is None:
-        scale = 1.0  # values that may cross zero have no meaningful ratio
-    else:
-        scale = value / level if level > 0.0 else 0.0
+    # Values that may cross zero have no meaningful ratio.
+    scale = 1.0 if floor is None else value / level if level > 0.0 else 0.0
     # Without a floor the laws may rise: those that do add nothing.
     return Continuation(float(n[-1]), value, scale * share * np.maximum(b, 0.0), rate)
 
