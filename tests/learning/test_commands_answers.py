@@ -23,7 +23,7 @@ def test_rank_heading_names_interval_and_form(call, errors, options, heading):
     [
         ((), "Predicted error (95% confidence intervals)"),
         (("--form", "auto"), "Predicted error (95% prediction intervals)"),
-        (("--interval", "prediction"), "error, mean of runs   error of one new run"),
+        (("--interval", "prediction"), "error (mean of runs)   error (one new run)"),
     ],
 )
 def test_heading_of_predictions_says_what_for(call, errors, options, heading):

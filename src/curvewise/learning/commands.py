@@ -334,9 +334,7 @@ def compare(
         if name in curves.failures:
             raise InputError(prefix("could not be fitted: ", curves.failures[name]), argument=option, value=name)
     result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
-    kind = result.error_difference.kind
-    title = f"{result.a} minus {result.b} ({result.level:.0%} {kind} intervals)"
-    _show_result(page, result, title, result.readable(), None, drawing, style="bold")
+    _show_result(page, result, result.table_note(), result.readable(), None, drawing, style="bold")
     # The gate is decided by the interval of the difference at N, not by its sign.
     met = {"a better": "better", "b better": "worse"}.get(result.verdict, "undecided")
     if met in fail_if:
@@ -367,9 +365,7 @@ def _compare_all(
     if count > MOST_PAIRS and not page.verbose and page.markup is None:
         shown = {name: column[:MOST_PAIRS] for name, column in shown.items()}
     which = f"{count} pairs" if len(shown["a"]) == count else f"The {MOST_PAIRS} clearest of {count} pairs"
-    kind = result.differences[0].kind
-    what = f"a minus b, {result.level:.0%} {kind} intervals" + (" that hold together" if count > 1 else "")
-    title = f"{which} at n = {as_count(result.at):,} ({what})"
+    title = result.table_note().replace(f"{count} pairs", which, 1)
     _show_result(page, result, title, shown, None, drawing, style="bold")
     met = {"a better": "better", "b better": "worse"}
     held = [gate for gate in gates if gate in {met.get(v, "undecided") for v in result.verdicts}]
@@ -666,7 +662,7 @@ def show_curves(
     page: Page, curves: LearningCurves, fitting: Fitting, interval: str | None, legend: str | None = None
 ) -> None:
     """Print e_N, β_N and γ of each learner, sentences or a legend, and what to beware of."""
-    from curvewise.learning.curve import readable_estimates
+    from curvewise.learning.curve import note_on_estimates, readable_estimates
 
     every = list(curves)
     rows = [c.interval_at(fitting.at, level=fitting.level, interval=interval) for c in every]
@@ -674,13 +670,9 @@ def show_curves(
     page.document["table"] = [
         {"learner": c.learner, "values": r, "gamma": g} for c, r, g in zip(every, rows, gammas, strict=True)
     ]
-    kind, other, word = rows[0].error.kind, rows[0].data_reliance.kind, _word(every[0])
-    apart = f"; β_N: {other}, of form power" if other != kind else ""
-    title = f"{word.capitalize()} e_N and data-reliance β_N ({fitting.level:.0%} {kind} intervals{apart})"
-    table = readable_estimates(every, fitting.at, fitting.level, interval)
-    if kind == "prediction":
-        table = {"e_N, mean of runs" if name == "e_N" else name: column for name, column in table.items()}
-    page.table(title, table, None)
+    word = _word(every[0])
+    title = note_on_estimates(every, fitting.level, interval)
+    page.table(title, readable_estimates(every, fitting.at, fitting.level, interval), None)
     if len(every) == 1 and legend is None:
         page.say(every[0].sentences())
     else:
@@ -712,10 +704,10 @@ def _show_predictions(
         means = [c.band(sizes, interval, level=level, runs=math.inf) for c in curves]
         for record, low, high in zip(records, *([v for m in means for v in m[k]] for k in ends), strict=True):
             record |= {"mean_low": low, "mean_high": high}
-        columns[f"{word}, mean of runs"] = [
+        columns[f"{word} (mean of runs)"] = [
             interval_cell((r[word], r["mean_low"], r["mean_high"]), unit) for r in records
         ]
-        columns[f"{word} of one new run"] = [interval_cell((r[word], r["low"], r["high"]), unit) for r in records]
+        columns[f"{word} (one new run)"] = [interval_cell((r[word], r["low"], r["high"]), unit) for r in records]
     else:
         columns[word] = [interval_cell((r[word], r["low"], r["high"]), unit) for r in records]
     page.document["predictions"] = records

@@ -130,6 +130,10 @@ class CurveComparison(Result):
         found = [tuple(_equivalence(*self._curves, float(size), self.level)) for size in sizes]
         return data_frame({"n": sizes, **dict(zip(("factor", "low", "high"), np.array(found).T, strict=True))})
 
+    def table_note(self) -> str:
+        """Name what is compared, and the kind and level of the intervals."""
+        return f"{self.a} minus {self.b} ({self.level:.0%} {self.error_difference.kind} intervals)"
+
     def sentences(self) -> str:
         """The verdict in a few sentences."""
         a, b, d, c = self.a, self.b, self.error_difference, self.crossing
@@ -294,6 +298,12 @@ class LearnerComparison(Result):
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per pair, the verdict with the name of the better learner."""
         return name_better(super().readable())
+
+    def table_note(self) -> str:
+        """Name what is compared, and the kind and level of the intervals."""
+        together = f" that hold together, p-values multiplied by {len(self.pairs)}" if len(self.pairs) > 1 else ""
+        what = f"a minus b, {self.level:.0%} {self.differences[0].kind} intervals{together}"
+        return f"{format_count(len(self.pairs), 'pair')} at n = {format_number(self.at)} ({what})"
 
     def sentences(self) -> str:
         """Say how many differences are significant, and which learners remain candidates for the best."""
@@ -492,6 +502,10 @@ class LearnerRanking(Result):
             text += " The order is that of the predictions; chances go by the whole intervals, and wide ones reach"
             text += f" further {further}."
         return text
+
+    def table_note(self) -> str:
+        """Name the quantity, and the kind and level of the intervals."""
+        return f"Predicted {self._word} at n = {format_number(self.at)} ({self.level:.0%} {self.kind} intervals)"
 
     def _said(self, i: int) -> str:
         """A prediction with its interval."""

@@ -56,6 +56,7 @@ from curvewise.types.units import FloatArray, Unit
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 EXTRAPOLATION_LIMIT = 4.0
@@ -355,6 +356,20 @@ class Curve(Result):
         table = {"n": sizes, "added": added, "cost": cost, **band, "gain": gain}
         return data_frame({**table, "gain_low": low, "gain_high": high, "gain_per_cost": per_cost})
 
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the curve with measurements and intervals, and return the Axes.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Those of :func:`curvewise.learning.plot_learning_curves`: x="log" (or "linear", "log-log", "sqrt"),
+            at=N, predict=[sizes to mark], to=size to draw to, reach=target, interval, level, held_out=(n, values),
+            limit and legend.
+        """
+        return super().plot(ax, **options)
+
     def run_std_at(self, n: ArrayLike) -> FloatArray:
         """Standard deviation of one run at size n, see :class:`RunNoise`."""
         sizes = check_sizes_to_predict(n)
@@ -439,6 +454,10 @@ class Curve(Result):
         """Return one row: learner, N, e_N, β_N and γ with their intervals."""
         return readable_estimates([self])
 
+    def table_note(self) -> str:
+        """Name the quantities and their intervals."""
+        return note_on_estimates([self])
+
 
 @dataclass(frozen=True, eq=False)
 class RunNoise:
@@ -517,7 +536,10 @@ def readable_estimates(
     table: dict[str, list[Any]] = {
         "learner": [c.learner for c in curves],
         "N": [as_count(r.n) for r in rows],
-        "e_N": [interval_cell(r.error, unit, bold=r.error.estimate == best) for r in rows],
+        # A prediction interval may be that of one new run, too: the heading says which.
+        "e_N (mean of runs)" if rows and rows[0].error.kind == "prediction" else "e_N": [
+            interval_cell(r.error, unit, bold=r.error.estimate == best) for r in rows
+        ],
         "β_N": [interval_cell(r.data_reliance, unit) for r in rows],
     }
     if any(g is not None for g in gammas):
@@ -525,6 +547,16 @@ def readable_estimates(
             Cell("–") if g is None else Cell(f"{g.estimate:.2f}", after=f" [{g.low:.2f}, {g.high:.2f}]") for g in gammas
         ]
     return table
+
+
+def note_on_estimates(curves: Sequence[Curve], level: float = 0.95, interval: str | None = None) -> str:
+    """Name the quantities of :func:`readable_estimates` and the kind and level of their intervals."""
+    kinds = list(dict.fromkeys(interval or c.default_interval for c in curves))
+    unit = curves[0].unit.name if curves else ""
+    word = unit if unit in ("loss", "score") else "error"
+    # The interval of β_N is by the power law, whatever the form; see interval_at.
+    apart = "; β_N: confidence, of form power" if kinds == ["prediction"] else ""
+    return f"{word.capitalize()} e_N and data-reliance β_N ({level:.0%} {' and '.join(kinds)} intervals{apart})"
 
 
 def check_curves(curves: Any) -> list[Curve]:
@@ -833,6 +865,11 @@ class SamplesToReach(Result):
         size = "–" if np.isnan(self.estimate) else format_size(self.estimate)
         ends = "" if np.isnan(self.low) else f" [{format_size(self.low)}, {format_size(self.high)}]"
         return {**super().readable(), "n": [Cell(size, after=ends)]}
+
+    def table_note(self) -> str:
+        """Name the kind and level of the interval."""
+        target = format_target(self.error, self.unit.name)
+        return f"Training examples needed for {target} ({self.level:.0%} {self.kind} interval)"
 
     def sentences(self) -> str:
         """One or two sentences."""

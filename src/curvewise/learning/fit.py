@@ -24,6 +24,7 @@ from curvewise.learning.curve import (
     estimate_columns,
     is_below,
     not_followed,
+    note_on_estimates,
     readable_estimates,
     refit_simulated,
 )
@@ -45,13 +46,14 @@ from curvewise.learning.power import (
     scale_for,
 )
 from curvewise.stats.intervals import excluded_level
-from curvewise.text import Message, arg, format_count, format_number, list_names, prefix, suggest
+from curvewise.text import Message, arg, format_count, format_number, format_pvalue, list_names, prefix, suggest
 from curvewise.types.measurements import Measurements
 from curvewise.types.results import Result, data_frame
 from curvewise.types.units import FloatArray, Unit, as_floats, same_names
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 ENSEMBLE_FORMS = ("auto", "constrained", "last")
 """Forms made to extrapolate: the ensemble, the power law with α, η ≥ 0, the last mean carried."""
@@ -349,6 +351,20 @@ class LearningCurves(Result):
         rows = [c.samples_to_reach(error, level=level).columns() for c in self]
         return data_frame({k: [row[k][0] for row in rows] for k in rows[0]})
 
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw all curves with measurements and intervals, and return the Axes.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Those of :func:`curvewise.learning.plot_learning_curves`: x="log" (or "linear", "log-log", "sqrt"),
+            at=N, predict=[sizes to mark], to=size to draw to, reach=target, interval, level, held_out=(n, values),
+            limit and legend.
+        """
+        return super().plot(ax, **options)
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per learner: e_N and β_N with their intervals, γ, and the bootstrap columns."""
         return {**estimate_columns(list(self), self.at), **self.bootstrap}
@@ -356,6 +372,10 @@ class LearningCurves(Result):
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per learner: e_N, β_N and γ with their intervals, the best e_N in bold."""
         return readable_estimates(list(self), self.at)
+
+    def table_note(self) -> str:
+        """Name the quantities and their intervals."""
+        return note_on_estimates(list(self))
 
     def sentences(self) -> str:
         """The best at the largest size that all have, how many are flagged, what failed."""
@@ -898,7 +918,7 @@ def _ill_fitting(
     if p < 1e-3:
         yield (
             f"The fitted form misses the means by more than the spread of the runs allows"
-            f" (lack of fit, p = {p:.1g}): a poor fit."
+            f" (lack of fit, {format_pvalue(p)}): a poor fit."
             + (" γ is at the end of the range searched. " if at_end else " ")
             + f"Extrapolate with {arg('form', 'auto')}."
         )
