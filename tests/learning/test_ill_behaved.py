@@ -70,7 +70,7 @@ def test_a_well_behaved_curve_is_not_flagged(simulated):
 def test_gamma_far_from_half_is_flagged():
     n = np.repeat(N5, 4)
     error = 10 + 3000 * n**-1.2 + np.tile([-0.1, 0, 0.05, 0.1], 5)
-    assert flagged(fit_quietly(n, error, unit="percent"), "far from −½")
+    assert flagged(fit_quietly(n, error, unit="percent"), "far from the usual −½")
 
 
 def test_poor_fit_is_flagged():

@@ -301,8 +301,9 @@ class LearnerComparison(Result):
 
     def table_note(self) -> str:
         """Name what is compared, and the kind and level of the intervals."""
-        together = f" that hold together, p-values multiplied by {len(self.pairs)}" if len(self.pairs) > 1 else ""
-        what = f"a minus b, {self.level:.0%} {self.differences[0].kind} intervals{together}"
+        several = len(self.pairs) > 1
+        what = f"a minus b, {'simultaneous ' if several else ''}{self.level:.0%} {self.differences[0].kind} intervals"
+        what += f", p-values × {len(self.pairs)}" if several else ""
         return f"{format_count(len(self.pairs), 'pair')} at n = {format_number(self.at)} ({what})"
 
     def sentences(self) -> str:
@@ -330,7 +331,7 @@ class LearnerComparison(Result):
 
 
 def compare_learners(
-    curves: Any, *, baseline: str | None = None, at: float | None = None, level: float = 0.95, form: str | None = None
+    curves: Any, *, baseline: str | None = None, at: float | None = None, level: float = 0.95, **fitting: Any
 ) -> LearnerComparison:
     """Compare several fitted curves at a training size, all pairs or each with a baseline.
 
@@ -345,8 +346,8 @@ def compare_learners(
     level : float
         All intervals hold together at this level, by Bonferroni's correction; a difference whose interval does not
         contain 0 is significant.
-    form : str, optional
-        Form to fit to measurements, see :func:`fit_learning_curve`.
+    **fitting
+        For measurements: form, unit and the like, see :func:`fit_learning_curves`.
 
     Examples
     --------
@@ -358,7 +359,7 @@ def compare_learners(
     ('b better',)
     """
     check_level(level)
-    fitted = fitted_curves(curves, form)
+    fitted = fitted_curves(curves, **fitting)
     failures: Mapping[str, str] = getattr(fitted, "failures", {})
     chosen = check_curves(fitted)
     names = [c.learner for c in chosen]
@@ -389,6 +390,7 @@ def compare_learners(
         level=level,
         unit=chosen[0].unit,
         warnings=(
+            *getattr(fitted, "general_warnings", ()),
             *(prefix(f"{name} could not be fitted and is not compared: ", why) for name, why in failures.items()),
             *_warnings_at(chosen, size, "comparison"),
         ),
@@ -532,9 +534,7 @@ class LearnerRanking(Result):
         return table
 
 
-def rank_learners(
-    curves: Any, at: float | None = None, *, level: float = 0.95, form: str | None = None
-) -> LearnerRanking:
+def rank_learners(curves: Any, at: float | None = None, *, level: float = 0.95, **fitting: Any) -> LearnerRanking:
     """Order learners by predicted error at N, with the chance that each is best.
 
     Parameters
@@ -546,8 +546,8 @@ def rank_learners(
         N; by default the smallest of the largest sizes.
     level : float
         Coverage of the intervals shown.
-    form : str, optional
-        Form to fit to measurements, see :func:`fit_learning_curve`.
+    **fitting
+        For measurements: form, unit and the like, see :func:`fit_learning_curves`.
 
     Examples
     --------
@@ -557,7 +557,7 @@ def rank_learners(
     ('new', 'plain')
     """
     check_level(level)
-    fitted = fitted_curves(curves, form)
+    fitted = fitted_curves(curves, **fitting)
     failures: Mapping[str, str] = getattr(fitted, "failures", {})
     all_curves = check_curves(fitted)
     size = min(c.largest_n for c in all_curves) if at is None else check_size(at, "at")
@@ -577,6 +577,7 @@ def rank_learners(
         kind=" and ".join(dict.fromkeys(c.default_interval for c in all_curves)),
         unit=all_curves[0].unit,
         warnings=(
+            *getattr(fitted, "general_warnings", ()),
             *(prefix(f"{name} could not be fitted and is not ranked: ", f) for name, f in failures.items()),
             *_warnings_at(all_curves, size, "ranking"),
         ),

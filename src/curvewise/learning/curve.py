@@ -790,9 +790,9 @@ class LearningCurve(Curve):
     def _probability_never(self, target: float) -> float:
         if self._at_chance:
             return float("nan")  # a power law says nothing about when a curve leaves chance
-        # Never to reach it, both the asymptote and the error today must lie above it.
-        above = [float(self._profile.probability_above(error_of(n), target)[0]) for n in (np.inf, self.largest_n)]
-        return min(above)
+        # Never to reach it, the error must lie above it both today and with all the data that are searched.
+        sizes = (FARTHEST * self.largest_n, self.largest_n)
+        return min(float(self._profile.probability_above(error_of(n), target)[0]) for n in sizes)
 
     def _linear_interval(self, coefficients: Coefficients, level: float, kind: str) -> tuple[FloatArray, FloatArray]:
         if kind == "confidence":
@@ -831,8 +831,8 @@ class SamplesToReach(Result):
     level : float
         Its coverage.
     probability_never : float
-        Confidence that no amount of data is enough (the asymptote lies above the target); for the
-        forms without an asymptote of their own, that a thousand times the data is not.
+        Confidence that a million times the data is not enough; for the forms made to extrapolate, that a thousand
+        times the data is not.
     kind : str
         "confidence" or "prediction".
     reached_at : float or None

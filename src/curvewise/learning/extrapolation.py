@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -77,8 +78,10 @@ SMALLEST_RELATIVE = 1e-2
 """Values below this share of the largest one count as that share in relative residuals."""
 
 
-_KNOTS = np.concatenate([np.arange(0.0, 8.0, 0.25), np.arange(8.0, 712.0)])
-"""Log ratios to the last size at which the lowest value so far is taken, to the end of all floats."""
+_KNOTS = np.concatenate([np.arange(0.0, 8.0, 0.25), np.arange(8.0, 24.0), np.arange(24.0, 256.0, 8.0)])
+"""Log ratios to the last size at which the lowest value so far is taken: nobody asks for more than e^248 times it."""
+_NEAR = 16
+"""Knots up to 40 times the last size, which are all that most questions need."""
 
 
 MOST_POINTS = 96
@@ -212,11 +215,20 @@ class LawEnsemble:
             return values
         # Lowest values so far at fixed sizes: between two of them a prediction lies between both.
         reach = np.log(sizes[beyond] / self.n_last)
-        knots = _KNOTS[: int(np.searchsorted(_KNOTS, reach.max())) + 1]
-        lowest = np.minimum.accumulate(self._damped(self.n_last * np.exp(knots)))
-        right = np.clip(np.searchsorted(knots, reach), 1, len(knots) - 1)
+        right = np.clip(np.searchsorted(_KNOTS, reach), 1, len(_KNOTS) - 1)
+        lowest = self._lowest_near if right.max() < _NEAR else self._lowest_far
         values[beyond] = np.clip(values[beyond], lowest[right], lowest[right - 1])
         return values
+
+    @cached_property
+    def _lowest_near(self) -> Array:
+        """Lowest value so far at the first of the knots."""
+        return np.minimum.accumulate(self._damped(self.n_last * np.exp(_KNOTS[:_NEAR])))
+
+    @cached_property
+    def _lowest_far(self) -> Array:
+        """Lowest value so far at all of the knots."""
+        return np.minimum.accumulate(self._damped(self.n_last * np.exp(_KNOTS)))
 
     def _damped(self, n_new: Array) -> Array:
         """Return the average of the members at sizes (T,), its change damped beyond the last size."""

@@ -245,14 +245,14 @@ def fit_learning_curves(
     return result
 
 
-def fitted_curves(curves: Any, form: str | None = None) -> Any:
-    """Return fitted curves as they are; fit measurements, tables and dicts of learner to (n, error) in a form."""
+def fitted_curves(curves: Any, **options: Any) -> Any:
+    """Return fitted curves as they are; fit measurements, tables and dicts of learner to (n, error) with options."""
     pairs = isinstance(curves, Mapping) and all(isinstance(v, tuple) for v in curves.values())
     if (isinstance(curves, Measurements) or hasattr(curves, "columns") or pairs) and not isinstance(curves, Result):
-        return fit_learning_curves(curves, form=form)
-    if form is not None:
-        problem = "is for measurements that are yet to be fitted, and these curves are."
-        raise InputError(problem, argument="form", value=form)
+        with quietly():  # the result that is made of them has their warnings
+            return fit_learning_curves(curves, **options)
+    for name, value in options.items():
+        raise InputError(f"{arg(name, value)} is for measurements that are yet to be fitted, and these curves are.")
     return curves.values() if isinstance(curves, Mapping) else curves
 
 
@@ -908,8 +908,8 @@ def _ill_fitting(
     low, high = GAMMA_USUAL
     if len(data.n) >= parameters and not low <= gamma <= high:
         yield (
-            f"γ = {gamma:.2f} is far from −½. The paper reads this as a sign of badly chosen"
-            " hyperparameters, or of sizes so small that error is near chance."
+            f"γ = {gamma:.2f} is far from the usual −½: check that the hyperparameters suit all sizes, and that the"
+            " smallest sizes are not near chance."
         )
     p = lack_of_fit(data, fitted, variance, parameters)
     # The grid ends at −0.99 and −0.01: there γ is not an estimate but a bound.

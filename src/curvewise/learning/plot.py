@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,7 +134,9 @@ def plot_learning_curves(
     with style():
         found = warnings_of(chosen)
         warned = warning_lines(chosen, found, failures)
-        ax = ax or new_axes(7.4, 4.4 + 0.28 * len(warned))
+        # Room for the caption, which has two lines for each warning and for each answer to a target.
+        told = len(warned) + (0 if reach is None else min(len(chosen), MOST_ANSWERS))
+        ax = ax or new_axes(7.4, 4.5 + 0.28 * told)
         own = ax.get_gid() == OWN
         start = len(lines_of(ax, NAMED, UNNAMED))
         reached = [] if reach is None else [c.samples_to_reach(float(reach), level=level) for c in chosen]
@@ -163,7 +166,7 @@ def plot_learning_curves(
             for samples, look in zip(reached, looks, strict=True):
                 if look.named:
                     draw_reach(picture, look, samples)
-            said += [r.sentences() for r, look in zip(reached, looks, strict=True) if look.named][:5]
+            said += [r.sentences() for r, look in zip(reached, looks, strict=True) if look.named][:MOST_ANSWERS]
         finish_axes(picture, chosen, predicted)
         box, key = name_curves(ax, own, len(chosen)) if legend else (None, "")
         said[0] = f"{said[0]} {key}".strip()
@@ -240,6 +243,9 @@ def _curve_range(
         high = max(high, ax.get_xlim()[1])
     return Picture(ax, axis, float(sizes.min()), high)
 
+
+MOST_ANSWERS = 5
+"""Learners for which a caption says when they reach a target."""
 
 FARTHEST_DRAWN = EXTRAPOLATION_LIMIT**2
 """Multiple of the largest size up to which crossings and targets widen a picture."""
@@ -935,12 +941,13 @@ def warning_lines(curves: Sequence[Curve], found: Warnings, failures: Mapping[st
     """The first warning of the first few flagged curves, and how many more there are."""
     most = 3 if len(curves) <= CROWD else 1
     flagged = [(c.learner, neutral(flags[0])) for c, flags in zip(curves, found, strict=True) if flags]
-    alike: dict[str, list[str]] = {}
-    for name, text in flagged:
-        alike.setdefault(text, []).append(name[:60])
-    shown = list(alike.items())[:most]
-    lines = [textwrap.shorten(f"⚠ {', '.join(names)}: {text}", 260, placeholder=" …") for text, names in shown]
-    if (more := len(flagged) - sum(len(names) for _, names in shown)) > 0:
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for name, text in flagged:  # those that differ in numbers at most stand together
+        alike.setdefault(re.sub(r"\d[\d.,]*", "", text), []).append((name[:60], text))
+    shown = list(alike.values())[:most]
+    lines = [f"⚠ {', '.join(name for name, _ in group)}: {group[0][1]}" for group in shown]
+    lines = [textwrap.shorten(line, 260, placeholder=" …") for line in lines]
+    if (more := len(flagged) - sum(map(len, shown))) > 0:
         lines.append(f"⚠ {more} more of the {len(curves)} curves are flagged.")
     if failures:
         count, verb = format_count(len(failures), "learner"), "is" if len(failures) == 1 else "are"
