@@ -223,7 +223,12 @@ def mark_best(values: Sequence[float], digits: int, *, second: bool = False) -> 
 
 
 def format_table(
-    columns: Mapping[str, Sequence[Any] | NDArray[Any]], format: str = "markdown", digits: int = 2, *, names: int = 0
+    columns: Mapping[str, Sequence[Any] | NDArray[Any]],
+    format: str = "markdown",
+    digits: int = 2,
+    *,
+    names: int = 0,
+    note: str = "",
 ) -> str:
     r"""Write columns as a Markdown, LaTeX, HTML or plain-text table.
 
@@ -237,6 +242,8 @@ def format_table(
         Decimals of numbers that are not whole.
     names : int
         If given, so many columns hold names from anywhere, shown letter by letter, and all others stand to the right.
+    note : str
+        A line below the table, such as the kind of its intervals; none in HTML, where tables have captions.
 
     Examples
     --------
@@ -265,7 +272,21 @@ def format_table(
         titles = [_letters(title, format) for title in titles]
         cells[:names] = [[_letters(text, format) for text in column] for column in cells[:names]]
         right = [i >= names for i in range(len(cells))]
-    return writers[format](titles, [list(row) for row in zip(*cells, strict=True)], right)
+    text = writers[format](titles, [list(row) for row in zip(*cells, strict=True)], right)
+    return _with_note(text, note, format, len(titles)) if note else text
+
+
+def _with_note(text: str, note: str, format: str, columns: int) -> str:
+    """Add a line below a table; one for LaTeX also names the package that its rules need."""
+    if format == "latex":
+        parts = re.split("([eβ]_N)", note)
+        written = "".join(_SYMBOLS.get(part) or _escape_latex(part) for part in parts)
+        row = rf"\multicolumn{{{columns}}}{{l}}{{\footnotesize {written}}} \\"
+        end = r"\end{tabular}"
+        return "% needs \\usepackage{booktabs}\n" + text.removesuffix(end) + f"{row}\n{end}"
+    if format == "html":
+        return text
+    return f"{text}\n\n{markdown_text(note) if format == 'markdown' else one_line(note)}"
 
 
 class _Markup(str):

@@ -269,7 +269,7 @@ class Page:
         from curvewise.tables import format_table
 
         safe = {k: [one_line(v) if isinstance(v, str) else v for v in c] for k, c in columns.items()}
-        text = format_table(safe, self.markup, 4 if digits is None else digits)
+        text = format_table(safe, self.markup, 4 if digits is None else digits, note=title)
         self._space(console())
         sys.stdout.write(text + "\n")
 
