@@ -1,8 +1,8 @@
 """Time leaderboards and scores of evaluations, beside evalstats, evalci and statsmodels where these are installed.
 
-    python benchmarks/evals_speed.py                       # 28 × 500 with all peers, then 200 models × 10,000 questions × 10
-    python benchmarks/evals_speed.py leaderboard           # the first only; evalstats takes about a minute
-    python benchmarks/evals_speed.py large
+    python benchmarks/evals_speed.py                # both parts
+    python benchmarks/evals_speed.py leaderboard    # 28 models × 500 questions, about a minute with all peers
+    python benchmarks/evals_speed.py large          # 200 models × 10,000 questions × 10 samples
 
 Each part prints one JSON line: seconds of CPU, peak memory and, for peers, how many times as long they take. All run in
 one process on the same answers. `agreement` counts pairs on which the exact test of statsmodels has the same p-value.
