@@ -15,7 +15,11 @@ Simulations: e(n) = α + η n^γ with α of 0, 1 and 5%, γ of −0.3, −0.5, �
 n = 50; five sizes with 3 runs, with 1 run, with 8, 4, 2, 1, 1 runs, and four sizes with 2 runs; binomial noise on 600
 test items, alone and with a further spread of the runs that grows towards small n. Real curves: short designs cut
 from LCDB 1.0, as in ``extrapolation.py``, and the 92 scaling curves. Nothing was chosen by these numbers but the rule
-itself, which has no constant. Tables on stderr, one JSON line on stdout.
+itself, which has no constant.
+
+Rankings: three learners whose curves differ a little, ranked at 1, 4 and 10 times the largest size; how often the best
+prediction is the best, how often the highest chance is, and what that chance was. Tables on stderr, one JSON line on
+stdout.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from extrapolation import find_data, read_92, read_lcdb, short_designs
 from numpy.typing import NDArray
 
 from curvewise.learning.calibration import power_interval
+from curvewise.learning.comparison import rank_learners
 from curvewise.learning.curve import LearningCurve
 from curvewise.learning.fit import build_curve
 from curvewise.learning.power import GroupedRuns, bounds, group_runs
@@ -61,10 +66,13 @@ def main() -> None:
     simulated = score(simulate(draws))
     lcdb = score(short_of_lcdb(folder))
     scaling = score_92(folder)
+    ranking = score_ranking(8 * draws)
     line = {"benchmark": "answers", "draws": draws, "simulated": simulated, "lcdb": lcdb, "curves92": scaling}
+    line["ranking"] = ranking
     for name in ("simulated", "lcdb"):
         show(name, line[name])
     print(pd.DataFrame(scaling).T.round(4).to_string(), file=sys.stderr)
+    print(pd.DataFrame(ranking).T.to_string(), file=sys.stderr)
     print(json.dumps(line))
 
 
@@ -185,6 +193,34 @@ def score_92(folder: Any) -> dict[str, dict[str, float]]:
             error = float(np.sqrt((np.log(usable / truth) ** 2).mean()))
             errors.setdefault(rule, {}).setdefault(domain, []).append(error)
     return {rule: {k: float(np.mean(v)) for k, v in domains.items()} for rule, domains in errors.items()}
+
+
+def score_ranking(draws: int) -> dict[str, dict[str, float]]:
+    """Return how often the first of three ranked learners is the best, and how often the most probable one is."""
+    rng = np.random.default_rng(0)
+    designs = list(DESIGNS.values())
+    rows = []
+    for draw in range(draws):
+        n, runs = designs[draw % len(designs)]
+        sizes = np.repeat(n, runs)
+        alpha, gamma, spread = rng.choice(ASYMPTOTES), rng.choice(EXPONENTS), rng.choice([0.0, 4.0])
+        curves, laws = [], []
+        for name in "abc":
+            own = max(alpha + 0.5 * rng.standard_normal(), 0.0) if alpha else 0.0
+            law = own, 25 * np.exp(0.1 * rng.standard_normal()), gamma * np.exp(0.15 * rng.standard_normal())
+            true = np.clip(law[0] + law[1] * (sizes / 50) ** law[2], 0, 100)
+            error = 100 * rng.binomial(600, true / 100) / 600
+            error = error + spread * np.sqrt(50 / sizes * true / 25) * rng.standard_normal(len(sizes))
+            curves.append(build_curve(group_runs(sizes, np.clip(error, 0, 100)), Unit("percent"), learner=name))
+            laws.append(law)
+        for factor in (1.0, 4.0, 10.0):
+            at = factor * n[-1]
+            found = rank_learners(curves, at)
+            best = "abc"[int(np.argmin([a + b * (at / 50) ** c for a, b, c in laws]))]
+            likely = int(np.argmax(found.probability_best))
+            right = {"first": found.learners[0] == best, "most probable": found.learners[likely] == best}
+            rows.append({"factor": f"{factor:g}x", **right, "its chance": found.probability_best[likely]})
+    return {str(k): v.round(3).to_dict() for k, v in pd.DataFrame(rows).groupby("factor").mean().iterrows()}
 
 
 def show(name: str, found: dict[str, Any]) -> None:
