@@ -628,7 +628,7 @@ class LearningCurve(Curve):
 
     @property
     def beyond(self) -> str:
-        """What answers beyond the largest size measured follow, the same for every size and every question.
+        """The law that answers beyond the largest size measured follow, the same for every size and every question.
 
         "law": the fitted law. "constrained": the power law with α, η ≥ 0, scaled to go through the fitted error at the
         largest size. That is where the fitted law falls below what is possible, rises, or leaves its own 95% confidence
