@@ -14,9 +14,11 @@ from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.pairs import PairTests, pair_tests
 from curvewise.evals.questions import QuestionScores, question_design, question_scores, question_warnings
+from curvewise.evals.score import error_cells
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.text import format_count, format_interval, format_number, format_pvalue, format_target, format_value
 from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray
 
 POPULATIONS = {
     (False, False): "new questions of the same kind, for these two models as they are",
@@ -128,6 +130,7 @@ def compare_evals(
         warnings=tuple(notes),
         _gap_variance=float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan,
         _design_effect=_design_effect(gaps, design),
+        _questions=scores.values,
     )
 
 
@@ -237,6 +240,7 @@ class EvalComparison(Result):
     warnings: tuple[str, ...]
     _gap_variance: float
     _design_effect: float
+    _questions: FloatArray
 
     @property
     def worse(self) -> bool:
@@ -284,6 +288,7 @@ class EvalComparison(Result):
         table = dict(super().readable())
         kept = ("a", "b", "difference", "std error", "p", "questions")
         better = {"a": self.a, "b": self.b}.get(self.verdict, self.verdict)
+        table["std error"] = error_cells(np.array([self.standard_error]), self.unit)
         return {name: table[name] for name in kept} | {"better": [better]}
 
     def sentences(self) -> str:
