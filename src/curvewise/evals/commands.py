@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Group, Parameter
@@ -29,6 +30,7 @@ from curvewise.cli.console import (
     in_options,
     note_reading,
     save_plot,
+    split_name,
     table_in_parts,
     usage_panel,
     use_options,
@@ -125,6 +127,12 @@ class EvalsReading:
         """Return the arguments of :func:`load_evals`."""
         if STDIN in files:
             raise UsageError("Evaluations are read from files and folders, not from stdin.")
+        for name, file in map(split_name, files):
+            if name:
+                raise UsageError(
+                    f"{name}={file}: give the file alone, and a new name of its model as --model {name}=MODEL, where"
+                    f" MODEL is the name in the log or that of the file, such as {Path(file).stem}."
+                )
         columns: dict[str, str | None] = {}
         for pair in self.column:
             role, equals, name = pair.partition("=")
@@ -319,7 +327,10 @@ def score(
         else:
             result = score_evals(given, **how.options(), level=level)
     title = f"{format_count(len(given.models), 'model')}, {_size(given)} ({level:.0%} intervals)"
-    return _answer(page, given, result, title, drawing)
+    kept = dict(result.readable())
+    if page.markup is None:  # the title of a table in the terminal says how many there are
+        kept = {k: v for k, v in kept.items() if k != "questions" and (k != "samples" or len(set(v)) > 1)}
+    return _answer(page, given, result, title, drawing, columns=kept)
 
 
 @evals.command

@@ -43,8 +43,8 @@ def measure_passes(
 
     Examples
     --------
-    >>> e = Evals(np.array([[[1, 1, 1], [1, 0, 0], [0, 1, 1], [0, 0, 0]]]), ("a",), np.arange(4))
-    >>> measure_passes(e).scores.round(3).tolist()
+    >>> marks = np.array([[[1, 1, 1], [1, 0, 0], [0, 1, 1], [0, 0, 0]] * 5])
+    >>> measure_passes(Evals(marks, ("a",), np.arange(20))).scores.round(3).tolist()
     [[0.5, 0.333, 0.25]]
     """
     if kind not in KINDS:

@@ -156,7 +156,7 @@ class _Known:
     degrees: float | None = None
     pilot_questions: int | None = None
     width: float = math.inf
-    fixed: bool = False
+    fixed: bool = False  # only as many samples as in the pilot can be planned
     metric: str = "mean"
     unit: str = "fraction"
 
@@ -273,8 +273,8 @@ def _from_pilot(
         )
     question, sampling = pilot.question_variance, pilot.sampling_variance
     if math.isnan(question):
-        # The variance of single answers is known as a whole only.
-        question, sampling = pilot._gap_variance, (0.0, 0.0)
+        # The variance of single answers is known as a whole only: nothing says what further samples would gain.
+        question, sampling, fixed = pilot._gap_variance, (0.0, 0.0), True
         if samples not in (None, (1, 1)):
             notes.append(
                 "the pilot has one sample of a question, so that the noise of samples is not known: the plan takes it"
@@ -429,6 +429,8 @@ class EvalPlan(Result):
         share = self.question_variance / (self.question_variance + noise)
         if noise > 0 and self.metric == "mean":
             text.append(f"{share:.0%} of the variance is how questions differ, which more samples do not reduce.")
+        if self._known.fixed and self.metric == "mean":
+            text.append("The pilot has one sample of each question: the gain of further samples is not known.")
         if self.looks is not None:
             text.append(self.looks.sentences())
         return " ".join(text)

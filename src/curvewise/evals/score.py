@@ -285,8 +285,10 @@ class ModelScores(Result):
         shown = []
         for m in order[:3]:
             interval = format_interval(self.interval(self.models[m]), self.unit)
-            error = f"standard error {error_cells(self.standard_errors[m : m + 1], self.unit)[0].text}"
-            shown.append(f"{interval} for {self.models[m]}" + (f" ({error})" if len(self.models) == 1 else ""))
+            error = f" (standard error {error_cells(self.standard_errors[m : m + 1], self.unit)[0].text})"
+            # A standard error of 0, or of one question, says nothing.
+            alone = len(self.models) == 1 and self.standard_errors[m] > 0
+            shown.append(f"{interval} for {self.models[m]}{error if alone else ''}")
         listed = ", ".join(shown) + (f" and lower for {len(order) - 3} more" if len(order) > 3 else "")
         if len(order) > 3 and not self.higher_is_better:
             listed = listed.replace("and lower for", "and higher for")

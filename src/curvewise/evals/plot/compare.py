@@ -11,13 +11,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view
-from curvewise.drawing.labels import clean, safe_names, shorten
+from curvewise.drawing.labels import clean, shorten
 from curvewise.drawing.marks import bars, choose, diagonal, finish, note, warned, zero_line
 from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour, colours_of
 from curvewise.evals.compare import EvalComparison
-from curvewise.evals.plot.scores import FRACTION, eval_canvas, metric_label, score_axis
+from curvewise.evals.plot.scores import FRACTION, eval_canvas, metric_label, model_names, score_axis
 from curvewise.evals.rank import ModelRanking
-from curvewise.text import format_interval, format_pvalue
+from curvewise.text import format_pvalue
 from curvewise.types.units import FloatArray
 
 CELL = "curvewise-cell"
@@ -72,10 +72,10 @@ def plot_eval_comparison(
         else:
             _dots(ax, scores_a, scores_b, shades, result)
         ax.set_aspect("equal")
-        a, b = safe_names(names, 16 if is_narrow(ax) else 36)
-        end = " (%)" if result.unit == "fraction" else ""
+        a, b = model_names(names, 16 if is_narrow(ax) else 36)
+        end = " (%)" if result.unit == "fraction" and not _single(result) else ""
         ax.set(xlabel=f"{b}{end}", ylabel=f"{a}{end}")
-        one, two = safe_names(names, 24)
+        one, two = model_names(names, 24)
         better = "higher" if result.higher_is_better else "lower"
         key = [
             (Patch(color=shade), f"{name} {better}: {count:,}")
@@ -91,9 +91,15 @@ def _ahead(result: EvalComparison) -> tuple[int, int]:
     return result.wins if result.higher_is_better else (result.wins[1], result.wins[0])
 
 
+def _single(result: EvalComparison) -> bool:
+    """Return True where each question has one answer, right or wrong."""
+    values = result._questions
+    return result.unit == "fraction" and result.samples == (1.0, 1.0) and bool(((values == 0) | (values == 1)).all())
+
+
 def _said(result: EvalComparison) -> str:
     a, b = (shorten(clean(n), 40) for n in (result.a, result.b))
-    gap = format_interval(result.difference, result.unit).replace("%", " points", 1)
+    gap = result.written_difference().replace("%", " points", 1)
     verdict = {"a": f"{a} is better", "b": f"{b} is better", "equivalent": "they are equivalent"}
     said = verdict.get(result.verdict, "they are not significantly different")
     what = "" if result.metric == "mean" else f" in {result.metric}"
@@ -127,8 +133,10 @@ def _cells(
             ax.text(j, i, f"{count:,}", ha="center", va="center", fontsize=fits, color=ink, gid=COUNT)
     times = 100 if result.unit == "fraction" else 1
     labels = [f"{times * level:.3g}" for level in levels]
+    if _single(result):
+        labels = ["right" if level else "wrong" for level in levels]
     ax.set_xticks(range(size), labels=labels)
-    ax.set_yticks(range(size), labels=labels)
+    ax.set_yticks(range(size), labels=labels, rotation=90 if _single(result) else 0, va="center")
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
@@ -153,7 +161,7 @@ def _dots(ax: Axes, a: FloatArray, b: FloatArray, shades: list[str], result: Eva
 
 def _difference(result: EvalComparison, ax: Axes | None, legend: bool, caption: bool | None) -> Axes:
     """Draw the difference with its interval, the margin shaded."""
-    with eval_canvas(ax, 1.9) as (ax, own):
+    with eval_canvas(ax, 2.6) as (ax, own):
         gap, also = result.difference, [0.0]
         key: list[tuple[Any, str]] = []
         if result.margin:
@@ -165,10 +173,10 @@ def _difference(result: EvalComparison, ax: Axes | None, legend: bool, caption: 
         shade = NEUTRAL if result.verdict == "undecided" else INK
         bars(ax, [0.0], [gap.low], [gap.high], shade, limits=limits, horizontal=True, width=2.0)
         ax.plot([gap.estimate], [0.0], "o", color=shade, ms=7, gid=DIFFERENCE, label="_difference")
-        a, b = safe_names((result.a, result.b), 12 if is_narrow(ax) else 24)
+        a, b = model_names((result.a, result.b), 12 if is_narrow(ax) else 24)
         rows_of(ax, [f"{a}\n− {b}"])
         ax.set_xlim(*limits)
-        score_axis(ax, result.unit, f"difference of {metric_label(result.metric, result.average)}")
+        score_axis(ax, result.unit, f"difference of {metric_label(result.metric, result.average)}", "points")
         indent = max(len(a), len(b) + 2) / 14
         finish(ax, own, key, [_said(result), *warned(result)], legend=legend, caption=caption, indent=indent)
     return ax
@@ -189,11 +197,11 @@ def draw_pairs(result: ModelRanking, ax: Axes | None, most: int | None, legend: 
             rows = np.flatnonzero(part)
             bars(ax, rows, low[rows], high[rows], shade, limits=limits, horizontal=True)
             ax.plot(estimate[rows], rows, "o", color=shade, ms=5, gid=DIFFERENCE, label="_difference")
-        short = dict(zip(result.models, safe_names(result.models, 11 if is_narrow(ax) else 22), strict=True))
+        short = dict(zip(result.models, model_names(result.models, 11 if is_narrow(ax) else 22), strict=True))
         names = [f"{short[str(table['a'][i])]} − {short[str(table['b'][i])]}" for i in shown]
         rows_of(ax, names)
         ax.set_xlim(*limits)
-        score_axis(ax, result.unit, f"difference of {metric_label(result.metric, result.average)}")
+        score_axis(ax, result.unit, f"difference of {metric_label(result.metric, result.average)}", "points")
         key = [
             (Line2D([], [], color=s, marker="o", ms=5), text)
             for s, text in ((INK, "significant after Holm"), (NEUTRAL, "not significant"))

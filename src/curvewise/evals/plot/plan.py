@@ -99,17 +99,17 @@ def _frontier(ax: Axes, result: EvalPlan) -> list[tuple[Any, str]]:
     endless = questions[-1] * result._known.variance(10**9) / result._known.variance(int(samples[-1]))
     if endless >= 2:
         ax.axhline(endless, color=NEUTRAL, ls=":", lw=1.0, zorder=0.6, gid=MARK)
-        place = {"xycoords": ax.get_yaxis_transform(), "ha": "right", "va": "bottom", "xytext": (0, 2)}
+        place = {"xycoords": ax.get_yaxis_transform(), "ha": "left", "va": "bottom", "xytext": (0, 2)}
         note(
             ax,
             f"at least {format_size(endless)}",
-            (0.995, endless),
+            (0.01, endless),
             textcoords="offset points",
             color="#6E6E6E",
             **place,
         )
     ax.set_xlim(samples[0] / 1.15, samples[-1] * 1.15)
-    log_sizes(ax)
+    log_sizes(ax, samples.tolist())
     low, high = max(2.0, questions[-1] / 8), questions[0] * 5
     ax.set_ylim(low, high)
     _log_counts(ax)
@@ -133,7 +133,7 @@ def _budget(ax: Axes, result: EvalPlan) -> list[tuple[Any, str]]:
     place = int(np.flatnonzero(table["samples"] == k)[0])
     (dot,) = ax.plot([k], [table["detectable"][place]], "D", color=colour(1), ms=7, gid=POINT, zorder=4, ls="none")
     ax.set_xlim(table["samples"][0] / 1.15, table["samples"][-1] * 1.15)
-    log_sizes(ax)
+    log_sizes(ax, table["samples"].tolist())
     ax.set_ylim(0.0, 1.1 * float(table["detectable"].max()))
     label = "difference found"
     if result.unit == "fraction":

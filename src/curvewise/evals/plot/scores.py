@@ -20,8 +20,8 @@ from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour, colours_of
 from curvewise.evals.judge import JudgeCorrection
 from curvewise.evals.passes import KINDS, PassCurve
 from curvewise.evals.rank import ModelRanking
-from curvewise.evals.score import ModelScores
-from curvewise.text import format_interval, format_value
+from curvewise.evals.score import ModelScores, error_cells
+from curvewise.text import format_interval
 from curvewise.types.units import FloatArray, Unit
 
 SCORE = "curvewise-score"
@@ -35,6 +35,8 @@ SHOWN = 60
 """Models of a longer table that are drawn."""
 NAMED = 8
 """Curves that have a colour and a name; the others are grey."""
+LEAST_LEFT = 7
+"""Letters of the longest name that are kept where names are shortened by what they share."""
 FRACTION = Unit("fraction")
 
 
@@ -45,9 +47,9 @@ def eval_canvas(ax: Axes | None, height: float, width: float = 7.0) -> Iterator[
         yield ax or new_axes(width, height), ax is None
 
 
-def score_axis(ax: Axes, unit: str, label: str) -> None:
-    """Label the x axis of scores, fractions as percentages."""
-    ax.set_xlabel(f"{label} (%)" if unit == "fraction" else label)
+def score_axis(ax: Axes, unit: str, label: str, sign: str = "%") -> None:
+    """Label the x axis of scores, fractions as percentages; differences of them are points."""
+    ax.set_xlabel(f"{label} ({sign})" if unit == "fraction" else label)
     if unit == "fraction":
         as_percent(ax.xaxis, FRACTION)
 
@@ -56,6 +58,33 @@ def metric_label(metric: str, average: str) -> str:
     """Name the score on an axis."""
     name = "mean score" if metric == "mean" else metric
     return name if average == "questions" else f"{name}, averaged over tasks"
+
+
+def model_names(names: Sequence[str], longest: int) -> list[str]:
+    """Make names of models safe to draw, without what all of them end or begin with where they are long.
+
+    >>> model_names(["org/phi-1.5_temp0.8_output", "org/phi-2_temp0.8_output"], 16)
+    ['org/phi-1.5…', 'org/phi-2…']
+    >>> model_names(["org/phi-1.5", "org/phi-2"], 16)
+    ['org/phi-1.5', 'org/phi-2']
+    """
+    if len(names) > 1 and max(map(len, names)) > longest:
+        tail = len(_common([name[::-1] for name in names]))
+        head = len(_common(names))
+        for start, end in ((0, tail), (head, 0), (head, tail)):
+            cut = [name[start : len(name) - end] for name in names]
+            # What is left must say something: a number alone does not.
+            if start + end and LEAST_LEFT <= max(map(len, cut)) < longest - 1:
+                return safe_names([f"{'…' * bool(start)}{name}{'…' * bool(end)}" for name in cut], longest)
+    return safe_names(names, longest)
+
+
+def _common(names: Sequence[str]) -> str:
+    """Return what all names begin with, up to the last sign between two words, leaving something of each."""
+    first, last = min(names), max(names)  # what these two share, all in between do
+    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    ends = [i + 1 for i, c in enumerate(first[: min(length, min(map(len, names)) - 1)]) if c in "/_-:. "]
+    return first[: ends[-1]] if ends else ""
 
 
 def plot_model_scores(
@@ -80,11 +109,11 @@ def plot_model_scores(
         table = result.scores[order], result.low[order], result.high[order]
         indent = _forest(ax, own, [result.models[m] for m in order], table, [INK] * len(order), result.unit)
         score_axis(ax, result.unit, metric_label(result.metric, result.average))
-        lines = [
-            f"{result.level:.0%} intervals for new questions of the same kind, from {result.questions:,} questions. "
-            "Whether two models differ is a paired comparison, not an overlap of intervals.",
-            *_left_out(len(order), len(result.models)),
-        ]
+        word = "interval" if len(order) == 1 else "intervals"
+        said = f"{result.level:.0%} {word} for new questions of the same kind, from {result.questions:,} questions."
+        if len(order) > 1:
+            said += " Whether two models differ is a paired comparison, not an overlap of intervals."
+        lines = [said, *_left_out(len(order), len(result.models))]
         finish(ax, own, [], [*lines, *warned(result)], caption=caption, indent=indent)
     return ax
 
@@ -117,7 +146,7 @@ def _forest(
         bars(ax, rows, low[rows], high[rows], shade, limits=limits, horizontal=True)
         ax.plot(estimate[rows], rows, "o", color=shade, ms=size, gid=SCORE, label="_score", zorder=3)
     narrow = is_narrow(ax)
-    short = safe_names(names, 14 if narrow else 32)
+    short = model_names(names, 14 if narrow else 32)
     rows_of(ax, short)
     if len(names) > 15 and not own:
         ax.tick_params(axis="y", labelsize=7.0)
@@ -172,19 +201,18 @@ def plot_leaderboard(
         score_axis(ax, result.unit, metric_label(result.metric, result.average))
         right = _tie_bars(ax, result, count)
         _ranks(ax, result, count, right)
-        key = [
-            (Line2D([], [], color=colour(0), marker="o", ms=5), "may be the best"),
-            (Line2D([], [], color=INK, marker="o", ms=5), "significantly worse than another"),
-            (Line2D([], [], color=NEUTRAL, lw=3.0), "not significantly different"),
-        ]
+        key: list[tuple[Any, str]] = [(Line2D([], [], color=colour(0), marker="o", ms=5), "may be the best")]
+        if not best.issuperset(result.models[:count]):
+            key.append((Line2D([], [], color=INK, marker="o", ms=5), "significantly worse than another"))
         lines = [
             f"{result.level:.0%} intervals of scores (each) and of ranks (together, after Holm), from"
-            f" {result.questions:,} questions. Models under one bar do not differ significantly.",
-            *_left_out(count, len(result.models)),
+            f" {result.questions:,} questions."
         ]
-        if best.issuperset(result.models[:count]):
-            del key[1]
-        columns = 3 if max(map(len, result.models)) < 30 else 2
+        if right > 1.0:
+            key.append((Line2D([], [], color=NEUTRAL, lw=3.0), "not significantly different"))
+            lines[0] += " Models beside one bar do not differ significantly."
+        lines += _left_out(count, len(result.models))
+        columns = 3 if indent < 1.3 else 2
         key = key if own else []
         finish(ax, own, key, [*lines, *warned(result)], legend=legend, caption=caption, columns=columns, indent=indent)
     return ax
@@ -205,17 +233,19 @@ def _tie_bars(ax: Axes, result: ModelRanking, count: int) -> float:
         look: dict[str, Any] = {"color": NEUTRAL, "lw": 3.0, "solid_capstyle": "butt", "clip_on": False}
         ends = [top - 0.3, bottom + 0.3]
         ax.plot([x, x], ends, transform=ax.get_yaxis_transform(), gid=TIE, label="_tie", **look)
-    return 1.0 + step * (len(columns) + 1)
+    return 1.0 + step * (len(columns) + 1) if columns else 1.0
 
 
 def _ranks(ax: Axes, result: ModelRanking, count: int, x: float) -> None:
     """Write the interval of each model's rank at the right."""
+    x = max(x, 1.015)
     look: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "va": "center", "ha": "left"}
     look |= {"annotation_clip": False, "gid": VALUE, "fontsize": 7.0 if is_narrow(ax) else 8.0}
     for i in range(count):
         low, high = int(result.rank_low[i]), int(result.rank_high[i])
         note(ax, f"{low}" if low == high else f"{low}–{high}", (x, i), **look)
-    note(ax, "rank", (x, -0.75), **look | {"va": "bottom", "color": rcParams["text.color"]})
+    above = {"xycoords": "axes fraction", "va": "bottom", "color": rcParams["text.color"]}
+    note(ax, "rank", (x, 1.0), **look | above)
 
 
 def plot_pass_curve(
@@ -257,7 +287,7 @@ def plot_pass_curve(
         as_percent(ax.yaxis, FRACTION)
         ax.grid(axis="y", alpha=0.25, linewidth=0.6)
         if len(result.models) > 1:
-            names = safe_names([result.models[m] for m in named], 14 if is_narrow(ax) else 26)
+            names = model_names([result.models[m] for m in named], 14 if is_narrow(ax) else 26)
             name_ends(ax, [(k[-1] + aside[i], result.scores[m, -1]) for i, m in enumerate(named)], names, shades)
         who = "" if len(result.models) > 1 else f" of {result.models[0]}"
         lines = [
@@ -301,10 +331,11 @@ def plot_judge_correction(
         ends = [*ax.get_xlim(), *result.judge_scores[order], *result.human_scores[order]]
         ax.set_xlim(min(ends) - 0.01 * np.ptp(ends), max(ends) + 0.01 * np.ptp(ends))
         score_axis(ax, result.unit, "score")
-        bias = format_value(float(result.judge_bias.mean()), result.unit).replace("%", " points")
+        bias = float(result.judge_bias.mean())
+        size = error_cells(np.array([abs(bias)]), result.unit)[0].text.replace("%", " points")
         lines = [
             f"Scores by a judge on {result.questions:,} questions, corrected by {result.labels:,} human labels; the"
-            f" judge gives {bias} more than humans on average."
+            f" judge gives {size} {'more' if bias >= 0 else 'less'} than humans on average."
         ]
         finish(ax, own, key, [*lines, *warned(result)], legend=legend, caption=caption, columns=3, indent=indent)
     return ax
