@@ -233,7 +233,7 @@ def test_a_result_is_json_one_line_and_a_table():
     assert "| new" in c.table()
     assert c.table().splitlines()[2].endswith("| new    |")
     assert c.columns()["pvalue"] == [c.pvalue]
-    assert c.sentences().startswith("new is significantly better than old. new scores 65% and old 54%")
+    assert c.sentences().startswith("new is significantly better than old. new scores 65.0% and old 54.0%")
 
 
 @quiet

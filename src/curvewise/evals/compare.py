@@ -327,7 +327,7 @@ class EvalComparison(Result):
         return f"{better} is significantly better than {worse}{what}."
 
     def _evidence(self) -> str:
-        one, two = (self._written(score) for score in self.scores)
+        one, two = (self._written(score, 1) for score in self.scores)
         gap = self.written_difference().replace("%", " points", 1)
         design = format_count(self.questions, "question")
         design += f" in {format_count(self.groups, 'group')}" if self.groups is not None else ""
@@ -340,18 +340,20 @@ class EvalComparison(Result):
         )
 
     def written_difference(self) -> str:
-        """Write the difference with its interval; percentages in the same decimals as the two scores."""
+        """Write the difference with its interval; percentages without rounding to tens."""
         if self.unit != "fraction":
             return format_interval(self.difference, self.unit)
         center, low, high = map(self._written, self.difference)
         return f"{center} [{low[:-1]}, {high[:-1]}]"
 
-    def _written(self, score: float) -> str:
-        """Write a score in the digits that the difference supports, whole percentages at least."""
-        gap = self.difference
+    def _written(self, score: float, least: int = 0) -> str:
+        """Write a score in the digits that the difference supports, and at least so many decimals of a percentage.
+
+        The two scores have one more than the difference may have, so that 61% and 59% do not seem to differ by 1 point.
+        """
         if self.unit != "fraction":
             return format_value(score, self.unit)
-        decimals = max(0, *supported_decimals(*(100 * x for x in gap)))
+        decimals = max(least, *supported_decimals(*(100 * x for x in self.difference)))
         return f"{round(100 * score, decimals) + 0.0:.{decimals}f}%"
 
     def _noise(self) -> list[str]:
