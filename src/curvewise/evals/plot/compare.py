@@ -15,7 +15,7 @@ from curvewise.drawing.labels import clean, shorten
 from curvewise.drawing.marks import bars, choose, diagonal, finish, note, warned, zero_line
 from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour, colours_of
 from curvewise.evals.compare import EvalComparison
-from curvewise.evals.plot.scores import FRACTION, eval_canvas, metric_label, model_names, score_axis
+from curvewise.evals.plot.canvas import FRACTION, eval_canvas, metric_label, model_names, score_axis
 from curvewise.evals.rank import ModelRanking
 from curvewise.text import format_pvalue
 from curvewise.types.units import FloatArray
