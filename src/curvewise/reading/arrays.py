@@ -68,7 +68,8 @@ def named_arrays(path: Path, kind: str = "") -> tuple[list[str], Callable[[str],
 
 def npz_arrays(path: Path, opened: Opener) -> tuple[list[str], Callable[[str], NDArray[Any]]]:
     """Return the names of the arrays in an ``.npz`` file that ``opened`` opens, and a function that reads one."""
-    return [name.removesuffix(".npy") for name in _members(path, opened)], partial(_npz_array, path, opened)
+    members = _members(path, opened)
+    return [name.removesuffix(".npy") for name in members], partial(_npz_array, path, opened, members)
 
 
 def open_file(path: Path) -> IO[bytes]:
@@ -115,8 +116,8 @@ def _members(path: Path, opened: Opener) -> dict[str, zipfile.ZipInfo]:
     return {about.filename: about for about in found}
 
 
-def _npz_array(path: Path, opened: Opener, name: str) -> NDArray[Any]:
-    members, where = _members(path, opened), f"{brief(name)} in {format_path(path)}"
+def _npz_array(path: Path, opened: Opener, members: Mapping[str, zipfile.ZipInfo], name: str) -> NDArray[Any]:
+    where = f"{brief(name)} in {format_path(path)}"
     about = members.get(f"{name}.npy", members.get(name))
     if about is None:
         raise InputError(f"{where} is not there.")
