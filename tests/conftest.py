@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -48,6 +49,13 @@ if find_spec("pandas") is None:
 
 # Errors simulated once from a power law, so that the tests have a curve where no data is mounted.
 SIZES = np.repeat([25, 50, 100, 200, 400], [16, 8, 4, 2, 1]).astype(float)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Spare later garbage collections, some of which our own code asks for, all that is loaded by now."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
