@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip --disable-pip-version-check -q
+FEWER   = -q -m "not slow" --hypothesis-profile=few
 PYTEST  = OMP_NUM_THREADS=1 MPLBACKEND=agg $(BIN)/pytest -q
 # The base dependencies at their lower bounds, as pyproject.toml states them; these were released before Python 3.13.
 FLOORS  = $(PYTHON) -c "import sys, tomllib; base = tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']; print(*(d.replace('>=', '==') if sys.version_info < (3, 13) else d for d in base), sep='\n')"
@@ -44,11 +45,11 @@ unit-others: $(VENV)/.dev chromium
 # with these two at their lower bounds. Simulations show a property of a method, and run once, in `unit`.
 LENSES := learning variance response transfer ranking evals
 core: .venv-core/.done
-	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest -q -m "not slow" $(wildcard $(LENSES:%=tests/%) tests/stats tests/types)
+	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest $(FEWER) $(wildcard $(LENSES:%=tests/%) tests/stats tests/types)
 
 # Reading and drawing with every base dependency at its lower bound. What newer packages say of these is not an error.
 floor: .venv-floor/.done
-	OMP_NUM_THREADS=1 MPLBACKEND=agg .venv-floor/bin/python -m pytest -q -m "not slow" -W ignore::DeprecationWarning tests/reading tests/drawing $(wildcard tests/*/plot tests/*/test_plot*.py tests/*/test_load*.py)
+	OMP_NUM_THREADS=1 MPLBACKEND=agg .venv-floor/bin/python -m pytest $(FEWER) -W ignore::DeprecationWarning tests/reading tests/drawing $(wildcard tests/*/plot tests/*/test_plot*.py tests/*/test_load*.py)
 
 # The sdist and the wheel, built one from the other, installed into an empty environment and tried there.
 package: $(VENV)/.dev

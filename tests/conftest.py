@@ -22,10 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("CURVEWISE_DATA", ROOT.parent / "shared" / "data"))
 
 # The same examples everywhere, and as long as it takes. Others are tried, as many as each test asks
-# for, with --hypothesis-profile=default.
+# for, with --hypothesis-profile=default; "few" is for other versions of the packages, where a search is not repeated.
 hypothesis.settings.register_profile(
     "steady", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
+hypothesis.settings.register_profile("few", hypothesis.settings.get_profile("steady"), max_examples=15)
 hypothesis.settings.load_profile("steady")
 
 # What a user may have set for terminals and clusters.

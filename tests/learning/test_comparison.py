@@ -256,6 +256,7 @@ def test_ranking_is_by_predicted_error():
     assert (np.diff(ranking.error) >= 0).all()
 
 
+@pytest.mark.slow
 def test_all_pairs_are_compared_with_holms_correction():
     rng = np.random.default_rng(11)
     curves = [learner(rng, 8, 100, "mid"), learner(rng, 5, 100, "low"), learner(rng, 14, 100, "high")]

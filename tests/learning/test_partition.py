@@ -42,6 +42,7 @@ def labelled_sizes(draw):
 anything = given(case=labelled_sizes(), nested=st.booleans(), stratify=st.booleans(), seed=st.integers(0, 2**40))
 
 
+@pytest.mark.slow
 @anything
 @settings(deadline=None)
 def test_each_subset_has_exactly_its_size_and_no_example_twice(case, nested, stratify, seed):
@@ -122,6 +123,7 @@ def test_nested_class_counts_stay_close_to_proportional(case, seed):
             assert np.all(np.abs(counts - s.n * members / members.sum()) < 2)
 
 
+@pytest.mark.slow
 @anything
 @settings(deadline=None)
 def test_the_seed_alone_determines_the_result(case, nested, stratify, seed):
