@@ -351,7 +351,9 @@ def test_a_limit_on_file_sizes_stops_the_study_cleanly(tmp_path: Path) -> None:
         "run_local(study, workers=2, progress=False)\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "study.pickle")]
-    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    # Python would keep byte code that is cut off at the limit too.
+    alone = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=alone)
     assert process.returncode == 1
     assert "StoreError: A run cannot be stored" in process.stderr
     assert "File too large" in process.stderr
