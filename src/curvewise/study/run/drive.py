@@ -30,7 +30,7 @@ from curvewise.store.write import cannot_write, check_writable, own_folder, put_
 from curvewise.study.plan import default_folds, refuse_bad_learners
 from curvewise.study.run.board import MOST_DEATHS, Board
 from curvewise.study.run.maker import DONE, FAILED, HELD, MEMORY, STAYS, THERE, Event, Maker, store_run
-from curvewise.study.spec.study import Job, StudySpec, check_inputs
+from curvewise.study.spec.study import Job, StudySpec, check_inputs, check_precision
 from curvewise.study.status import (
     Planned,
     Standing,
@@ -225,6 +225,8 @@ class Drive:
         due = [j for j in self.jobs if self._standings[j.id].is_due(self.settings.retry_failed)]
         self.due = {job.id: job for job in due}
         check_inputs(due, self.study.dataset)
+        if not self._on_gpu:
+            check_precision(due)
         self.study.check_trainings({job.name for job in due})
         refuse_bad_learners(self.study, due)
         for identity, standing in self._standings.items():
