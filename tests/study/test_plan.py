@@ -102,10 +102,7 @@ def test_runs_of_another_device_tell_nothing(tmp_path):
 
 @pytest.mark.parametrize(
     ("gpus", "saved", "text"),
-    [
-        (1, 7 / 2, "A second GPU would save about 3.5 hours."),
-        (2, 7 / 6, "One more GPU would save about 70 minutes."),
-    ],
+    [(1, 7 / 2, "A second GPU would save about 3.5 hours."), (2, 7 / 6, "One more GPU would save about 70 minutes.")],
 )
 def test_a_plan_says_what_one_more_gpu_would_save(tmp_path, monkeypatch, gpus, saved, text):
     """With GPUs that are only names here."""
