@@ -31,6 +31,7 @@ from myst_nb.core.execute.base import ExecutionError, NotebookClientBase
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = [*EXAMPLES.glob("*.csv"), *EXAMPLES.glob("*.npz"), *EXAMPLES.glob("*/*.csv")]
+FILES += EXAMPLES.glob("evals/logs/**/*.json*")
 REDIRECTED = re.compile(r"\s(2>&1|2>|>)\s*(\S*)")
 
 
@@ -157,7 +158,7 @@ def page_folder():
     with TemporaryDirectory(prefix="curvewise-page-") as folder, contextlib.chdir(folder):
         for file in FILES:
             copy = Path(file.relative_to(EXAMPLES))
-            copy.parent.mkdir(exist_ok=True)
+            copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, copy)
         path, before = list(sys.path), dict(os.environ)
         sys.path.insert(0, "")

@@ -93,6 +93,7 @@ HEADINGS = {
     "adjusted": "adjusted p",
     "adjusted_pvalue": "adjusted p",
     "pvalue": "p",
+    "pvalue_holm": "adjusted p",
     "r_squared": "R²",
     "standard_error": "std error",
     "half_width": "half-width",

@@ -44,6 +44,9 @@ MOST_WARNINGS = 3
 FEWER = {"γ": 2}
 """Columns that are in no unit, and their decimals in the terminal."""
 
+WIDEST = 40
+"""Letters of a column of texts in the terminal: names of models have more than 30."""
+
 MOST_NAMES = 4
 """Names to which the same warning applies that are listed."""
 
@@ -313,7 +316,7 @@ def rich_table(columns: Columns, digits: int | None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, values in columns.items():
         if any(isinstance(v, str) and not NUMBER.fullmatch(v) for v in values):
-            table.add_column(Text(one_line(name)), overflow="fold", max_width=30)
+            table.add_column(Text(one_line(name)), overflow="fold", max_width=WIDEST)
         else:
             # As wide as its numbers, which are never cut; a head may take several lines.
             lines = [line for v in values for line in _cell(v, FEWER.get(name, digits)).plain.splitlines()]

@@ -10,6 +10,8 @@ from curvewise.evals.looks import LookCheck as LookCheck
 from curvewise.evals.looks import LookPlan as LookPlan
 from curvewise.evals.looks import check_looks as check_looks
 from curvewise.evals.looks import plan_looks as plan_looks
+from curvewise.evals.passes import PassCurve as PassCurve
+from curvewise.evals.passes import measure_passes as measure_passes
 from curvewise.evals.plan import EvalPlan as EvalPlan
 from curvewise.evals.plan import plan_evals as plan_evals
 from curvewise.evals.questions import QuestionScores as QuestionScores

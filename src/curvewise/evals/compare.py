@@ -14,9 +14,20 @@ from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.pairs import PairTests, pair_tests
 from curvewise.evals.questions import QuestionScores, question_design, question_scores, question_warnings
+from curvewise.evals.score import error_cells
 from curvewise.stats.clusters import Clusters, sample_design
-from curvewise.text import format_count, format_interval, format_number, format_pvalue, format_target, format_value
+from curvewise.tables import Cell
+from curvewise.text import (
+    format_count,
+    format_interval,
+    format_number,
+    format_pvalue,
+    format_target,
+    format_value,
+    supported_decimals,
+)
 from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray
 
 POPULATIONS = {
     (False, False): "new questions of the same kind, for these two models as they are",
@@ -128,6 +139,7 @@ def compare_evals(
         warnings=tuple(notes),
         _gap_variance=float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan,
         _design_effect=_design_effect(gaps, design),
+        _questions=scores.values,
     )
 
 
@@ -237,6 +249,7 @@ class EvalComparison(Result):
     warnings: tuple[str, ...]
     _gap_variance: float
     _design_effect: float
+    _questions: FloatArray
 
     @property
     def worse(self) -> bool:
@@ -284,14 +297,21 @@ class EvalComparison(Result):
         table = dict(super().readable())
         kept = ("a", "b", "difference", "std error", "p", "questions")
         better = {"a": self.a, "b": self.b}.get(self.verdict, self.verdict)
+        if self.unit == "fraction":
+            center, _, ends = self.written_difference().partition(" ")
+            table["difference"] = [Cell(center, after=f" {ends}")]
+        table["std error"] = error_cells(np.array([self.standard_error]), self.unit)
         return {name: table[name] for name in kept} | {"better": [better]}
 
     def sentences(self) -> str:
         """The verdict in a few sentences."""
         text = [self._verdict(), self._evidence()]
-        if self.margin is not None and self.verdict != "equivalent":
+        if self.margin is not None and self.verdict == "undecided":
             p = format_pvalue(self.equivalence_pvalue)
             text.append(f"That they differ by less than {self._points(self.margin)} is not shown ({p}).")
+        elif self.margin is not None and self.verdict != "equivalent":
+            shown = "" if self.better or self.worse else "not shown to be "
+            text.append(f"The difference is {shown}larger than the margin of {self._points(self.margin)}.")
         text += self._noise()
         text.append(f"The verdict is about {self.population}.")
         return " ".join(text)
@@ -307,8 +327,8 @@ class EvalComparison(Result):
         return f"{better} is significantly better than {worse}{what}."
 
     def _evidence(self) -> str:
-        one, two = (format_value(score, self.unit) for score in self.scores)
-        gap = format_interval(self.difference, self.unit).replace("%", " points", 1)
+        one, two = (self._written(score, 1) for score in self.scores)
+        gap = self.written_difference().replace("%", " points", 1)
         design = format_count(self.questions, "question")
         design += f" in {format_count(self.groups, 'group')}" if self.groups is not None else ""
         if self.average != "questions":
@@ -318,6 +338,23 @@ class EvalComparison(Result):
             f" ({format_pvalue(self.pvalue)}, {self.method}); {self.a} is ahead on {self.wins[0]:,} and {self.b} on"
             f" {self.wins[1]:,}."
         )
+
+    def written_difference(self) -> str:
+        """Write the difference with its interval; percentages without rounding to tens."""
+        if self.unit != "fraction":
+            return format_interval(self.difference, self.unit)
+        center, low, high = map(self._written, self.difference)
+        return f"{center} [{low[:-1]}, {high[:-1]}]"
+
+    def _written(self, score: float, least: int = 0) -> str:
+        """Write a score in the digits that the difference supports, and at least so many decimals of a percentage.
+
+        The two scores have one more than the difference may have, so that 61% and 59% do not seem to differ by 1 point.
+        """
+        if self.unit != "fraction":
+            return format_value(score, self.unit)
+        decimals = max(least, *supported_decimals(*(100 * x for x in self.difference)))
+        return f"{round(100 * score, decimals) + 0.0:.{decimals}f}%"
 
     def _noise(self) -> list[str]:
         """Say how much of the uncertainty more samples, or only more questions, would reduce."""

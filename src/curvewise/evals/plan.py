@@ -100,7 +100,7 @@ def plan_evals(
         raise InputError("must be a whole number, 2 or more.", argument="questions", value=questions)
     if difference is None and questions is None:
         questions = known.pilot_questions
-        if questions is None:
+        if questions is None and budget is None:
             raise InputError(
                 f"pass {arg('difference')} (how many questions show it?) or {arg('questions')} (which difference do"
                 " they show?)."
@@ -156,7 +156,7 @@ class _Known:
     degrees: float | None = None
     pilot_questions: int | None = None
     width: float = math.inf
-    fixed: bool = False
+    fixed: bool = False  # only as many samples as in the pilot can be planned
     metric: str = "mean"
     unit: str = "fraction"
 
@@ -273,8 +273,8 @@ def _from_pilot(
         )
     question, sampling = pilot.question_variance, pilot.sampling_variance
     if math.isnan(question):
-        # The variance of single answers is known as a whole only.
-        question, sampling = pilot._gap_variance, (0.0, 0.0)
+        # The variance of single answers is known as a whole only: nothing says what further samples would gain.
+        question, sampling, fixed = pilot._gap_variance, (0.0, 0.0), True
         if samples not in (None, (1, 1)):
             notes.append(
                 "the pilot has one sample of a question, so that the noise of samples is not known: the plan takes it"
@@ -391,6 +391,10 @@ class EvalPlan(Result):
         table = dict(super().readable())
         if "cost" in table:
             table["cost"] = [Cell(format_number(float(cost))) for cost in self.frontier["cost"]]
+            if np.array_equal(self.frontier["cost"], self.frontier["answers"]):
+                del table["cost"]  # an answer costs 1, and nothing else does
+            if self.budget is None:
+                del table["detectable"]  # the difference that was asked for, in every row
         return table
 
     def sentences(self) -> str:
@@ -413,12 +417,20 @@ class EvalPlan(Result):
             )
         if self.frontier and len(self.frontier["samples"]) > 1:
             n, k = self.cheapest
-            what = "cost least" if self.budget is None else "detect most within the budget"
-            text.append(f"{n:,} questions with {format_count(k, 'sample')} of each {what}.")
+            what = "cost least"
+            if self.budget is not None:
+                least = float(f"{self.detectable_at(n, k):.2g}")
+                what = f"find the smallest difference within the budget, {_in_points(least, self.unit)} {test}"
+            if self.budget is None and (n, k, k) == (self.questions, *self.samples):
+                text.append("No other number of samples costs less.")
+            else:
+                text.append(f"{n:,} questions with {format_count(k, 'sample')} of each {what}.")
         noise = self._known.variance() / self.design_effect - self.question_variance
         share = self.question_variance / (self.question_variance + noise)
         if noise > 0 and self.metric == "mean":
             text.append(f"{share:.0%} of the variance is how questions differ, which more samples do not reduce.")
+        if self._known.fixed and self.metric == "mean":
+            text.append("The pilot has one sample of each question: the gain of further samples is not known.")
         if self.looks is not None:
             text.append(self.looks.sentences())
         return " ".join(text)

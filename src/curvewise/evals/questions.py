@@ -304,7 +304,7 @@ def question_warnings(e: Evals, scores: QuestionScores, design: Clusters) -> lis
     ends = {name: scores.values[:, 0] == end for name, end in (("right", high), ("wrong", low)) if np.isfinite(end)}
     for name, first in ends.items():
         same = [e.models[m] for m in np.flatnonzero(first) if (scores.values[m] == scores.values[m, 0]).all()]
-        if same:
+        if same and len(e.questions) > 1:
             notes.append(
                 f"every answer of {_some_names(same)} is {name}: the standard error of 0 says nothing, the interval "
                 "does."

@@ -15,7 +15,7 @@ from curvewise.evals.pairs import pair_tests
 from curvewise.evals.questions import QuestionScores, question_scores
 from curvewise.evals.score import score_models
 from curvewise.stats.tests import holm
-from curvewise.text import format_count, format_interval
+from curvewise.text import either, format_count, format_interval
 from curvewise.types.results import Result, check_level, data_frame, plain
 from curvewise.types.units import FloatArray
 
@@ -52,7 +52,8 @@ def rank_models(
     """
     check_level(level)
     if len(e.models) < 2:
-        raise InputError(f"there is one model, {e.models[0]!r}: a ranking needs two or more. Use score_evals for one.")
+        use = either("score_evals", "`curvewise evals score`")
+        raise InputError(f"there is one model, {e.models[0]!r}: a ranking needs two or more. Use {use} for one.")
     scores = question_scores(e, metric)
     scored = score_models(e, scores, average, level)
     order = np.argsort(-scored.scores if e.higher_is_better else scored.scores, kind="stable")
@@ -262,15 +263,17 @@ class ModelRanking(Result):
         total = count * (count - 1) // 2
         score = format_interval((self.scores[0], self.low[0], self.high[0]), self.unit)
         name = "mean score" if self.metric == "mean" else self.metric
-        found = (
-            f"{self.significant:,} of {format_count(total, 'difference')} {'is' if total == 1 else 'are'} significant"
-        )
-        text = [
-            f"{best} leads {count:,} models on {self.questions:,} questions with a {name} of {score}.",
-            f"{found} at {1 - self.level:.2g} after Holm's adjustment.",
-        ]
+        design = format_count(self.questions, "question")
+        text = [f"{best} leads {count:,} models on {design} with a {name} of {score}."]
+        if total == 1:
+            text.append(f"The difference is {'' if self.significant else 'not '}significant at {1 - self.level:.2g}.")
+        else:
+            text.append(
+                f"{self.significant:,} of {total:,} differences are significant at {1 - self.level:.2g} after Holm's"
+                " adjustment."
+            )
         others = self.contenders[1:]
-        if others:
+        if others and total > 1:
             shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
             text.append(f"No model is significantly better than {shown} either.")
         idle = len(self.solved_by_all), len(self.solved_by_none)

@@ -24,7 +24,8 @@ from curvewise.evals.questions import (
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.stats.intervals import both_sampled
 from curvewise.stats.proportions import WORST, bounded_interval, wilson_interval
-from curvewise.text import format_count, format_interval, format_value, list_names
+from curvewise.tables import Cell
+from curvewise.text import format_count, format_interval, format_number, list_names
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -174,6 +175,16 @@ def _between_questions(scores: QuestionScores) -> FloatArray:
     return np.maximum(0.0, total - scores.sampling_noise)
 
 
+def error_cells(errors: FloatArray, unit: str) -> list[Cell]:
+    """Write standard errors in two digits, which is more than most data support.
+
+    >>> [cell.text for cell in error_cells(np.array([0.05224, 0.00992, 0.0, np.nan]), "fraction")]
+    ['5.2%', '0.99%', '0%', '–']
+    """
+    scale, sign = (100.0, "%") if unit == "fraction" else (1.0, "")
+    return [Cell("–" if math.isnan(x) else f"{format_number(scale * x, 2)}{sign}") for x in errors.tolist()]
+
+
 @dataclass(frozen=True, eq=False)
 class ModelScores(Result):
     """Scores of models with their intervals.
@@ -256,6 +267,10 @@ class ModelScores(Result):
         order = ("model", "score", "low", "high", "standard_error", "questions", "samples")
         return {name: table[name] for name in order}
 
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row per model, standard errors in two digits."""
+        return dict(super().readable()) | {"std error": error_cells(self.standard_errors, self.unit)}
+
     def best_rows(self) -> tuple[str, Sequence[int]] | None:
         """Write the best score bold, where there are several models."""
         if len(self.models) < 2:
@@ -270,8 +285,10 @@ class ModelScores(Result):
         shown = []
         for m in order[:3]:
             interval = format_interval(self.interval(self.models[m]), self.unit)
-            error = f"standard error {format_value(float(self.standard_errors[m]), self.unit)}"
-            shown.append(f"{interval} for {self.models[m]}" + (f" ({error})" if len(self.models) == 1 else ""))
+            error = f" (standard error {error_cells(self.standard_errors[m : m + 1], self.unit)[0].text})"
+            # A standard error of 0, or of one question, says nothing.
+            alone = len(self.models) == 1 and self.standard_errors[m] > 0
+            shown.append(f"{interval} for {self.models[m]}{error if alone else ''}")
         listed = ", ".join(shown) + (f" and lower for {len(order) - 3} more" if len(order) > 3 else "")
         if len(order) > 3 and not self.higher_is_better:
             listed = listed.replace("and lower for", "and higher for")

@@ -183,7 +183,8 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
         pattern = min(missed)
         there = sorted({name for block in blocks for name in used(block.model)}, key=natural)
         raise InputError(
-            f"{arg('models', pattern)} is in none of the logs.{suggest(pattern, there)} There are {list_names(there)}."
+            f"{arg('models', pattern)} is in none of the logs.{suggest(pattern, there)} There "
+            f"{'is' if len(there) == 1 else 'are'} {list_names(there)}."
         )
     return found
 
@@ -244,7 +245,11 @@ def choose_filters(blocks: Sequence[Block], wanted: Sequence[str]) -> tuple[dict
             notes.append(f"the task {brief(task)} has one filter, {brief(chosen[task])}, which is read")
     if missed:
         there = list(dict.fromkeys(name for options in available.values() for name in options))
-        said = f"There are {list_names(there)}." if there else "These logs have no filters: leave it out."
+        said = (
+            f"There {'is' if len(there) == 1 else 'are'} {list_names(there)}."
+            if there
+            else "These logs have no filters: leave it out."
+        )
         raise InputError(f"{arg('filter', min(missed))} is in none of the logs. {said}")
     return chosen, notes
 
