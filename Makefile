@@ -32,7 +32,7 @@ unit: $(VENV)/.dev chromium
 # The lenses promise to need numpy and scipy only: their tests run where nothing else is installed,
 # with these two at their lower bounds. Simulations show a property of a method, and run once, in `unit`.
 core: .venv-core/.done
-	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest -q -m "not slow" tests/learning tests/variance tests/response tests/transfer tests/ranking tests/evals tests/stats tests/types
+	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest -q -m "not slow" tests/learning tests/variance tests/response tests/transfer tests/ranking tests/evals tests/scaling tests/stats tests/types
 
 # Reading and drawing with every base dependency at its lower bound. What newer packages say of these is not an error.
 floor: .venv-floor/.done
