@@ -228,12 +228,12 @@ class Coupled(Form):
         e, a, b, alpha, beta, g = (theta[:, i : i + 1] for i in range(6))
         x, y = at.params, at.tokens
         u, v = a - alpha * x, b - beta * y
-        gap = (u - v) / g
+        gap = np.clip((u - v) / g, -300.0, 300.0)
         share = 1.0 / (1.0 + np.exp(-gap))  # of the term of N
-        # log(1 + exp(-|gap|)) + max, which does not overflow
-        term = np.exp(np.maximum(u, v) + g * np.log1p(np.exp(-np.abs(gap))))
+        more = np.log1p(np.exp(-np.abs(gap)))  # log(exp(u/g) + exp(v/g)) less the larger of the two
+        term = np.exp(np.maximum(u, v) + g * more)
         rest = 1.0 - share
-        entropy = np.log1p(np.exp(-np.abs(gap))) + np.maximum(gap, 0.0) - share * gap
+        entropy = more + np.maximum(gap, 0.0) - share * gap
         ratio = np.stack([share, rest, -x * share, -y * rest, entropy], axis=1)  # d log T in a, b, α, β, g
         slope = np.empty((len(theta), 6, len(x)))
         slope[:, 0] = 1.0

@@ -24,6 +24,8 @@ Quantity: TypeAlias = Callable[[FloatArray], FloatArray]
 
 STIFFNESS = 1e3
 """Weight of the penalty that holds a quantity at its aim, over the curvature of the profile."""
+REFITS = 200
+"""Refits with random weights that show the variance of estimates of Huber's loss."""
 CLOSE = 1e-3
 """Relative distance from the threshold, on the scale of standard errors, at which a limit is found."""
 
@@ -52,34 +54,58 @@ class ProfileIntervals:
     def limits(self, quantities: Sequence[Quantity], level: float = 0.95) -> FloatArray:
         """Return low and high of each quantity, shape (2, Q); infinite where the data do not bound it."""
         slopes = np.stack([gradient(q, self.theta[None])[0] for q in quantities])
-        scale, degrees = self.scales(slopes)
+        scale, degrees = self._grouped(slopes) if not self.independent else self._single(quantities, slopes)
         threshold = 0.5 * stdtrit(degrees, 0.5 + level / 2) ** 2 * scale
-        spread = self._spread(slopes)
-        return _search(self, quantities, slopes, threshold, spread)
+        return _search(self, quantities, slopes, threshold)
 
-    def standard_errors(self, slopes: FloatArray) -> FloatArray:
-        """Return standard errors of quantities with these gradients, shape (Q, P), by the sandwich."""
-        return np.sqrt(self._spread(slopes) * self.scales(slopes)[0] / self.noise)
+    def _single(self, quantities: Sequence[Quantity], slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the scale of the objective's drop for each quantity where rows are independent, and its degrees.
 
-    def scales(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the scale of the drop of the objective for each quantity, and its degrees of freedom.
-
-        Without groups all rows have the same: the variance of a row's pull on the fit over the mean curvature of its
-        term, which for squares is the variance of the residuals, with n − P degrees of freedom. With groups it is the
-        variance of the groups' pulls in the direction of each quantity, and the degrees are Satterthwaite's.
+        With equal noise in all rows it is :attr:`noise`, for squares the variance of the residuals, with n − P degrees
+        of freedom. Where the variance of an estimate is clearly larger than equal noise would make it, by the squared
+        errors of the rows that it rests on (squares) or by refits with random weights (Huber), the scale is larger by
+        as much: the ratio r of the two is shrunk as James and Stein do, by 1 − s²/r², with s the error of r.
         """
         n, size = len(self.groups), len(self.theta)
+        influence = (slopes @ self.inverse @ self.jacobian) ** 2
+        total = influence.sum(axis=1)
+        rows = total**2 / (influence**2).sum(axis=1)  # that an estimate rests on
+        if np.isinf(self.data.delta):
+            square = self.errors**2
+            ratio = np.log(influence @ square / total / square.mean())
+            error = np.full(len(slopes), float(square.var() / square.mean() ** 2)) / rows
+        else:
+            values = np.stack([q(self.refits) for q in quantities])
+            low, high = np.quantile(values, [0.16, 0.84], axis=1)
+            # The curvature of the profile itself, over a standard error on either side.
+            spread = total * self.noise / self.steepness
+            rise = _held(self, quantities, np.sqrt(spread)).mean(axis=0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.log((high - low) ** 2 / 4 * 2 * rise / spread / self.noise)
+            # Refits to few rows vary too little, by about the share of the rows that parameters take up.
+            ratio = np.nan_to_num(ratio - 1.5 * np.log1p(-size / n) if n > size else ratio, posinf=0.0, neginf=0.0)
+            error = 8.0 / rows
+        with np.errstate(divide="ignore"):
+            kept = np.maximum(0.0, 1.0 - error / ratio**2)
+        return self.noise * np.exp(np.clip(kept * ratio, 0.0, 3.0)), np.full(len(slopes), float(n - size))
+
+    def _grouped(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return scales and degrees of freedom where rows are checkpoints of runs: the runs' pulls are squared."""
         pull = np.clip(self.errors, -self.data.delta, self.data.delta)
-        if self.independent:
-            return np.full(len(slopes), self.noise), np.full(len(slopes), float(n - size))
         influence = slopes @ self.inverse @ self.jacobian
         count = int(self.groups.max()) + 1
         totals, parts = np.zeros((count, len(slopes))), np.zeros((count, len(slopes)))
         np.add.at(totals, self.groups, (influence * pull).T)
         np.add.at(parts, self.groups, (influence**2).T)
         weight = parts.sum(axis=0)
-        degrees = (1 - 1 / count) * weight**2 / (parts**2).sum(axis=0)
+        degrees = (1 - 1 / count) * weight**2 / (parts**2).sum(axis=0)  # Satterthwaite's
         return (totals**2).sum(axis=0) / weight / self.steepness, degrees
+
+    @cached_property
+    def refits(self) -> FloatArray:
+        """Parameters of fits with exponential weights of the rows, shape (resamples, P)."""
+        weights = np.random.default_rng(0).exponential(size=(REFITS, len(self.groups)))
+        return refit(self.data, self.theta, weights)
 
     @property
     def independent(self) -> bool:
@@ -149,9 +175,18 @@ class ProfileIntervals:
         unit = self.jacobian / size[:, None]
         return np.linalg.pinv(unit @ unit.T, rcond=1e-13, hermitian=True) / np.outer(size, size)
 
-    def _spread(self, slopes: FloatArray) -> FloatArray:
-        """Variance of quantities to first order, were rows independent."""
-        return np.einsum("qp,pr,qr->q", slopes, self.inverse, slopes) * self.noise / self.steepness
+
+def refit(data: Data, theta: FloatArray, weights: FloatArray) -> FloatArray:
+    """Fit again with weights of the rows, shape (K, n), beginning from a fit: shape (K, P)."""
+    found = np.empty((len(weights), len(theta)))
+    block = max(1, BLOCK // weights.shape[1])
+    for first in range(0, len(weights), block):
+        part = weights[first : first + block]
+        start = np.tile(theta, (len(part), 1))
+        found[first : first + len(part)] = minimise(
+            lambda t, k, part=part: data.bowl(t, part[k]), start, data.form, data.bounds, tol=1e-9
+        )[0]
+    return found
 
 
 def gradient(quantity: Quantity, theta: FloatArray) -> FloatArray:
@@ -164,88 +199,127 @@ def gradient(quantity: Quantity, theta: FloatArray) -> FloatArray:
     return np.asarray((value[:, 0] - value[:, 1]) / (2 * step))
 
 
-def _search(
-    fit: ProfileIntervals, quantities: Sequence[Quantity], slopes: FloatArray, threshold: FloatArray, spread: FloatArray
-) -> FloatArray:
-    """Walk each quantity down and up until the best objective with it held there has risen by the threshold."""
-    data, count = fit.data, len(quantities)
-    lower, upper = data.bounds
-    which, sign = np.tile(np.arange(count), 2), np.repeat([-1.0, 1.0], count)
+def _held(fit: ProfileIntervals, quantities: Sequence[Quantity], distance: FloatArray) -> FloatArray:
+    """Return the rise of the objective with each quantity held at a distance below and above the fit, shape (2, Q)."""
+    walk = _Walk(fit, quantities, np.maximum(distance, 1e-15))
+    theta, _ = walk.fit_at(np.arange(2 * len(quantities)), walk.start + walk.sign * walk.step)
+    return np.asarray(np.maximum(fit.data.value(theta) - fit.value, 0.0).reshape(2, -1))
 
-    def value_of(theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
+
+class _Walk:
+    """Fits with quantities held below and above the estimate: problems k and Q + k are those of quantity k.
+
+    Parameters
+    ----------
+    fit : ProfileIntervals
+        Data and estimate.
+    quantities : sequence of Q quantities
+        What is held.
+    step : ndarray, shape (Q,)
+        Distance of about a standard error.
+    """
+
+    def __init__(self, fit: ProfileIntervals, quantities: Sequence[Quantity], step: FloatArray) -> None:
+        count = len(quantities)
+        self.fit, self.quantities = fit, quantities
+        self.which, self.sign = np.tile(np.arange(count), 2), np.repeat([-1.0, 1.0], count)
+        self.step = np.tile(step, 2)
+        self.theta = np.tile(fit.theta, (2 * count, 1))
+        self.start = self.value_of(self.theta, self.which)
+        self.value = self.start.copy()
+        slopes = self.slope_of(self.theta, self.which)
+        path = slopes @ fit.inverse
+        length = np.einsum("qp,qp->q", path, slopes)
+        self.path = path / np.maximum(length, 1e-300)[:, None]
+        # To first order the objective rises by (distance)² · curvature / 2.
+        self.stiff = STIFFNESS * fit.steepness / np.maximum(length, 1e-300)
+
+    def value_of(self, theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
+        """Return quantity ``which[k]`` of law k."""
         found = np.empty(len(theta))
-        for k, quantity in enumerate(quantities):
-            found[which == k] = quantity(theta[which == k])
+        for k, quantity in enumerate(self.quantities):
+            if (here := which == k).any():
+                found[here] = quantity(theta[here])
         return found
 
-    def slope_of(theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
+    def slope_of(self, theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
+        """Return its gradient, shape (K, P)."""
         found = np.empty(theta.shape)
-        for k, quantity in enumerate(quantities):
-            found[which == k] = gradient(quantity, theta[which == k])
+        for k, quantity in enumerate(self.quantities):
+            if (here := which == k).any():
+                found[here] = gradient(quantity, theta[here])
         return found
 
-    goal = np.sqrt(np.tile(threshold, 2))
-    # To first order the objective rises by noise · (distance / standard error)² / 2.
-    spread = np.maximum(np.tile(spread, 2), 1e-30)
-    step = goal * np.sqrt(2 * spread / fit.noise)
-    stiff = STIFFNESS * fit.noise / spread
-    start = value_of(np.tile(fit.theta, (2 * count, 1)), which)
-    path = slopes @ fit.inverse
-    path = np.tile(path / np.maximum(np.einsum("qp,qp->q", path, slopes), 1e-300)[:, None], (2, 1))
+    def fit_at(self, active: NDArray[np.intp], aim: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Fit the active problems with their quantities held near ``aim``; return parameters and quantities.
 
-    # The furthest point below the threshold, with its parameters, and the nearest above it.
-    near, near_rise, near_theta = start.copy(), np.zeros(2 * count), np.tile(fit.theta, (2 * count, 1))
-    far, far_rise = np.full(2 * count, np.nan), np.full(2 * count, np.nan)
-    limit, stalled = sign * np.inf, np.zeros(2 * count, dtype=np.int64)
-    aim = start + sign * step
-    active = np.arange(2 * count)
-    for turn in range(40):
-        goals = (aim[active], stiff[active], which[active])
+        A stiff spring pulls the quantity there; where it ends up, the fit is the best of all that have it there.
+        """
+        data, stiff, which = self.fit.data, self.stiff[active], self.which[active]
 
-        def held(theta: FloatArray, k: NDArray[np.intp], goals: tuple[FloatArray, ...] = goals) -> Bowl:
-            aims, weight, kind = (g[k] for g in goals)
-            plain, slope = data.bowl(theta), slope_of(theta, kind)
-            gap = value_of(theta, kind) - aims
-            outer = weight[:, None, None] * slope[:, :, None] * slope[:, None, :]
+        def spring(theta: FloatArray, k: NDArray[np.intp]) -> Bowl:
+            plain, slope = data.bowl(theta), self.slope_of(theta, which[k])
+            gap = self.value_of(theta, which[k]) - aim[k]
+            outer = stiff[k, None, None] * slope[:, :, None] * slope[:, None, :]
             return Bowl(
-                plain.value + 0.5 * weight * gap**2,
-                plain.gradient + (weight * gap)[:, None] * slope,
+                plain.value + 0.5 * stiff[k] * gap**2,
+                plain.gradient + (stiff[k] * gap)[:, None] * slope,
                 plain.curvature + outer,
                 plain.metric + outer,
             )
 
-        guess = near_theta[active] + path[active] * (aim[active] - near[active])[:, None]
-        theta, _ = minimise(held, np.where(np.isfinite(guess), guess, near_theta[active]), data.form, (lower, upper), steps=40, tol=1e-7)
-        value = value_of(theta, which[active])
-        rise = np.sqrt(np.maximum(data.bowl(theta).value - fit.value, 0.0))
+        guess = self.theta[active] + self.path[active] * (aim - self.value[active])[:, None]
+        guess = np.where(np.isfinite(guess), guess, self.theta[active])
+        theta, _ = minimise(spring, guess, data.form, data.bounds, steps=40, tol=1e-7)
+        return theta, self.value_of(theta, which)
+
+
+def _search(
+    fit: ProfileIntervals, quantities: Sequence[Quantity], slopes: FloatArray, threshold: FloatArray
+) -> FloatArray:
+    """Walk each quantity down and up until the best objective with it held there has risen by the threshold."""
+    count = len(quantities)
+    goal = np.sqrt(np.tile(threshold, 2))
+    length = np.maximum(np.einsum("qp,pr,qr->q", slopes, fit.inverse, slopes) / fit.steepness, 1e-30)
+    walk = _Walk(fit, quantities, np.sqrt(2 * threshold * length))
+    sign, start, step = walk.sign, walk.start, walk.step
+    # ``walk`` holds the furthest point below the threshold; beyond lies the nearest above it.
+    rise_near = np.zeros(2 * count)
+    far, rise_far = np.full(2 * count, np.nan), np.full(2 * count, np.nan)
+    limit, stalled = sign * np.inf, np.zeros(2 * count, dtype=np.int64)
+    aim = start + sign * step
+    active = np.arange(2 * count)
+    for turn in range(40):
+        theta, value = walk.fit_at(active, aim[active])
+        rise = np.sqrt(np.maximum(fit.data.value(theta) - fit.value, 0.0))
         found = np.abs(rise - goal[active]) <= CLOSE * goal[active]
         limit[active[found]] = value[found]
         below = rise < goal[active]
-        moved = sign[active] * (value - near[active]) > 1e-3 * np.abs(aim[active] - near[active])
+        near = walk.value[active]
+        moved = sign[active] * (value - near) > 1e-3 * np.abs(aim[active] - near)
+        # Where the profile is flatter than at the fit, the spring must be stiffer to lead the quantity on.
+        walk.stiff[active] *= np.where(np.abs(value - aim[active]) > 0.05 * np.abs(aim[active] - near), 10.0, 1.0)
         forward = below & moved
-        near_before = near[active]
         place = active[forward]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            path[place] = (theta - near_theta[active])[forward] / (value - near[active])[forward, None]
-        near[place], near_rise[place], near_theta[place] = value[forward], rise[forward], theta[forward]
-        far[active[~below]], far_rise[active[~below]] = value[~below], rise[~below]
+        walk.path[place] = (theta - walk.theta[active])[forward] / (value - near)[forward, None]
+        walk.value[place], walk.theta[place], rise_near[place] = value[forward], theta[forward], rise[forward]
+        far[active[~below]], rise_far[active[~below]] = value[~below], rise[~below]
         between = ~np.isnan(far[active])
-        # Where the profile is flatter than at the fit, the penalty must be stiffer to lead the quantity on.
-        lags = np.abs(value - aim[active]) > 0.05 * np.abs(aim[active] - near_before)
-        stiff[active] *= np.where(lags, 10.0, 1.0)
         stalled[active] = np.where(below & ~moved, stalled[active] + 1, 0)
+        near = walk.value[active]
         # No further along: parameters are at their bounds, and the data do not rule out what lies there.
-        given_up = (stalled[active] > 2) | (np.abs(near[active] - start[active]) > 1e3 * step[active])
-        limit[active[given_up & between]] = near[active[given_up & between]]
+        given_up = ~found & ((stalled[active] > 2) | (np.abs(near - start[active]) > 1e3 * step[active]))
+        limit[active[given_up & between]] = near[given_up & between]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = (goal - near_rise)[active] / (far_rise - near_rise)[active]
-            inside = near[active] + (far - near)[active] * (np.clip(share, 0.1, 0.9) if turn % 3 else 0.5)
-            ratio = np.clip(goal[active] / near_rise[active] - 1, 0.2, 2.0)
-        beyond = np.maximum(np.abs(near - start)[active] * ratio, step[active] * 0.25) * 2.0 ** stalled[active]
-        aim[active] = np.where(between, inside, near[active] + sign[active] * np.where(np.isfinite(beyond), beyond, step[active]))
+            share = (goal - rise_near)[active] / (rise_far - rise_near)[active]
+            inside = near + (far[active] - near) * (np.clip(share, 0.1, 0.9) if turn % 3 else 0.5)
+            ratio = np.clip(goal[active] / rise_near[active] - 1, 0.2, 2.0)
+            beyond = np.maximum(np.abs(near - start[active]) * ratio, step[active] * 0.25) * 2.0 ** stalled[active]
+        beyond = np.where(np.isfinite(beyond), beyond, step[active])
+        aim[active] = np.where(between, inside, near + sign[active] * beyond)
         active = active[~(found | given_up)]
         if not len(active):
             break
     unfinished = active[~np.isnan(far[active])]
-    limit[unfinished] = near[unfinished]
+    limit[unfinished] = walk.value[unfinished]
     return limit.reshape(2, count)

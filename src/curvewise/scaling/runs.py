@@ -307,8 +307,8 @@ def check_identified(runs: ScalingRuns, parameters: int = 5, fewest: int = FEWES
     """Raise where no fit can tell the parameters of a law apart, and name those that are not identified."""
     remedy = "Add runs with other sizes."
     count = runs.count
-    if count < max(fewest, parameters):
-        need = max(fewest, parameters)
+    need = max(fewest, parameters + (fewest >= FEWEST))
+    if count < need:
         raise InputError(
             f"holds {format_count(count, 'run')}: with fewer than {need} neither the {parameters} parameters of the "
             "law nor their uncertainty are identified.",

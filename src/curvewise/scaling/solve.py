@@ -59,12 +59,18 @@ class Data:
         The law, with the centre.
     delta : float
         Threshold of Huber's function; infinite for squares.
+    weights : ndarray, shape (n,), optional
+        Weights of the rows.
+    logs : bool
+        Whether residuals are those of log loss; else of the loss itself.
     """
 
     at: Place
     log_loss: FloatArray
     form: Form
     delta: float
+    weights: FloatArray | None = None
+    logs: bool = True
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
@@ -73,7 +79,15 @@ class Data:
 
     def residuals(self, theta: FloatArray) -> FloatArray:
         """Return log predicted minus log measured loss, shape (K, n)."""
-        return np.log(self.form.values(theta, self.at).loss) - self.log_loss
+        return np.asarray(np.log(self.form.values(theta, self.at).loss) - self.log_loss)
+
+    def value(self, theta: FloatArray) -> FloatArray:
+        """Return the objective of K laws, shape (K,)."""
+        loss = self.form.values(theta, self.at).loss
+        residual = np.log(loss) - self.log_loss if self.logs else loss - np.exp(self.log_loss)
+        clipped = np.clip(residual, -self.delta, self.delta)
+        terms = clipped * (residual - 0.5 * clipped)
+        return np.asarray((terms if self.weights is None else self.weights * terms).sum(axis=1))
 
     def bowl(self, theta: FloatArray, weights: FloatArray | float = 1.0, log_loss: FloatArray | None = None) -> Bowl:
         """Return the sum of weighted Huber terms of log residuals with its derivatives.
@@ -88,8 +102,14 @@ class Data:
             Losses of each problem, where they are not those that were measured.
         """
         loss, slope, bend = self.form.values(theta, self.at)
-        residual = np.log(loss) - (self.log_loss if log_loss is None else log_loss)
-        slope /= loss[:, None]  # now of log loss
+        measured = self.log_loss if log_loss is None else log_loss
+        if self.weights is not None:
+            weights = weights * self.weights
+        if self.logs:
+            residual = np.log(loss) - measured
+            slope /= loss[:, None]  # now of log loss
+        else:
+            residual = loss - np.exp(measured)
         clipped = np.clip(residual, -self.delta, self.delta)
         # Huber's function is r²/2 inside and δ(|r| − δ/2) outside: ψ (r − ψ/2) in both.
         pull = weights * clipped
@@ -101,8 +121,8 @@ class Data:
         across = slope.transpose(0, 2, 1)
         metric = (slope * weight[:, None]) @ across
         # d² log m = d²m / m − (d log m)(d log m)ᵀ
-        curvature = (slope * (weights * inside - pull)[:, None]) @ across
-        curvature += bend(pull / loss)
+        curvature = (slope * (weights * inside - (pull if self.logs else 0.0))[:, None]) @ across
+        curvature += bend(pull / loss if self.logs else pull)
         return Bowl(value, gradient, curvature, metric)
 
 
@@ -167,7 +187,7 @@ def minimise(
             step = (np.linalg.pinv(system) @ right)[:, :, 0] / scale
         # Exponents and logarithms: a longer step than this leaves the region that derivatives describe.
         step *= np.minimum(1.0, 2.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
-        there = np.clip(_move(form, now, step, bent), lower, upper)
+        there = _move(form, now, step, bent, bounds)
         found = objective(there, active)
         better = found.value < value
         place = active[better]
@@ -222,27 +242,28 @@ def _in_valley(
     )
 
 
-def _move(form: Form, theta: FloatArray, step: FloatArray, bent: NDArray[np.bool_]) -> FloatArray:
-    """Take a step in the coordinates of the valley, as far as E stays above 0."""
-    straight = theta + step
+def _move(
+    form: Form, theta: FloatArray, step: FloatArray, bent: NDArray[np.bool_], bounds: tuple[FloatArray, FloatArray]
+) -> FloatArray:
+    """Take a step in the coordinates of the valley, as far as E stays above 0, and within the bounds."""
+    lower, upper = bounds
+    straight = np.clip(theta + step, lower, upper)
     if not bent.any():
         return straight
     at = Place(np.zeros(1), np.zeros(1), np.zeros(1))
     centre = form.values(theta, at).loss[:, 0]
-    partners = _partners(form)
 
     def at_share(share: FloatArray) -> FloatArray:
-        new = theta + share[:, None] * step
-        for k, j in enumerate(partners, 1):
-            # the slope is exp(a) α: its logarithm moves by the step
-            ratio = np.maximum(new[:, j], 0.3 * theta[:, j]) / theta[:, j]
-            new[:, k] = theta[:, k] + share * step[:, k] - np.log(ratio)
+        new = np.clip(theta + share[:, None] * step, lower, upper)
+        for k, j in enumerate(_partners(form), 1):
+            # The step is one of the logarithm of the slope, exp(a) α.
+            new[:, k] = theta[:, k] + share * step[:, k] - np.log(new[:, j] / theta[:, j])
+        new[:, 1:] = np.clip(new[:, 1:], lower[1:], upper[1:])
         new[:, 0] = 0.0
         new[:, 0] = centre + share * step[:, 0] - form.values(new, at).loss[:, 0]
         return new
 
-    share = np.ones(len(theta))
-    moved = at_share(share)
+    moved = at_share(np.ones(len(theta)))
     short = bent & (moved[:, 0] < 0)
     if short.any():  # halve the way to E = 0 a few times, then let E be cut off there
         low, high = np.zeros(len(theta)), np.ones(len(theta))
@@ -251,7 +272,7 @@ def _move(form: Form, theta: FloatArray, step: FloatArray, bent: NDArray[np.bool
             below = at_share(share)[:, 0] < 0
             low, high = np.where(below, low, share), np.where(below, share, high)
         moved = at_share(np.where(short, high, 1.0))
-    return np.where(bent[:, None], moved, straight)
+    return np.where(bent[:, None], np.clip(moved, lower, upper), straight)
 
 
 def _partners(form: Form) -> tuple[int, int]:
@@ -303,7 +324,7 @@ def starts(data: Data, most: int = 4) -> FloatArray:
     found = _valleys(data, most)
     if isinstance(form, Coupled):
         # At the centre both terms are alike, so that T is 2^g of them: keep it as the additive law has it.
-        powers = (0.4, 1.0, 2.0)
+        powers = (0.25, 0.5, 1.0, 2.0, 4.0)
         shift = [np.array([0.0, *[(1 - g) * np.log(2.0)] * 2, 0.0, 0.0]) for g in powers]
         return np.vstack([np.column_stack([found + s, np.full(len(found), g)]) for g, s in zip(powers, shift, strict=True)])
     if isinstance(form, Repeated):
@@ -315,27 +336,30 @@ def _valleys(data: Data, most: int) -> FloatArray:
     """Return E, a, b, α, β at the best valleys of the grid, shape (K, 5); for one exponent α = β."""
     x, y = data.at.params, data.at.tokens
     inverse = np.exp(-data.log_loss)
+    ones = np.ones(len(x)) if data.weights is None else np.sqrt(data.weights)
     # (m − L)/L is log m − log L to first order, and linear in E, A and B.
-    of_n, of_d = (np.exp(-GRID[:, None] * z) * inverse for z in (x, y))
+    of_n, of_d = (np.exp(-GRID[:, None] * z) * (inverse * ones) for z in (x, y))
+    one = inverse * ones
     tied = isinstance(data.form, Tied)
     i, j = (np.arange(len(GRID)),) * 2 if tied else np.divmod(np.arange(len(GRID) ** 2), len(GRID))
     q = len(i)
     gram, right = np.empty((q, 3, 3)), np.empty((q, 3))
-    gram[:, 0, 0], right[:, 0] = inverse @ inverse, inverse.sum()
+    gram[:, 0, 0], right[:, 0] = one @ one, one @ ones
     for k, terms, index in ((1, of_n, i), (2, of_d, j)):
-        gram[:, 0, k] = gram[:, k, 0] = (terms @ inverse)[index]
+        gram[:, 0, k] = gram[:, k, 0] = (terms @ one)[index]
         gram[:, k, k] = (terms * terms).sum(axis=1)[index]
-        right[:, k] = terms.sum(axis=1)[index]
+        right[:, k] = (terms @ ones)[index]
     gram[:, 1, 2] = gram[:, 2, 1] = (of_n @ of_d.T)[i, j]
     c = _not_negative(gram, right)
     square = (c * ((gram @ c[:, :, None])[:, :, 0] - 2 * right)).sum(axis=1)
     # A term that is not there at all would never come back: begin from a hundredth of the loss.
     c[:, 1:] = np.maximum(c[:, 1:], 0.01 * np.exp(data.log_loss.min()))
     guesses = np.column_stack([c[:, 0], np.log(c[:, 1:]), GRID[i], GRID[j]])
-    m = c[:, :1] + c[:, 1:2] * (of_n / inverse)[i] + c[:, 2:] * (of_d / inverse)[j]
+    m = c[:, :1] + c[:, 1:2] * (of_n / one)[i] + c[:, 2:] * (of_d / one)[j]
     residual = np.log(m) - data.log_loss
     clipped = np.clip(residual, -data.delta, data.delta)
-    value = (clipped * (residual - 0.5 * clipped)).sum(axis=1)
+    terms = clipped * (residual - 0.5 * clipped)
+    value = (terms if data.weights is None else data.weights * terms).sum(axis=1)
     shape = (q,) if tied else (len(GRID), len(GRID))
     # The best by the objective, then the valleys of squares, which robust objectives fill with small dents.
     chosen = list(dict.fromkeys([*_lowest(value.reshape(shape))[: most - 1], *_lowest(square.reshape(shape))]))
@@ -378,9 +402,7 @@ def _decays(data: Data, found: FloatArray) -> FloatArray:
     constants = np.log(np.array([0.5, 2.0, 6.0, 15.0, 40.0, 100.0, 400.0]))
     rd, rn = (v.ravel() for v in np.meshgrid(constants, constants, indexing="ij"))
     guesses = np.vstack([np.column_stack([np.tile(base, (len(rd), 1)), rd, rn]) for base in found])
-    residual = data.residuals(guesses)
-    clipped = np.clip(residual, -data.delta, data.delta)
-    value = (clipped * (residual - 0.5 * clipped)).sum(axis=1)
+    value = data.value(guesses)
     places = [
         k * len(rd) + p
         for k in range(len(found))

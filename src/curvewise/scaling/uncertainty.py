@@ -1,0 +1,154 @@
+"""Intervals of anything that a fitted law says: by the profile of one form, by resampling where forms are weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.scaling.forecast import Forecast
+from curvewise.scaling.forms import Form, Place
+from curvewise.scaling.profile import ProfileIntervals, Quantity, refit
+from curvewise.scaling.solve import BLOCK
+from curvewise.types.units import FloatArray
+
+RESAMPLES = 400
+"""Refits of each member behind intervals where forms are weighed."""
+NODES = 12
+"""Budgets at which limits are searched for; between them they are interpolated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Intervals of a forecast.
+
+    Attributes
+    ----------
+    forecast : Forecast
+        One law, or several with weights.
+    groups : ndarray of int, shape (n,)
+        Run of each row.
+    known : bool
+        False where rows may be checkpoints of unknown runs: all limits are then NaN.
+    seed : int
+        Of the resamples.
+    """
+
+    forecast: Forecast
+    groups: NDArray[np.intp]
+    known: bool = True
+    seed: int = 0
+
+    @cached_property
+    def profile(self) -> ProfileIntervals:
+        """Intervals of the leading member."""
+        lead = self.forecast.leading
+        return ProfileIntervals(lead.data, lead.theta, lead.value, self.groups)
+
+    def parameters(self, quantities: Sequence[Quantity], level: float) -> FloatArray:
+        """Return limits of quantities of the leading member's parameters, shape (2, Q)."""
+        if not self.known:
+            return np.full((2, len(quantities)), np.nan)
+        return self.profile.limits(quantities, level)
+
+    def log_losses(self, at: Place, level: float) -> FloatArray:
+        """Return limits of the expected log loss at places, shape (2, n)."""
+        count = len(at.params)
+        if not self.known:
+            return np.full((2, count), np.nan)
+        if len(self.forecast.members) > 1:
+            draws = self._picked(lambda form, theta: np.log(form.loss(theta, at)))
+            return np.asarray(np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0))
+        form = self.forecast.leading.data.form
+        low_high = np.empty((2, count))
+        # A batch of problems for each block of places, as many as fit the cache.
+        block = max(1, BLOCK // (4 * len(self.groups)))
+        for first in range(0, count, block):
+            places = range(first, min(first + block, count))
+            quantities = [_log_loss_at(form, _one(at, i)) for i in places]
+            low_high[:, first : first + len(quantities)] = self.profile.limits(quantities, level)
+        return low_high
+
+    def optima(
+        self, best: Callable[[Form, FloatArray, FloatArray], tuple[FloatArray, FloatArray]], budgets: FloatArray, level: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return limits of log N* and of the log loss there for log budgets, shape (2, M) each.
+
+        ``best`` gives both, shape (K, M), for laws of a form, shape (K, P), and log budgets, shape (M,).
+        """
+        if not self.known:
+            return np.full((2, len(budgets)), np.nan), np.full((2, len(budgets)), np.nan)
+        ends = [0.5 - level / 2, 0.5 + level / 2]
+        if len(self.forecast.members) > 1:
+            both = self._picked(lambda form, theta: np.concatenate(best(form, theta, budgets), axis=1))
+            low_high = np.quantile(both, ends, axis=0)
+            return low_high[:, : len(budgets)], low_high[:, len(budgets) :]
+        form, theta = self.forecast.leading.data.form, self.forecast.leading.theta
+        nodes = budgets if len(budgets) <= NODES else np.linspace(budgets.min(), budgets.max(), NODES)
+        quantities: list[Quantity] = []
+        for k in (0, 1):
+            for c in nodes:
+                quantities.append(lambda t, k=k, c=c: best(form, t, np.array([c]))[k][:, 0])
+        limits = self.profile.limits(quantities, level).reshape(2, 2, len(nodes)).transpose(1, 0, 2)
+        if len(nodes) == len(budgets):
+            return limits[0], limits[1]
+        # Distances from the estimate are smooth in log C, and the estimate itself is exact.
+        found = []
+        for k in (0, 1):
+            centre = best(form, theta[None], nodes)[k][0]
+            here = best(form, theta[None], budgets)[k][0]
+            found.append(np.stack([here + _smooth(nodes, side - centre, budgets) for side in limits[k]]))
+        return found[0], found[1]
+
+    def _picked(self, of: Callable[[Form, FloatArray], FloatArray]) -> FloatArray:
+        """Return a quantity of refits, those of each member by its weight: forms differ, too."""
+        rng = np.random.default_rng(self.seed)
+        kept = []
+        for member, refits in zip(self.forecast.members, self.refits, strict=True):
+            take = int(np.round(member.weight * RESAMPLES))
+            if take:
+                kept.append(of(member.data.form, refits[rng.permutation(RESAMPLES)[:take]]))
+        return np.concatenate(kept)
+
+    @cached_property
+    def refits(self) -> tuple[FloatArray, ...]:
+        """Parameters of each member on resamples, shape (resamples, P) each.
+
+        Runs get exponential weights with mean 1: with few runs, drawing them with replacement would leave some
+        resamples without a size.
+        """
+        rng = np.random.default_rng(self.seed)
+        runs = int(self.groups.max()) + 1
+        weights = rng.exponential(size=(RESAMPLES, runs))[:, self.groups]
+        return tuple(refit(m.data, m.theta, weights) for m in self.forecast.members)
+
+
+def resample_runs(groups: NDArray[np.intp], count: int, rng: np.random.Generator) -> FloatArray:
+    """Draw runs with replacement: the number of times that each row is drawn, shape (count, n)."""
+    runs = int(groups.max()) + 1
+    drawn = rng.multinomial(runs, np.full(runs, 1.0 / runs), size=count)
+    return drawn.astype(np.float64)[:, groups]
+
+
+def _log_loss_at(form: Form, at: Place) -> Quantity:
+    return lambda theta: np.asarray(np.log(form.loss(theta, at)[:, 0]))
+
+
+def _one(at: Place, i: int) -> Place:
+    return Place(at.params[i : i + 1], at.tokens[i : i + 1], None if at.unique is None else at.unique[i : i + 1])
+
+
+def _smooth(nodes: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
+    """Interpolate between nodes without overshoot; infinite from where a node is."""
+    from scipy.interpolate import PchipInterpolator
+
+    finite = np.isfinite(values)
+    if finite.all():
+        return np.asarray(PchipInterpolator(nodes, values)(at))
+    near = np.interp(at, nodes, np.where(finite, values, 0.0))
+    ruled_out = np.interp(at, nodes, np.where(finite, 0.0, 1.0)) > 0
+    sign = np.sign(values[~finite][0])
+    return np.where(ruled_out, sign * np.inf, near)
