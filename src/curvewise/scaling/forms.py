@@ -100,6 +100,17 @@ class Form(ABC):
         """Return losses, shape (K, n), of laws θ, shape (K, P), at places n."""
         return self.values(theta, self.shift(at)).loss
 
+    def own_loss(self, theta: FloatArray, at: Place) -> FloatArray:
+        """Return the loss of law k at place k, shape (K,)."""
+        shifted = self.shift(at)
+        alpha, beta = self.exponents(theta)
+        moved = theta.copy()
+        # At the centre the two terms are exp(a) and exp(b): move them instead of the place.
+        moved[:, 1] -= alpha * shifted.params
+        moved[:, 2] -= beta * shifted.tokens
+        zero = np.zeros(1)
+        return self.values(moved, Place(zero, zero)).loss[:, 0]
+
     def shift(self, at: Place) -> Place:
         """Move places to the centre."""
         unique = None if at.unique is None else at.unique - self.tokens
@@ -139,16 +150,14 @@ class Form(ABC):
         return float(given[name])
 
     def optimum(self, theta: FloatArray, log_budget: FloatArray) -> FloatArray:
-        """Return log N* of laws θ, shape (K, P), for log C, shape (M,): shape (K, M), at C = 6 N D.
+        """Return log N* of laws θ, shape (K, P), for a log budget C = 6 N D of each, shape (K,): shape (K,).
 
         The smallest A/N^α + B/D^β on C = 6 N D has α A/N^α = β B/D^β.
         """
-        named = dict(zip(self.names, theta.T, strict=True))
-        alpha, beta = (v[:, None] for v in self.exponents(theta))
+        alpha, beta = self.exponents(theta)
         total = log_budget - np.log(6.0) - self.params - self.tokens
-        with np.errstate(divide="ignore"):
-            gap = np.log(alpha) - np.log(beta) + (named["a"] - named["b"])[:, None]
-        return self.params + (gap + beta * total) / (alpha + beta)
+        gap = np.log(alpha / beta) + theta[:, 1] - theta[:, 2]
+        return np.asarray(self.params + (gap + beta * total) / (alpha + beta))
 
 
 class Additive(Form):
@@ -321,6 +330,12 @@ class Repeated(Form):
         """Return losses without derivatives."""
         of_n, of_d, _, _ = self._terms(theta, self.shift(at))
         return theta[:, :1] + of_n + of_d
+
+    def own_loss(self, theta: FloatArray, at: Place) -> FloatArray:
+        """Return the loss of law k at place k, shape (K,)."""
+        x, y, u = (None if v is None else v[:, None] for v in self.shift(at))
+        of_n, of_d, _, _ = self._terms(theta, Place(x, y, u))  # type: ignore[arg-type]
+        return (theta[:, :1] + of_n + of_d)[:, 0]
 
     def _terms(self, theta: FloatArray, at: Place) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         x, y = self.effective(theta, at)

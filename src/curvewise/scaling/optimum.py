@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,11 +137,11 @@ def find_optimum(
 
     def best(form: Form, theta: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
         where = form.optimum(theta, at) if unique is None else _searched(form, theta, at, unique)
-        return where, _losses_at(form, theta, at, where, unique)
+        return where, np.log(form.own_loss(theta, _on_budget(at, where, unique)))
 
     if len(forecast.members) == 1:
         lead = forecast.leading
-        log_n, log_loss = (v[0] for v in best(lead.data.form, lead.theta[None], logs))
+        log_n, log_loss = best(lead.data.form, np.tile(lead.theta, (len(logs), 1)), logs)
     else:
         log_n, log_loss = _mixed_optimum(forecast, logs, unique)
     (n_low, n_high), (l_low, l_high) = uncertainty.optima(best, logs, level)
@@ -174,76 +174,42 @@ def find_optimum(
     )
 
 
-def _losses_at(form: Form, theta: FloatArray, logs: FloatArray, log_n: FloatArray, unique: float | None) -> FloatArray:
-    """Return log losses of K laws, shape (K, M), each at its own N, shape (K, M), and D = C/6N."""
-    count, many = log_n.shape
-    found = np.empty((count, many))
-    for m in range(many):
-        # Laws differ in N, while places are shared by all laws: take the diagonal in blocks of laws.
-        for first in range(0, count, 256):
-            rows = slice(first, first + 256)
-            n = log_n[rows, m]
-            d = logs[m] - LOG6 - n
-            u = None if unique is None else np.full(len(n), unique)
-            found[rows, m] = _own(form, theta[rows], Place(n, d, u))
-    return np.log(found)
-
-
-def _own(form: Form, theta: FloatArray, at: Place) -> FloatArray:
-    """Return the loss of law k at place k, shape (K,)."""
-    if isinstance(form, Repeated) or len(theta) == 1:
-        return np.asarray(np.diagonal(form.loss(theta, at)))
-    shifted = form.shift(at)
-    moved = theta.copy()
-    # At the centre the law has its terms exp(a), exp(b): move them instead of the place.
-    alpha, beta = form.exponents(theta)
-    moved[:, 1] -= alpha * shifted.params
-    moved[:, 2] -= beta * shifted.tokens
-    zero = np.zeros(1)
-    return form.values(moved, Place(zero, zero)).loss[:, 0]
+def _on_budget(log_budget: FloatArray, log_n: FloatArray, unique: float | None) -> Place:
+    """Return the places of models of these sizes on their budgets."""
+    return Place(log_n, log_budget - LOG6 - log_n, None if unique is None else np.full(len(log_n), unique))
 
 
 def _searched(form: Form, theta: FloatArray, logs: FloatArray, unique: float) -> FloatArray:
-    """Return log N* where tokens repeat, shape (K, M): the lowest point of a grid, refined by golden section."""
-    found = np.empty((len(theta), len(logs)))
+    """Return log N* of each law on its budget where tokens repeat, shape (K,)."""
     fresh = form.optimum(theta, logs)
-    for m, c in enumerate(logs):
-        for k in range(len(theta)):
-
-            def loss(n: FloatArray, k: int = k, c: float = c) -> FloatArray:
-                return form.loss(theta[k : k + 1], Place(n, c - LOG6 - n, np.full(len(n), unique)))[0]
-
-            found[k, m] = _lowest(loss, fresh[k, m] - 4.0, fresh[k, m] + 4.0)
-    return found
+    return _lowest(lambda n: form.own_loss(theta, _on_budget(logs, n, unique)), fresh - 4.0, fresh + 4.0)
 
 
-def _lowest(loss: Any, low: float, high: float) -> float:
-    """Return the place of the minimum on an interval: a grid that is narrowed four times."""
-    for _ in range(5):
-        grid = np.linspace(low, high, 41)
-        k = int(np.argmin(loss(grid)))
-        low, high = grid[max(k - 1, 0)], grid[min(k + 1, 40)]
-    # The last three points lie on a parabola.
-    grid = np.linspace(low, high, 3)
-    a, b, c = loss(grid)
+def _lowest(loss: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the places of the minima of K functions between bounds: a grid that is narrowed, then a parabola."""
+    shares = np.linspace(0.0, 1.0, 21)
+    for _ in range(6):
+        grid = low + shares[:, None] * (high - low)
+        best = np.array([loss(points) for points in grid]).argmin(axis=0)
+        low, high = grid[np.maximum(best - 1, 0), np.arange(len(low))], grid[np.minimum(best + 1, 20), np.arange(len(low))]
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    a, b, c = loss(low), loss(middle), loss(high)
     bend = a - 2 * b + c
-    shift = 0.5 * (a - c) / bend if bend > 0 else 0.0
-    return float(grid[1] + np.clip(shift, -1, 1) * (grid[1] - grid[0]))
-
-
-def _along(forecast: Forecast, log_budget: FloatArray | float, log_n: FloatArray, unique: float | None) -> FloatArray:
-    """Return log losses of a forecast at sizes on their budgets."""
-    u = None if unique is None else np.full(len(log_n), unique)
-    return forecast.log_loss(Place(log_n, log_budget - LOG6 - log_n, u))
+    shift = np.divide(0.5 * (a - c), bend, out=np.zeros_like(bend), where=bend > 0)
+    return np.asarray(middle + np.clip(shift, -1, 1) * half)
 
 
 def _mixed_optimum(forecast: Forecast, logs: FloatArray, unique: float | None) -> tuple[FloatArray, FloatArray]:
-    log_n, log_loss = np.empty(len(logs)), np.empty(len(logs))
-    for m, c in enumerate(logs):
-        own = [float(k.data.form.optimum(k.theta[None], np.array([c]))[0, 0]) for k in forecast.members if k.weight > 0.001]
-        log_n[m] = _lowest(lambda n, c=c: _along(forecast, c, n, unique), min(own) - 0.5, max(own) + 0.5)
-        log_loss[m] = _along(forecast, c, log_n[m : m + 1], unique)[0]
-    return log_n, log_loss
+    """Return log N* and the log loss there of weighted laws."""
+    heavy = [m for m in forecast.members if m.weight > 0.001]
+    own = np.stack([m.data.form.optimum(np.tile(m.theta, (len(logs), 1)), logs) for m in heavy])
+    wide = 0.5 if unique is None else 4.0
+
+    def loss(n: FloatArray) -> FloatArray:
+        return forecast.log_loss(_on_budget(logs, n, unique))
+
+    log_n = _lowest(loss, own.min(axis=0) - wide, own.max(axis=0) + wide)
+    return log_n, loss(log_n)
 
 
 def _ranges(
@@ -255,7 +221,7 @@ def _ranges(
     for side in (-1.0, 1.0):
 
         def below(distance: FloatArray, side: float = side) -> NDArray[np.bool_]:
-            return np.asarray(_along(forecast, logs, best + side * distance, unique) < goal)
+            return np.asarray(forecast.log_loss(_on_budget(logs, best + side * distance, unique)) < goal)
 
         inner, outer = np.zeros(len(logs)), np.full(len(logs), 0.1)
         for _ in range(9):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,44 @@ from curvewise.types.units import FloatArray
 
 Quantity: TypeAlias = Callable[[FloatArray], FloatArray]
 """From parameters of K laws, shape (K, P), to a number for each, shape (K,)."""
+
+
+class Family(NamedTuple):
+    """Several quantities that are computed together.
+
+    Attributes
+    ----------
+    count : int
+        Number Q of quantities.
+    value : callable
+        From parameters of K laws, shape (K, P), and the number of a quantity for each, shape (K,), to these
+        quantities, shape (K,).
+    """
+
+    count: int
+    value: Callable[[FloatArray, NDArray[np.intp]], FloatArray]
+
+    @classmethod
+    def of(cls, quantities: Sequence[Quantity]) -> Self:
+        """Make a family of single quantities."""
+
+        def value(theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
+            found = np.empty(len(theta))
+            for k, quantity in enumerate(quantities):
+                if (here := which == k).any():
+                    found[here] = quantity(theta[here])
+            return found
+
+        return cls(len(quantities), value)
+
+    def slope(self, theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
+        """Return derivatives, shape (K, P), by central differences."""
+        count, size = theta.shape
+        step = 1e-6 * (1.0 + np.abs(theta))
+        moved = step[:, :, None] * np.eye(size)  # (K, P, P)
+        points = np.concatenate([theta[:, None] + moved, theta[:, None] - moved], axis=1)
+        value = self.value(points.reshape(-1, size), np.repeat(which, 2 * size)).reshape(count, 2, size)
+        return np.asarray((value[:, 0] - value[:, 1]) / (2 * step))
 
 STIFFNESS = 1e3
 """Weight of the penalty that holds a quantity at its aim, over the curvature of the profile."""
@@ -51,14 +89,15 @@ class ProfileIntervals:
     value: float
     groups: NDArray[np.intp]
 
-    def limits(self, quantities: Sequence[Quantity], level: float = 0.95) -> FloatArray:
+    def limits(self, quantities: Sequence[Quantity] | Family, level: float = 0.95) -> FloatArray:
         """Return low and high of each quantity, shape (2, Q); infinite where the data do not bound it."""
-        slopes = np.stack([gradient(q, self.theta[None])[0] for q in quantities])
-        scale, degrees = self._grouped(slopes) if not self.independent else self._single(quantities, slopes)
+        family = quantities if isinstance(quantities, Family) else Family.of(quantities)
+        slopes = family.slope(np.tile(self.theta, (family.count, 1)), np.arange(family.count))
+        scale, degrees = self._grouped(slopes) if not self.independent else self._single(family, slopes)
         threshold = 0.5 * stdtrit(degrees, 0.5 + level / 2) ** 2 * scale
-        return _search(self, quantities, slopes, threshold)
+        return _search(self, family, slopes, threshold)
 
-    def _single(self, quantities: Sequence[Quantity], slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _single(self, family: Family, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scale of the objective's drop for each quantity where rows are independent, and its degrees.
 
         With equal noise in all rows it is :attr:`noise`, for squares the variance of the residuals, with n − P degrees
@@ -75,11 +114,13 @@ class ProfileIntervals:
             ratio = np.log(influence @ square / total / square.mean())
             error = np.full(len(slopes), float(square.var() / square.mean() ** 2)) / rows
         else:
-            values = np.stack([q(self.refits) for q in quantities])
+            refits, count = self.refits, family.count
+            values = family.value(np.tile(refits, (count, 1)), np.repeat(np.arange(count), len(refits)))
+            values = values.reshape(count, len(refits))
             low, high = np.quantile(values, [0.16, 0.84], axis=1)
             # The curvature of the profile itself, over a standard error on either side.
             spread = total * self.noise / self.steepness
-            rise = _held(self, quantities, np.sqrt(spread)).mean(axis=0)
+            rise = _held(self, family, np.sqrt(spread)).mean(axis=0)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.log((high - low) ** 2 / 4 * 2 * rise / spread / self.noise)
             # Refits to few rows vary too little, by about the share of the rows that parameters take up.
@@ -189,20 +230,10 @@ def refit(data: Data, theta: FloatArray, weights: FloatArray) -> FloatArray:
     return found
 
 
-def gradient(quantity: Quantity, theta: FloatArray) -> FloatArray:
-    """Return derivatives of a quantity, shape (K, P), by central differences."""
-    count, size = theta.shape
-    step = 1e-6 * (1.0 + np.abs(theta))
-    moved = step[:, :, None] * np.eye(size)  # (K, P, P)
-    points = np.concatenate([theta[:, None] + moved, theta[:, None] - moved], axis=1)
-    value = quantity(points.reshape(-1, size)).reshape(count, 2, size)
-    return np.asarray((value[:, 0] - value[:, 1]) / (2 * step))
-
-
-def _held(fit: ProfileIntervals, quantities: Sequence[Quantity], distance: FloatArray) -> FloatArray:
+def _held(fit: ProfileIntervals, family: Family, distance: FloatArray) -> FloatArray:
     """Return the rise of the objective with each quantity held at a distance below and above the fit, shape (2, Q)."""
-    walk = _Walk(fit, quantities, np.maximum(distance, 1e-15))
-    theta, _ = walk.fit_at(np.arange(2 * len(quantities)), walk.start + walk.sign * walk.step)
+    walk = _Walk(fit, family, np.maximum(distance, 1e-15))
+    theta, _ = walk.fit_at(np.arange(2 * family.count), walk.start + walk.sign * walk.step)
     return np.asarray(np.maximum(fit.data.value(theta) - fit.value, 0.0).reshape(2, -1))
 
 
@@ -213,42 +244,26 @@ class _Walk:
     ----------
     fit : ProfileIntervals
         Data and estimate.
-    quantities : sequence of Q quantities
-        What is held.
+    family : Family
+        The quantities that are held.
     step : ndarray, shape (Q,)
         Distance of about a standard error.
     """
 
-    def __init__(self, fit: ProfileIntervals, quantities: Sequence[Quantity], step: FloatArray) -> None:
-        count = len(quantities)
-        self.fit, self.quantities = fit, quantities
+    def __init__(self, fit: ProfileIntervals, family: Family, step: FloatArray) -> None:
+        count = family.count
+        self.fit, self.family = fit, family
         self.which, self.sign = np.tile(np.arange(count), 2), np.repeat([-1.0, 1.0], count)
         self.step = np.tile(step, 2)
         self.theta = np.tile(fit.theta, (2 * count, 1))
-        self.start = self.value_of(self.theta, self.which)
+        self.start = self.family.value(self.theta, self.which)
         self.value = self.start.copy()
-        slopes = self.slope_of(self.theta, self.which)
+        slopes = self.family.slope(self.theta, self.which)
         path = slopes @ fit.inverse
         length = np.einsum("qp,qp->q", path, slopes)
         self.path = path / np.maximum(length, 1e-300)[:, None]
         # To first order the objective rises by (distance)² · curvature / 2.
         self.stiff = STIFFNESS * fit.steepness / np.maximum(length, 1e-300)
-
-    def value_of(self, theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
-        """Return quantity ``which[k]`` of law k."""
-        found = np.empty(len(theta))
-        for k, quantity in enumerate(self.quantities):
-            if (here := which == k).any():
-                found[here] = quantity(theta[here])
-        return found
-
-    def slope_of(self, theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
-        """Return its gradient, shape (K, P)."""
-        found = np.empty(theta.shape)
-        for k, quantity in enumerate(self.quantities):
-            if (here := which == k).any():
-                found[here] = gradient(quantity, theta[here])
-        return found
 
     def fit_at(self, active: NDArray[np.intp], aim: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Fit the active problems with their quantities held near ``aim``; return parameters and quantities.
@@ -258,8 +273,8 @@ class _Walk:
         data, stiff, which = self.fit.data, self.stiff[active], self.which[active]
 
         def spring(theta: FloatArray, k: NDArray[np.intp]) -> Bowl:
-            plain, slope = data.bowl(theta), self.slope_of(theta, which[k])
-            gap = self.value_of(theta, which[k]) - aim[k]
+            plain, slope = data.bowl(theta), self.family.slope(theta, which[k])
+            gap = self.family.value(theta, which[k]) - aim[k]
             outer = stiff[k, None, None] * slope[:, :, None] * slope[:, None, :]
             return Bowl(
                 plain.value + 0.5 * stiff[k] * gap**2,
@@ -271,17 +286,15 @@ class _Walk:
         guess = self.theta[active] + self.path[active] * (aim - self.value[active])[:, None]
         guess = np.where(np.isfinite(guess), guess, self.theta[active])
         theta, _ = minimise(spring, guess, data.form, data.bounds, steps=40, tol=1e-7)
-        return theta, self.value_of(theta, which)
+        return theta, self.family.value(theta, which)
 
 
-def _search(
-    fit: ProfileIntervals, quantities: Sequence[Quantity], slopes: FloatArray, threshold: FloatArray
-) -> FloatArray:
+def _search(fit: ProfileIntervals, family: Family, slopes: FloatArray, threshold: FloatArray) -> FloatArray:
     """Walk each quantity down and up until the best objective with it held there has risen by the threshold."""
-    count = len(quantities)
+    count = family.count
     goal = np.sqrt(np.tile(threshold, 2))
     length = np.maximum(np.einsum("qp,pr,qr->q", slopes, fit.inverse, slopes) / fit.steepness, 1e-30)
-    walk = _Walk(fit, quantities, np.sqrt(2 * threshold * length))
+    walk = _Walk(fit, family, np.sqrt(2 * threshold * length))
     sign, start, step = walk.sign, walk.start, walk.step
     # ``walk`` holds the furthest point below the threshold; beyond lies the nearest above it.
     rise_near = np.zeros(2 * count)

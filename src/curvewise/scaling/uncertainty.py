@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from curvewise.scaling.forecast import Forecast
 from curvewise.scaling.forms import Form, Place
-from curvewise.scaling.profile import ProfileIntervals, Quantity, refit
+from curvewise.scaling.profile import Family, ProfileIntervals, Quantity, refit
 from curvewise.scaling.solve import BLOCK
 from curvewise.types.units import FloatArray
 
 RESAMPLES = 400
 """Refits of each member behind intervals where forms are weighed."""
-NODES = 12
+NODES = 9
 """Budgets at which limits are searched for; between them they are interpolated."""
 
 
@@ -63,44 +63,55 @@ class Uncertainty:
             draws = self._picked(lambda form, theta: np.log(form.loss(theta, at)))
             return np.asarray(np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0))
         form = self.forecast.leading.data.form
-        low_high = np.empty((2, count))
-        # A batch of problems for each block of places, as many as fit the cache.
+        found = np.empty((2, count))
+        # As many problems at a time as fit the cache.
         block = max(1, BLOCK // (4 * len(self.groups)))
         for first in range(0, count, block):
-            places = range(first, min(first + block, count))
-            quantities = [_log_loss_at(form, _one(at, i)) for i in places]
-            low_high[:, first : first + len(quantities)] = self.profile.limits(quantities, level)
-        return low_high
+            part = Place(*(None if v is None else v[first : first + block] for v in at))  # type: ignore[arg-type]
+
+            def value(theta: FloatArray, which: NDArray[np.intp], part: Place = part) -> FloatArray:
+                own = Place(*(None if v is None else v[which] for v in part))  # type: ignore[arg-type]
+                return np.asarray(np.log(form.own_loss(theta, own)))
+
+            found[:, first : first + block] = self.profile.limits(Family(len(part.params), value), level)
+        return found
 
     def optima(
-        self, best: Callable[[Form, FloatArray, FloatArray], tuple[FloatArray, FloatArray]], budgets: FloatArray, level: float
+        self,
+        best: Callable[[Form, FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
+        budgets: FloatArray,
+        level: float,
     ) -> tuple[FloatArray, FloatArray]:
         """Return limits of log N* and of the log loss there for log budgets, shape (2, M) each.
 
-        ``best`` gives both, shape (K, M), for laws of a form, shape (K, P), and log budgets, shape (M,).
+        ``best`` gives both, shape (K,), for laws of a form, shape (K, P), and a log budget for each, shape (K,).
         """
         if not self.known:
             return np.full((2, len(budgets)), np.nan), np.full((2, len(budgets)), np.nan)
         ends = [0.5 - level / 2, 0.5 + level / 2]
         if len(self.forecast.members) > 1:
-            both = self._picked(lambda form, theta: np.concatenate(best(form, theta, budgets), axis=1))
-            low_high = np.quantile(both, ends, axis=0)
+            def both(form: Form, theta: FloatArray) -> FloatArray:
+                many = len(budgets)
+                pair = best(form, np.repeat(theta, many, axis=0), np.tile(budgets, len(theta)))
+                return np.concatenate([v.reshape(len(theta), many) for v in pair], axis=1)
+
+            low_high = np.quantile(self._picked(both), ends, axis=0)
             return low_high[:, : len(budgets)], low_high[:, len(budgets) :]
         form, theta = self.forecast.leading.data.form, self.forecast.leading.theta
         nodes = budgets if len(budgets) <= NODES else np.linspace(budgets.min(), budgets.max(), NODES)
-        quantities: list[Quantity] = []
-        for k in (0, 1):
-            for c in nodes:
-                quantities.append(lambda t, k=k, c=c: best(form, t, np.array([c]))[k][:, 0])
-        limits = self.profile.limits(quantities, level).reshape(2, 2, len(nodes)).transpose(1, 0, 2)
+
+        def value(theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
+            size, loss = best(form, theta, nodes[which % len(nodes)])
+            return np.where(which < len(nodes), size, loss)
+
+        limits = self.profile.limits(Family(2 * len(nodes), value), level).reshape(2, 2, len(nodes))
         if len(nodes) == len(budgets):
-            return limits[0], limits[1]
+            return limits[:, 0], limits[:, 1]
         # Distances from the estimate are smooth in log C, and the estimate itself is exact.
         found = []
         for k in (0, 1):
-            centre = best(form, theta[None], nodes)[k][0]
-            here = best(form, theta[None], budgets)[k][0]
-            found.append(np.stack([here + _smooth(nodes, side - centre, budgets) for side in limits[k]]))
+            centre, here = (best(form, np.tile(theta, (len(c), 1)), c)[k] for c in (nodes, budgets))
+            found.append(np.stack([here + _smooth(nodes, side - centre, budgets) for side in limits[:, k]]))
         return found[0], found[1]
 
     def _picked(self, of: Callable[[Form, FloatArray], FloatArray]) -> FloatArray:
@@ -133,22 +144,17 @@ def resample_runs(groups: NDArray[np.intp], count: int, rng: np.random.Generator
     return drawn.astype(np.float64)[:, groups]
 
 
-def _log_loss_at(form: Form, at: Place) -> Quantity:
-    return lambda theta: np.asarray(np.log(form.loss(theta, at)[:, 0]))
-
-
-def _one(at: Place, i: int) -> Place:
-    return Place(at.params[i : i + 1], at.tokens[i : i + 1], None if at.unique is None else at.unique[i : i + 1])
-
-
 def _smooth(nodes: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
-    """Interpolate between nodes without overshoot; infinite from where a node is."""
-    from scipy.interpolate import PchipInterpolator
-
+    """Interpolate between nodes by cubics with the slopes of parabolas; infinite from where a node is."""
     finite = np.isfinite(values)
-    if finite.all():
-        return np.asarray(PchipInterpolator(nodes, values)(at))
-    near = np.interp(at, nodes, np.where(finite, values, 0.0))
-    ruled_out = np.interp(at, nodes, np.where(finite, 0.0, 1.0)) > 0
-    sign = np.sign(values[~finite][0])
-    return np.where(ruled_out, sign * np.inf, near)
+    if not finite.all():
+        near = np.interp(at, nodes, np.where(finite, values, 0.0))
+        unbounded = np.interp(at, nodes, np.where(finite, 0.0, 1.0)) > 0
+        return np.where(unbounded, np.sign(values[~finite][0]) * np.inf, near)
+    slope = np.gradient(values, nodes, edge_order=2)
+    k = np.clip(np.searchsorted(nodes, at) - 1, 0, len(nodes) - 2)
+    wide = nodes[k + 1] - nodes[k]
+    t = (at - nodes[k]) / wide
+    # Hermite's cubic on [0, 1]
+    ends = (1 + 2 * t) * (1 - t) ** 2 * values[k] + t**2 * (3 - 2 * t) * values[k + 1]
+    return np.asarray(ends + wide * t * (1 - t) * ((1 - t) * slope[k] - t * slope[k + 1]))
