@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-WIDTH = 96
+WIDTH = 112
 MARK = "\N{BLACK SQUARE}next\N{BLACK SQUARE}"
 
 

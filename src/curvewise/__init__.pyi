@@ -13,7 +13,12 @@ from curvewise import variance as variance
 from curvewise.errors import CurvewiseError as CurvewiseError
 from curvewise.errors import CurvewiseWarning as CurvewiseWarning
 from curvewise.errors import InputError as InputError
+from curvewise.evals.compare import compare_evals as compare_evals
 from curvewise.evals.evals import Evals as Evals
+from curvewise.evals.load import load_evals as load_evals
+from curvewise.evals.plan import plan_evals as plan_evals
+from curvewise.evals.rank import rank_models as rank_models
+from curvewise.evals.score import score_evals as score_evals
 from curvewise.learning.comparison import compare_learners as compare_learners
 from curvewise.learning.comparison import compare_learning_curves as compare_learning_curves
 from curvewise.learning.comparison import rank_learners as rank_learners

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -127,6 +127,12 @@ class CurvewiseWarning(UserWarning):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*(Message(p) if isinstance(p, str) else p for p in parts))
+
+
+def warn_all(notes: Iterable[str], stacklevel: int = 3) -> None:
+    """Issue warnings that point at the caller of the function that calls this one."""
+    for text in notes:
+        warnings.warn(text, CurvewiseWarning, stacklevel=stacklevel)
 
 
 @contextmanager

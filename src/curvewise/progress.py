@@ -53,7 +53,8 @@ def progress_bar(
 
     class StatusColumn(ProgressColumn):
         def render(self, task: Any) -> Text:
-            return Text("" if status is None else status())
+            # On one line whatever the width: a bar of two lines would jump.
+            return Text("" if status is None else status(), no_wrap=True, overflow="ellipsis")
 
     columns: tuple[ProgressColumn, ...] = (
         TextColumn("{task.description}"),
@@ -64,7 +65,7 @@ def progress_bar(
         TimeRemainingColumn(elapsed_when_finished=False),
     )
     if status is not None:
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), TimeElapsedColumn(), StatusColumn())
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=10), TimeElapsedColumn(), StatusColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(escape(text), total=total)
 

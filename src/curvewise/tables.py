@@ -10,7 +10,16 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from curvewise.errors import InputError
-from curvewise.text import format_chance, format_interval, format_number, format_value, is_smallest, one_line
+from curvewise.text import (
+    SMALL_PVALUE,
+    format_chance,
+    format_interval,
+    format_number,
+    format_value,
+    is_smallest,
+    one_line,
+    pvalue_text,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,6 +41,10 @@ _LATEX = str.maketrans(
     | {"–": "--", "—": "---", "…": r"\ldots{}", "‘": "`", "’": "'", "“": "``", "”": "''", "\ufffd": "?"}
     | {symbol: f"${command}$" for symbol, command in zip(_PAIRS[::2], _PAIRS[1::2], strict=True)}
 )
+
+
+NUMBER = re.compile(r"([<>] ?)?[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
+"""A text that reads as a number, and stands to the right in a table."""
 
 
 class Cell(NamedTuple):
@@ -90,7 +103,7 @@ def readable_columns(
     columns: Mapping[str, Sequence[Any] | NDArray[Any]],
     unit: str = "",
     best: tuple[str, Sequence[int]] | None = None,
-    smallest_pvalue: float = 1e-300,
+    smallest_pvalue: float = 0.0,
 ) -> dict[str, list[Any]]:
     """Write columns as people read them: an interval beside its estimate, errors as percentages, few digits.
 
@@ -123,7 +136,7 @@ def readable_columns(
                 plain = columns.get("pvalue", values) if "adjusted" in name else values
                 for k, (p, value) in enumerate(zip(plain, values, strict=True)):
                     if isinstance(p, Real) and is_smallest(float(p), smallest_pvalue):
-                        cells[k] = Cell(f"< {max(float(value), smallest_pvalue):.1g}", k in bold)
+                        cells[k] = Cell(f"< {max(float(value), smallest_pvalue, SMALL_PVALUE):.1g}", k in bold)
             if {*units} == {unit} and unit in ("fraction", "percent"):
                 cells = _alike(cells)
         found[HEADINGS.get(name, name.replace("_", " ") if name not in _SYMBOLS else name)] = cells
@@ -170,7 +183,7 @@ def _readable(value: Any, name: str, unit: str, bold: bool) -> Any:
     if math.isnan(x):
         return Cell("–")
     if _is_pvalue(name):
-        return Cell(f"{x:.1g}" if x < 0.001 else f"{x:.2g}", bold)
+        return Cell(pvalue_text(x), bold)
     if name.startswith("probability_"):
         return Cell(format_chance(x), bold)
     return Cell(format_value(x, unit) if unit else format_number(x, 3), bold)
@@ -210,7 +223,12 @@ def mark_best(values: Sequence[float], digits: int, *, second: bool = False) -> 
 
 
 def format_table(
-    columns: Mapping[str, Sequence[Any] | NDArray[Any]], format: str = "markdown", digits: int = 2, *, names: int = 0
+    columns: Mapping[str, Sequence[Any] | NDArray[Any]],
+    format: str = "markdown",
+    digits: int = 2,
+    *,
+    names: int = 0,
+    note: str = "",
 ) -> str:
     r"""Write columns as a Markdown, LaTeX, HTML or plain-text table.
 
@@ -224,6 +242,8 @@ def format_table(
         Decimals of numbers that are not whole.
     names : int
         If given, so many columns hold names from anywhere, shown letter by letter, and all others stand to the right.
+    note : str
+        A line below the table, such as the kind of its intervals; none in HTML, where tables have captions.
 
     Examples
     --------
@@ -246,13 +266,27 @@ def format_table(
     if format not in writers:
         raise InputError(f"format={format!r} is not known: use one of {', '.join(writers)}.")
     cells = [[_cell(v, digits, format) for v in column] for column in columns.values()]
-    right = [all(_is_number(v) for v in column) and len(column) > 0 for column in columns.values()]
+    right = [all(_reads_as_number(v) for v in column) and len(column) > 0 for column in columns.values()]
     titles = [str(name) for name in columns]
     if names:
         titles = [_letters(title, format) for title in titles]
         cells[:names] = [[_letters(text, format) for text in column] for column in cells[:names]]
         right = [i >= names for i in range(len(cells))]
-    return writers[format](titles, [list(row) for row in zip(*cells, strict=True)], right)
+    text = writers[format](titles, [list(row) for row in zip(*cells, strict=True)], right)
+    return _with_note(text, note, format, len(titles)) if note else text
+
+
+def _with_note(text: str, note: str, format: str, columns: int) -> str:
+    """Add a line below a table; one for LaTeX also names the package that its rules need."""
+    if format == "latex":
+        parts = re.split("([eβ]_N)", note)
+        written = "".join(_SYMBOLS.get(part) or _escape_latex(part) for part in parts)
+        row = rf"\multicolumn{{{columns}}}{{l}}{{\footnotesize {written}}} \\"
+        end = r"\end{tabular}"
+        return "% needs \\usepackage{booktabs}\n" + text.removesuffix(end) + f"{row}\n{end}"
+    if format == "html":
+        return text
+    return f"{text}\n\n{markdown_text(note) if format == 'markdown' else one_line(note)}"
 
 
 class _Markup(str):
@@ -341,6 +375,11 @@ def markdown_text(text: str) -> str:
     line = _HEADING.sub(r"\\#", one_line(text))
     unlinked = _WWW.sub(r"\1\.", _LINK.sub(r"]\\", line)).replace("://", r":\//")
     return _TAG.sub("&lt;", unlinked)
+
+
+def _reads_as_number(value: Any) -> bool:
+    """Return whether a value is a number, or a text that is written like one, such as "< 0.001", "80%" or "–"."""
+    return _is_number(value) or (isinstance(value, str) and NUMBER.fullmatch(value) is not None)
 
 
 def _is_number(value: Any) -> bool:

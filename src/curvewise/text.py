@@ -92,15 +92,25 @@ class Message(str):
         return _MARKED.sub(write, self.marked)
 
 
-def neutral(text: str) -> str:
+def neutral(text: str, **ways: str) -> str:
     """Word a message for a picture or a page, which both those who write Python and those who type commands read.
+
+    ``ways`` say how an argument is given there, with ``{0}`` for its value.
 
     >>> neutral(Message(f"Use {arg('form', 'auto')}, or pass {arg('chance')}."))
     'Use form auto, or pass chance.'
+    >>> neutral(Message(f"Use {arg('form', 'auto')}."), form="`study report --form {0}`")
+    'Use `study report --form auto`.'
     """
     if not isinstance(text, Message):
         return text
-    return text.worded(lambda name, value: name if value is UNSET or value is True else f"{name} {value}")
+
+    def write(name: str, value: Any) -> str:
+        if name in ways and value is not UNSET:
+            return ways[name].format(value)
+        return name if value is UNSET or value is True else f"{name} {value}"
+
+    return text.worded(write)
 
 
 def mentioned(text: str) -> tuple[str | None, Any]:
@@ -203,6 +213,8 @@ _SCALE = {"fraction": 100.0, "percent": 1.0}
 """Units that people read as percentages, and the factor to them."""
 _SIGN_DIGITS = 2
 """Decimals more than the width supports that a limit may have so that it does not read as zero."""
+_TINY = 0.1
+"""Share of the estimate from which a limit on its side of 0 has two digits."""
 _ASYMMETRIC = 2.0
 """From this ratio of the distances of the two limits on, the limits have digits of their own."""
 _DUST = 1e-12
@@ -221,6 +233,8 @@ def supported_decimals(estimate: float, low: float, high: float) -> tuple[int, i
     ((1, 1, 1), (-3, -3, -3))
     >>> supported_decimals(0.6, 0.004, 1.2), supported_decimals(1.2, 0.3, 1500)
     ((3, 3, 3), (1, 2, -2))
+    >>> supported_decimals(1.2, 0.038, 4.4), supported_decimals(0.00098, 9e-21, 0.26)
+    ((1, 2, 1), (5, 2, 2))
     """
     ends = [x for x in (low, high) if math.isfinite(x)]
     half = (high - low) / 2 if len(ends) == 2 else abs(estimate - ends[0]) if ends else math.nan
@@ -238,8 +252,10 @@ def supported_decimals(estimate: float, low: float, high: float) -> tuple[int, i
     digits = _two_digits(estimate)
     fine = max(wide, digits if 0 <= close / estimate < 1 else min(_first_decimals(near), digits))
     at_close, at_other = _sign_decimals(close, fine), _sign_decimals(other, wide)
-    if 0 < close / estimate < 1:  # as of a ratio or a size: two digits of the limit, too
+    if _TINY < close / estimate < 1:  # as of a ratio or a size: two digits of the limit, too
         at_close = max(at_close, min(_two_digits(close), fine + _SIGN_DIGITS))
+    elif close and not round(close, at_close):  # as good as 0, and written so
+        at_close = at_other
     return (fine, at_close, at_other) if close == low else (fine, at_other, at_close)
 
 
@@ -309,15 +325,28 @@ def _fixed(value: float, decimals: int) -> str:
     return f"{rounded:,.{max(decimals, 0)}f}"
 
 
-def format_pvalue(p: float, smallest: float = 1e-300) -> str:
-    """Write a p-value with two digits; one at the smallest that its method tells as an upper bound.
+SMALL_PVALUE = 0.001
+"""P-values below this are written as that: no tail is known so far out, and no decision turns on it."""
 
-    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0), format_pvalue(1e-9, 1e-9)
-    ('p = 9e-07', 'p = 0.034', 'p < 1e-300', 'p < 1e-09')
+
+def format_pvalue(p: float, smallest: float = 0.0) -> str:
+    """Write a p-value with two digits; a small one, or the smallest that its method tells, as an upper bound.
+
+    >>> format_pvalue(9.1e-7), format_pvalue(0.034), format_pvalue(0.0), format_pvalue(0.01, 0.01)
+    ('p < 0.001', 'p = 0.034', 'p < 0.001', 'p < 0.01')
     """
-    if is_smallest(p, smallest):
-        return f"p < {smallest:.1g}"
-    return f"p = {p:.1g}" if p < 0.001 else f"p = {p:.2g}"
+    if p < SMALL_PVALUE or is_smallest(p, smallest):
+        return f"p < {max(smallest, SMALL_PVALUE):.1g}"
+    return f"p = {p:.2g}"
+
+
+def pvalue_text(p: float) -> str:
+    """Write a p-value for a cell of a table, without its letter.
+
+    >>> pvalue_text(0.0342), pvalue_text(1e-30), pvalue_text(float("nan"))
+    ('0.034', '< 0.001', '–')
+    """
+    return "–" if math.isnan(p) else format_pvalue(p).removeprefix("p ").removeprefix("= ")
 
 
 def is_smallest(p: float, smallest: float) -> bool:

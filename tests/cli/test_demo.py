@@ -23,7 +23,7 @@ import pytest
 import curvewise as cw
 from curvewise.cli.app import main
 from curvewise.cli.console import Page
-from curvewise.cli.demo import Tour, demo_text, show_demo, side_by_side, write_report
+from curvewise.cli.demo import MilestoneLines, Tour, demo_text, show_demo, side_by_side, write_report
 from curvewise.errors import CurvewiseWarning
 from curvewise.types import Interval
 
@@ -116,13 +116,32 @@ def test_killed_demo_continues_where_it_was(demo):
 
 def test_answers_fit_a_terminal_of_eighty_columns(demo):
     lines = demo.short.splitlines()
-    assert len(lines) <= 38  # two more tell the progress
+    assert len(lines) <= 36  # four more tell the progress where there is no terminal
     assert max(len(line) for line in lines if "report.html" not in line) < 80
     assert sum(line.startswith("• ") for line in lines) == 8
     assert sum("┤" in line for line in lines) >= 2
     axis = next(line for line in lines if line.split()[:1] == ["25"])
     assert axis.split() == ["25", "50", "100", "200", "400", "1,600"]
     assert str(demo.out / "report.html") in demo.short
+
+
+def test_progress_without_a_terminal_is_a_few_lines(capsys):
+    tell = MilestoneLines()
+    for i in range(200):
+        tell(0.005, f"{i + 1} trained")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines] == ["1%", "33%", "66%"]
+    assert lines[1].endswith("s: 66 trained")
+
+
+def test_numbers_that_look_alike_are_told_apart(demo):
+    page = " ".join(html.unescape((demo.out / "report.html").read_text()).split())
+    assert "Each of the 12 training sets counts as one run, the mean of its 5 seeds" in page
+    assert "120 networks in all" in page
+    assert "The mean error here is that of the 5 runs on 400 digits. The fitted curves" in page
+    winners = demo.document["checkpoints"]
+    best = {name: winners["checkpoints"][int(np.argmax(values))] for name, values in winners["scores"].items()}
+    assert ("(knn another)" in " ".join(demo.short.split())) == (len(set(best.values())) > 1)
 
 
 def test_files_named_are_there(demo):

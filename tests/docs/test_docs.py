@@ -80,7 +80,10 @@ def test_api_pages_list_every_public_name(extensions: None) -> None:
     }
     for package in (
         "",
-        *(f".{lens}" for lens in ("learning", "variance", "response", "transfer", "ranking", "study", "store")),
+        *(
+            f".{lens}"
+            for lens in ("learning", "variance", "response", "transfer", "ranking", "evals", "study", "store")
+        ),
     ):
         module = importlib.import_module(f"curvewise{package}")
         public = [name for name in module.__all__ if callable(getattr(module, name)) and not name.startswith("plot_")]

@@ -22,8 +22,8 @@ def test_rank_heading_names_interval_and_form(call, errors, options, heading):
     ("options", "heading"),
     [
         ((), "Predicted error (95% confidence intervals)"),
-        (("--form", "auto"), "Predicted error (95% prediction intervals for one new run)"),
-        (("--interval", "prediction"), "Predicted error (95% prediction intervals for one new run)"),
+        (("--form", "auto"), "Predicted error (95% prediction intervals)"),
+        (("--interval", "prediction"), "error (mean of runs)   error (one new run)"),
     ],
 )
 def test_heading_of_predictions_says_what_for(call, errors, options, heading):
@@ -32,7 +32,8 @@ def test_heading_of_predictions_says_what_for(call, errors, options, heading):
 
 def test_what_to_beware_of_is_said_with_the_result(call, errors):
     ranked = call("learning", "rank", errors, "--at", "5748")
-    assert "beyond the sizes measured, where fits with --form auto" in " ".join(ranked.err.split())
+    told = "n = 5,748 is 4 times the largest size measured: the ranking rests on the form of the curves. --form auto"
+    assert told in " ".join(ranked.err.split())
     planned = call("learning", "plan", errors, "--learner", "naive Bayes", "--factor", "0.01", "--sizes", "60")
     assert "the width asked for is not reached" in " ".join(planned.err.split())
 
@@ -69,7 +70,7 @@ def test_reach_is_an_error_for_accuracies_too(call, tmp_path, errors):
     path.write_text("learner,n,accuracy\n" + "\n".join(lines) + "\n")
     options = ("--unit", "percent", "--reach", "5", "--json")
     sizes = [
-        [a["estimate"] for a in call("learning", "fit", *c).document["samples_to_reach"]]
+        [float(a["curve_reaches"]) for a in call("learning", "fit", *c).document["samples_to_reach"]]
         for c in ((path, *options), (errors, "--reach", "0.05", "--json"))
     ]
     assert sizes[0] == pytest.approx(sizes[1], rel=1e-3)
@@ -100,3 +101,64 @@ def test_fit_of_some_learners_keeps_runs_and_variances(call, tmp_path):
     path.write_text("learner,n,error,k,v\n" + "\n".join(rows) + "\n")
     options = ("--runs-column", "k", "--variance-column", "v", "--learner", "b", "--json")
     assert call("learning", "fit", path, *options).document["curves"]["b"]["runs"] == [7, 7]
+
+
+def test_compare_takes_the_pair_as_learners(call, table):
+    path = table("three.csv", {"resnet": (0.1, 1), "vit": (0.12, 1), "mlp": (0.2, 1)})
+    pair = call("learning", "compare", path, "--learner", "vit", "--learner", "resnet", "--json").document
+    assert (pair["a"], pair["b"]) == ("vit", "resnet")
+    named = call("learning", "compare", path, "--a", "vit", "--b", "resnet", "--json").document
+    assert pair["error_difference"] == named["error_difference"]
+    ranked = call("learning", "rank", path, "--learner", "vit", "--learner", "mlp", "--json").document
+    assert ranked["learners"] == ["vit", "mlp"]
+    unknown = call("learning", "compare", path, "--learner", "vit", "--learner", "resnet50")
+    assert unknown.code == 2
+    assert "Did you mean 'resnet'?" in unknown.err
+
+
+def test_compare_of_all_pairs_names_its_correction(call, table):
+    path = table("three.csv", {"resnet": (0.1, 1), "vit": (0.1, 1.05), "mlp": (0.2, 1)})
+    done = call("learning", "compare", path)
+    title = "3 pairs at n = 800 (a minus b, simultaneous 95% confidence intervals, p-values × 3)"
+    assert title in words(done.out)
+    assert "corrected for 3 comparisons (Bonferroni)" in words(done.out)
+
+
+def test_compare_beyond_the_data_warns(call, errors):
+    done = call("learning", "compare", errors, "--at", "5748")
+    assert "n = 5,748 is 4 times the largest size measured: the comparison rests on the form" in words(done.err)
+
+
+def test_a_target_of_zero_is_refused(call, errors):
+    done = call("learning", "fit", errors, "--reach", "0")
+    assert done.code == 2
+    assert "--reach 0 must be an error above 0" in words(done.err)
+
+
+def test_predictions_give_the_mean_of_runs_and_one_new_run(call, errors):
+    row = call("learning", "fit", errors, "--form", "auto", "--predict", "3000", "--json").document["predictions"][0]
+    curve = cw.fit_learning_curves(cw.load_measurements(errors), form="auto")[row["learner"]]
+    many, one = (curve.band([3000], runs=runs) for runs in (float("inf"), 1))
+    assert (row["mean_low"], row["low"]) == pytest.approx((many["low"][0], one["low"][0]))
+    shown = call("learning", "fit", errors, "--form", "auto", "--predict", "3000").out
+    assert "error (mean of runs)   error (one new run)" in shown
+    assert "e_N (mean of runs)" in shown
+
+
+@pytest.mark.parametrize("markup", ["latex", "markdown", "text"])
+def test_tables_for_papers_name_their_intervals(call, errors, markup):
+    out = call("learning", "fit", errors, "--table", markup).out
+    note = {
+        "latex": r"{5}{l}{\footnotesize Error $e_N$ and data-reliance $\beta_N$ (95\% confidence intervals)} \\",
+        "markdown": "\n\nError e_N and data-reliance β_N (95% confidence intervals)\n",
+        "text": "\n\nError e_N and data-reliance β_N (95% confidence intervals)\n",
+    }[markup]
+    assert note in out
+    assert out.startswith("% needs \\usepackage{booktabs}\n\\begin{tabular}") == (markup == "latex")
+    curves = cw.fit_learning_curves(cw.load_measurements(errors))
+    assert curves.table(markup) + "\n" == out
+
+
+def test_the_example_of_fit_extrapolates_by_the_form_for_it(call):
+    text = words(call("learning", "fit", "--help").out)
+    assert "--form auto --predict 3000,6000" in text

@@ -189,13 +189,3 @@ def test_more_of_the_largest_sizes_than_there_are_is_noted():
     assert not any("Only the 9" in note for note in one.notes)
     assert told in map(str, many.warnings)
     assert not any("asked for" in w for w in all_five.warnings)
-
-
-def test_a_curve_that_is_not_to_be_extrapolated_predicts_nothing_beyond_the_data():
-    n = [100, 100, 200, 200, 400, 400, 800, 800]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CurvewiseWarning)
-        curve = cw.fit_learning_curve(n, [0.31, 0.30, 0.22, 0.21, 0.12, 0.115, 0.03, 0.028])
-    assert any("do not extrapolate it" in text for text in curve.warnings)
-    assert "must not be extrapolated" in curve.sentences()
-    assert "3200" not in curve.sentences()

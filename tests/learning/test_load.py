@@ -201,7 +201,7 @@ def test_runs_and_spread():
     np.testing.assert_allclose(m.variance, [0.01, np.nan])
     assert m.runs.tolist() == [5, 1]
     assert "variance from 'std', squared" in m.notes
-    assert "1 row(s) without a variance" in m.notes
+    assert "1 row without a variance" in m.notes
     assert load_measurements({"n": [1], "err": [0.5], "err_var": [0.1]}).variance.tolist() == [0.1]
 
 

@@ -23,8 +23,8 @@ def test_runs_are_seen_by_their_names():
     assert m.n.tolist() == [25, 25, 50]
     assert m.error.tolist() == [0.5, 0.6, 0.4]
     assert m.labels["run"].tolist() == ["run1", "run_2", "run1"]
-    assert "value from 2 column(s) taken as runs, 'run1', 'run_2'" in m.notes[0]
-    assert "1 empty cell(s) taken as not measured" in m.notes
+    assert "value from 2 columns taken as runs, 'run1', 'run_2'" in m.notes[0]
+    assert "1 empty cell taken as not measured" in m.notes
 
 
 def test_learners_by_column():
@@ -52,7 +52,7 @@ def test_runs_of_several_learners_and_accuracies():
 def test_sizes_as_column_names(names):
     m = load_measurements(pd.DataFrame({"model": ["a", "b"], names[0]: [0.5, 0.6], names[1]: [0.4, NAN]}))
     assert rows(m) == {("a", 25, 0.5): 1, ("a", 50, 0.4): 1, ("b", 25, 0.6): 1}
-    assert m.notes[0].startswith("n from the column names; learner from 'model'; value from 2 column(s) taken as sizes")
+    assert m.notes[0].startswith("n from the column names; learner from 'model'; value from 2 columns taken as sizes")
 
 
 def test_sizes_as_column_names_in_a_file(tmp_path):

@@ -15,7 +15,7 @@ from curvewise.drawing.style import PALETTE, one_document, word_shade
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning import fit_learning_curves, load_measurements
 from curvewise.learning.plot import plot_learning_curves
-from curvewise.text import format_value
+from curvewise.text import format_interval
 
 
 def lines(ax, gid):
@@ -197,7 +197,8 @@ def test_names_stand_at_the_curves_with_the_error_at_N(fit):
     curve = fit("plain")
     for at in (200.0, 400.0):
         (text,) = names(plot_learning_curves(curve, at=None if at == 400 else at))
-        assert text == f"plain\n{format_value(curve.error_at(at), 'percent')} at {at:g}", "the line goes on beyond N"
+        value = format_interval(curve.interval_at(at).error, "percent").split(" [")[0]
+        assert text == f"plain\n{value} at {at:g}", "the line goes on beyond N"
     bare = plot_learning_curves(curve, legend=False)
     assert bare.get_legend() is None
     assert names(bare) == []
@@ -347,7 +348,7 @@ def test_a_group_of_curves_brings_its_own_N_and_its_failures(recwarn):
     ax = result.plot()
     assert all(text.endswith("% at 100") for text in names(ax))
     assert len(solid(ax)) == 2
-    assert "1 learner(s) could not be fitted" in caption(ax)
+    assert "1 learner could not be fitted" in caption(ax)
 
 
 def test_draws_on_the_axes_given_and_touches_no_global_setting(fit):
@@ -479,3 +480,90 @@ def test_measurements_draw_themselves_with_their_curves():
     assert ax.get_xlim()[1] < 10_000
     assert measured.plot(x="log", to=50_000).get_xlim()[1] >= 50_000
     assert measured.plot(Figure().add_subplot(), x="log", at=50_000).get_xlim()[1] >= 50_000
+
+
+@pytest.fixture
+def three():
+    n = np.repeat([50.0, 100, 200, 400, 800], 3)
+    wiggle = np.tile([-1.0, 0.0, 1.0], 5) * 8 / np.sqrt(n)
+    runs = {k: (n, c * (n / 50) ** -0.5 + 2 + wiggle) for k, c in {"logreg": 24, "svm": 20, "forest": 26}.items()}
+    return fit_learning_curves(runs, unit="percent")
+
+
+def test_predicted_sizes_have_ticks_squares_and_their_values(three):
+    ax = three.plot(predict=[1600, 8000])
+    squares = lines(ax, "curvewise-predicted")
+    for curve, square in zip(three, squares, strict=True):
+        assert square.get_xdata().tolist() == [1600, 8000]
+        assert square.get_ydata() == pytest.approx(curve.errors_at([1600, 8000]))
+    assert {1600.0, 8000.0} <= set(ax.get_xticks())
+    assert ax.get_xlim()[1] > 8000
+    shown = [t.split(",")[0].split("\n")[0] for t in names(ax)]
+    assert sorted(shown) == ["forest", "logreg", "svm"]
+    for curve, text in zip(three, names(ax), strict=True):
+        value = format_interval(curve.interval_at(8000).error, "percent").split(" [")[0]
+        assert value in text
+    assert "squares: predictions" in caption(ax)
+    assert "8,000" in " ".join(names(ax)) or "the value at n = 8,000" in caption(ax)
+
+
+def test_names_close_together_keep_their_values(three):
+    """In one line, and the size in the caption."""
+    ax = three.plot()
+    assert all("%" in text for text in names(ax))
+
+
+def test_the_mark_at_four_times_the_largest_size_is_explained(three):
+    assert "Beyond 4 × the largest size measured the data do not support" in caption(three.plot())
+    assert "Beyond 4 ×" not in caption(three.plot(limit=False))
+
+
+def test_a_learner_has_one_colour_in_all_results_of_one_fit(three):
+    from curvewise import compare_learners, compare_learning_curves, rank_learners
+
+    own = dict(zip(three.curves, PALETTE, strict=False))
+    for ax in (three.plot(), compare_learners(three).plot()):
+        found = {str(line.get_label()).split("\n")[0].split(" ")[0]: line.get_color() for line in solid(ax)}
+        assert found == own
+    pair = compare_learning_curves(three["forest"], three["svm"]).plot()
+    assert [line.get_color() for line in solid(pair)] == [own["forest"], own["svm"]]
+    ranking = rank_learners(three, 8000)
+    dots = [line for line in ranking.plot().lines if line.get_marker() == "o"]
+    assert [d.get_color() for d in dots] == [own[name] for name in ranking.learners]
+    (diamond,) = [k for k in three["svm"].samples_to_reach(6.0).plot().lines if k.get_marker() == "D"]
+    assert diamond.get_color() == own["svm"]
+    # Curves of two fits on the same Axes do not share a colour.
+    ax = three["logreg"].plot()
+    n, wiggle = np.repeat([50.0, 100, 200, 400], 2), np.tile([-0.1, 0.1], 4)
+    others = {k: (n, a + 60 * n**-0.5 + wiggle) for k, a in {"x": 2, "y": 3}.items()}
+    fit_learning_curves(others, unit="percent").plot(ax)
+    assert len({line.get_color() for line in solid(ax)}) == 3
+
+
+def test_the_same_warning_of_several_learners_is_written_once():
+    n = np.repeat([50.0, 100, 200, 400], 3)
+    wiggle = np.tile([-0.02, 0.0, 0.02], 4)
+    runs = {k: (n, c * (n / 50) ** -0.8 * np.exp(wiggle)) for k, c in {"a": 30, "b": 20}.items()}
+    with pytest.warns(CurvewiseWarning):
+        ax = fit_learning_curves(runs, unit="percent").plot()
+    assert caption(ax).count("beyond n = 400 answers follow a power law") == 1
+    assert "⚠ a, b: " in caption(ax)
+
+
+def test_an_option_that_is_not_known_is_refused_with_those_that_are(three):
+    with pytest.raises(InputError, match=r"'predict'.*'to'|'to'.*'predict'") as error:
+        three.plot(prediction=8000)
+    assert "Did you mean 'predict'?" in str(error.value)
+    assert "predict=[sizes to mark]" in type(three).plot.__doc__
+    assert "predict=[sizes to mark]" in type(three["svm"]).plot.__doc__
+
+
+def test_bands_of_the_ensemble_are_smooth_at_the_sizes_measured():
+    """No kink: the slope of the half width does not jump there."""
+    n = np.repeat([50.0, 100, 200, 400, 800], 3)
+    wiggle = np.array([-0.5, 0.1, 0.3, 1.0, 0.2, -1.5, 0.1, 0.2, 0.4, -0.3, -0.2, 0.6, 0.1, 0.0, -0.1])
+    curve = fit_learning_curves({"a": (n, 2 + 20 * (n / 50) ** -0.5 + wiggle)}, unit="percent", form="auto")["a"]
+    at = np.geomspace(60, 700, 2001)
+    band = curve.band(at, runs=np.inf)
+    turn = np.diff(np.diff(band["high"] - band["error"]) / np.diff(np.log(at)))
+    assert np.abs(turn).max() < 0.05

@@ -87,19 +87,21 @@ def test_a_flagged_curve_of_a_comparison_is_marked_and_explained(fit, pair):
 
 @pytest.mark.parametrize("x", ["log", "sqrt", "linear"])
 @pytest.mark.parametrize("at", [400, 50])
-def test_the_arrow_runs_from_a_at_N_to_bs_curve(pair, x, at):
-    a, b = pair
-    result = compare_learning_curves(a, b, at=at)
+def test_the_arrow_runs_from_the_better_one_at_N_to_the_others_curve(pair, x, at):
+    result = compare_learning_curves(*pair, at=at)
+    better, other = sorted(pair, key=lambda curve: curve.error_at(at))
+    assert result.worse_first[:2] == (other.learner, better.learner)
     ax = draw(result, x=x)
     arrow, text = of(ax.texts, "curvewise-equivalence")
     start, stop = arrow.xyann, arrow.xy
     size = (lambda v: v**-2) if x == "sqrt" else (lambda v: v)
     assert size(start[0]) == pytest.approx(at)
-    assert start[1] == stop[1] == pytest.approx(a.error_at(at))
-    k = result.data_equivalence.estimate
-    assert (k > 1) == (at == 400)
+    assert start[1] == stop[1] == pytest.approx(better.error_at(at))
+    k = result.worse_first[2].estimate
+    assert k > 1
+    assert (better is pair[0]) == (at == 400)
     assert size(stop[0]) == pytest.approx(k * at, rel=1e-6)
-    assert b.error_at(float(size(stop[0]))) == pytest.approx(stop[1], rel=0.01)
+    assert other.error_at(float(size(stop[0]))) == pytest.approx(stop[1], rel=0.01)
     assert text.get_text().endswith("×")
     assert float(text.get_text()[:-1].replace(",", "")) == pytest.approx(k, rel=0.05)
 
@@ -170,7 +172,7 @@ def test_the_size_that_reaches_a_target(fit):
     (bars,) = [c for c in ax.collections if isinstance(c, LineCollection)]
     np.testing.assert_allclose(bars.get_segments()[0][:, 0], np.clip([result.low, result.high], *ax.get_xlim()))
     assert "16%" in ax.get_xlabel()
-    never = draw(replace(result, estimate=np.inf, low=np.inf, high=np.inf))
+    never = draw(replace(result, estimate=np.inf, low=np.inf, high=np.inf, curve_reaches=np.inf))
     never.figure.canvas.draw()
     assert "never reaches" in caption(never)
 

@@ -130,7 +130,7 @@ def test_gamma_far_from_a_half_is_a_sign_of_bad_hyperparameters():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cw.CurvewiseWarning)
         curve = cw.fit_learning_curve(n, error, unit="percent")
-    assert any("badly chosen hyperparameters" in text for text in curve.warnings)
+    assert any("check that the hyperparameters suit all sizes" in text for text in curve.warnings)
 
 
 # ---- Figures

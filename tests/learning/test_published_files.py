@@ -41,7 +41,7 @@ def test_lcdb_with_a_column_map():
     np.testing.assert_array_equal(m.runs, frame["n_rep"])
     np.testing.assert_array_equal(m.labels["openmlid"], frame["openmlid"])
     assert m.learner[0] == "3 / SVC_linear"
-    assert "13 row(s) without a variance" in m.notes
+    assert "13 rows without a variance" in m.notes
 
 
 def test_lcdb_asks_which_error():

@@ -605,3 +605,21 @@ def test_different_winners_are_named_and_ranks_are_whole():
     latex = turned.to_latex()
     assert latex.count(r"\textbf{") == 2  # the best by either measure
     assert r"\toprule" in latex
+
+
+def test_measures_that_agree_on_the_first_alone_are_said_to_disagree():
+    pool, labels = make_pool([1.5, 0.7, 0.2])
+    found = rank(dict(zip("abc", pool.values(), strict=True)), labels, ("separation",), k=3)
+    assert found.checkpoints == ("a", "b", "c")
+    first = replace(found, scores={**found.scores, "knn": np.array([3.0, 1.0, 2.0])})
+    assert first.winners == {"separation": "a", "knn": "a"}
+    text = first.sentences()
+    assert (
+        "The measures agree on the first and not on the others: b is number 2 by separation and number 3 by knn."
+        in text
+    )
+    # All three are to be fine-tuned: the chance of the first is given all the same.
+    assert f"a is the best after fine-tuning with probability {first.chance_best[0]:.0%}." in text
+    alike = replace(first, scores={**found.scores, "knn": np.array([9.0, 8.0, 7.0])})
+    assert "The measures" not in alike.sentences()
+    assert "chance to be best" in first.readable()

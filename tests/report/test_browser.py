@@ -739,6 +739,19 @@ def test_text_and_figure_stand_side_by_side_where_there_is_room(opened: Opened, 
     assert figure[2] <= 390
 
 
+def test_words_in_pictures_and_captions_can_be_read_on_a_narrow_screen(opened: Opened, studied: Any) -> None:
+    page = opened(studied[0], viewport={"width": 390, "height": 844})
+    stills = page.locator(".still:visible svg")
+    assert stills.count() > 0
+    for i in range(stills.count()):
+        # Pictures are drawn with letters of 8.5 points or more on a width of about 460 points.
+        assert stills.nth(i).bounding_box()["width"] >= 540
+    for left, _, right, _ in page.eval_on_selector_all(".scroll caption", BOXES):
+        assert left >= 0
+        assert right <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
 def test_paper_has_no_controls_and_every_warning(opened: Opened, studied: Any) -> None:
     page = opened(studied[0], color_scheme="dark")
     page.get_by_role("button", name="Switch to light colours").click()

@@ -56,4 +56,5 @@ def test_chances_are_numbers_that_sort_and_read_as_in_sentences() -> None:
 def test_what_a_section_says_is_for_python_and_the_command_line() -> None:
     message = Message(f"Use {arg('form', 'auto')}.")
     section = Section("Why?", (message,), (prefix("net: ", message),))
-    assert (section.text, section.warnings) == (("Use form auto.",), ("net: Use form auto.",))
+    advice = 'Use form="auto" in Python, --form auto on the command line.'
+    assert (section.text, section.warnings) == ((advice,), (f"net: {advice}",))

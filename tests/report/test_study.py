@@ -16,6 +16,7 @@ import pytest
 import curvewise as cw
 from curvewise.cli.app import main
 from curvewise.learning.partition import partition_training_set
+from curvewise.report.content import WAYS
 from curvewise.report.lenses import StudyFindings
 from curvewise.report.page import page_of, write_report
 from curvewise.report.results import results_report
@@ -80,7 +81,7 @@ def test_what_the_curves_rest_on_is_checked_as_the_lens_does(ran_report, several
 def test_every_warning_of_every_result_stands_on_the_first_screen(ran_report):
     found = ran_report.found
     for curve in found["curves"]:
-        assert all(f"{curve.learner}: {neutral(w)}" in ran_report.warnings for w in curve.all_warnings)
+        assert all(f"{curve.learner}: {neutral(w, **WAYS)}" in ran_report.warnings for w in curve.all_warnings)
     for label, result in found["variance"].items():
         assert all(f"{label}: {neutral(w)}" in ran_report.warnings for w in result.all_warnings)
     assert len(set(ran_report.warnings)) == len(ran_report.warnings) > 0
@@ -385,7 +386,9 @@ def test_the_advice_to_add_folds_fits_the_training_examples():
 def test_seeds_on_one_of_several_subsets_are_said_to_be(tmp_path, ran_report):
     found = study_report(small(tmp_path, ["tree"], [50, 100], folds=2, seeds=5))
     (section,) = [s for s in found.sections if s.title == "How much do runs differ?"]
-    assert "only the runs on the first of the 2 training subsets of 100 examples" in section.text[0]
+    mean = found.found["errors"]["error"][-1]
+    assert "only the runs of tree on the first of the 2 training subsets of 100 examples" in section.text[0]
+    assert f"differs from the mean over all subsets ({mean:.1%})" in section.text[0]
     assert not any("one training set" in text for s in ran_report.sections for text in s.text)
 
 

@@ -111,7 +111,7 @@ def test_one_model_is_shown_saved_and_drawn(measure, tmp_path):
     assert all(path.stat().st_size > 5000 for path in outputs[:2])
     with open(outputs[2], newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert [float(r["magnitude"]) for r in rows] == np.linspace(-180, 180, 11).tolist()
+    assert [float(r["magnitude"]) for r in rows] == np.linspace(-30, 30, 11).tolist()
     assert {r["perturbation"] for r in rows} == {"rotation"}
     assert all(float(r["accuracy"]) == int(r["correct"]) / int(r["total"]) for r in rows)
 
@@ -281,7 +281,7 @@ def test_perturbations_are_listed(call):
     assert "degrees" in seen.out
     told = call("response", "perturbations", "--json").document["perturbations"]
     rotation = next(p for p in told if p["name"] == "rotation")
-    assert (rotation["low"], rotation["high"], rotation["usual"]) == (-180, 180, [-180, 180])
+    assert (rotation["low"], rotation["high"], rotation["usual"]) == (-180, 180, [-30, 30])
 
 
 def test_the_shelf_is_listed(call):

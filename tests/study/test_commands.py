@@ -153,6 +153,18 @@ def test_a_study_from_run_to_report(call, file):
     assert (file.parent / "other" / "report.md").is_file()
 
 
+def test_a_plan_that_cannot_be_made_has_the_exit_status_one(call, file):
+    file.write_text(SMALL.replace("max_features = 8", "features = 8"))
+    planned = call("study", "plan", file)
+    assert planned.code == 1
+    assert "tree cannot be trained as described" in planned.out
+    assert "unexpected keyword argument 'features'" in planned.err
+    made = call("study", "run", file, "--workers", 0)
+    assert made.code == 1
+    assert "nothing was started" in made.err
+    assert not (file.parent / "tiny-runs").exists() or call("study", "status", file, "--json").document["done"] == 0
+
+
 def test_failed_runs_make_the_exit_status_one(call, file):
     file.write_text(SMALL.replace("max_features = 8", "max_features = -1"))
     outcome = call("study", "run", file, "--workers", 0)

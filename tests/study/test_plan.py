@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from curvewise.errors import InputError, MissingDependencyError
-from curvewise.nn.task import Keep
+from curvewise.nn.task import Keep, Trained
 from curvewise.nn.training import Training
 from curvewise.store.write import write_run
 from curvewise.study import Dataset, Design, Evaluation, Learner, Study, study_recipe
@@ -145,6 +145,55 @@ def test_what_cannot_be_measured_is_said(tmp_path, monkeypatch):
     found = make(tmp_path).plan(device="cpu")
     assert math.isnan(found.total_seconds)
     assert "net could not be measured: no such thing" in found.warnings
+
+
+def test_estimators_are_timed_by_fits_at_their_smallest_sizes(tmp_path, monkeypatch):
+    from curvewise.study.run import estimators
+
+    fitted = []
+
+    def fit_estimator(study, job):
+        fitted.append(job.n)
+        return Trained(seconds=1.0 + job.n / 10)
+
+    monkeypatch.setattr(estimators, "fit_estimator", fit_estimator)
+    tree = Learner(estimator="sklearn.tree:DecisionTreeClassifier")
+    study = make(tmp_path, {"tree": tree}, sizes=[10, 20, 40], folds=1, seeds=2)
+    found = study.plan(device="cpu")
+    # After three seconds of fits the time of the third size follows from the two that are known.
+    assert fitted == [10, 20]
+    assert found.seconds == pytest.approx((2 * 2.0, 2 * 3.0, 2 * 5.0))
+    assert set(found.source) == {"a short measurement"}
+    assert study.plan(measure=False, device="cpu").source == ("unknown",) * 3
+
+
+def test_an_estimator_that_fails_to_fit_is_said_and_tried_once(tmp_path):
+    (tmp_path / "odd_fit.py").write_text(
+        "class Odd:\n    def fit(self, x, y):\n        raise ValueError('never')\n    def predict(self, x): ...\n"
+    )
+    found = make(tmp_path, {"odd": Learner(estimator="odd_fit:Odd")}).plan(device="cpu")
+    assert "odd could not be measured: ValueError: never" in found.warnings
+    assert math.isnan(found.total_seconds)
+
+
+def test_code_that_is_not_imported_leaves_a_time_unknown_and_says_what_to_pass(tmp_path):
+    (tmp_path / "own_net.py").write_text("raise SystemExit\n")
+    study = replace(make(tmp_path, {"own": Learner(Training("own_net:build"))}), trust=False)
+    found = study.plan(device="cpu")
+    assert "The time of 9 runs (own) is unknown without trust=True, which imports their code." in found.sentences()
+    assert found.impossible == ()
+
+
+def test_a_learner_that_refuses_its_options_stops_a_study_before_it_trains(tmp_path):
+    wrong = Learner(estimator="sklearn.tree:DecisionTreeClassifier", options={"depth": 3})
+    study = make(tmp_path, {"net": NET, "tree": wrong})
+    found = study.plan(measure=False, device="cpu")
+    assert found.impossible == ("tree",)
+    assert "tree cannot be trained as described." in found.sentences()
+    assert "(tree)" not in found.sentences()  # no time to wait for
+    with pytest.raises(InputError, match=r"tree cannot be trained as described, so that nothing was .*: .*depth"):
+        study.run(workers=0, progress=False)
+    assert study.status().missing == study.status().planned
 
 
 def test_measuring_ends_in_time(tmp_path, monkeypatch):

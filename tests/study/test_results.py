@@ -226,8 +226,8 @@ def test_nothing_is_read_before_it_is_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({}, "more than one training: learner is 'net', 'wide'. Choose with learner='net'"),
-        ({"learner": "net"}, "n is 12, 24, 48. Choose with n=12"),
+        ({}, "learner is 'net', 'wide'; n is 12, 24, 48. Choose one, such as learner='net', n=48"),
+        ({"learner": "net"}, "n is 12, 24, 48. Choose one, such as n=48"),
         ({"learner": "nett"}, "learner='nett': no run of the study has it; there is 'net', 'wide'"),
         ({"learner": "net", "n": 13}, "n=13: no run of the study has it; there is 12, 24, 48"),
         ({"learner": "net", "evaluation": "turned"}, "it has test, shifted"),

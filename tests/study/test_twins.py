@@ -88,7 +88,7 @@ def test_runs_of_a_study_that_cannot_be_matched_are_refused(made: Study):
 
 def test_the_epoch_of_the_nudge_is_a_coordinate(made: Study):
     assert set(made.frame()["poke"].dropna()) == {0.0, 1.0, 2.0}
-    with pytest.raises(InputError, match=r"more than one training: poke is 0, 1, 2\. Choose with poke=0"):
+    with pytest.raises(InputError, match=r"more than one training: poke is 0, 1, 2\. Choose one, such as poke=0"):
         made.predictions(vary="poke")
     assert made.predictions(vary="poke", poke=1).runs == 6
     with pytest.raises(InputError, match="leave it out"):

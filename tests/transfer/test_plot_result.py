@@ -124,7 +124,7 @@ def test_a_wide_interval_does_not_squeeze_the_rest(result):
     ax = replace(result, curves=(wild, *result.curves[1:])).plot()
     low, high = ax.get_ylim()
     assert -0.3 < low < 0.0 < 1.0 < high < 1.3
-    assert "some run out of the picture" in caption(ax)
+    assert "some end outside the picture" in caption(ax)
     assert "run out" not in caption(result.plot())
 
 

@@ -387,5 +387,5 @@ def test_bad_curves(given: Any, said: str) -> None:
 def test_a_p_value_at_its_floor_is_an_upper_bound() -> None:
     rng = np.random.default_rng(1)
     found = win_rate(rng.random((3, 4000)), 1 + rng.random((3, 4000)))
-    assert "p < 1e-09 against one half" in found.sentences()
-    assert found.readable()["p"][0].text == "< 1e-09"
+    assert "p < 0.001 against one half" in found.sentences()
+    assert found.readable()["p"][0].text == "< 0.001"

@@ -166,7 +166,9 @@ def test_one_table_of_two_trainings(call, tmp_path):
     seen = call("variance", "compare", tmp_path / "both.csv", "--a", "new", "--b", "old", "--json")
     assert seen.code == 0, seen.err
     assert seen.document["verdict"] == "a better"
-    assert seen.document["paired"]
+    assert not seen.document["paired"]
+    pairs = call("variance", "compare", tmp_path / "both.csv", "--a", "new", "--b", "old", "--paired")
+    assert "Runs are paired by names, as asked." in pairs.out
 
 
 def test_tables_of_what_is_examined(call, files):
@@ -415,7 +417,36 @@ def test_test_sets_of_files(call, tmp_path):
     draw = ("--plot", tmp_path / "p.png", "--pair", "plain,drawn")
     assert call("variance", "test-sets", plain, f"drawn={sketch}", *draw).code == 0
     assert "one test set, 'plain'" in call("variance", "test-sets", plain).err
-    assert "given twice" in call("variance", "test-sets", plain, plain).err
+    assert "one test set, 'plain'" in call("variance", "test-sets", plain, plain).err
+    assert "given twice" in call("variance", "test-sets", f"a={plain}", f"a={sketch}").err
+
+
+def test_files_are_named_on_the_command_line(call, files, tmp_path):
+    seen = call("variance", "compare", f"wide={files['a']}", f"narrow={files['c']}", "--json").document
+    assert (seen["a"], seen["b"]) == ("wide", "narrow")
+    many = call("variance", "compare", f"x={files['a']}", files["b"], f"z={files['c']}", "--json").document
+    assert set(many["names"]) == {"x", "b", "z"}
+    assert call("variance", "compare", f"x={files['a']}", f"z={files['c']}", "--a", "z", "--b", "x").code == 0
+    assert call("variance", "decompose", f"x={files['a']}").code == 0
+    for name, runs in (("one", 3), ("two", 4)):
+        (tmp_path / name).mkdir()
+        for i in range(runs):
+            np.save(tmp_path / name / f"{i}.npy", np.load(files["a"])["preds"][i])
+    labels = tmp_path / "labels.npy"
+    np.save(labels, np.load(files["a"])["labels"])
+    told = call("variance", "compare", f"one={tmp_path}/one/*.npy", f"b={tmp_path}/two", "--labels", labels, "--json")
+    assert told.document["runs"] == [3, 4]
+    assert told.document["a"] == "one"
+    lost = call("variance", "compare", "x=nothing.npy", files["b"])
+    assert lost.code == 1
+    assert "nothing.npy: there is no such file" in lost.err
+
+
+def test_scores_are_named_on_the_command_line(call, tmp_path):
+    for name, mean in (("one", 0.8), ("two", 0.9)):
+        (tmp_path / f"{name}.csv").write_text("accuracy\n" + "".join(f"{mean + i / 1000}\n" for i in range(5)))
+    seen = call("variance", "compare", f"a={tmp_path}/one.csv", f"b={tmp_path}/two.csv", "--scores", "--json")
+    assert (seen.document["a"], seen.document["b"]) == ("a", "b")
 
 
 def test_a_pair_of_examples_by_index(call, files):

@@ -120,20 +120,95 @@ def test_pairing_helps_where_seeds_are_shared():
     )
 
 
-def test_run_ids_pair_and_reorder():
+def test_names_pair_only_when_asked_and_reorder():
     a, b = two(np.random.default_rng(5), runs=(6, 6), shared=True)
     ids = np.array([f"seed{i}" for i in range(6)])
     order = np.array([3, 1, 0, 5, 4, 2])
     one = Predictions(a, "errors", run_ids=ids)
     shuffled = Predictions(b[order], "errors", run_ids=ids[order])
-    c = compare_runs(one, shuffled)
+    # Seeds 0 to 5 of two trainings have nothing in common but their names: the answer must not depend on these.
+    assert tuple(compare_runs(one, shuffled).difference) == tuple(compare_runs(a, b[order], kind="errors").difference)
+    assert compare_trainings({"a": one, "b": shuffled}).pvalues[0] == compare_runs(a, b[order], kind="errors").pvalue
+    c = compare_runs(one, shuffled, paired=True)
     assert c.paired
+    assert "Runs are paired by names, as asked." in c.sentences()
     assert tuple(c.difference) == pytest.approx(tuple(compare_runs(a, b, paired=True, kind="errors").difference))
-    assert not compare_runs(one, shuffled, paired=False).paired
     strangers = Predictions(b, "errors", run_ids=np.array([f"x{i}" for i in range(6)]))
     assert not compare_runs(one, strangers).paired
     with pytest.raises(InputError, match="same runs"):
         compare_runs(one, strangers, paired=True)
+
+
+@quiet
+def test_seeds_of_a_store_pair_when_asked(tmp_path):
+    a, b = two(np.random.default_rng(5), runs=(4, 4), n=90, shared=True)
+    order = [2, 0, 3, 1]
+    for learner, runs, places in (("one", a, range(4)), ("two", b, order)):
+        for i in places:
+            about = {"learner": learner, "n": 100, "fold": i, "init_seed": 7}
+            cw.write_run(tmp_path, about, predictions=runs[i].astype(int), labels=np.zeros(90, dtype=int))
+    one, two_ = (cw.load_predictions(tmp_path, learner=name) for name in ("one", "two"))
+    assert not compare_runs(one, two_).paired
+    c = compare_runs(one, two_, paired=True)
+    assert "Runs are paired by seeds, as asked." in c.sentences()
+    assert tuple(c.difference) == pytest.approx(tuple(compare_runs(a, b, paired=True, kind="errors").difference))
+    with pytest.raises(InputError, match=r"run 'fold=\d, init_seed=7' of one has no partner in two"):
+        compare_runs(one, two_.subset(runs=slice(2)), paired=True)
+
+
+@quiet
+def test_equal_counts_of_errors_are_no_copies():
+    rng = np.random.default_rng(0)
+    wrong = np.zeros((3, 200), dtype=int)
+    wrong[np.arange(3), [0, 1, 2]] = 1  # each run errs once, on an example of its own
+    others = (rng.random((4, 200)) < 0.1).astype(int)
+    for given in (wrong, wrong[:2]):
+        with pytest.warns(CurvewiseWarning) as seen:
+            compare_runs(others[:1], given, kind="errors")
+        assert not any("do not differ at all" in str(w.message) for w in seen)
+        assert not any(
+            "do not differ at all" in w for w in compare_trainings({"a": others, "b": given}, kind="errors").warnings
+        )
+    with pytest.warns(CurvewiseWarning, match="the runs of b do not differ at all"):
+        compare_runs(others[:1], wrong[[0, 0]], kind="errors")
+    assert (
+        "the runs of b do not differ at all"
+        in compare_trainings({"a": others, "b": wrong[[0, 0]]}, kind="errors").warnings[0]
+    )
+
+
+@quiet
+def test_files_by_name(tmp_path):
+    a, b = two(np.random.default_rng(5), runs=(4, 5), n=90)
+    np.save(tmp_path / "wide.npy", a.astype(int))
+    np.save(tmp_path / "narrow.npy", b.astype(int))
+    np.save(tmp_path / "y.npy", np.zeros(90, dtype=int))
+    by_hand = compare_runs(a, b, kind="errors")
+    files = [str(tmp_path / name) for name in ("wide.npy", "narrow.npy", "y.npy")]
+    c = compare_runs(*files)
+    assert (c.a, c.b, c.pvalue) == ("wide", "narrow", by_hand.pvalue)
+    assert compare_runs(tmp_path / "wide.npy", b.astype(int), files[2]).pvalue == by_hand.pvalue
+    assert compare_runs(a.astype(int), b.astype(int), tmp_path / "y.npy").pvalue == by_hand.pvalue
+    assert compare_runs(*files[:2], kind="errors").pvalue == by_hand.pvalue
+    assert compare_trainings({"a": files[0], "b": files[1]}, files[2]).pvalues[0] == by_hand.pvalue
+    assert decompose_variance(files[0], files[2]).error == decompose_variance(a, kind="errors").error
+    with pytest.raises(InputError, match="there is no such file"):
+        compare_runs(files[0], str(tmp_path / "none.npy"), files[2])
+
+
+def test_chances_of_beating_say_what_each_assumes():
+    rng = np.random.default_rng(1)
+    a, b = (rng.random((5, 600)) < rate for rate in (0.02, 0.1))
+    c = compare_runs(a, b, kind="errors")
+    # Complete separation: without assumptions five runs each show little more than one half.
+    assert c.probability_better.low == pytest.approx(0.025**0.2)
+    assert c.probability_better.low < c.distribution_probability_better.low
+    text = c.sentences()
+    assert "on this test set, whatever the distribution of runs, and" in text
+    assert "on new data if runs are normally distributed" in text
+    rows = c.readable()["quantity"]
+    assert "chance that a beats b, this test set (by ranks)" in rows
+    assert "chance that a beats b, new data (normal runs)" in rows
 
 
 def test_chance_to_beat_is_the_mann_whitney_statistic():

@@ -122,5 +122,5 @@ def test_from_scores_alone_no_row_without_an_estimate():
     assert found.readable()["quantity"] == [
         "difference on new data",
         "difference on this test set",
-        "chance that a beats b, this test set",
+        "chance that a beats b, this test set (by ranks)",
     ]

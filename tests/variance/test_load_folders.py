@@ -200,7 +200,7 @@ def make_store(folder):
 
 def test_stores(tmp_path):
     store = make_store(tmp_path / "store")
-    fails("more than one training: 'learner' is .* Choose with learner=", store, labels=LABELS)
+    fails("'learner' is .*; 'n' is 10, 20. Choose one, such as learner='.', where={'n': 20}", store, labels=LABELS)
     fails("'n' is .* where=", store, labels=LABELS, learner="a")
     fails("no labels", store, learner="a", where={"n": 20})
     p = load_predictions(store, labels=LABELS, learner="a", where={"n": 20})

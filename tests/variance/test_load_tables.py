@@ -171,7 +171,7 @@ def test_wide_with_a_row_for_each_run(tmp_path):
     frame = pd.DataFrame(PREDS, columns=[f"q{i}" for i in range(EXAMPLES)])
     frame.insert(0, "seed", [11, 12, 13, 14])
     path = written(frame, tmp_path, "csv")
-    fails("If the table is wide, .* pass axes=", path, labels=LABELS)
+    fails("If the table is wide, pass axes=", path, labels=LABELS)
     for source in (path, frame, pl.DataFrame(frame.to_dict("list")), written(frame, tmp_path, "parquet")):
         p = same(load_predictions(source, labels=LABELS, axes=("runs", "examples")))
         assert p.run_ids.tolist() == [11, 12, 13, 14]
@@ -189,6 +189,22 @@ def test_wide_with_a_column_for_each_run(tmp_path):
     np.testing.assert_array_equal(p.groups, GROUPS)
     fails("'label' .* a row for each run cannot carry", tmp_path / "x.tsv", axes=("runs", "examples"))
     fails("has two axes", tmp_path / "x.tsv", axes=("runs", "examples", "repeats"))
+
+
+@pytest.mark.parametrize("name", ["seed{}", "run_{}", "Seed {}"])
+def test_wide_with_numbered_runs_is_recognised(tmp_path, name):
+    frame = pd.DataFrame(PREDS.T, columns=[name.format(i) for i in range(RUNS)])
+    frame.assign(label=LABELS).to_csv(tmp_path / "wide.csv", index=False)
+    p = same(load_predictions(tmp_path / "wide.csv"))
+    assert "each row is one example, each column one run" in p.notes[0]
+    frame.to_csv(tmp_path / "bare.csv")  # an index without a name, labels elsewhere
+    same(load_predictions(tmp_path / "bare.csv", LABELS))
+
+
+def test_wide_with_other_names_gets_the_right_remedy_first(tmp_path):
+    frame = pd.DataFrame(PREDS.T, columns=[f"net{chr(97 + i)}" for i in range(RUNS)]).assign(label=LABELS)
+    remedy = r"axes=\('examples', 'runs'\) where it has a column for each run.*If one column holds the predictions"
+    fails(remedy, frame)
 
 
 def test_wide_without_names(tmp_path):

@@ -149,6 +149,24 @@ def test_paired_pilots_bring_their_correlation():
     assert together.runs < apart.runs
 
 
+def test_the_test_set_for_few_runs_is_told_where_no_number_of_runs_is_enough():
+    asked = {"difference": 0.01, "test_set_std": 0.002, "disagreement": 0.05}
+    plan = plan_runs(examples=1000, **asked)
+    assert plan.runs is None
+    for runs in (5, 10):
+        n = plan.examples_at(runs)
+        # Planned again with such a test set, so many runs are enough, and with a smaller one they are not.
+        assert plan_runs(examples=n, **asked).power_at(runs) >= 0.8 - 1e-9
+        assert plan_runs(examples=int(0.98 * n), **asked).power_at(runs) < 0.8
+    text = plan.sentences()
+    assert "about 4,510 examples with 5 runs of each training, or about 4,190 examples with 10 runs" in text
+    assert plan.table_runs.tolist() == [2, 3, 5, 10, 20, 30, 50, 100, 100_000]
+    assert "narrowed by one more run" in plan.readable()
+    # Runs that differ in truth by more than the difference: no test set helps.
+    text = plan_runs(examples=1000, **asked | {"test_set_std": 0.02}).sentences()
+    assert "with 5 or 10 runs no test set is large enough, because runs differ" in text
+
+
 def test_one_more_run_buys_less_and_less():
     plan = plan_runs(difference=0.002, test_set_std=0.002, target="test set")
     assert (np.diff(plan.table_one_more) < 0).all()

@@ -44,7 +44,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 # By name, so that a command loads its own lens only.
-GROUPS = ("learning", "variance", "response", "transfer", "ranking", "study", "store")
+GROUPS = ("learning", "variance", "response", "transfer", "ranking", "evals", "study", "store")
 for _group in GROUPS:
     app.command(f"curvewise.{_group}.commands:{_group}", name=_group)
 app.command("curvewise.cli.demo:demo", name="demo")
@@ -60,6 +60,7 @@ QUESTIONS = {
     "What if the input is perturbed?": "response measure a.pt2 --data x.npz",
     "Does pretraining pay?": "transfer measure risks.csv",
     "Which checkpoint to fine-tune?": "ranking rank nets/ --data x.npz",
+    "What is in my evaluation logs?": "evals show logs/",
     "No runs yet? Train many models:": "study new study.toml",
 }
 """Questions of a new user, each with the command that answers it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -48,7 +49,6 @@ MOST_NAMES = 4
 
 _DIGITS = re.compile(r"\d[\d.,]*")
 _USUAL = re.compile(r"(\w+) from '\1'|(values|label|run|example) from '\w+'|sizes taken as given")
-_NUMBER = re.compile(r"([<>] ?)?[-−]?[\d.,]+(e[-+]\d+)?%?|−?∞|–")
 
 
 class UsageError(CurvewiseError):
@@ -269,7 +269,7 @@ class Page:
         from curvewise.tables import format_table
 
         safe = {k: [one_line(v) if isinstance(v, str) else v for v in c] for k, c in columns.items()}
-        text = format_table(safe, self.markup, 4 if digits is None else digits)
+        text = format_table(safe, self.markup, 4 if digits is None else digits, note=title)
         self._space(console())
         sys.stdout.write(text + "\n")
 
@@ -308,9 +308,11 @@ def rich_table(columns: Columns, digits: int | None) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    from curvewise.tables import NUMBER
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, values in columns.items():
-        if any(isinstance(v, str) and not _NUMBER.fullmatch(v) for v in values):
+        if any(isinstance(v, str) and not NUMBER.fullmatch(v) for v in values):
             table.add_column(Text(one_line(name)), overflow="fold", max_width=30)
         else:
             # As wide as its numbers, which are never cut; a head may take several lines.
@@ -422,14 +424,17 @@ Form = Literal["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"
 
 
 def expand_patterns(_: Any, tokens: Sequence[Token]) -> list[str]:
-    """Replace patterns that no shell has expanded, such as a quoted ``'runs/*.csv'``, by the files they match."""
+    """Replace patterns that no shell has expanded, such as a quoted ``'runs/*.csv'``, by the files they match.
+
+    NAME=PATTERN stays as it is: its files together have the name.
+    """
     from curvewise.reading.files import expand_files
 
     found: list[str] = []
     for token in tokens:
-        known = token.value == STDIN or not any(sign in token.value for sign in "*?[")
+        plain = token.value == STDIN or not any(sign in token.value for sign in "*?[")
         try:
-            found += [token.value] if known else map(str, expand_files(token.value))
+            found += [token.value] if plain or split_name(token.value)[0] else map(str, expand_files(token.value))
         except InputError:
             raise ValueError(f"{token.value} matches no file.") from None
     return found
@@ -587,11 +592,35 @@ STDIN = "/dev/stdin"
 """The file that ``-`` stands for, on every system."""
 
 
-def names_of(files: Sequence[str]) -> dict[str, str]:
-    """Shortest names that tell the files apart."""
-    files = list(dict.fromkeys(files))
-    stems = [Path(f).stem for f in files]
-    return dict(zip(files, stems if len(set(stems)) == len(stems) else files, strict=True))
+def named_files(words: Sequence[str]) -> dict[str, str]:
+    """Return the file of each name: as NAME=FILE says, else under the shortest name that tells the files apart.
+
+    A file whose own name holds an equals sign is a file; so is a word with a folder before the sign.
+
+    >>> named_files(["wide=runs/64.npy", "runs/8.npy"]), named_files(["a/runs.npy", "b/runs.npy"])
+    ({'wide': 'runs/64.npy', '8': 'runs/8.npy'}, {'a/runs.npy': 'a/runs.npy', 'b/runs.npy': 'b/runs.npy'})
+    """
+    split = {word: split_name(word) for word in words}
+    stems = [name or Path(file).stem for name, file in split.values()]
+    # Full paths tell files of one name apart; names that were given are kept.
+    plain = stems if len(set(stems)) == len(stems) else [name or file for name, file in split.values()]
+    found: dict[str, str] = {}
+    for name, (_, file) in zip(plain, split.values(), strict=True):
+        if name in found:
+            raise UsageError(f"{name!r} is given twice: name each file, as NAME=FILE.")
+        found[name] = file
+    return found
+
+
+def split_name(word: str) -> tuple[str, str]:
+    """Split NAME=FILE; the name is empty where the word is a file.
+
+    >>> split_name("wide=runs.npy"), split_name("runs.npy"), split_name("lr/rate=0.1/runs.npy")
+    (('wide', 'runs.npy'), ('', 'runs.npy'), ('', 'lr/rate=0.1/runs.npy'))
+    """
+    name, equals, file = word.partition("=")
+    named = equals and name.strip() and file and not {"/", os.sep} & set(name) and not Path(word).exists()
+    return (name.strip(), file) if named else ("", word)
 
 
 def choose(option: str, wanted: str | None, names: Sequence[str]) -> str:

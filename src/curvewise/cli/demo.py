@@ -6,7 +6,9 @@ import math
 import os
 import re
 import shlex
+import sys
 import textwrap
+import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -108,8 +110,8 @@ def demo(
         None,
     )
     try:
-        with progress_bar("starting", 1.0) as advance:
-            tour = Tour(page, out, advance, fast=fast)
+        with progress_bar("starting", 1.0) as bar:
+            tour = Tour(page, out, bar if sys.stderr.isatty() else MilestoneLines(), fast=fast)
             study = _write_study(out / STUDY, text)
             status = tour.run(study, f"{runs} networks", 0.66, workers=0 if fast else None)
             page.document = {"type": "Demo", "seed": seed, "status": status}
@@ -241,6 +243,21 @@ def write_report(tour: Tour, study: cw.Study, status: Any, options: Sequence[str
 def _sentence(label: str, text: str) -> str:
     """Write an answer in short as a sentence of its own."""
     return f"{label}: {text}"
+
+
+class MilestoneLines:
+    """Progress where there is no terminal: a line with the first results and at each third of the work."""
+
+    def __init__(self) -> None:
+        self.began, self.done, self.left = time.monotonic(), 0.0, [0.01, 0.33, 0.66]
+
+    def __call__(self, amount: float, text: str | None = None) -> None:
+        """Move on; print a line where the next share of the work is reached."""
+        self.done += amount
+        if self.left and self.done >= self.left[0]:
+            self.left = [share for share in self.left if share > self.done]
+            elapsed = time.monotonic() - self.began
+            say(f"{self.done:.0%} after {elapsed:.0f} s{f': {text}' if text else ''}", None)
 
 
 HEIGHT = 9
@@ -507,7 +524,12 @@ def show_learning(tour: Tour, study: cw.Study) -> None:
         "Error e_N and data-reliance β_N",
     )
     warnings = tuple(w for c in curves for w in prefix_each(c.all_warnings, c.learner))
-    tour.sections.append(replace(section, text=tuple(c.sentences() for c in curves), warnings=warnings))
+    sets = len(measurements) // 2
+    counted = (
+        f"Each of the {sets} training sets counts as one run, the mean of its {study.design.seeds} seeds, because runs "
+        f"on one training set are not independent: {len(study.jobs)} networks in all."
+    )
+    tour.sections.append(replace(section, text=(counted, *(c.sentences() for c in curves)), warnings=warnings))
 
     question = f"Which is better, with {n} digits to learn from and with {largest:,}?"
     about = (
@@ -524,7 +546,7 @@ def show_learning(tour: Tour, study: cw.Study) -> None:
     text = (
         f"with {ranking.at:,.0f} digits the {leader} is predicted to reach an error of "
         f"{format_interval(best[leader], 'fraction')}, the {other} {format_interval(best[other], 'fraction')}. The "
-        f"{leader} is then the better one with a probability of {ranking.probability_best[0]:.0%}."
+        f"{leader} is then better with a probability of {ranking.probability_best[0]:.0%}."
     )
     tour.ask("Which will be better with four times the data?", ranking, bullets={"More data": text})
     sizes = [f"the {r.learner} about {format_interval((r.estimate, r.low, r.high), write=format_size)}" for r in reach]
@@ -593,15 +615,19 @@ def show_variance(tour: Tour, study: cw.Study) -> None:
     with quietly():
         spread = {name: cw.decompose_variance(found) for name, found in runs.items()}
     tour.page.document["seeds"] = spread
+    fitted = " and ".join(f"{tour.curves[name].error_at(n):.1%} ({name})" for name in (A, B))
+    about = (
+        f"The mean error here is that of the {runs[A].runs} runs on {n:,} digits. The fitted curves, which also go by "
+        f"the smaller training sets, are at {fitted} there."
+    )
     shares = {name: format_interval(one.share_interval, "fraction") for name, one in spread.items()}
     text = (
         f"of the variance between {runs[A].runs} seeds, {shares[A]} ({A}) and {shares[B]} ({B}) would remain on new "
-        "digits. The rest comes from this finite test set."
+        "digits; the rest comes from this test set."
     )
     question = f"How much of the difference between {runs[A].runs} seeds is real?"
-    tour.ask(
-        question, *spread.values(), names=list(spread), figures={"spread": spread[A].plot}, bullets={"Seeds": text}
-    )
+    figures = {"spread": spread[A].plot}
+    tour.ask(question, *spread.values(), names=list(spread), first=[about], figures=figures, bullets={"Seeds": text})
     tour.python.append("print(cw.decompose_variance(cnn))")
     a, b = map(shlex.quote, paths)
     tour.commands += [f"curvewise variance decompose {a}", f"curvewise variance compare {a} {b} --fail-if worse"]
@@ -626,8 +652,8 @@ def show_response(tour: Tour, study: cw.Study) -> None:
     kept = {name: f"{curve.mean_accuracy:.1%}" for name, curve in curves.items()}
     firm = "significant" if gap.low > 0 or gap.high < 0 else "not significant"
     text = (
-        f"moved sideways by up to two pixels of eight, the {A} still recognises {kept[A]} of its training digits, the "
-        f"{B} {kept[B]}: a difference of {_points(gap)}, {firm}."
+        f"by up to two pixels, the {A} still knows {kept[A]} of its training digits, the {B} {kept[B]}: {_points(gap)} "
+        f"apart, {firm}."
     )
     question = "Which network recognises the digits it has learned when they move?"
     tour.ask(question, *curves.values(), better, figures=figures, bullets={"Shifted digits": text})
@@ -674,9 +700,11 @@ def show_starts(tour: Tour, study: cw.Study) -> None:
         f"the first forms are there for pretraining; the {len(y) - KNOWN} of the last four forms stand for new "
         f"writers, {len(train)} of them to learn from and {len(test)} to test on."
     )
+    others = [name for name, winner in ranking.winners.items() if winner != chosen]
+    apart = f" ({' and '.join(others)} {'another' if len(others) == 1 else 'others'})" if others else ""
     text = (
-        f"of {ranking.ranked} networks pretrained on other people's digits, the measure LogME puts the {named} first. "
-        f"The best start is among its first {len(ranking.top)} with a probability of {ranking.best_certainty:.0%}."
+        f"of {ranking.ranked} networks pretrained on other people's digits, LogME puts the {named} first{apart}. The "
+        f"best start is among its first {len(ranking.top)} with a probability of {ranking.best_certainty:.0%}."
     )
     question = "Which pretrained network to start from, for the digits of new writers?"
     figures = {"checkpoints": ranking.plot}
@@ -753,7 +781,7 @@ def _worth(transfer: Any, start: str) -> str:
         value = f"about {format_size(worth.equivalent.estimate)} digits are needed to match {risk[0]}"
     return (
         f"it pays. With {n} digits of the new writers, the {start} reaches an error of {risk[0]}. From scratch it is "
-        f"{risk[1]}, and {value}. {cci} (0: no gain, 1: as good as maximal supervision)."
+        f"{risk[1]}, and {value}."
     )
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from importlib import import_module
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvewise.errors import InputError
+from curvewise.text import list_names, suggest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,6 +98,14 @@ def draw(result: Any, ax: Axes | None = None, **options: Any) -> Axes:
         raise InputError(
             f"result is a {type(result).__name__}, which has no picture; there are pictures of {', '.join(PICTURES)}."
         )
+    known = list(signature(picture).parameters.values())[2:]
+    if not any(p.kind is Parameter.VAR_KEYWORD for p in known):
+        names = [p.name for p in known]
+        for name in options:
+            if name not in names:
+                there = f"It takes {list_names(names)}." if names else "It takes none."
+                problem = f"is no option of {picture.__name__}.{suggest(name, names)}"
+                raise InputError(problem, argument=name, value=options[name], remedy=there)
     return picture(result, ax, **options)
 
 

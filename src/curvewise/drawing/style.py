@@ -202,9 +202,13 @@ def dashes(index: int) -> Any:
     return DASHES[index // len(PALETTE) % len(DASHES)]
 
 
-def colours_of(names: Iterable[str]) -> list[str]:
-    """Return the colours of learners, in the document that is being drawn or among themselves."""
-    return [colour(place_of(name, i)) for i, name in enumerate(names)]
+def colours_of(names: Iterable[str], places: Sequence[int | None] = ()) -> list[str]:
+    """Return the colours of learners, in the document that is being drawn or among themselves.
+
+    ``places`` are the numbers that the learners have elsewhere, in the same order; None where one is not known.
+    """
+    known = {i: place for i, place in enumerate(places) if place is not None}
+    return [colour(place_of(name, known.get(i, i))) for i, name in enumerate(names)]
 
 
 def value_label(unit: Unit) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.text import arg, list_names
+from curvewise.text import arg, format_count, list_names
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import data_frame
 from curvewise.types.units import FloatArray
@@ -104,7 +105,7 @@ class Evals:
             m, q = np.argwhere(empty)[0]
             raise InputError(
                 f"{int(empty.sum()):,} of {empty.size:,} pairs of model and question have no score, the first "
-                f"{self.models[m]!r} on {self.questions[q]!r}: leave these questions out, or score them as wrong."
+                f"{self.models[m]!r} on {str(self.questions[q])!r}: leave these questions out, or score them as wrong."
             )
         low, high = self.range
         if not low < high:
@@ -122,17 +123,17 @@ class Evals:
         m, q, k = self.scores.shape
         return m, q, k
 
-    @property
+    @cached_property
     def samples(self) -> NDArray[np.int64]:
         """Number of samples of each question by each model, shape (models, questions)."""
         counts: NDArray[np.int64] = np.isfinite(self.scores).sum(axis=2)
         return counts
 
-    @property
+    @cached_property
     def binary(self) -> bool:
         """True where every score is 0 or 1, the ends of its range."""
-        known = self.scores[np.isfinite(self.scores)]
-        return self.range == (0.0, 1.0) and bool(((known == 0) | (known == 1)).all())
+        s = self.scores
+        return self.range == (0.0, 1.0) and bool(((s == 0) | (s == 1) | np.isnan(s)).all())
 
     def __repr__(self) -> str:
         m, q, k = self.shape
@@ -141,7 +142,7 @@ class Evals:
         words = [f"{m:,} model{'s' * (m > 1)} × {q:,} question{'s' * (q > 1)} × {samples} sample{'s' * (k > 1)}"]
         for name in ("groups", "tasks"):
             values = getattr(self, name)
-            words += [] if values is None else [f"{len(np.unique(values)):,} {name}"]
+            words += [] if values is None else [format_count(len(np.unique(values)), name[:-1])]
         return f"Evals({', '.join(words)})"
 
     def index(self, model: str) -> int:
@@ -149,6 +150,13 @@ class Evals:
         if model not in self.models:
             raise InputError(f"there is no model {model!r}; there are {list_names(self.models)}.")
         return self.models.index(model)
+
+    def seed_slots(self, model: int) -> list[NDArray[np.bool_]]:
+        """Return which samples belong to each training seed of a model, in order; all to one where there are none."""
+        used: NDArray[np.bool_] = np.isfinite(self.scores[model]).any(axis=0)
+        if self.seeds is None:
+            return [used]
+        return [used & (self.seeds[model] == name) for name in dict.fromkeys(self.seeds[model][used].tolist())]
 
     def select(self, models: Sequence[str] | None = None, questions: ArrayLike | None = None) -> Self:
         """Select models by name and questions by mask or place."""

@@ -7,9 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transformers import Trainer, TrainerCallback
 
+from curvewise.errors import MissingDependencyError
 from curvewise.store.write import write_run
+
+try:
+    from transformers import Trainer, TrainerCallback
+except ModuleNotFoundError as error:
+    raise MissingDependencyError(
+        f'Runs of the Trainer need {error.name}, which is not installed: pip install "curvewise[hugging-face]".'
+    ) from error
 
 
 class StoreTrainerRun(TrainerCallback):

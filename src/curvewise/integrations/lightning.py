@@ -7,10 +7,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import lightning as L
-import torch
-
+from curvewise.errors import MissingDependencyError
 from curvewise.store.write import write_run
+
+try:
+    import lightning as L
+    import torch
+except ModuleNotFoundError as error:
+    raise MissingDependencyError(
+        f'Storing runs of Lightning needs {error.name}, which is not installed: pip install "curvewise[lightning]".'
+    ) from error
 
 
 class StoreLightningRun(L.Callback):

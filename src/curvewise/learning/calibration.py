@@ -135,12 +135,25 @@ def ensemble_interval(
     x, reach = describe(data, ensemble, known), log_ratio(data.n, known)
     centre = ensemble.predict(known)
     ends = prediction_interval(centre, x, reach, level=level)
-    # Features change at the sizes measured; between them half widths are drawn out straight.
-    order = np.argsort(known)
-    down, up = (np.interp(np.log(sizes), np.log(known[order]), np.abs(end - centre)[order]) for end in ends)
+    down, up = (_between(data.n, known, np.abs(end - centre), sizes) for end in ends)
     extra = float(ndtri(0.5 + level / 2.0)) ** 2 * np.asarray(noise, dtype=np.float64)
     middle = ensemble.predict(sizes)
     return middle - np.hypot(down, np.sqrt(extra)), middle + np.hypot(up, np.sqrt(extra))
+
+
+def _between(n: FloatArray, known: FloatArray, half: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Half widths (T,) at sizes from those at the sizes measured, n, and at the sizes asked for beyond them.
+
+    Features change at the sizes measured; between them widths go smoothly and without overshooting (PCHIP).
+    """
+    order = np.argsort(known)
+    found = np.interp(np.log(sizes), np.log(known[order]), half[order])
+    inside = (sizes > n[0]) & (sizes < n[-1])
+    if inside.any():
+        from scipy.interpolate import PchipInterpolator  # slow to load, and single sizes do not need it
+
+        found[inside] = PchipInterpolator(np.log(n), half[: len(n)])(np.log(sizes[inside]))
+    return found
 
 
 def power_interval(

@@ -33,12 +33,13 @@ from curvewise.cli.console import (
     choose,
     console,
     in_options,
-    names_of,
+    named_files,
     note_reading,
     read_where,
     rich_table,
     save_plot,
     shown_as,
+    split_name,
     warn,
     warn_each,
     width_of,
@@ -225,7 +226,8 @@ def fit(
     Shows the error e_N, the data-reliance β_N (how much the error would rise with a quarter of
     the data) and the exponent γ, with intervals.
 
-    Example: `curvewise learning fit errors.csv --predict 3000,6000 --plot curves.png`
+    Example: `curvewise learning fit errors.csv --plot curves.png`; to extrapolate, `curvewise learning fit errors.csv
+    --form auto --predict 3000,6000 --reach 0.05`
 
     Parameters
     ----------
@@ -248,15 +250,12 @@ def fit(
     reading, fitting, showing = given(reading, fitting, showing)
     drawing = drawing or CurveDrawing()
     page = showing.page()
-    measurements = read_files(files, reading)
-    if learner:
-        names = [choose("--learner", name, measurements.learners) for name in learner]
-        measurements = measurements.select([name in names for name in measurements.learner.tolist()])
+    measurements = _only(read_files(files, reading), learner)
     unit = measurements.unit
     # An error that no learner can have is refused before anything is fitted.
     for target in reach:
-        if not (0 <= target <= unit.top if unit.bounded else math.isfinite(target)):
-            what = f"an error from 0 to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
+        if not (0 < target <= unit.top if unit.bounded else math.isfinite(target)):
+            what = f"an error above 0 and up to {unit.top:g}" if unit.bounded else f"a finite {unit.name}"
             raise UsageError(f"--reach {target:g} must be {what}, in the unit of the file.")
     curves = fit_files(measurements, fitting, files)
     # Before anything is printed, so that --json has what later steps add to.
@@ -271,7 +270,7 @@ def fit(
         _show_budget(page, curves, fitting.level, predict, cost_per_sample)
     options = {"at": fitting.at, "interval": interval, "level": fitting.level, **drawing.options}
     options["reach"] = reach[0] if reach else None
-    options["to"] = max(predict, default=None)
+    options["predict"] = predict
     save_plot(drawing.plot, lambda: curves.plot(**options))
     return page.close()
 
@@ -283,6 +282,7 @@ def compare(
     *,
     a: str | None = None,
     b: str | None = None,
+    learner: Annotated[list[str], Parameter(negative="", show_default=False)] = [],  # noqa: B006
     fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
     reading: ReadingOptions | None = None,
     fitting: Fitting | None = None,
@@ -291,7 +291,8 @@ def compare(
 ) -> int:
     """Test which learner is better, and how much data that is worth.
 
-    Two learners are compared in detail; of more, all pairs, or --a with each of the others.
+    Two learners are compared in detail; of more, all pairs, or --a with each of the others. They are compared at the
+    largest size that all have; beyond it (--at), choose --form auto.
 
     Example: `curvewise learning compare errors.csv --a new --b old --fail-if worse`
 
@@ -303,6 +304,8 @@ def compare(
         Name of the learner to judge, as in the file, or of its file if each has one.
     b
         Name of the learner to judge it against; by default all others.
+    learner
+        Compare only the learners of these names; of two, the first is a and the second b.
     fail_if
         Exit with status 3 if a is significantly worse than b (than any other, without --b),
         significantly better, or not significantly different. May be repeated.
@@ -312,8 +315,11 @@ def compare(
     page = showing.page()
     # Two files with one learner each often give it the same name.
     measurements = read_files(files, reading, same_name="separate")
+    measurements = _only(measurements, learner)
     names = measurements.learners
-    if a is None and b is None and len(names) == 2:
+    if a is None and b is None and len(learner) == 2:
+        a, b = learner
+    elif a is None and b is None and len(names) == 2:
         a, b = names
     elif b is None and len(names) > 2:
         return _compare_all(page, fit_files(measurements, fitting, files), a, fitting, fail_if, drawing)
@@ -329,13 +335,20 @@ def compare(
         if name in curves.failures:
             raise InputError(prefix("could not be fitted: ", curves.failures[name]), argument=option, value=name)
     result = compare_learning_curves(curves[one], curves[two], at=fitting.at, level=fitting.level)
-    title = f"{result.a} minus {result.b} ({result.level:.0%} intervals)"
-    _show_result(page, result, title, result.readable(), None, drawing, style="bold")
+    _show_result(page, result, result.table_note(), result.readable(), None, drawing, style="bold")
     # The gate is decided by the interval of the difference at N, not by its sign.
     met = {"a better": "better", "b better": "worse"}.get(result.verdict, "undecided")
     if met in fail_if:
         warn(f"--fail-if {met} holds at n = {as_count(result.at):,}: exit status {GATE}.")
     return page.close(GATE if met in fail_if else 0)
+
+
+def _only(measurements: Measurements, learners: Sequence[str]) -> Measurements:
+    """Keep the runs of the learners named; all if none is."""
+    names = [choose("--learner", name, measurements.learners) for name in learners]
+    if not names:
+        return measurements
+    return measurements.select([name in names for name in measurements.learner.tolist()])
 
 
 def _compare_all(
@@ -353,7 +366,7 @@ def _compare_all(
     if count > MOST_PAIRS and not page.verbose and page.markup is None:
         shown = {name: column[:MOST_PAIRS] for name, column in shown.items()}
     which = f"{count} pairs" if len(shown["a"]) == count else f"The {MOST_PAIRS} clearest of {count} pairs"
-    title = f"{which} at n = {as_count(result.at):,} (a minus b, intervals hold together at {result.level:.0%})"
+    title = result.table_note().replace(f"{count} pairs", which, 1)
     _show_result(page, result, title, shown, None, drawing, style="bold")
     met = {"a better": "better", "b better": "worse"}
     held = [gate for gate in gates if gate in {met.get(v, "undecided") for v in result.verdicts}]
@@ -416,6 +429,7 @@ def rank(
     files: Files,
     /,
     *,
+    learner: Annotated[list[str], Parameter(negative="", show_default=False)] = [],  # noqa: B006
     reading: ReadingOptions | None = None,
     fitting: Fitting | None = None,
     drawing: Drawing | None = None,
@@ -431,10 +445,12 @@ def rank(
     ----------
     files
         Tables of measurements.
+    learner
+        Only the learner of this name; may be repeated. By default all.
     """
     reading, fitting, showing = given(reading, fitting, showing)
     page = showing.page()
-    curves = fit_files(read_files(files, reading), fitting, files)
+    curves = fit_files(_only(read_files(files, reading), learner), fitting, files)
 
     from curvewise.learning.comparison import rank_learners
 
@@ -647,7 +663,7 @@ def show_curves(
     page: Page, curves: LearningCurves, fitting: Fitting, interval: str | None, legend: str | None = None
 ) -> None:
     """Print e_N, β_N and γ of each learner, sentences or a legend, and what to beware of."""
-    from curvewise.learning.curve import readable_estimates
+    from curvewise.learning.curve import note_on_estimates, readable_estimates
 
     every = list(curves)
     rows = [c.interval_at(fitting.at, level=fitting.level, interval=interval) for c in every]
@@ -655,10 +671,8 @@ def show_curves(
     page.document["table"] = [
         {"learner": c.learner, "values": r, "gamma": g} for c, r, g in zip(every, rows, gammas, strict=True)
     ]
-    kind, other, word = rows[0].error.kind, rows[0].data_reliance.kind, _word(every[0])
-    of = " for the mean of many runs" if kind == "prediction" else ""
-    apart = f"; β_N: {other}, by the power law" if other != kind else ""
-    title = f"{word.capitalize()} e_N and data-reliance β_N ({fitting.level:.0%} {kind} intervals{of}{apart})"
+    word = _word(every[0])
+    title = note_on_estimates(every, fitting.level, interval)
     page.table(title, readable_estimates(every, fitting.at, fitting.level, interval), None)
     if len(every) == 1 and legend is None:
         page.say(every[0].sentences())
@@ -676,18 +690,29 @@ def _show_predictions(
     from curvewise.learning.curve import EXTRAPOLATION_LIMIT, beyond_limit
 
     first = next(iter(curves))
+    word, kind = _word(first), interval or first.default_interval
+    bands = [c.band(sizes, interval, level=level) for c in curves]
+    ends = ("low", "high")
     records = [
-        {"learner": c.learner, "n": as_count(size), _word(first): error, "low": low, "high": high}
-        for c in curves
-        for size, error, low, high in zip(sizes, *c.band(sizes, interval, level=level).values(), strict=True)
+        {"learner": c.learner, "n": as_count(size), word: band["error"][i], **{k: band[k][i] for k in ends}}
+        for c, band in zip(curves, bands, strict=True)
+        for i, size in enumerate(sizes)
     ]
-    page.document["predictions"] = records
-    kind = interval or first.default_interval
-    what = f"{kind} intervals{' for one new run' if kind == 'prediction' else ''}"
     columns: dict[str, list[Any]] = {key: [r[key] for r in records] for key in ("learner", "n")}
-    ends = [(r[_word(first)], r["low"], r["high"]) for r in records]
-    columns[_word(first)] = [interval_cell(end, first.unit.name) for end in ends]
-    page.table(f"Predicted {_word(first)} ({level:.0%} {what})", columns, None)
+    unit = first.unit.name
+    if kind == "prediction":
+        # The mean of many runs, as in the table of e_N and in pictures, and a single run, which varies more.
+        means = [c.band(sizes, interval, level=level, runs=math.inf) for c in curves]
+        for record, low, high in zip(records, *([v for m in means for v in m[k]] for k in ends), strict=True):
+            record |= {"mean_low": low, "mean_high": high}
+        columns[f"{word} (mean of runs)"] = [
+            interval_cell((r[word], r["mean_low"], r["mean_high"]), unit) for r in records
+        ]
+        columns[f"{word} (one new run)"] = [interval_cell((r[word], r["low"], r["high"]), unit) for r in records]
+    else:
+        columns[word] = [interval_cell((r[word], r["low"], r["high"]), unit) for r in records]
+    page.document["predictions"] = records
+    page.table(f"Predicted {word} ({level:.0%} {kind} intervals)", columns, None)
     limit = min(EXTRAPOLATION_LIMIT * c.largest_n for c in curves)
     if max(sizes) > limit:
         warn(beyond_limit(max(sizes)))
@@ -743,19 +768,21 @@ def read_files(files: Sequence[str], reading: ReadingOptions, same_name: str | N
     Parameters
     ----------
     files : sequence of str
-        Paths; :data:`STDIN` is CSV on stdin.
+        Paths, or NAME=FILE; :data:`STDIN` is CSV on stdin.
     reading : ReadingOptions
         The options.
     same_name : {"pool", "separate"}, optional
         What to do with a learner that is in several files if the options do not say.
     """
     parts = {}
-    for file in dict.fromkeys(files):
-        parts[file] = _read(file, reading)
-        note_reading(parts[file].notes, file if len(files) > 1 else "")
-    if len(parts) == 1:
+    for name, file in named_files(files).items():
+        parts[name] = _read(file, reading)
+        note_reading(parts[name].notes, file if len(files) > 1 else "")
+    named = any(split_name(file)[0] for file in files)
+    if len(parts) == 1 and not named:
         return next(iter(parts.values()))
-    return _joined(parts, reading.same_name or same_name, reading.columns())
+    # NAME=FILE says that the files are to be told apart, and how.
+    return _joined(parts, reading.same_name or ("separate" if named else same_name), reading.columns())
 
 
 def _read(file: str, reading: ReadingOptions) -> Measurements:
@@ -778,15 +805,15 @@ def _joined(parts: dict[str, Measurements], same_name: str | None, columns: Colu
     from curvewise.learning.load import join_measurements
 
     seen: dict[str, list[str]] = {}
-    for file, part in parts.items():
+    for name, part in parts.items():
         for learner in part.learners:
-            seen.setdefault(learner, []).append(file)
+            seen.setdefault(learner, []).append(name)
     if same_name is None and (twice := next((k for k, f in seen.items() if len(f) > 1), None)):
         raise UsageError(
             f"The learner {twice!r} is in {' and in '.join(seen[twice][:3])}. Pass --same-name "
             "pool to take its runs together, or --same-name separate to tell the files apart."
         )
-    return join_measurements(parts, names_of(list(parts)) if same_name == "separate" else None, columns)
+    return join_measurements(parts, {name: name for name in parts} if same_name == "separate" else None, columns)
 
 
 def fit_files(measurements: Measurements, fitting: Fitting, files: Sequence[str] = ()) -> LearningCurves:

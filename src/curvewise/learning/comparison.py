@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.learning.curve import EXTRAPOLATION_LIMIT, Curve, check_curves, check_size, check_sizes_to_predict
+from curvewise.learning.curve import Curve, check_curves, check_size, check_sizes_to_predict
+from curvewise.learning.fit import fitted_curves
 from curvewise.stats.intervals import (
     SMALLEST_PVALUE,
     crossing_interval,
@@ -20,17 +21,16 @@ from curvewise.stats.intervals import (
     first_crossing,
     probability_lowest,
 )
-from curvewise.stats.tests import holm
 from curvewise.tables import Cell, name_better, readable_columns
 from curvewise.text import (
     Message,
     arg,
     format_chance,
+    format_count,
     format_interval,
     format_number,
     format_pvalue,
     format_size,
-    format_value,
     prefix,
 )
 from curvewise.types.results import Interval, Result, check_level, data_frame, interval_columns
@@ -58,9 +58,13 @@ class CurveComparison(Result):
     data_reliance_difference : Interval
         β_N of a minus β_N of b; above 0, a gains more from more data.
     crossing : Interval
-        Training size at which the better of the two changes; NaN where the curves do not cross.
+        Training size at which the better of the two changes. The estimate is NaN where the curves do not cross, and
+        where the data do not show it: one is significantly better on one side only, or the crossing lies where a
+        fitted law is not followed (:attr:`LearningCurve.beyond`).
     data_equivalence : Interval
         The factor k for which b needs k·N samples to match a at N; above 1, a is worth more data.
+    data_equivalence_of_a : Interval
+        The factor k for which a needs k·N samples to match b at N.
     pvalue : float
         Two-sided, of the error difference.
     verdict : str
@@ -74,12 +78,21 @@ class CurveComparison(Result):
     data_reliance_difference: Interval
     crossing: Interval
     data_equivalence: Interval
+    data_equivalence_of_a: Interval
     pvalue: float
     verdict: str
     level: float
     unit: Unit
     warnings: tuple[str, ...]
     _curves: tuple[Curve, Curve]
+
+    @property
+    def worse_first(self) -> tuple[str, str, Interval]:
+        """The learner with the higher error at N, the other one, and how many times N the first needs to match it."""
+        a_worse = (self.error_difference.estimate > 0) != (self.unit.name == "score")
+        if a_worse:
+            return self.a, self.b, self.data_equivalence_of_a
+        return self.b, self.a, self.data_equivalence
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per quantity: estimate, low, high."""
@@ -88,15 +101,22 @@ class CurveComparison(Result):
             "beta_N difference": self.data_reliance_difference,
             "crossing n": self.crossing,
             "data-equivalence factor": self.data_equivalence,
+            "data-equivalence factor of a": self.data_equivalence_of_a,
         }
         return interval_columns(rows)
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
-        """Return one row per quantity, with its interval."""
+        """Return one row per quantity, with its interval; the factor is that of the learner that needs more data."""
         table = readable_columns(self.columns(), self.unit.name)
-        factor, space, ends = (_times(self.data_equivalence) or "–").partition(" ")
-        table["estimate"][-1] = Cell(factor, after=space + ends)
-        return {"quantity": [str(q).replace("beta_N", "β_N") for q in table["quantity"]], "estimate": table["estimate"]}
+        cross = self.crossing
+        if np.isnan(cross.estimate):
+            ends = "" if np.isnan(cross.low) else f" [{format_size(cross.low)}, {format_size(cross.high)}]"
+            table["estimate"][2] = Cell("none shown", after=ends)
+        names = [str(q).replace("beta_N", "β_N") for q in table["quantity"][:-2]]
+        worse, better, needed = self.worse_first
+        factor, space, ends = (_times(needed) or "–").partition(" ")
+        cells = [*table["estimate"][:-2], Cell(factor, after=space + ends)]
+        return {"quantity": [*names, f"data that {worse} needs to match {better}"], "estimate": cells}
 
     def equivalence_at(self, n: ArrayLike) -> pd.DataFrame:
         """Tabulate the data-equivalence factor at several sizes, to see whether it is the same everywhere.
@@ -110,9 +130,13 @@ class CurveComparison(Result):
         found = [tuple(_equivalence(*self._curves, float(size), self.level)) for size in sizes]
         return data_frame({"n": sizes, **dict(zip(("factor", "low", "high"), np.array(found).T, strict=True))})
 
+    def table_note(self) -> str:
+        """Name what is compared, and the kind and level of the intervals."""
+        return f"{self.a} minus {self.b} ({self.level:.0%} {self.error_difference.kind} intervals)"
+
     def sentences(self) -> str:
         """The verdict in a few sentences."""
-        a, b, d, k, c = self.a, self.b, self.error_difference, self.data_equivalence, self.crossing
+        a, b, d, c = self.a, self.b, self.error_difference, self.crossing
         where = f"at n = {format_number(self.at)}"
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
         found = f"the {word} of {a} minus that of {b} is {format_interval(d, self.unit.name)}"
@@ -122,12 +146,13 @@ class CurveComparison(Result):
         else:
             better, worse = (a, b) if self.verdict == "a better" else (b, a)
             said = [f"{better} is significantly better than {worse} {where}: {found}."]
+        worse, better, k = self.worse_first
         if np.isfinite(k.estimate):
-            said += [f"{b} would need {times} the data to match {a} there."] if (times := _times(k)) else []
+            said += [f"{worse} would need {times} the data to match {better} there."] if (times := _times(k)) else []
         elif np.isinf(k.estimate) and self.verdict != "undecided":
             known = f"; the factor is above {_factor(k.low)} with {self.level:.0%} confidence"
             known = known if 0 < k.low < np.inf else ""
-            said.append(f"No amount of data searched brings {b} to the level of {a}{known}.")
+            said.append(f"No amount of data searched brings {worse} to the level of {better}{known}.")
         if np.isfinite(c.estimate):
             said.append(f"The curves cross near n = {format_interval(c)}.")
         return " ".join(said)
@@ -178,30 +203,27 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         raise InputError(f"a is in unit {a.unit.name!r} and b in {b.unit.name!r}: fit both in the same unit.")
     size = min(a.largest_n, b.largest_n) if at is None else check_size(at, "at")
     point = np.array([size])
-    centre, d_low, d_high = _difference(a, point, b, point, level)
-    estimate = float(cost(a, point)[0] - cost(b, point)[0])
-    if not d_low[0] <= estimate <= d_high[0]:
-        # The prior on γ pulls a fit out of its own interval: show what the data alone say.
-        estimate = float(centre[0])
-    verdict = "a better" if d_high[0] < 0 else "b better" if d_low[0] > 0 else "undecided"
 
     def interval(confidence: float) -> tuple[float, float]:
         _, low, high = _difference(a, point, b, point, confidence)
         return float(low[0]), float(high[0])
 
-    ends = float(d_low[0]), float(d_high[0])
+    estimate, below, above = (float(v[0]) for v in _difference(a, point, b, point, level))
+    verdict = "a better" if above < 0 else "b better" if below > 0 else "undecided"
     if a._scale.sign < 0:  # costs are turned scores
-        estimate, ends = -estimate, (-ends[1], -ends[0])
+        estimate, below, above = -estimate, -above, -below
     one, two = (c.interval_at(size, level=level).data_reliance for c in (a, b))
-    inside = [float(np.clip(*i)) for i in (one, two)]
-    low, high = difference_interval(inside[0], (one.low, one.high), inside[1], (two.low, two.high))
-    reliance = float(np.clip(one.estimate - two.estimate, low, high))
+    low, high = difference_interval(one.estimate, (one.low, one.high), two.estimate, (two.low, two.high))
     quantities = {
-        "error_difference": Interval(estimate, *ends, level, a.default_interval),
-        "data_reliance_difference": Interval(reliance, float(low), float(high), level),
+        "error_difference": Interval(estimate, below, above, level, a.default_interval),
+        "data_reliance_difference": Interval(one.estimate - two.estimate, float(low), float(high), level),
         "crossing": _crossing(a, b, level),
         "data_equivalence": _equivalence(a, b, size, level),
+        "data_equivalence_of_a": _equivalence(b, a, size, level),
     }
+    # How far out each curve is used: the worse one up to where it matches the other.
+    reach = {b: quantities["data_equivalence"].estimate, a: quantities["data_equivalence_of_a"].estimate}
+    asked = {c: size * max(1.0, k) if np.isfinite(k) else size for c, k in reach.items()}
     return CurveComparison(
         a=a.learner,
         b=b.learner,
@@ -211,7 +233,7 @@ def compare_learning_curves(a: Curve, b: Curve, *, at: float | None = None, leve
         verdict=verdict,
         level=level,
         unit=a.unit,
-        warnings=_warnings_at((a, b), size, "the comparison rests on the form of the curves"),
+        warnings=_warnings_at([a, b], size, "comparison", [asked[a], asked[b]]),
         _curves=(a, b),
     )
 
@@ -229,11 +251,12 @@ class LearnerComparison(Result):
     pairs : tuple of tuple of str
         The compared pairs: a and b.
     differences : tuple of Interval
-        e_N of a minus e_N of b. The intervals hold together: all of them cover with probability ``level`` or more.
+        e_N of a minus e_N of b. The intervals hold together: all of them cover with probability ``level`` or more
+        (Bonferroni).
     pvalues, adjusted : ndarray
-        Two-sided, before and after Holm's correction for their number.
+        Two-sided, before and after multiplication by the number of pairs (Bonferroni).
     verdicts : tuple of str
-        "a better", "b better" or "undecided", by the adjusted p-values.
+        "a better", "b better" or "undecided": the side of 0 on which the interval lies, if it does not contain it.
     baseline : str or None
         The learner that was compared with each of the others, a of every pair; None for all pairs.
     """
@@ -276,14 +299,23 @@ class LearnerComparison(Result):
         """Return one row per pair, the verdict with the name of the better learner."""
         return name_better(super().readable())
 
+    def table_note(self) -> str:
+        """Name what is compared, and the kind and level of the intervals."""
+        several = len(self.pairs) > 1
+        what = f"a minus b, {'simultaneous ' if several else ''}{self.level:.0%} {self.differences[0].kind} intervals"
+        what += f", p-values × {len(self.pairs)}" if several else ""
+        return f"{format_count(len(self.pairs), 'pair')} at n = {format_number(self.at)} ({what})"
+
     def sentences(self) -> str:
         """Say how many differences are significant, and which learners remain candidates for the best."""
         found = sum(v != "undecided" for v in self.verdicts)
         judged = zip(self.pairs, self.verdicts, strict=True)
         beaten = {pair[verdict == "a better"] for pair, verdict in judged if verdict != "undecided"}
         left = [name for name in self.learners if name not in beaten]
-        text = f"At n = {format_number(self.at)}, {found} of {len(self.pairs)} differences are significant at"
-        text += f" {1 - self.level:.2g} after Holm's correction."
+        pairs = len(self.pairs)
+        text = f"At n = {format_number(self.at)}, {found} of {format_count(pairs, 'difference')}"
+        text += f" {'is' if found == 1 else 'are'} significant at {1 - self.level:.2g}"
+        text += f", corrected for {pairs} comparisons (Bonferroni)." if pairs > 1 else "."
         if self.baseline is not None:
             order = {"significantly better than": "a better", "significantly worse than": "b better"}
             order["not significantly different from"] = "undecided"
@@ -299,21 +331,23 @@ class LearnerComparison(Result):
 
 
 def compare_learners(
-    curves: Iterable[Curve], *, baseline: str | None = None, at: float | None = None, level: float = 0.95
+    curves: Any, *, baseline: str | None = None, at: float | None = None, level: float = 0.95, **fitting: Any
 ) -> LearnerComparison:
     """Compare several fitted curves at a training size, all pairs or each with a baseline.
 
     Parameters
     ----------
-    curves : LearningCurves or iterable of LearningCurve or EnsembleCurve
-        Two or more, in one unit, taken as independent.
+    curves : LearningCurves, iterable of curves, Measurements or DataFrame
+        Two learners or more, in one unit, taken as independent; measurements are fitted first.
     baseline : str, optional
         Compare this learner with each of the others only; it is a of every pair.
     at : float, optional
         Training size N; by default the smallest of the largest sizes.
     level : float
-        The intervals hold together at this level; a difference is significant at ``1 - level`` after Holm's
-        correction.
+        All intervals hold together at this level, by Bonferroni's correction; a difference whose interval does not
+        contain 0 is significant.
+    **fitting
+        For measurements: form, unit and the like, see :func:`fit_learning_curves`.
 
     Examples
     --------
@@ -325,8 +359,9 @@ def compare_learners(
     ('b better',)
     """
     check_level(level)
-    failures: Mapping[str, str] = getattr(curves, "failures", {})
-    chosen = check_curves(curves)
+    fitted = fitted_curves(curves, **fitting)
+    failures: Mapping[str, str] = getattr(fitted, "failures", {})
+    chosen = check_curves(fitted)
     names = [c.learner for c in chosen]
     if len(chosen) < 2 or len(set(names)) < len(names):
         raise InputError("holds fewer than two learners of different names.", argument="curves")
@@ -338,30 +373,26 @@ def compare_learners(
     by_name = {c.learner: c for c in chosen}
     pairs = [p for p in combinations(names, 2) if baseline is None]
     pairs += [(baseline, name) for name in names if baseline is not None and name != baseline]
-    each = 1 - (1 - level) / len(pairs)  # Bonferroni: the intervals of all pairs hold together
+    # Bonferroni: the intervals of all pairs hold together, and each decides on its pair. Holm's step-down tests would
+    # find more, but have no intervals that say how large a difference is.
+    each = 1 - (1 - level) / len(pairs)
     found = [compare_learning_curves(by_name[a], by_name[b], at=size, level=each) for a, b in pairs]
     pvalues = np.array([c.pvalue for c in found])
-    adjusted = holm(pvalues)
-    # The side of 0 on which the interval lies that just excludes it, as costs: scores are turned.
-    verdicts = []
-    for (a, b), p, q in zip(pairs, pvalues, adjusted, strict=True):
-        _, low, high = _difference(by_name[a], point, by_name[b], point, float(np.clip(1 - 1.01 * p, 0.01, 0.999)))
-        side = "a better" if high[0] < 0 else "b better" if low[0] > 0 else "undecided"
-        verdicts.append(side if q < 1 - level else "undecided")
     return LearnerComparison(
         learners=tuple(c.learner for c in ranked),
         at=size,
         pairs=tuple(pairs),
         differences=tuple(c.error_difference for c in found),
         pvalues=pvalues,
-        adjusted=adjusted,
-        verdicts=tuple(verdicts),
+        adjusted=np.minimum(len(pairs) * pvalues, 1.0),
+        verdicts=tuple(c.verdict for c in found),
         baseline=baseline,
         level=level,
         unit=chosen[0].unit,
         warnings=(
+            *getattr(fitted, "general_warnings", ()),
             *(prefix(f"{name} could not be fitted and is not compared: ", why) for name, why in failures.items()),
-            *_warnings_at(chosen, size, "the comparison rests on the form of the curves"),
+            *_warnings_at(chosen, size, "comparison"),
         ),
         _curves=tuple(ranked),
     )
@@ -373,7 +404,7 @@ def cost(curve: Curve, n: FloatArray) -> FloatArray:
 
 
 def likely(curve: Curve, n: FloatArray, level: float) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
-    """A centre that lies inside its interval, and the interval, as costs."""
+    """Intervals by the likelihood alone and a centre inside them, as costs."""
     low, high = curve._clip(*curve._band_points(n, level, curve.default_interval, np.inf))
     factor = curve._scale.factor
     return np.clip(curve._likely_points(n), low, high) / factor, (low / factor, high / factor)
@@ -382,10 +413,11 @@ def likely(curve: Curve, n: FloatArray, level: float) -> tuple[FloatArray, tuple
 def _difference(
     a: Curve, n_a: FloatArray, b: Curve, n_b: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """e_a(n_a) − e_b(n_b) as a cost: a centre inside its interval, low, high."""
-    one, two = likely(a, n_a, level), likely(b, n_b, level)
-    low, high = difference_interval(*one, *two)
-    return one[0] - two[0], low, high
+    """e_a(n_a) − e_b(n_b) as a cost: the difference of the curves, low, high."""
+    low, high = difference_interval(*likely(a, n_a, level), *likely(b, n_b, level))
+    # The prior on γ may have moved the curves out of what the likelihood alone allows: the interval is extended.
+    gap = cost(a, n_a) - cost(b, n_b)
+    return gap, np.minimum(low, gap), np.maximum(high, gap)
 
 
 def _crossing(a: Curve, b: Curve, level: float) -> Interval:
@@ -400,7 +432,11 @@ def _crossing(a: Curve, b: Curve, level: float) -> Interval:
     worse, better = (a, b) if gap[0] > 0 else (b, a)
     low, high = crossing_interval(lambda n: _difference(worse, n, better, n, level), grid)
     estimate = first_crossing(grid, np.abs(gap) * np.sign(gap * gap[0]))
-    return Interval(_inside(estimate, low, high), low, high, level)
+    if low <= 0 and np.isinf(high):
+        return Interval(np.nan, np.nan, np.nan, level)
+    # With an open end one of the two is significantly better on one side only, which shows no crossing.
+    shown = low > 0 and np.isfinite(high) and a.is_supported_at(estimate) and b.is_supported_at(estimate)
+    return Interval(float(np.clip(estimate, low, high)) if shown else np.nan, low, high, level)
 
 
 def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
@@ -410,12 +446,7 @@ def _equivalence(a: Curve, b: Curve, n: float, level: float) -> Interval:
     point = np.array([n])
     estimate = first_crossing(factors, cost(b, factors * n) - cost(a, point))
     low, high = crossing_interval(lambda k: _difference(b, k * n, a, point, level), factors)
-    return Interval(_inside(estimate, low, high), low, high, level)
-
-
-def _inside(estimate: float, low: float, high: float) -> float:
-    """The estimate, or the nearer end where the prior on γ pulls it out of its own interval."""
-    return float(np.clip(estimate, low, high)) if low <= high else estimate
+    return Interval(float(np.clip(estimate, low, high)), low, high, level)  # a root by two routes
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,9 +462,8 @@ class LearnerRanking(Result):
     error, low, high : ndarray, shape (K,)
         Predicted error and its interval, in the unit of the fits.
     probability_best : ndarray, shape (K,)
-        Chance that each is the best at N, taking the learners as independent. It goes by the
-        whole intervals, so that the best prediction need not have the highest chance: the prior
-        on γ that power laws are fitted with moves the prediction and not the interval.
+        Chance that each is the best at N, taking the learners as independent. It goes by the whole intervals, so that
+        the best prediction need not have the highest chance: a wide interval reaches further down.
     kind : str
         Of the intervals: "confidence" for power laws, "prediction" for form="auto".
     """
@@ -448,6 +478,7 @@ class LearnerRanking(Result):
     kind: str
     unit: Unit
     warnings: tuple[str, ...] = ()
+    _places: tuple[int | None, ...] = ()
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per learner, the best prediction first."""
@@ -456,31 +487,31 @@ class LearnerRanking(Result):
 
     def sentences(self) -> str:
         """Name the one to choose, and how certain that is."""
-        likely, *others = np.argsort(-self.probability_best, kind="stable").tolist()
-        count, chance = len(self.learners), [format_chance(float(p)) for p in self.probability_best]
-        text = f"At n = {format_number(self.at)}, {self.learners[likely]} is "
-        if likely == 0:
-            text += (
-                f"predicted to be the best of {count}: {self._said(0)}, with a chance of {chance[0]} to be the best."
-            )
-        else:
-            text += f"most probably the best of {count}: its chance is {chance[likely]}, its prediction"
-            text += f" {self._said(likely)}."
-        if others and self.probability_best[likely] < 0.8:
-            text += f" {self.learners[others[0]]} has {chance[others[0]]}: train both further before choosing."
+        first, chance = self.learners[0], [format_chance(float(p)) for p in self.probability_best]
+        if len(self.learners) == 1:
+            return f"At n = {format_number(self.at)}, the predicted {self._word} of {first} is {self._said(0)}."
+        text = f"At n = {format_number(self.at)}, {first} is predicted to be the best of {len(self.learners)}:"
+        text += f" {self._said(0)}, with a chance of {chance[0]} to be the best."
+        likely, further = int(np.argmax(self.probability_best)), "up" if self.unit.name == "score" else "down"
         if likely != 0:
-            text += f" {self.learners[0]} has the best prediction, {self._said(0)}, but a chance of {chance[0]} only:"
-            text += " its prediction does not lie in the middle of its interval."
+            text += f" {self.learners[likely]} has a higher chance, {chance[likely]}, because its interval reaches"
+            text += f" further {further}: {self._said(likely)}."
+        if self.probability_best[0] < 0.8:
+            second = likely or int(np.argsort(-self.probability_best, kind="stable")[1])
+            other = f"{self.learners[second]} has {chance[second]}: " if likely == 0 else ""
+            text += f" {other}{'train' if other else 'Train'} both further before choosing."
+        if len(self.learners) > 2 and (np.diff(self.probability_best) > 0.005).any():
+            text += " The order is that of the predictions; chances go by the whole intervals, and wide ones reach"
+            text += f" further {further}."
         return text
+
+    def table_note(self) -> str:
+        """Name the quantity, and the kind and level of the intervals."""
+        return f"Predicted {self._word} at n = {format_number(self.at)} ({self.level:.0%} {self.kind} intervals)"
 
     def _said(self, i: int) -> str:
         """A prediction with its interval."""
-        unit = self.unit.name
-        error, low, high = float(self.error[i]), float(self.low[i]), float(self.high[i])
-        if np.isnan(error):
-            what = "an error" if self._word == "error" else f"a {self._word}"
-            return f"{what} between {format_value(low, unit)} and {format_value(high, unit)}"
-        return format_interval((error, low, high), unit)
+        return format_interval((float(self.error[i]), float(self.low[i]), float(self.high[i])), self.unit.name)
 
     def best_rows(self) -> tuple[str, Sequence[int]]:
         """Return the best prediction, which is the first."""
@@ -503,38 +534,39 @@ class LearnerRanking(Result):
         return table
 
 
-def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: float = 0.95) -> LearnerRanking:
+def rank_learners(curves: Any, at: float | None = None, *, level: float = 0.95, **fitting: Any) -> LearnerRanking:
     """Order learners by predicted error at N, with the chance that each is best.
 
     Parameters
     ----------
-    curves : iterable of LearningCurve or EnsembleCurve
-        In one unit. Their intervals are used as they are: confidence for power laws, calibrated
-        prediction for form="auto", which is the one to choose by when N is beyond the data.
+    curves : LearningCurves, iterable of curves, Measurements or DataFrame
+        In one unit; measurements are fitted first. The intervals of the curves are used as they are: confidence for
+        power laws, calibrated prediction for form="auto", which is the one to choose by when N is beyond the data.
     at : float, optional
         N; by default the smallest of the largest sizes.
     level : float
         Coverage of the intervals shown.
+    **fitting
+        For measurements: form, unit and the like, see :func:`fit_learning_curves`.
+
+    Examples
+    --------
+    >>> n = [100, 100, 200, 200, 400, 400, 800]
+    >>> errors = {"plain": [.32, .30, .24, .25, .19, .18, .15], "new": [.22, .21, .18, .19, .16, .17, .15]}
+    >>> rank_learners({name: (n, e) for name, e in errors.items()}, 100).learners
+    ('new', 'plain')
     """
     check_level(level)
-    failures: Mapping[str, str] = getattr(curves, "failures", {})
-    all_curves = check_curves(curves)
+    fitted = fitted_curves(curves, **fitting)
+    failures: Mapping[str, str] = getattr(fitted, "failures", {})
+    all_curves = check_curves(fitted)
     size = min(c.largest_n for c in all_curves) if at is None else check_size(at, "at")
     point = np.array([size])
     # Chances come from the quantiles of each curve, which need not be normal or symmetric.
     probabilities, quantiles = _quantiles(all_curves, point)
     chance = probability_lowest(quantiles, probabilities)
     bands = [c.band(point, level=level, runs=np.inf) for c in all_curves]
-    # A fit that implies an impossible error has no prediction: the centre of its chances stands in.
-    costs = [
-        float(likely(c, point, level)[0][0]) if np.isnan(b["error"][0]) else c._scale.sign * float(b["error"][0])
-        for c, b in zip(all_curves, bands, strict=True)
-    ]
-    order = np.argsort(costs, kind="stable")
-    uncalibrated = []
-    if size > min(c.largest_n for c in all_curves) and any(c.default_interval == "confidence" for c in all_curves):
-        better = f"fits with {arg('form', 'auto')} predict better and have intervals calibrated for it"
-        uncalibrated.append(Message(f"n = {format_number(size)} is beyond the sizes measured, where {better}."))
+    order = np.argsort([float(cost(c, point)[0]) for c in all_curves], kind="stable")
     pick = {k: np.array([b[k][0] for b in bands])[order] for k in ("error", "low", "high")}
     return LearnerRanking(
         at=size,
@@ -545,18 +577,27 @@ def rank_learners(curves: Iterable[Curve], *, at: float | None = None, level: fl
         kind=" and ".join(dict.fromkeys(c.default_interval for c in all_curves)),
         unit=all_curves[0].unit,
         warnings=(
+            *getattr(fitted, "general_warnings", ()),
             *(prefix(f"{name} could not be fitted and is not ranked: ", f) for name, f in failures.items()),
-            *uncalibrated,
-            *_warnings_at(all_curves, size, "few curves have been followed that far"),
+            *_warnings_at(all_curves, size, "ranking"),
         ),
+        _places=tuple(all_curves[i]._place for i in order),
     )
 
 
-def _warnings_at(curves: Sequence[Curve], at: float, far: str) -> tuple[str, ...]:
-    """Warnings of the curves, and one where N lies beyond what their form was seen to hold for."""
-    found = [prefix(f"{c.learner}: ", w) for c in curves for w in c.all_warnings]
-    if at > EXTRAPOLATION_LIMIT * min(c.largest_n for c in curves):
-        found.append(f"n = {format_number(at)} is beyond four times the largest size measured: {far}.")
+def _warnings_at(curves: Sequence[Curve], at: float, what: str, asked: Sequence[float] = ()) -> tuple[str, ...]:
+    """Warn where N lies beyond the sizes measured, then of what matters to each curve at N or a size asked of it."""
+    found: list[str] = []
+    largest = min(c.largest_n for c in curves)
+    if at > largest:
+        times = f"{at / largest:.1f}".removesuffix(".0")
+        text = f"n = {format_number(at)} is {times} times the largest size measured: the {what} rests on the form"
+        text += " of the curves."
+        if any(c.default_interval == "confidence" for c in curves):
+            text += f" {arg('form', 'auto')} predicts better there, with intervals calibrated on real curves."
+        found.append(Message(text))
+    for curve, n in zip(curves, asked or [at] * len(curves), strict=True):
+        found += [prefix(f"{curve.learner}: ", w) for w in curve.warnings_at(n)]
     return tuple(found)
 
 
@@ -568,12 +609,12 @@ def _quantiles(curves: Sequence[Curve], n: FloatArray) -> tuple[FloatArray, Floa
     """Quantiles of each curve at n, as costs, read off its nested intervals."""
     rows = []
     for curve in curves:
-        centre, _ = likely(curve, n, 0.5)
-        ends = [likely(curve, n, level)[1] for level in _LEVELS]
-        low = [float(e[0][0]) for e in reversed(ends)]
-        high = [float(e[1][0]) for e in ends]
-        finite = np.nan_to_num([*low, float(centre[0]), *high], posinf=1e12, neginf=-1e12)
-        rows.append(np.maximum.accumulate(finite))
+        # The prediction is the median, which gave better chances in simulations than the most likely value.
+        ends = [curve._answer_points(n, level, curve.default_interval, np.inf) for level in _LEVELS]
+        low = [float(e[1][0]) for e in reversed(ends)]
+        high = [float(e[2][0]) for e in ends]
+        finite = np.nan_to_num([*low, float(ends[0][0][0]), *high], posinf=1e12, neginf=-1e12)
+        rows.append(np.maximum.accumulate(finite) / curve._scale.factor)
     below = [0.5 - level / 2 for level in reversed(_LEVELS)]
     above = [0.5 + level / 2 for level in _LEVELS]
     return np.array([*below, 0.5, *above]), np.array(rows)

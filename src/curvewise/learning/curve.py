@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.learning.calibration import power_interval
+from curvewise.learning.extrapolation import Continuation, continue_curve
 from curvewise.learning.power import (
     FINE_GRID,
     FORMS,
@@ -41,23 +42,28 @@ from curvewise.learning.power import (
 from curvewise.stats.intervals import crossing_interval
 from curvewise.tables import Cell, interval_cell
 from curvewise.text import (
+    Message,
+    arg,
     as_count,
     format_chance,
     format_interval,
     format_number,
     format_size,
     format_target,
-    format_value,
 )
 from curvewise.types.results import Interval, Result, check_level, data_frame
 from curvewise.types.units import FloatArray, Unit
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 EXTRAPOLATION_LIMIT = 4.0
 """Beyond this multiple of the largest size the paper does not trust its curves (§4.2)."""
+
+FARTHEST = 1e6
+"""Sizes are searched up to this multiple of the largest one measured."""
 
 INTERVALS = ("confidence", "prediction", "conditional")
 
@@ -119,10 +125,11 @@ class Curve(Result):
     _data: GroupedRuns
     _scale: PointScale
     _at_chance: bool  # whether the largest size is within a tenth of the blind guess named
+    _place: int | None  # among the learners fitted together, by which pictures choose its colour
 
     @abstractmethod
     def _error_points(self, n: FloatArray) -> FloatArray:
-        """The curve at sizes n, in points."""
+        """The curve at sizes n, in points: the one function that all answers, tables and pictures come from."""
 
     @abstractmethod
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
@@ -130,7 +137,7 @@ class Curve(Result):
 
     @abstractmethod
     def _likely_points(self, n: FloatArray) -> FloatArray:
-        """A centre at sizes n that lies inside every interval, in points."""
+        """The centre of the intervals at sizes n, in points, which the prior on γ does not move."""
 
     @abstractmethod
     def _gain_band(self, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -174,15 +181,13 @@ class Curve(Result):
         # β_N and e_N − β_N are no measurements, so that there is nothing to predict.
         other = "conditional" if kind == "conditional" else "confidence"
         size = self._size(n)
-        point = np.array([size])
-        low, high = self._clip(*self._band_points(point, level, kind, np.inf))
-        error = float(self._answer_points(point, low, high)[0])
+        error, low, high = (float(v[0]) for v in self._answer_points(np.array([size]), level, kind, np.inf))
         beta, beta_low, beta_high = self._linear_answer(reliance_of(size), self._reliance_points(size), level, other)
         large, *large_ends = self._linear_answer(large_sample_of(size), self._large_points(size), level, other)
         value, ends, amount = self._scale.value, self._scale.ends, self._scale.amount
         return CurveIntervals(
             n=size,
-            error=Interval(value(error), *ends(float(low[0]), float(high[0])), level, kind),
+            error=Interval(value(error), *ends(low, high), level, kind),
             data_reliance=Interval(amount(beta), amount(beta_low), amount(beta_high), level, other),
             large_sample=Interval(value(large), *ends(*large_ends), level, other),
         )
@@ -191,6 +196,14 @@ class Curve(Result):
     def default_interval(self) -> str:
         """The kind of interval that this form gives when none is named."""
         return "confidence"
+
+    def is_supported_at(self, n: float) -> bool:
+        """Return False for a size at which the curve does not follow what was fitted, as beyond a law that rises."""
+        return True
+
+    def warnings_at(self, n: float) -> tuple[str, ...]:
+        """Return the warnings that matter to the curve at size n; some are only about extrapolation."""
+        return self.all_warnings
 
     @property
     def largest_n(self) -> float:
@@ -254,9 +267,9 @@ class Curve(Result):
         Returns
         -------
         DataFrame
-            Columns n, error, low, high, in the unit of the fit. Where the fitted curve lies outside
-            its own interval, error is the most likely value; where no error can be that low or
-            high, it is NaN, and the interval is all that is known.
+            Columns n, error, low, high, in the unit of the fit. Its ``attrs`` name the kind of the interval, its level
+            and, for prediction intervals, the number of runs. The error never rises beyond the largest size measured;
+            see :attr:`LearningCurve.beyond`.
 
         Warns
         -----
@@ -266,7 +279,10 @@ class Curve(Result):
         sizes = check_sizes_to_predict(n)
         if (sizes > EXTRAPOLATION_LIMIT * self.largest_n).any():
             warnings.warn(beyond_limit(float(sizes.max())), CurvewiseWarning, stacklevel=2)
-        return data_frame({"n": sizes, **self.band(sizes, interval, level=level, runs=runs)})
+        table = data_frame({"n": whole_sizes(sizes), **self.band(sizes, interval, level=level, runs=runs)})
+        kind = interval or self.default_interval
+        table.attrs.update({"interval": kind, "level": level} | ({"runs": runs} if kind == "prediction" else {}))
+        return table
 
     def band(
         self, n: ArrayLike, interval: str | None = None, *, level: float = 0.95, runs: float = 1
@@ -278,31 +294,34 @@ class Curve(Result):
         n = check_sizes_to_predict(n)
         if not runs > 0:
             raise InputError("must be positive: the number of new runs averaged.", argument="runs", value=runs)
-        low, high = self._clip(*self._band_points(n, level, kind, runs))
-        ends = [self._scale.values(low), self._scale.values(high)]
+        error, low, high = (self._scale.values(v) for v in self._answer_points(n, level, kind, runs))
         if self._scale.sign < 0:
-            ends.reverse()
-        error = self._scale.values(self._answer_points(n, low, high))
-        return {"error": error, "low": ends[0], "high": ends[1]}
+            low, high = high, low
+        return {"error": error, "low": low, "high": high}
 
     def samples_to_reach(self, error: float, *, level: float = 0.95) -> SamplesToReach:
         """Find how many training samples it takes to reach an error, given in the unit of the fit."""
         check_level(level)
         target = float(self._scale.points(float(self.unit.errors(error, "error"))))
-        estimate, low, high = _reach(self, target, level)
+        crosses, low, high = _reach(self, target, level)
         floor, _ = bounds(self.unit, self._data.mean)
+        never = 1.0 if target <= floor else self._probability_never(target)
+        # As a median would be: infinite where never is more likely than ever.
+        estimate = np.inf if never > 0.5 and np.isfinite(crosses) else crosses
         return SamplesToReach(
             learner=self.learner,
             error=float(error),
             estimate=estimate,
             low=low,
-            high=high,
+            high=max(high, estimate),
             level=level,
-            probability_never=1.0 if target <= floor else self._probability_never(target),
+            probability_never=never,
+            curve_reaches=crosses,
             kind=self.default_interval,
             unit=self.unit,
             reached_at=self._reached_at(target, level),
-            warnings=_reach_warnings(self, target, estimate),
+            _place=self._place,
+            warnings=_reach_warnings(self, target, estimate, float(error)),
         )
 
     def _reached_at(self, target: float, level: float) -> float | None:
@@ -328,9 +347,7 @@ class Curve(Result):
         band = self.band(sizes, level=level, runs=np.inf)
         low, high = self._gain_band(sizes, level)
         gain = (self.error_at() - self.errors_at(sizes)) * self._scale.sign
-        likely = self._likely_points(np.append(sizes, self.largest_n)) / self._scale.factor
-        outside = (gain < low) | (gain > high)  # pulled there by the prior on γ
-        gain = np.where(outside, np.clip(likely[-1] - likely[:-1], low, high), gain)
+        low, high = np.minimum(low, gain), np.maximum(high, gain)  # as in _answer_points
         if self.unit.bounded:  # at most all of the error can be gained
             top = self.interval_at(level=level).error.high
             low, gain, high = (np.clip(v, top - self.unit.top, top) for v in (low, gain, high))
@@ -338,6 +355,20 @@ class Curve(Result):
         per_cost = np.divide(gain, cost, out=np.full_like(gain, np.nan), where=cost > 0)
         table = {"n": sizes, "added": added, "cost": cost, **band, "gain": gain}
         return data_frame({**table, "gain_low": low, "gain_high": high, "gain_per_cost": per_cost})
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw the curve with measurements and intervals, and return the Axes.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Those of :func:`curvewise.learning.plot_learning_curves`: x="log" (or "linear", "log-log", "sqrt"),
+            at=N, predict=[sizes to mark], to=size to draw to, reach=target, interval, level, held_out=(n, values),
+            limit and legend.
+        """
+        return super().plot(ax, **options)
 
     def run_std_at(self, n: ArrayLike) -> FloatArray:
         """Standard deviation of one run at size n, see :class:`RunNoise`."""
@@ -391,15 +422,16 @@ class Curve(Result):
             return low
         return np.where(n > self.largest_n, floor, low)
 
-    def _answer_points(self, n: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """The curve at sizes n, in points, where it can be an answer; see :meth:`predict`."""
-        fitted = self._error_points(n)
-        slack = 1e-9 * (1.0 + np.abs(fitted))
-        outside = (fitted < low - slack) | (fitted > high + slack)
-        answer = np.where(outside, self._likely_points(n), fitted) if outside.any() else fitted
-        floor, ceiling = bounds(self.unit, self._data.mean)
-        possible = (answer >= floor - slack) & (answer <= ceiling + slack)
-        return np.where(possible, np.clip(answer, low, high), np.nan)
+    def _answer_points(
+        self, n: FloatArray, level: float, interval: str, runs: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The curve at sizes n with its interval, in points.
+
+        An interval by the likelihood need not hold a curve that the prior on γ has moved: it is extended to it.
+        """
+        curve = self._error_points(n)
+        low, high = self._clip(*self._band_points(n, level, interval, runs))
+        return curve, np.minimum(low, curve), np.maximum(high, curve)
 
     def _linear_interval(self, coefficients: Coefficients, level: float, kind: str) -> tuple[FloatArray, FloatArray]:
         """Interval, in points, of quantities that are linear in θ once γ is given."""
@@ -408,24 +440,23 @@ class Curve(Result):
     def _linear_answer(
         self, coefficients: Coefficients, fitted: float, level: float, kind: str
     ) -> tuple[float, float, float]:
-        """Estimate, low and high in points: the fitted value, or the most likely where outside."""
+        """Estimate, low and high in points; the interval is extended as in :meth:`_answer_points`."""
         low, high = (float(end[0]) for end in self._linear_interval(coefficients, level, kind))
-        if Interval(fitted, low, high).outside:
-            fitted = float(self._profile.estimate(coefficients)[0])
-        return fitted, low, high
+        return fitted, min(low, fitted), max(high, fitted)
 
     def _size(self, n: float | None) -> float:
         return self.largest_n if n is None else check_size(n, "n", infinite=True)
 
     def _say(self, interval: Interval) -> str:
-        if np.isnan(interval.estimate):
-            low, high = (format_value(end, self.unit.name) for end in (interval.low, interval.high))
-            return f"between {low} and {high}"
         return format_interval(interval, self.unit.name)
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row: learner, N, e_N, β_N and γ with their intervals."""
         return readable_estimates([self])
+
+    def table_note(self) -> str:
+        """Name the quantities and their intervals."""
+        return note_on_estimates([self])
 
 
 @dataclass(frozen=True, eq=False)
@@ -505,7 +536,10 @@ def readable_estimates(
     table: dict[str, list[Any]] = {
         "learner": [c.learner for c in curves],
         "N": [as_count(r.n) for r in rows],
-        "e_N": [interval_cell(r.error, unit, bold=r.error.estimate == best) for r in rows],
+        # A prediction interval may be that of one new run, too: the heading says which.
+        "e_N (mean of runs)" if rows and rows[0].error.kind == "prediction" else "e_N": [
+            interval_cell(r.error, unit, bold=r.error.estimate == best) for r in rows
+        ],
         "β_N": [interval_cell(r.data_reliance, unit) for r in rows],
     }
     if any(g is not None for g in gammas):
@@ -513,6 +547,16 @@ def readable_estimates(
             Cell("–") if g is None else Cell(f"{g.estimate:.2f}", after=f" [{g.low:.2f}, {g.high:.2f}]") for g in gammas
         ]
     return table
+
+
+def note_on_estimates(curves: Sequence[Curve], level: float = 0.95, interval: str | None = None) -> str:
+    """Name the quantities of :func:`readable_estimates` and the kind and level of their intervals."""
+    kinds = list(dict.fromkeys(interval or c.default_interval for c in curves))
+    unit = curves[0].unit.name if curves else ""
+    word = unit if unit in ("loss", "score") else "error"
+    # The interval of β_N is by the power law, whatever the form; see interval_at.
+    apart = "; β_N: confidence, of form power" if kinds == ["prediction"] else ""
+    return f"{word.capitalize()} e_N and data-reliance β_N ({level:.0%} {' and '.join(kinds)} intervals{apart})"
 
 
 def check_curves(curves: Any) -> list[Curve]:
@@ -583,18 +627,28 @@ class LearningCurve(Curve):
         return self.constants.sigma0_squared / self._scale.factor**2
 
     @property
+    def beyond(self) -> str:
+        """The law that answers beyond the largest size measured follow, the same for every size and every question.
+
+        "law": the fitted law. "constrained": the power law with α, η ≥ 0, scaled to go through the fitted error at the
+        largest size. That is where the fitted law falls below what is possible, rises, or leaves its own 95% confidence
+        interval, all of which the prior on γ can cause.
+        """
+        return "law" if self._continuation is None else "constrained"
+
+    @property
     def asymptote(self) -> Interval:
-        """α with its 95% confidence interval."""
+        """Error with unlimited data and its 95% confidence interval: α, or the limit of what :attr:`beyond` names."""
         return self.interval_at(np.inf).error
 
     def gamma_interval(self, level: float = 0.95) -> Interval:
         """γ as fitted, with its confidence interval (both ends at γ when it was held fixed).
 
-        The interval leaves the prior on γ out, and γ as fitted may lie outside it.
+        The interval leaves the prior on γ out, and is extended to γ where the prior has moved that out of it.
         """
         check_level(level)
-        low, high = self._profile.gamma_interval(level)
-        return Interval(self.gamma, float(low[0]), float(high[0]), level)
+        low, high = (float(end[0]) for end in self._profile.gamma_interval(level))
+        return Interval(self.gamma, min(low, self.gamma), max(high, self.gamma), level)
 
     def sentences(self) -> str:
         """A few sentences: e_N, β_N, what more data would bring, the fit."""
@@ -604,36 +658,34 @@ class LearningCurve(Curve):
         if len(self.n) > self.parameters and np.isfinite(self.r_squared):
             fit += f", R² = {self.r_squared:.3f}"
         word = self.unit.name if self.unit.name in ("loss", "score") else "error"
-        more = "The curve must not be extrapolated: it implies a negative error with unlimited data."
-        if not any("do not extrapolate" in text for text in self.warnings):
-            four = self._say(self.interval_at(reach).error)
-            more = f"With four times the data (n = {format_number(reach)}) the predicted {word} is {four}."
+        four = self._say(self.interval_at(reach).error)
         return (
             f"{self.learner}: at n = {format_number(self.largest_n)} the {word} is {self._say(at.error)}"
-            f" (95% confidence interval) and the data-reliance is {self._say(at.data_reliance)}. {more}"
+            f" (95% confidence interval) and the data-reliance is {self._say(at.data_reliance)}. With four times the"
+            f" data (n = {format_number(reach)}) the predicted {word} is {four}."
             f" Fit: {self.form}, γ = {self.gamma:.2f}, {fit}."
         )
 
-    @cached_property  # its five intervals take longer than the fit, and every summary asks for it
+    @property
     def all_warnings(self) -> tuple[str, ...]:
-        """The warnings of the fit, and one for each estimate that lies outside its interval."""
-        at, size = self.interval_at(), self.largest_n
-        fitted = {
-            "γ": (self.gamma, self.gamma_interval()),
-            "e_N": (self.error_at(), at.error),
-            "β_N": (self.data_reliance_at(), at.data_reliance),
-            "e_N − β_N": (float(self.linearised_at(np.inf, size)[0]), at.large_sample),
-            "the asymptote": (self.alpha, self.interval_at(np.inf).error),
-        }
-        outside = [name for name, (value, i) in fitted.items() if replace(i, estimate=value).outside]
-        if not outside:
+        """The warnings of the fit, and one where answers beyond the largest size do not follow it."""
+        return self.warnings_at(np.inf)
+
+    def warnings_at(self, n: float) -> tuple[str, ...]:
+        """Return the warnings that matter to the curve at size n; one is only about sizes beyond those measured."""
+        if self._departure is None:
             return self.warnings
-        return (
-            *self.warnings,
-            f"The fitted value of {', '.join(outside)} lies outside its own 95% interval: the prior"
-            " on γ or a bound pulls the fit away from what the data alone say. The most likely"
-            " value is shown instead where there is one.",
-        )
+        text = not_followed(self._departure, self.largest_n)
+        found = [w for w in self.warnings if w != text]
+        return (*found, text) if n > self.largest_n else tuple(found)
+
+    def is_supported_at(self, n: float) -> bool:
+        """Return False for a size at which the curve does not follow what was fitted; see :attr:`beyond`."""
+        return n <= self.largest_n or self._departure is None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of the result as plain Python values, with :attr:`beyond` and intervals at the largest size."""
+        return {**super().to_dict(), "beyond": self.beyond}
 
     def bootstrap(self, refits: int = 1000, *, rng: int | np.random.Generator = 0) -> PowerFits:
         """Refit data simulated from the fitted curve and its variance model.
@@ -664,9 +716,49 @@ class LearningCurve(Curve):
         return profile_replicates(self._data, self.constants, gammas=gammas, terms=self._terms)
 
     def _error_points(self, n: FloatArray) -> FloatArray:
+        law, last = self._law_points(n), float(self._law_points(np.array([self.largest_n]))[0])
+        floor, ceiling = bounds(self.unit, self._data.mean)
+        beyond = n > self.largest_n
+        if beyond.any() or not floor <= last <= ceiling:
+            onward = self._continuation
+            if onward is not None:
+                # A law that is impossible at the largest size itself is held at the value that stands in for it.
+                floor, ceiling = (onward.value if last < floor else floor, onward.value if last > ceiling else ceiling)
+                law = np.where(beyond, onward.predict(np.maximum(n, self.largest_n)), law)
+        return np.clip(law, floor, ceiling)
+
+    def _law_points(self, n: FloatArray) -> FloatArray:
+        """The fitted law at sizes n, in points."""
         alpha, eta, delta = self._points
         x = n**self.gamma
         return np.asarray(alpha + eta * x + delta * x * x, dtype=np.float64)
+
+    @cached_property
+    def _departure(self) -> str | None:
+        """Why answers beyond the largest size do not follow the fitted law; None where they do."""
+        sizes = self.largest_n * np.append(np.geomspace(1.0, FARTHEST, 25), np.inf)
+        law = self._law_points(sizes)
+        floor, ceiling = bounds(self.unit, self._data.mean)
+        slack = 1e-9 * (1.0 + np.abs(law))
+        if is_below(self._points[0], floor):
+            return "negative"
+        if (np.diff(law) > slack[1:]).any():
+            return "rising"
+        low, high = self._clip(*self._linear_interval(error_of(sizes[1:]), 0.95, "confidence"))
+        inside = (law[1:] >= low - slack[1:]) & (law[1:] <= high + slack[1:]) & (law[0] <= ceiling)
+        return None if inside.all() else "outside"
+
+    @cached_property
+    def _continuation(self) -> Continuation | None:
+        """The curve beyond the largest size where that is not the fitted law."""
+        if self._departure is None:
+            return None
+        data = self._data
+        floor, ceiling = bounds(self.unit, data.mean)
+        last = float(self._law_points(np.array([self.largest_n]))[0])
+        stderr = data.standard_error(self.constants.sigma0_squared) if data.replicated else None
+        possible = last if floor <= last <= ceiling else None
+        return continue_curve(possible, data.n, data.mean, stderr, floor if np.isfinite(floor) else None)
 
     def _gain_band(self, n: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         low, high = self._profile.interval(gain_of(self.largest_n, n), level)
@@ -676,6 +768,8 @@ class LearningCurve(Curve):
         return self._profile.estimate(error_of(n))
 
     def _reliance_points(self, n: float) -> float:
+        if n > self.largest_n and (onward := self._continuation) is not None:
+            return -2.0 * onward.slope(n)
         _, eta, delta = self._points
         x = n**self.gamma
         return float(-2.0 * self.gamma * (eta * x + 2.0 * delta * x * x))
@@ -696,9 +790,9 @@ class LearningCurve(Curve):
     def _probability_never(self, target: float) -> float:
         if self._at_chance:
             return float("nan")  # a power law says nothing about when a curve leaves chance
-        # Never to reach it, both the asymptote and the error today must lie above it.
-        above = [float(self._profile.probability_above(error_of(n), target)[0]) for n in (np.inf, self.largest_n)]
-        return min(above)
+        # Never to reach it, the error must lie above it both today and with all the data that are searched.
+        sizes = (FARTHEST * self.largest_n, self.largest_n)
+        return min(float(self._profile.probability_above(error_of(n), target)[0]) for n in sizes)
 
     def _linear_interval(self, coefficients: Coefficients, level: float, kind: str) -> tuple[FloatArray, FloatArray]:
         if kind == "confidence":
@@ -720,10 +814,6 @@ class LearningCurve(Curve):
         return basis, m @ data.mean, (m * (variance / data.runs)) @ m.T
 
 
-FARTHEST = 1e6
-"""Sizes are searched up to this multiple of the largest one measured."""
-
-
 @dataclass(frozen=True)
 class SamplesToReach(Result):
     """Samples that it takes to reach an error.
@@ -734,18 +824,21 @@ class SamplesToReach(Result):
     error : float
         The target, in the unit of the fit.
     estimate : float
-        Training size at which the curve reaches it; infinite if it never does.
+        Training size at which the curve reaches it; infinite if it never does, or if ``probability_never`` is above
+        one half.
     low, high : float
         Interval of that size: the sizes at which the target lies inside the interval of the curve.
     level : float
         Its coverage.
     probability_never : float
-        Confidence that no amount of data is enough (the asymptote lies above the target); for the
-        forms without an asymptote of their own, that a thousand times the data is not.
+        Confidence that a million times the data is not enough; for the forms made to extrapolate, that a thousand
+        times the data is not.
     kind : str
         "confidence" or "prediction".
     reached_at : float or None
         Smallest size measured at which the interval of the curve lies below the target, so that it is reached already.
+    curve_reaches : float
+        Training size at which the fitted curve reaches the target, whatever the probability of never.
     """
 
     learner: str
@@ -758,7 +851,9 @@ class SamplesToReach(Result):
     kind: str
     unit: Unit
     reached_at: float | None = None
+    curve_reaches: float = np.nan
     warnings: tuple[str, ...] = ()
+    _place: int | None = None
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row: the target, the size, its interval, the probability of never."""
@@ -771,25 +866,61 @@ class SamplesToReach(Result):
         ends = "" if np.isnan(self.low) else f" [{format_size(self.low)}, {format_size(self.high)}]"
         return {**super().readable(), "n": [Cell(size, after=ends)]}
 
+    def table_note(self) -> str:
+        """Name the kind and level of the interval."""
+        target = format_target(self.error, self.unit.name)
+        return f"Training examples needed for {target} ({self.level:.0%} {self.kind} interval)"
+
     def sentences(self) -> str:
         """One or two sentences."""
         target = format_target(self.error, self.unit.name)
         span = f"{self.level:.0%} {self.kind} interval {format_size(self.low)} to {format_size(self.high)}"
         if np.isinf(self.low):
             span = f"no size searched is in the {self.level:.0%} {self.kind} interval"
+        never, curve = self.probability_never, self.curve_reaches
         if np.isnan(self.estimate):
             text = f"{self.learner}: no training size can be named for {target}."
-        elif np.isinf(self.estimate):
-            text = f"{self.learner}: the fitted curve never reaches {target} ({span})."
-        else:
+        elif np.isfinite(self.estimate):
             size = format_size(self.estimate)
             text = f"{self.learner}: the fitted curve reaches {target} at about n = {size} ({span})."
+        elif np.isfinite(curve) and never > 0.5:
+            text = f"{self.learner}: {target} is probably never reached ({span}): the fitted curve gets there at n ="
+            return f"{text} {format_size(curve)}, but the chance that it levels off above is {format_chance(never)}."
+        else:
+            text = f"{self.learner}: the fitted curve never reaches {target} ({span})."
         if self.reached_at is not None:
             text += f" It is already reached at n = {format_number(self.reached_at)}, which was measured."
-        elif np.isfinite(self.probability_never):
-            doubt = "But the" if self.probability_never > 0.5 > np.isinf(self.estimate) else "The"
-            text += f" {doubt} chance that it is never reached is {format_chance(self.probability_never)}."
+        elif np.isinf(self.estimate) and never <= 0.5:
+            text += f" But the intervals leave a chance of {format_chance(1 - never)} that it is reached."
+        elif np.isfinite(never):
+            text += f" The chance that it is never reached is {format_chance(never)}."
         return text
+
+
+def not_followed(departure: str, n: float) -> str:
+    """Warn that answers beyond the largest size n do not follow the fitted law, and why."""
+    why = {
+        "negative": "The fitted law falls below 0",
+        "rising": "The fitted law rises with more data",
+        "outside": "The prior on γ pulls the fitted law out of its own 95% interval",
+    }[departure]
+    follow = f"beyond n = {format_number(n)} answers follow a power law with α, η ≥ 0 instead"
+    return Message(f"{why}: {follow}. To extrapolate, use {arg('form', 'auto')}.")
+
+
+def is_below(value: float, floor: float) -> bool:
+    """Return True if a value is below what is possible, by more than rounding."""
+    return value < floor - 1e-9 * (1.0 + abs(value))
+
+
+def whole_sizes(n: FloatArray) -> NDArray[Any]:
+    """Return training sizes as integers if all of them are.
+
+    >>> whole_sizes(np.array([400.0, 800.0])), whole_sizes(np.array([0.5]))
+    (array([400, 800]), array([0.5]))
+    """
+    whole = bool((np.mod(n, 1.0) == 0).all()) and bool((n < 2**53).all())  # larger ones are no exact floats
+    return n.astype(np.int64) if whole else n
 
 
 def beyond_limit(n: float) -> str:
@@ -811,18 +942,15 @@ def _reach(curve: Curve, target: float, level: float) -> tuple[float, float, flo
         return np.inf, np.inf, np.inf
 
     def above(n: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        low, high = curve._band_points(n, level, curve.default_interval, np.inf)
-        return curve._likely_points(n) - target, low - target, high - target
+        error, low, high = curve._answer_points(n, level, curve.default_interval, np.inf)
+        return error - target, low - target, high - target
 
     low, high = crossing_interval(above, grid)
     # The target may enter the band beyond the grid: then only a lower bound is known.
     if np.isinf(low) and above(np.array([1e3 * grid[-1]]))[1][0] <= 0:
         low = float(grid[-1])
     exact = _solve(curve._error_points, grid, target)
-    if not low <= exact <= high:
-        # The prior on γ pulls the fit out of its own interval: what the data alone say is inside.
-        exact = float(np.clip(_solve(curve._likely_points, grid, target), low, high))
-    return exact, low, high
+    return float(np.clip(exact, low, high)) if low <= high else exact, low, high  # a root by two routes
 
 
 def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: float) -> float:
@@ -841,15 +969,21 @@ def _solve(at: Callable[[FloatArray], FloatArray], grid: FloatArray, target: flo
     return float(np.exp(high))
 
 
-def _reach_warnings(curve: Curve, target: float, estimate: float) -> tuple[str, ...]:
+def _reach_warnings(curve: Curve, target: float, estimate: float, error: float) -> tuple[str, ...]:
     limit = EXTRAPOLATION_LIMIT * curve.largest_n
     found = []
+    lowest, top = float(curve._data.mean.min()), float(curve._data.mean.max())
+    if curve.unit.name == "percent" and 0 < error < 0.1 * lowest and 100 * error <= top:
+        more = f"{100 * error:g}"
+        found.append(f"{error:g} is read as {error:g}%, far below every error measured: for {more}% ask for {more}")
+    if target <= bounds(curve.unit, curve._data.mean)[0]:
+        found.append(f"a curve never reaches an error of {error:g}, it can only come close: ask for a target above it")
     if np.isnan(estimate):
         found.append("error rises with more data here: no size can be named")
     if limit < estimate < np.inf:
         found.append(
-            f"this lies beyond n = {format_number(limit)}, four times the largest size measured, where the"
-            " form of the curve is no longer supported by the data"
+            f"n = {format_size(estimate)} lies beyond four times the largest size measured ({format_number(limit)}),"
+            " where the data do not support the form of the curve"
         )
     if target >= float(curve._data.mean.max()) and curve.unit.bounded:
         found.append(

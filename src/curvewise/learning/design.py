@@ -118,7 +118,7 @@ def plan_sizes(
         raise InputError("must name at least one finite training size.", argument="sizes")
     if len(curve.n) < curve.parameters or curve.runs.sum() <= curve.parameters:
         raise InputError(
-            f"curve has {format_number(float(curve.runs.sum()))} run(s) at {len(curve.n)} size(s), too few"
+            f"curve has {format_count(int(curve.runs.sum()), 'run')} at {format_count(len(curve.n), 'size')}, too few"
             f" for an interval of {curve.parameters} parameters that could be narrowed: first train"
             f" at {curve.parameters} sizes or more, one of them twice."
         )

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -75,6 +76,12 @@ RELATIVE_NOISE = 0.03
 
 SMALLEST_RELATIVE = 1e-2
 """Values below this share of the largest one count as that share in relative residuals."""
+
+
+_KNOTS = np.concatenate([np.arange(0.0, 8.0, 0.25), np.arange(8.0, 24.0), np.arange(24.0, 256.0, 8.0)])
+"""Log ratios to the last size at which the lowest value so far is taken: nobody asks for more than e^248 times it."""
+_NEAR = 16
+"""Knots up to 40 times the last size, which are all that most questions need."""
 
 
 MOST_POINTS = 96
@@ -198,11 +205,35 @@ class LawEnsemble:
 
         The average is geometric where all members are positive and arithmetic otherwise. Beyond
         the last size its change c (a log ratio where there is a floor) is damped to
-        ``c / (1 + DAMPING * noise^2 * log(n / n_last) / c^2)``.
+        ``c / (1 + DAMPING * noise^2 * log(n / n_last) / c^2)``; and where there is a floor, the prediction
+        keeps to the lowest so far where damping would let it rise.
         """
-        average = _average(self.weights, self.member_predictions(n_new), self.floor)
         sizes = np.atleast_1d(np.asarray(n_new, dtype=np.float64))
-        reach = np.log(np.maximum(sizes / self.n_last, 1.0))
+        values = self._damped(sizes)
+        beyond = sizes > self.n_last
+        if self.floor is None or not beyond.any():
+            return values
+        # Lowest values so far at fixed sizes: between two of them a prediction lies between both.
+        reach = np.log(sizes[beyond] / self.n_last)
+        right = np.clip(np.searchsorted(_KNOTS, reach), 1, len(_KNOTS) - 1)
+        lowest = self._lowest_near if right.max() < _NEAR else self._lowest_far
+        values[beyond] = np.clip(values[beyond], lowest[right], lowest[right - 1])
+        return values
+
+    @cached_property
+    def _lowest_near(self) -> Array:
+        """Lowest value so far at the first of the knots."""
+        return np.minimum.accumulate(self._damped(self.n_last * np.exp(_KNOTS[:_NEAR])))
+
+    @cached_property
+    def _lowest_far(self) -> Array:
+        """Lowest value so far at all of the knots."""
+        return np.minimum.accumulate(self._damped(self.n_last * np.exp(_KNOTS)))
+
+    def _damped(self, n_new: Array) -> Array:
+        """Return the average of the members at sizes (T,), its change damped beyond the last size."""
+        average = _average(self.weights, self.member_predictions(n_new), self.floor)
+        reach = np.log(np.maximum(n_new / self.n_last, 1.0))
         relative = self.floor is not None and self.last > 0.0
         usable = (average > 0.0) if relative else np.ones(average.shape, dtype=bool)
         now, then = self.last, average[usable]
@@ -229,6 +260,55 @@ class LawEnsemble:
         low = -np.inf if self.floor is None else self.floor
         high = np.inf if self.ceiling is None else self.ceiling
         return np.asarray(np.clip(values, low, high))
+
+
+def continue_curve(
+    value: float | None, n: Array, mean: Array, stderr: Array | None, floor: float | None
+) -> Continuation:
+    """Continue a curve from a value at its last size, as the constrained power law of the same data goes on.
+
+    Parameters
+    ----------
+    value : float or None
+        The curve at the last size; None for that of the constrained power law.
+    n, mean, stderr, floor
+        As in `fit_ensemble`; two sizes or more.
+    """
+    # As rows: share, asymptote, amplitude and rate of each of the power laws that are averaged, at n_last = 1.
+    share, a, b, rate = MEMBERS["constrained"](n, mean, stderr, floor).T
+    level = float(share @ (a + b))
+    value = level if value is None else value
+    # Values that may cross zero have no meaningful ratio.
+    scale = 1.0 if floor is None else value / level if level > 0.0 else 0.0
+    # Without a floor the laws may rise: those that do add nothing.
+    return Continuation(float(n[-1]), value, scale * share * np.maximum(b, 0.0), rate)
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A curve beyond its last size that never rises and, where there is a floor, stays above it.
+
+    Attributes
+    ----------
+    n_last, value : float
+        The last size and the value there.
+    amplitude, rate : ndarrays, shape (J,)
+        ``value - sum(amplitude * (1 - (n / n_last)^-rate))``.
+    """
+
+    n_last: float
+    value: float
+    amplitude: Array
+    rate: Array
+
+    def predict(self, n_new: Array) -> Array:
+        """Return the curve (T,) at sizes (T,) beyond the last one; infinity gives its limit."""
+        fallen = np.expm1(np.multiply.outer(np.log(n_new / self.n_last), -self.rate))
+        return np.asarray(self.value + fallen @ self.amplitude)
+
+    def slope(self, n_new: float) -> float:
+        """Return the change of the curve with log n."""
+        return float(-(self.amplitude * self.rate) @ (n_new / self.n_last) ** -self.rate)
 
 
 @dataclass(frozen=True)

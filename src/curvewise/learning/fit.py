@@ -7,19 +7,24 @@ import warnings as python_warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtrc, ndtr, psi, stdtrit, zeta
 
-from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseError, CurvewiseWarning, InputError, quietly
 from curvewise.learning.calibration import ensemble_interval
 from curvewise.learning.curve import (
     EXTRAPOLATION_LIMIT,
     Curve,
     LearningCurve,
+    beyond_limit,
+    check_sizes_to_predict,
     estimate_columns,
+    is_below,
+    not_followed,
+    note_on_estimates,
     readable_estimates,
     refit_simulated,
 )
@@ -31,21 +36,24 @@ from curvewise.learning.power import (
     Constants,
     GroupedRuns,
     NoiseAverage,
+    PowerFits,
     Profile,
     bounds,
     check_choice,
     fit_means,
     group_runs,
-    large_sample_of,
     profile_replicates,
-    reliance_of,
     scale_for,
 )
 from curvewise.stats.intervals import excluded_level
-from curvewise.text import Message, arg, format_number, format_value, list_names, prefix, suggest
+from curvewise.text import Message, arg, format_count, format_number, format_pvalue, list_names, prefix, suggest
 from curvewise.types.measurements import Measurements
-from curvewise.types.results import Result
+from curvewise.types.results import Result, data_frame
 from curvewise.types.units import FloatArray, Unit, as_floats, same_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 ENSEMBLE_FORMS = ("auto", "constrained", "last")
 """Forms made to extrapolate: the ensemble, the power law with α, η ≥ 0, the last mean carried."""
@@ -225,8 +233,9 @@ def fit_learning_curves(
     if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
         # Runs that differ in their seeds only carry less information than their number suggests.
         general.append(
-            f"{shared} training subset(s) have several runs, which are not independent of each other: the intervals"
-            " take them so and are too narrow. Average over the seeds first, with measurements.subset_means()."
+            f"{format_count(shared, 'training subset')} with several runs each, which are not independent of each"
+            " other: the intervals take them so and are too narrow. Average over the seeds first, with"
+            " measurements.subset_means()."
         )
     bootstrap = _bootstrap(curves, at, refits, rng) if refits else {}
     warnings = (*general, *_first_warnings(curves, failures))
@@ -234,6 +243,17 @@ def fit_learning_curves(
     for message in result.warnings:
         python_warnings.warn(message, CurvewiseWarning, stacklevel=2)
     return result
+
+
+def fitted_curves(curves: Any, **options: Any) -> Any:
+    """Return fitted curves as they are; fit measurements, tables and dicts of learner to (n, error) with options."""
+    pairs = isinstance(curves, Mapping) and all(isinstance(v, tuple) for v in curves.values())
+    if (isinstance(curves, Measurements) or hasattr(curves, "columns") or pairs) and not isinstance(curves, Result):
+        with quietly():  # the result that is made of them has their warnings
+            return fit_learning_curves(curves, **options)
+    for name, value in options.items():
+        raise InputError(f"{arg(name, value)} is for measurements that are yet to be fitted, and these curves are.")
+    return curves.values() if isinstance(curves, Mapping) else curves
 
 
 FEW = 4
@@ -300,6 +320,51 @@ class LearningCurves(Result):
         late = [prefix(f"{c.learner}: ", w) for c in self for w in c.all_warnings if w not in c.warnings]
         return (*self.warnings, *late)
 
+    def predict(
+        self, n: ArrayLike, interval: str | None = None, *, level: float = 0.95, runs: float = 1
+    ) -> pd.DataFrame:
+        """Return the curves at sizes n with their intervals, as :meth:`Curve.predict`.
+
+        Returns
+        -------
+        DataFrame
+            Columns learner, n, error, low, high; a row for each learner and size.
+        """
+        with quietly():
+            tables = [c.predict(n, interval, level=level, runs=runs) for c in self]
+        sizes = check_sizes_to_predict(n)
+        if (sizes > EXTRAPOLATION_LIMIT * min(c.largest_n for c in self)).any():
+            python_warnings.warn(beyond_limit(float(sizes.max())), CurvewiseWarning, stacklevel=2)
+        columns = {k: np.concatenate([t[k].to_numpy() for t in tables]) for k in ("n", "error", "low", "high")}
+        found = data_frame({"learner": np.repeat([c.learner for c in self], len(sizes)), **columns})
+        found.attrs = tables[0].attrs
+        return found
+
+    def samples_to_reach(self, error: float, *, level: float = 0.95) -> pd.DataFrame:
+        """Return how many training samples it takes each learner to reach an error, as :meth:`Curve.samples_to_reach`.
+
+        Returns
+        -------
+        DataFrame
+            Columns learner, error, n, low, high, probability_never; a row for each learner.
+        """
+        rows = [c.samples_to_reach(error, level=level).columns() for c in self]
+        return data_frame({k: [row[k][0] for row in rows] for k in rows[0]})
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Draw all curves with measurements and intervals, and return the Axes.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure by default.
+        **options
+            Those of :func:`curvewise.learning.plot_learning_curves`: x="log" (or "linear", "log-log", "sqrt"),
+            at=N, predict=[sizes to mark], to=size to draw to, reach=target, interval, level, held_out=(n, values),
+            limit and legend.
+        """
+        return super().plot(ax, **options)
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per learner: e_N and β_N with their intervals, γ, and the bootstrap columns."""
         return {**estimate_columns(list(self), self.at), **self.bootstrap}
@@ -307,6 +372,10 @@ class LearningCurves(Result):
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return one row per learner: e_N, β_N and γ with their intervals, the best e_N in bold."""
         return readable_estimates(list(self), self.at)
+
+    def table_note(self) -> str:
+        """Name the quantities and their intervals."""
+        return note_on_estimates(list(self))
 
     def sentences(self) -> str:
         """The best at the largest size that all have, how many are flagged, what failed."""
@@ -368,8 +437,9 @@ def _columns_of(frame: Any, by: str) -> dict[str, Any]:
     missing = [c for c in (by, "n", value) if c not in names]
     if missing:
         raise InputError(
-            f"lacks the column(s) {list_names(missing)}; it has {list_names(names)}. Rename them, pass {arg('by')}, or"
-            " read it with cw.load_measurements, which takes a column map.",
+            f"lacks {'the column' if len(missing) == 1 else 'the columns'} {list_names(missing)}; it has"
+            f" {list_names(names)}. Rename them, pass {arg('by')}, or read it with cw.load_measurements, which takes a"
+            " column map.",
             argument="frame",
         )
     if "variance" in names and "runs" not in names:
@@ -435,7 +505,7 @@ def _first_warnings(curves: Mapping[str, Curve], failures: Mapping[str, str]) ->
         yield prefix(head, first)
     if failures:
         name, why = next(iter(failures.items()))
-        yield prefix(f"{len(failures)} learner(s) could not be fitted; the first, {name}: ", why)
+        yield prefix(f"{format_count(len(failures), 'learner')} could not be fitted; the first, {name}: ", why)
 
 
 def _check_several_sizes(data: GroupedRuns, unit: Unit) -> None:
@@ -452,7 +522,7 @@ def _check_several_sizes(data: GroupedRuns, unit: Unit) -> None:
         known += f" [{format_number(max(mean - half, floor))}, {format_number(min(mean + half, top))}]"
     raise InputError(
         f"n holds one training size only ({format_number(float(data.n[0]))}): that is no curve. All that"
-        f" is known is the mean there, {known} over {format_number(float(data.runs[0]))} run(s). Train at"
+        f" is known is the mean there, {known} over {format_count(int(data.runs[0]), 'run')}. Train at"
         " half and a quarter of that size too."
     )
 
@@ -487,6 +557,7 @@ def build_curves(
     """Fit a curve to the grouped runs of each learner, quietly; those measured at the same sizes together."""
     check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
     curves: dict[str, LearningCurve | EnsembleCurve] = {}
+    places = {name: i for i, name in enumerate(data)}
     # Curves at the same sizes share the basis of the grid over γ, so that one call fits them all.
     same_sizes: dict[bytes, list[str]] = {}
     for name, d in data.items():
@@ -519,6 +590,7 @@ def build_curves(
                 "_data": p,
                 "_scale": scale,
                 "_at_chance": guess is not None and bool(is_near_chance(p.mean, guess)[-1]),
+                "_place": places[name] if len(places) > 1 else None,
             }
             if fits is None:
                 curves[name] = _ensemble_curve(common, guess)
@@ -538,12 +610,8 @@ def _power_curve(
     x = points.n**gamma
     found = diagnose(points, alpha + eta * x + delta * x * x, constants, gamma=gamma, parameters=parameters)
     found += _misread(common["unit"], points.mean)
-    if alpha < bounds(common["unit"], points.mean)[0]:
-        shown = format_value(scale.value(alpha), common["unit"].name)
-        found.append(
-            f"The fit implies a negative error with unlimited data (α = {shown}): do not extrapolate it."
-            f" Use {arg('form', 'auto')}."
-        )
+    if is_below(alpha, bounds(common["unit"], points.mean)[0]):
+        found.append(not_followed("negative", float(points.n[-1])))
     if chance is not None:
         found += near_chance(points, chance)
     return LearningCurve(
@@ -649,13 +717,19 @@ class EnsembleCurve(Curve):
     def _likely_points(self, n: FloatArray) -> FloatArray:
         return self._error_points(n)
 
+    @cached_property
+    def _power(self) -> PowerFits:
+        """The paper's power law of the same data, in points."""
+        runs, mean, variance = (v[None] for v in (self._data.runs, self._data.mean, self._data.variance))
+        return fit_means(self._data.n, runs, mean, variance, constants=self.constants)
+
     def _reliance_points(self, n: float) -> float:
-        # The slope of an average of forms jumps where their weights and damping set in; the power
-        # law's likelihood gives a slope that has an interval.
-        return float(self._profile.estimate(reliance_of(n))[0])
+        # The slope of an average of forms jumps where their weights and damping set in. β_N is that of form="power",
+        # so that one learner has one β_N with one interval, whatever its errors are predicted by.
+        return float(self._power.reliance_at(n)[0])
 
     def _large_points(self, n: float) -> float:
-        return float(self._profile.estimate(large_sample_of(n))[0])
+        return float(self._power.errors_at(n)[0, 0]) - self._reliance_points(n)
 
     def _band_points(self, n: FloatArray, level: float, interval: str, runs: float) -> tuple[FloatArray, FloatArray]:
         if interval != "prediction":
@@ -834,8 +908,8 @@ def _ill_fitting(
     low, high = GAMMA_USUAL
     if len(data.n) >= parameters and not low <= gamma <= high:
         yield (
-            f"γ = {gamma:.2f} is far from −½. The paper reads this as a sign of badly chosen"
-            " hyperparameters, or of sizes so small that error is near chance."
+            f"γ = {gamma:.2f} is far from the usual −½: check that the hyperparameters suit all sizes, and that the"
+            " smallest sizes are not near chance."
         )
     p = lack_of_fit(data, fitted, variance, parameters)
     # The grid ends at −0.99 and −0.01: there γ is not an estimate but a bound.
@@ -844,7 +918,7 @@ def _ill_fitting(
     if p < 1e-3:
         yield (
             f"The fitted form misses the means by more than the spread of the runs allows"
-            f" (lack of fit, p = {p:.1g}): a poor fit."
+            f" (lack of fit, {format_pvalue(p)}): a poor fit."
             + (" γ is at the end of the range searched. " if at_end else " ")
             + f"Extrapolate with {arg('form', 'auto')}."
         )

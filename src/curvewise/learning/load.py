@@ -393,7 +393,7 @@ def _summaries(table: Table, roles: ColumnRoles, unit: Unit) -> tuple[FloatArray
             variance = spread**2 if role == "std" else spread
             notes.append(f"variance from {name!r:.200}" + (", squared" if role == "std" else ""))
             if missing := int(np.isnan(spread).sum()):
-                notes.append(f"{missing} row(s) without a variance")
+                notes.append(f"{format_count(missing, 'row')} without a variance")
     return runs, variance, notes
 
 
@@ -421,8 +421,8 @@ def _describe(readings: Readings, roles: ColumnRoles, unit: str, n: FloatArray) 
     if readings.form == "long":
         value = ColumnRoles({"value": readings.measured}).note(value=unit)
     else:
-        many = f"{len(readings.measured)} column(s) taken as {readings.form}, {list_names(readings.measured, 5)}"
-        value = f"value from {many} ({unit})"
+        many = f"{format_count(len(readings.measured), 'column')} taken as {readings.form}"
+        value = f"value from {many}, {list_names(readings.measured, 5)} ({unit})"
     if readings.form != "learners" and "learner" not in roles:
         said.append(f"no column of learners: all rows are {readings.table.label!r}")
     sizes, learners = np.unique(n), len(set(readings.learner.tolist()))
@@ -510,7 +510,7 @@ def _form(table: Table, roles: ColumnRoles) -> str:
             f"{arg('columns', {'value': 'COLUMN'})}, or name it error, accuracy or loss."
         )
     raise InputError(
-        f"{table.source} has a size but no column known as the value; {list_names(found)} hold(s) numbers. Pass "
+        f"{table.source} has a size but no column known as the value; {list_names(found)} hold numbers. Pass "
         f"{arg('wide', 'runs')} if each column is a run, {arg('wide', 'learners')} if each is a learner, or "
         f"{ask('value', found[0])} if one of them is the value."
     )
@@ -540,7 +540,7 @@ def _melt(table: Table, roles: ColumnRoles, form: str) -> Readings:
     called = same_names(list(measured), f"the columns of {table.source}")
     name = np.array(called, dtype=np.str_)[column]
     sizes = np.array([parse(k, thousands=True) for k in measured]) if form == "sizes" else None
-    note = f"{int(blank.sum())} empty cell(s) taken as not measured"
+    note = f"{format_count(int(blank.sum()), 'empty cell')} taken as not measured"
     return Readings(
         table=replace(table, columns=rest).take(row),
         form=form,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.text import arg
+from curvewise.text import arg, format_count
 from curvewise.types.predictions import check_labelled
 from curvewise.types.results import data_frame
 from curvewise.types.units import FloatArray
@@ -284,8 +284,8 @@ def _label_codes(labels: NDArray[Any]) -> tuple[IntArray, list[Any]]:
     missing = np.array([v is None or (not isinstance(v, str) and str(v) in {"nan", "NaT", "<NA>"}) for v in values])
     if missing.any():
         raise InputError(
-            f"holds {int(missing.sum())} missing label(s), the first at position {int(missing.argmax())}: drop these"
-            " examples or give them a class.",
+            f"holds {format_count(int(missing.sum()), 'missing label')}, the first at position"
+            f" {int(missing.argmax())}: drop these examples or give them a class.",
             argument="labels_or_count",
         )
     if labels.dtype.kind == "f" and np.any(labels != np.round(labels)):
@@ -355,7 +355,7 @@ def _amounts(
             count, each, held = read
         need, total = (count if each else 0) + held, (count * len(classes) if each else count) + held * len(classes)
         if isinstance(value, str) and (need > least or total > len(codes)):
-            seen = f"{smallest} {least}" if need > least else f"there are {len(codes)} example(s)"
+            seen = f"{smallest} {least}" if need > least else f"there are only {format_count(len(codes), 'example')}"
             raise InputError(f"holds {value!r}, and {seen}: ask for fewer.", argument="sizes")
         fits = min(len(codes) // total, least // need if need else len(codes))
         found.append(Amount(count, each, held, total, fits))
@@ -378,7 +378,7 @@ def _example_counts(values: list[Any], available: int, there_are: str, sizes: An
     counts = [int(round(v * available, 6)) if fractions else int(v) for v in values]
     for value, n in zip(values, counts, strict=True):
         if not 1 <= n <= available:
-            problem = f"holds {value:g}, which is {n} example(s) while {there_are} {available}:"
+            problem = f"holds {value:g}, which is {format_count(n, 'example')} while {there_are} {available}:"
             raise InputError(f"{problem} a size must lie between 1 and that.", argument="sizes")
     return counts
 
@@ -390,7 +390,7 @@ def fold_counts(folds: Sequence[int] | int | None, fits: list[int]) -> list[int]
     given = list(np.atleast_1d(np.asarray(folds, dtype=object)))
     given = given * len(fits) if np.ndim(folds) == 0 else given
     if len(given) != len(fits):
-        problem = f"has {len(given)} value(s) and sizes has {len(fits)}:"
+        problem = f"has {format_count(len(given), 'value')} and sizes has {len(fits)}:"
         raise InputError(f"{problem} pass one number for each size, or a single number.", argument="folds")
     if any(isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1 for k in given):
         raise InputError("each must be a whole number of at least 1.", argument="folds", value=folds)
@@ -417,7 +417,7 @@ def _check_room(codes: IntArray, classes: list[Any], parents: list[IntArray], am
             asked = " + ".join(filter(None, (f"{amount.count}{'/class' if amount.per_class else ''}", held)))
             problem = (
                 f"holds {asked!r}, which cannot lie inside the size {len(parent)}: a subset of that has "
-                f"{members[few]} example(s) of the class {classes[few]!r}, and {need} are needed."
+                f"{format_count(int(members[few]), 'example')} of the class {classes[few]!r}, and {need} are needed."
             )
             remedy = f"Ask for fewer of each class or for more than {len(parent)}, or leave {arg('nested', False)}."
             raise InputError(problem, argument="sizes", remedy=remedy)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -40,7 +41,15 @@ from curvewise.drawing.style import (
 )
 from curvewise.errors import InputError, quietly
 from curvewise.learning.comparison import CurveComparison, LearnerRanking
-from curvewise.learning.curve import EXTRAPOLATION_LIMIT, INTERVALS, Curve, LearningCurve, SamplesToReach, check_curves
+from curvewise.learning.curve import (
+    EXTRAPOLATION_LIMIT,
+    INTERVALS,
+    Curve,
+    LearningCurve,
+    SamplesToReach,
+    check_curves,
+    check_sizes_to_predict,
+)
 from curvewise.learning.design import SizePlan
 from curvewise.learning.fit import LearningCurves, fit_learning_curves
 from curvewise.learning.power import GroupedRuns, check_choice, group_runs
@@ -66,6 +75,7 @@ def plot_learning_curves(
     reach: float | None = None,
     legend: bool = True,
     to: float | None = None,
+    predict: ArrayLike = (),
 ) -> Axes:
     r"""Draw fitted learning curves with their measurements and intervals.
 
@@ -96,6 +106,9 @@ def plot_learning_curves(
         Name the curves, with their error at N: at their ends in a new figure, else in a legend.
     to : float, optional
         Draw at least to this training size; by default to four times the largest measured.
+    predict : array_like, optional
+        Training sizes to mark with squares and ticks; the error at the largest of them is written at each curve,
+        unless ``at`` is given. The picture reaches at least as far.
 
     Returns
     -------
@@ -115,40 +128,48 @@ def plot_learning_curves(
     if isinstance(curves, LearningCurves) and at is None:
         at = curves.at
     _check_options(chosen, at, interval, level, reach)
+    predicted = check_sizes_to_predict(predict) if np.size(predict) else np.zeros(0)
     outside = _held_out(held_out, chosen)
     axis = SizeAxis(x)
     with style():
         found = warnings_of(chosen)
         warned = warning_lines(chosen, found, failures)
-        ax = ax or new_axes(7.4, 4.4 + 0.28 * len(warned))
+        # Room for the caption, which has two lines for each warning and for each answer to a target.
+        told = len(warned) + (0 if reach is None else min(len(chosen), MOST_ANSWERS))
+        ax = ax or new_axes(7.4, 4.5 + 0.28 * told)
         own = ax.get_gid() == OWN
         start = len(lines_of(ax, NAMED, UNNAMED))
         reached = [] if reach is None else [c.samples_to_reach(float(reach), level=level) for c in chosen]
         # N is always in the picture; the size that reaches a target only if it is not far out.
         farthest = FARTHEST_DRAWN * max(c.largest_n for c in chosen)
         near = [r.estimate for r in reached if 0 < r.estimate < farthest]
-        picture = _curve_range(ax, axis, chosen, outside, [at, to, *near])
-        looks = looks_of(chosen, at, start)
+        picture = _curve_range(ax, axis, chosen, outside, [at, to, *near, *predicted])
+        written = float(predicted.max()) if at is None and len(predicted) else at
+        looks = looks_of(chosen, written, start, _taken(ax))
         kind = "none" if interval is None and len(chosen) > CROWD else interval
-        labels = labels_of(chosen, at, found)
+        labels = labels_of(chosen, written, found)
         for i, (curve, look, label) in enumerate(zip(chosen, looks, labels, strict=True)):
             low = float(min(curve.n[0], outside[i][0].min() if i in outside else np.inf))
             draw_curve(picture, curve, look, label, low, kind, level)
+            if look.named:
+                draw_predictions(picture, curve, look, predicted)
             if i in outside:
                 draw_measurements(picture, group_runs(*outside[i]), look, HELD_OUT)
         limits = draw_limits(picture, chosen, at) if limit else []
         if at is not None and math.isfinite(at) and at not in limits:
             mark_size(picture, at, f"n = {format_number(at)}", gid=AT, ls=":")
-        said = [caption_of(chosen, interval, level, held=bool(outside))]
+        marked = [bool(limits), bool(len(predicted))]
+        said = [caption_of(chosen, interval, level, held=bool(outside), limits=marked[0], predicted=marked[1])]
         if reach is not None:
             line = ax.axhline(float(reach), color=NEUTRAL, lw=0.9, zorder=0.5, label="_target")
             line.set_gid(REACH)
             for samples, look in zip(reached, looks, strict=True):
                 if look.named:
                     draw_reach(picture, look, samples)
-            said += [r.sentences() for r, look in zip(reached, looks, strict=True) if look.named][:5]
-        finish_axes(picture, chosen)
-        box = name_curves(ax, own, len(chosen)) if legend else None
+            said += [r.sentences() for r, look in zip(reached, looks, strict=True) if look.named][:MOST_ANSWERS]
+        finish_axes(picture, chosen, predicted)
+        box, key = name_curves(ax, own, len(chosen)) if legend else (None, "")
+        said[0] = f"{said[0]} {key}".strip()
         write_caption(ax, [*said, *warned], under=box if own else None)
     return ax
 
@@ -223,6 +244,9 @@ def _curve_range(
     return Picture(ax, axis, float(sizes.min()), high)
 
 
+MOST_ANSWERS = 5
+"""Learners for which a caption says when they reach a target."""
+
 FARTHEST_DRAWN = EXTRAPOLATION_LIMIT**2
 """Multiple of the largest size up to which crossings and targets widen a picture."""
 
@@ -256,13 +280,14 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         labels = labels_of(curves, result.at, found)
         for curve, look, label in zip(curves, looks_of(curves, result.at, 0), labels, strict=True):
             draw_curve(picture, curve, look, label, float(curve.n[0]), None, result.level)
-        if result.at not in draw_limits(picture, curves, result.at):
+        limits = draw_limits(picture, curves, result.at)
+        if result.at not in limits:
             mark_size(picture, result.at, f"n = {format_number(result.at)}", gid=AT, ls=":")
         finish_axes(picture, curves)
         _mark_crossing(picture, result.crossing, curves)
         _mark_equivalence(picture, result)
-        box = name_curves(ax, own, 2) if legend else None
-        key = caption_of(curves, None, result.level)
+        box, names = name_curves(ax, own, 2) if legend else (None, "")
+        key = f"{caption_of(curves, None, result.level, limits=bool(limits))} {names}".strip()
         write_caption(ax, [result.sentences(), key, *warned], under=box if own else None)
     return ax
 
@@ -271,7 +296,7 @@ def _comparison_range(ax: Axes, axis: SizeAxis, result: CurveComparison) -> Pict
     """A range that holds both curves, and the crossing and the arrow unless they are far out."""
     curves = result._curves
     farthest = FARTHEST_DRAWN * max(c.largest_n for c in curves)
-    others = [result.at, result.crossing.estimate, result.at * result.data_equivalence.estimate]
+    others = [result.at, result.crossing.estimate, result.at * result.worse_first[2].estimate]
     near = [n for n in others if math.isfinite(n) and 0 < n <= farthest]
     low = min(float(c.n[0]) for c in curves)
     high = axis.reach([EXTRAPOLATION_LIMIT * c.largest_n for c in curves], near)
@@ -294,23 +319,25 @@ def _mark_crossing(at: Picture, crossing: Interval, curves: Sequence[Curve]) -> 
 
 
 def _mark_equivalence(at: Picture, result: CurveComparison) -> None:
-    """An arrow from a's error at N to the size at which b's curve gets there."""
-    factor = result.data_equivalence.estimate
+    """An arrow from the better learner's error at N to the size at which the other's curve gets there."""
+    worse, _, needed = result.worse_first
+    factor = needed.estimate
     if math.isnan(factor) or abs(factor - 1.0) < 0.02:
         return
     edges = np.sort(at.axis.size(at.ax.get_xlim()))
     target = float(np.clip(factor * result.at, edges[0], edges[1]))
-    height = result._curves[0].error_at(result.at)
+    other, better = sorted(result._curves, key=lambda curve: curve.learner != worse)
+    height = better.error_at(result.at)
     start, stop = at.axis.place([result.at, target]).tolist()
     look = {"arrowstyle": "-|>", "color": rcParams["text.color"], "shrinkA": 0.0, "shrinkB": 0.0, "linewidth": 1.3}
     at.ax.annotate("", (stop, height), (start, height), arrowprops=look, zorder=4.5, gid=EQUIVALENCE)
-    # Towards the head of the arrow and away from b's curve there is nothing to cover.
-    near_head = at.axis.place(result.at**0.3 * max(target, 1e-9) ** 0.7)
-    below = result._curves[1].error_at(result.at) > height
+    # Between the two curves there is nothing to cover: on the side of the other one, towards the start of the arrow.
+    near_start = at.axis.place(result.at**0.6 * max(target, 1e-9) ** 0.4)
+    above = other.error_at(result.at) > height
     text = "never" if math.isinf(factor) else f"{format_number(factor, 2 if factor < 10 else 3)}×"
-    place: dict[str, Any] = {"xytext": (0.0, -4.0 if below else 3.0), "textcoords": "offset points", "ha": "center"}
-    side = "top" if below else "bottom"
-    note(at.ax, text, (float(near_head), height), va=side, fontsize=9.5, gid=EQUIVALENCE, **place)
+    place: dict[str, Any] = {"xytext": (0.0, 3.0 if above else -4.0), "textcoords": "offset points", "ha": "center"}
+    side = "bottom" if above else "top"
+    note(at.ax, text, (float(near_start), height), va=side, fontsize=9.5, gid=EQUIVALENCE, **place)
 
 
 SHOWN = 40
@@ -338,7 +365,7 @@ def plot_ranking(result: LearnerRanking, ax: Axes | None = None, *, most: int = 
         ax = ax or new_axes(height=1.7 + 0.26 * shown)
         limits = view(error, low, high)
         few = len(result.learners) <= CROWD
-        shades = colours_of(result.learners[:shown]) if few else [INK] * shown
+        shades = colours_of(result.learners[:shown], result._places) if few else [INK] * shown
         for i, shade in enumerate(shades):
             bars(ax, row[[i]], low[[i]], high[[i]], shade, limits=limits, horizontal=True)
             ax.plot(error[[i]], row[[i]], linestyle="none", marker="o", ms=5.5, color=shade, label="_error")
@@ -379,7 +406,7 @@ def plot_reach(result: SamplesToReach, ax: Axes | None = None) -> Axes:
         ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda n, _: format_number(n)))
         ax.xaxis.set_minor_formatter(NullFormatter())
-        (shade,) = colours_of([result.learner])
+        (shade,) = colours_of([result.learner], [result._place])
         bars(ax, [0.0], [result.low], [result.high], shade, limits=limits, horizontal=True)
         ax.plot([result.estimate], [0.0], linestyle="none", marker="D", color=shade, label="_n")
         ax.set_xlim(*limits)
@@ -584,10 +611,16 @@ NAMED_IN_CROWD = 3
 """Number of the best and of the worst."""
 
 
-def looks_of(curves: Sequence[Curve], at: float | None, start: int) -> list[CurveLook]:
-    """Colours and line styles by learner; in a crowd only for the best and the worst at N."""
+def looks_of(curves: Sequence[Curve], at: float | None, start: int, taken: Collection[str] = ()) -> list[CurveLook]:
+    """Colours and line styles by learner; in a crowd only for the best and the worst at N.
+
+    Curves fitted together keep the colours they had there, unless others have ``taken`` one of them on the same Axes.
+    """
     if len(curves) <= CROWD:
-        places = [place_of(c.learner, start + i) for i, c in enumerate(curves)]
+        own = [c._place for c in curves]
+        known = [k for k in own if k is not None and colour(k) not in taken]
+        kept = len(set(known)) == len(curves)
+        places = [place_of(c.learner, known[i] if kept else start + i) for i, c in enumerate(curves)]
         return [CurveLook(colour(k), dashes(k)) for k in places]
     sign = -1.0 if curves[0].unit.name == "score" else 1.0
     order = np.argsort([sign * c.error_at(at) for c in curves], kind="stable")
@@ -596,7 +629,12 @@ def looks_of(curves: Sequence[Curve], at: float | None, start: int) -> list[Curv
     return [CurveLook(place.get(i, NEUTRAL), "-", True, i in place) for i in range(len(curves))]
 
 
-def finish_axes(picture: Picture, curves: Sequence[Curve]) -> None:
+def _taken(ax: Axes) -> set[str]:
+    """Colours of curves drawn here before."""
+    return {str(line.get_color()) for line in lines_of(ax, NAMED, UNNAMED)}
+
+
+def finish_axes(picture: Picture, curves: Sequence[Curve], ticks: Sequence[float] | FloatArray = ()) -> None:
     """Scales, limits and ticks, by all that is on the Axes; a log scale of errors only where all are above 0."""
     ax, unit = picture.ax, curves[0].unit
     points = points_of(ax, MEASURED, HELD_OUT)
@@ -614,21 +652,34 @@ def finish_axes(picture: Picture, curves: Sequence[Curve]) -> None:
     ax.set_ylabel(value_label(unit))
     sizes = picture.axis.size(points[:, 0])
     marks = picture.axis.size([float(np.asarray(m.get_xdata())[0]) for m in lines_of(ax, LIMIT)])
-    picture.axis.finish(ax, np.concatenate([sizes, marks]), picture.low, picture.high)
+    # Sizes asked for come before all others; of four times the largest size the line is enough.
+    asked = [n for n in ticks if math.isfinite(n)]
+    others = np.array([n for n in (*sizes, *marks) if all(abs(math.log(n / k)) > 0.2 or n == k for k in asked)])
+    picture.axis.finish(ax, np.concatenate([others, asked]), picture.low, picture.high)
 
 
-def name_curves(ax: Axes, own: bool, curves: int) -> Legend | None:
-    """Write names at the ends of the curves of our own figure; a legend in other Axes and for a crowd."""
+def name_curves(ax: Axes, own: bool, curves: int) -> tuple[Legend | None, str]:
+    """Write names at the ends of the curves of our own figure; a legend in other Axes and for a crowd.
+
+    Returns the legend, and what the caption must add on numbers beside the names.
+    """
     named = lines_of(ax, NAMED)
     for text in [t for t in ax.texts if t.get_gid() == END]:
         text.remove()  # of an earlier call on the same Axes
     labels = [str(line.get_label()) for line in named]
     if own and curves <= CROWD:
         ends = [_end_of(ax, line) for line in named]
-        if len(named) > MOST_NUMBERS or end_places(ax, [y for _, y in ends], 2, TALL)[1] > MOVED:
+        key = ""
+        if len(named) > MOST_NUMBERS:
             labels = [label.split("\n")[0] for label in labels]
+        elif end_places(ax, [y for _, y in ends], 2, TALL)[1] > MOVED:
+            # In one line, and the size in the caption.
+            parts = [label.replace("\n", " at ").rsplit(" at ", 2) for label in labels]
+            labels, sizes = [f"{name}, {value}" for name, value, _ in parts], {size for *_, size in parts}
+            where = f"n = {sizes.pop()}" if len(sizes) == 1 else "its largest size"
+            key = f"At the names: the value at {where}."
         name_ends(ax, ends, labels, [str(line.get_color()) for line in named], TALL)
-        return None
+        return None, key
     if curves > CROWD:  # best first
         order = sorted(range(len(named)), key=lambda i: labels[i].rpartition("\n")[2])
         order = sorted(order, key=lambda i: float(named[i].get_ydata()[-1]))  # type: ignore[index, arg-type]
@@ -640,7 +691,7 @@ def name_curves(ax: Axes, own: bool, curves: int) -> Legend | None:
     if curves > CROWD:
         handles.append(Line2D([], [], color=NEUTRAL, linewidth=0.8))
         labels.append(f"{curves - len(named)} more; the {NAMED_IN_CROWD} best and worst are named")
-    return make_legend(ax, handles, labels, outside=own)
+    return make_legend(ax, handles, labels, outside=own), ""
 
 
 TALL = 3.0
@@ -670,6 +721,7 @@ HELD_OUT = "curvewise-held-out"
 BARS = "curvewise-bars"
 LIMIT = "curvewise-limit"
 REACH = "curvewise-reach"
+PREDICTED = "curvewise-predicted"
 """Group ids of the artists, by which a later call on the same Axes finds them."""
 
 VERY_MUCH = 1e30
@@ -767,6 +819,13 @@ def draw_measurements(at: Picture, data: Curve | GroupedRuns, look: CurveLook, g
     at.ax.scatter(place, data.mean, label="_circles", **face).set_gid(gid)
 
 
+def draw_predictions(at: Picture, curve: Curve, look: CurveLook, n: FloatArray) -> None:
+    """Draw hollow squares on the curve at sizes that were asked for."""
+    known = n[np.isfinite(n)]
+    square: dict[str, Any] = {"marker": "s", "markersize": 5.5, "markerfacecolor": "white", "label": "_predicted"}
+    at.ax.plot(at.axis.place(known), curve.errors_at(known), linestyle="none", gid=PREDICTED, **square, **look.line)
+
+
 def draw_limits(at: Picture, curves: Iterable[Curve], asked: float | None) -> list[float]:
     """Draw a line at four times the largest size, none where curves differ in it by much; return the sizes marked."""
     # More than three lines say nothing about any one curve; the dashes of each still do.
@@ -831,7 +890,10 @@ def labels_of(curves: Sequence[Curve], at: float | None, found: Warnings) -> lis
     for name, curve, flags in zip(safe_names((c.learner for c in curves), 26), curves, found, strict=True):
         mark = f" {safe_text('⚠')}" if flags else ""
         # With its size: the line goes on to where the name stands, and is lower there.
-        text = f"{format_value(curve.error_at(at), curve.unit.name)} at {format_number(curve._size(at))}"
+        value = format_value(curve.error_at(at), curve.unit.name)
+        if len(curves) <= CROWD:  # in the digits of the table, which its interval supports
+            value = format_interval(curve.interval_at(at).error, curve.unit.name).split(" [")[0]
+        text = f"{value} at {format_number(curve._size(at))}"
         labels.append(f"{name}{mark}\n{safe_text(text)}")
     return labels
 
@@ -841,7 +903,15 @@ def _word(unit: Unit) -> str:
     return unit.name if unit.name in ("loss", "score") else "error"
 
 
-def caption_of(curves: Sequence[Curve], interval: str | None, level: float, *, held: bool = False) -> str:
+def caption_of(
+    curves: Sequence[Curve],
+    interval: str | None,
+    level: float,
+    *,
+    held: bool = False,
+    limits: bool = False,
+    predicted: bool = False,
+) -> str:
     """Explain what is shaded, and what circles, bars and dashes mean."""
     parts = []
     crowd = len(curves) > CROWD
@@ -854,7 +924,9 @@ def caption_of(curves: Sequence[Curve], interval: str | None, level: float, *, h
     )
     if held:
         parts.append("Hollow: not used for the fit.")
-    parts.append("Dashed: extrapolated.")
+    parts.append("Dashed: extrapolated." if not predicted else "Dashed: extrapolated, squares: predictions.")
+    if limits:
+        parts.append("Beyond 4 × the largest size measured the data do not support the form of a curve.")
     return " ".join(parts)
 
 
@@ -868,12 +940,16 @@ _KINDS = {
 def warning_lines(curves: Sequence[Curve], found: Warnings, failures: Mapping[str, str]) -> list[str]:
     """The first warning of the first few flagged curves, and how many more there are."""
     most = 3 if len(curves) <= CROWD else 1
-    flagged = [(c.learner, flags) for c, flags in zip(curves, found, strict=True) if flags]
-    lines = [
-        textwrap.shorten(f"⚠ {name[:60]}: {neutral(flags[0])}", 220, placeholder=" …") for name, flags in flagged[:most]
-    ]
-    if (more := len(flagged) - most) > 0:
+    flagged = [(c.learner, neutral(flags[0])) for c, flags in zip(curves, found, strict=True) if flags]
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for name, text in flagged:  # those that differ in numbers at most stand together
+        alike.setdefault(re.sub(r"\d[\d.,]*", "", text), []).append((name[:60], text))
+    shown = list(alike.values())[:most]
+    lines = [f"⚠ {', '.join(name for name, _ in group)}: {group[0][1]}" for group in shown]
+    lines = [textwrap.shorten(line, 260, placeholder=" …") for line in lines]
+    if (more := len(flagged) - sum(map(len, shown))) > 0:
         lines.append(f"⚠ {more} more of the {len(curves)} curves are flagged.")
     if failures:
-        lines.append(f"⚠ {len(failures)} learner(s) could not be fitted and are not drawn.")
+        count, verb = format_count(len(failures), "learner"), "is" if len(failures) == 1 else "are"
+        lines.append(f"⚠ {count} could not be fitted and {verb} not drawn.")
     return lines

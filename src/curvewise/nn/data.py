@@ -156,6 +156,27 @@ def draw_sample(
     return Sample(x, _classes(y), rows, centre, spread, padding)
 
 
+def is_channels_last(shape: Sequence[int]) -> bool:
+    """Return whether a batch has the shape of images with their channels behind height and width.
+
+    >>> is_channels_last((100, 28, 28, 1)), is_channels_last((100, 1, 28, 28)), is_channels_last((100, 64, 4, 4))
+    (True, False, False)
+    """
+    if len(shape) != 4:
+        return False
+    _, first, second, last = shape
+    return last in (1, 3, 4) and first > 4 and second > last
+
+
+def channels_last(shape: Sequence[int]) -> str:
+    """Say that images have their channels last, and how to bring them forward."""
+    return (
+        f"has shape {' × '.join(map(str, shape))}, and looks like images with their channels last. Images are "
+        "examples × channels × height × width: pass images.transpose(0, 3, 1, 2), of a tensor images.permute(0, 3, 1, "
+        "2)."
+    )
+
+
 def _from_arrays(
     data: Any, labels: Any, examples: float | None, random: np.random.Generator
 ) -> tuple[Tensor, Any, NDArray[np.int64]]:

@@ -34,18 +34,19 @@ from curvewise.cli.console import (
     check_folder,
     check_picture,
     in_options,
-    names_of,
+    named_files,
     note,
     note_reading,
     read_options,
     read_where,
     save_plot,
+    split_name,
     table_in_parts,
     warn_each,
 )
 from curvewise.errors import InputError, quietly
 from curvewise.tables import interval_cell
-from curvewise.text import format_count, format_number, prefix
+from curvewise.text import format_count, format_number, prefix, pvalue_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -567,9 +568,9 @@ def find_checkpoints(words: Sequence[str], labels: Path | None = None) -> list[C
     named: list[CheckpointFile] = []
     plain: list[str] = []
     for word in words:
-        name, equals, path = word.partition("=")
-        if equals and not Path(word).exists():
-            named.append(CheckpointFile(name.strip(), _existing(Path(path))))
+        name, path = split_name(word)
+        if name:
+            named.append(CheckpointFile(name, _existing(Path(path))))
         elif Path(word).suffix.lower() == ".toml":
             named += _listed(_existing(Path(word)))
         else:
@@ -579,7 +580,7 @@ def find_checkpoints(words: Sequence[str], labels: Path | None = None) -> list[C
         if (place := Path(file).resolve()) in once:
             note(f"{file} is given more than once, and ranked once: NAME={file} ranks it again")
         once.setdefault(place, file)
-    found = [CheckpointFile(name, Path(file)) for file, name in names_of(list(once.values())).items()] + named
+    found = [CheckpointFile(name, Path(file)) for name, file in named_files(list(once.values())).items()] + named
     for one in found:
         if not one.name or sum(other.name == one.name for other in found) > 1:
             raise UsageError(f"{one.path}: {one.name!r} names another checkpoint, too. Name it with NAME={one.path}.")
@@ -789,9 +790,11 @@ def show_ranking(page: Page, result: CheckpointRanking) -> None:
     page.document["costs"] = costs
     _show_lost(page, result)
     page.say(result.sentences())
-    if page.markup is None and len(result.top) < result.ranked:
-        names = ", ".join(result.top)
-        page.say(f"Fine-tune {names}; for 90% certainty, fine-tune {result.enough()}.")
+    if page.markup is None and result.ranked > 1 and result.chance_best[0] >= 0:  # NaN where it is unknown
+        few = len(result.top) < result.ranked
+        first = f"Fine-tune {', '.join(result.top)}; for" if few else "For"
+        many = format_count(result.enough(), "checkpoint")
+        page.say(f"{first} 90% certainty that the best is among them, fine-tune the first {many}.")
     warn_each(result.all_warnings)
 
 
@@ -940,8 +943,8 @@ def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonR
     columns: dict[str, list[Any]] = {
         "measures": [f"{r.one} - {r.two}" for r in order],
         "difference": [interval_cell(r.difference) for r in order],
-        "p": [_pvalue(r.pvalue) for r in order],
-        "adjusted": [_pvalue(r.adjusted) for r in order],
+        "p": [pvalue_text(r.pvalue) for r in order],
+        "adjusted": [pvalue_text(r.adjusted) for r in order],
     }
     what = "Differences" if len(order) == len(rows) else f"The {len(order)} clearest differences"
     title = f"{what} of {_head(value)}, {result.groups[-1]} (p by Holm adjusted)"
@@ -950,10 +953,6 @@ def _show_pairs(page: Page, result: RankingJudgement, rows: Sequence[ComparisonR
 
 def _agreements(values: Iterable[float]) -> list[str]:
     return [f"{v:.3f}" if v == v else "–" for v in values]
-
-
-def _pvalue(p: float) -> str:
-    return "–" if p != p else "<1e-12" if p < 1e-12 else f"{p:.2g}"
 
 
 def _head(value: str) -> str:

@@ -32,7 +32,7 @@ from curvewise.ranking.agreement import (
 from curvewise.ranking.scores import UNION, CheckpointScores
 from curvewise.stats.tests import holm, sign_flip_pvalue
 from curvewise.tables import format_table, mark_best
-from curvewise.text import arg, format_count, format_number
+from curvewise.text import arg, format_count, format_pvalue, pvalue_text
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -582,7 +582,7 @@ class RankingComparisons(Result):
         """Return a sentence for each pair."""
         return "\n".join(
             f"{r.group}: {r.value} of {r.one} less that of {r.two}: {r.difference}, "
-            f"p = {format_number(r.pvalue, 2)} ({format_number(r.adjusted, 2)} for all comparisons together)."
+            f"{format_pvalue(r.pvalue)} ({pvalue_text(r.adjusted)} for all comparisons together)."
             for r in self.rows
         )
 

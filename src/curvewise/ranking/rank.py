@@ -41,6 +41,8 @@ from curvewise.types.units import FloatArray
 
 DEFAULT_MEASURES = ("nleep", "logme")
 # Checkpoints that a summary or a message names.
+BEST = "chance to be best"
+"""Heading of the chance that a checkpoint is the best after fine-tuning."""
 NAMED = 3
 # More resamples than of parts of the examples: means of stored hits cost next to nothing.
 HIT_RESAMPLES = 1000
@@ -332,6 +334,16 @@ class CheckpointRanking(Result):
         """Number of checkpoints with a rank."""
         return int(np.isfinite(self.ranks).sum())
 
+    @property
+    def winners(self) -> dict[str, str]:
+        """The checkpoint that each measure puts first; of several with the same score the first."""
+        found = {self.by: self.checkpoints[0]}
+        for name, values in self.scores.items():
+            if name != self.by and np.isfinite(values).any():
+                best = values == np.nanmax(values)
+                found[name] = self.checkpoints[0 if best[0] else int(np.flatnonzero(best)[0])]
+        return found
+
     def enough(self, certainty: float = 0.9) -> int:
         """Return how many of the first to try so that the best is among them with this probability."""
         if not 0 < certainty < 1:
@@ -387,21 +399,35 @@ class CheckpointRanking(Result):
             if np.isfinite(self.top_certainty):
                 best += f" (the one whose {self.by} is truly highest: {self.top_certainty:.0%})"
             text += f" {best}."
-        if winners := self._other_winners():
-            text += f" The measures name different winners: {self.by} {self.checkpoints[0]}, {winners}."
+        elif count > 1 and np.isfinite(self.chance_best[0]):
+            text += f" {self.checkpoints[0]} is the best after fine-tuning with probability {self.chance_best[0]:.0%}."
+        text += self._disagreement()
         lost = len(self.checkpoints) - count + len(self.failures)
         if lost:
             text += f" {lost} could not be ranked."
         return text
 
-    def _other_winners(self) -> str:
-        """Name the checkpoints that other measures put first, where they are not the first of this ranking."""
-        found: dict[str, list[str]] = {}
+    def _disagreement(self) -> str:
+        """Say that other measures put another checkpoint first, or order the others differently."""
+        by_winner: dict[str, list[str]] = {}
+        for name, winner in self.winners.items():
+            by_winner.setdefault(winner, []).append(name)
+        if len(by_winner) > 1:
+            named = ", ".join(f"{' and '.join(names)} {winner}" for winner, names in by_winner.items())
+            return f" The measures name different winners: {named}."
+        found: list[tuple[float, str]] = []
         for name, values in self.scores.items():
-            known = np.isfinite(values)
-            if name != self.by and known.any() and (best := np.nanmax(values[known])) > values[0]:
-                found.setdefault(self.checkpoints[int(np.flatnonzero(values == best)[0])], []).append(name)
-        return ", ".join(f"{' and '.join(names)} {checkpoint}" for checkpoint, names in found.items())
+            known = np.isfinite(values) & np.isfinite(self.ranks)
+            if name == self.by or known.sum() < 2:
+                continue
+            here, there = (average_ranks(-v[known]) for v in (self.scores[self.by], values))
+            i = int(np.argmax(np.abs(here - there)))
+            who = np.array(self.checkpoints)[known][i]
+            said = f"{who} is number {here[i]:g} by {self.by} and number {there[i]:g} by {name}"
+            found.append((float(abs(here - there)[i]), said))
+        # Half a rank is a tie with one measure, and no disagreement.
+        gap, said = max(found, default=(0.0, ""), key=lambda one: one[0])
+        return f" The measures agree on the first and not on the others: {said}." if gap >= 1 else ""
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return a row for each checkpoint: rank and score with their intervals, the best of each measure in bold."""
@@ -411,7 +437,7 @@ class CheckpointRanking(Result):
             "checkpoint": list(self.checkpoints),
             "rank": [_place(*place) for place in places],
             self.by: [interval_cell(score, bold=score[0] == np.nanmax(self.scores[self.by])) for score in scores],
-            "P(best)": [f"{p:.0%}" if np.isfinite(p) else "–" for p in self.chance_best],
+            BEST: [f"{p:.0%}" if np.isfinite(p) else "–" for p in self.chance_best],
         }
         for name, values in self.scores.items():
             if name != self.by:
@@ -420,7 +446,8 @@ class CheckpointRanking(Result):
         return table
 
     def _named(self, i: int) -> str:
-        said = f"{self.checkpoints[i]} ({format_number(self.scores[self.by][i])}"
+        score = self.scores[self.by][i], self.score_low[i], self.score_high[i]
+        said = f"{self.checkpoints[i]} ({interval_cell(score).text}"  # in the digits of the table
         low, high = self.rank_low[i], self.rank_high[i]
         if np.isfinite(low) and self.ranked > 1:
             said += f", rank {low:.0f}" if low == high else f", rank {low:.0f} to {high:.0f}"

@@ -136,11 +136,11 @@ def expand_files(source: str | PathLike[str]) -> list[Path]:
 def natural(name: str) -> tuple[Any, ...]:
     """Make a key that sorts run_2 before run_10.
 
-    >>> sorted(["run_10", "run_2", "run_1"], key=natural)
-    ['run_1', 'run_2', 'run_10']
+    >>> sorted(["run_10", "run_2", "run"], key=natural)
+    ['run', 'run_2', 'run_10']
     """
     pieces = re.split(r"([0-9]+)", name)
-    return (*((p.lower(), 0) if i % 2 == 0 else ("", int(p)) for i, p in enumerate(pieces)), name)
+    return tuple((p.lower(), 0) if i % 2 == 0 else ("", int(p)) for i, p in enumerate(pieces)), name
 
 
 def _joined(tables: Sequence[Table], source: str) -> Table:

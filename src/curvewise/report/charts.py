@@ -244,9 +244,13 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
     z = 1.959964
     rows = {"this test set": (result.test_set_interval, "ink"), "new data": (result.distribution_interval, "faint")}
     series: list[dict[str, Any]] = []
+    bottom, top = (0.0, times) if result.unit == "fraction" else (-math.inf, math.inf)
+    near: list[float] = []
     for name, (std, tone) in rows.items():
         spread = {k: times * v / np.sqrt(seeds) for k, v in zip(("value", "low", "high"), std, strict=False)}
-        half = z * spread["value"]
+        # By the upper limit: the estimate may be 0 by chance, which does not make means certain.
+        half = z * spread["high"]
+        near = [*near, *(mean - z * spread["value"]), *(mean + z * spread["value"])]
         series.append(
             {
                 "name": name,
@@ -255,8 +259,8 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
                 "line": {
                     "n": seeds.tolist(),
                     "value": [float(f"{mean:.6g}")] * len(seeds),
-                    "low": _short(mean - half),
-                    "high": _short(mean + half),
+                    "low": _short(np.maximum(mean - half, bottom)),
+                    "high": _short(np.minimum(mean + half, top)),
                 },
                 "std": {"n": seeds.tolist(), **{k: _short(v) for k, v in spread.items()}},
             }
@@ -265,7 +269,7 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
     running = np.cumsum(errors)[: len(shown)] / shown
     told = [f"mean of the first {k} runs" if k > 1 else "the first run" for k in shown]
     series[0]["points"] = _measured(shown.astype(float), running, None, None, told)
-    ends = [*series[0]["line"]["low"], *series[0]["line"]["high"], *running]
+    ends = [*near, *running, *(series[0]["line"][k][result.runs - 1] for k in ("low", "high"))]
     unit = f" ({suffix})" if suffix else ""
     return {
         "title": f"Mean {word} by number of seeds",
@@ -276,10 +280,10 @@ def seeds_chart(result: VarianceDecomposition) -> dict[str, Any]:
         "series": series,
         "slider": {"n": seeds.tolist(), "value": result.runs, "label": "Number of seeds", "steps": True},
         "columns": [
-            {"key": "line", "title": f"95% of means of {{at}} seeds{unit}"},
+            {"key": "line", "title": f"at least 95% of means of {{at}} seeds lie in{unit}"},
             {"key": "std", "title": "their standard deviation"},
         ],
-        "intervals": "the middle 95% of such means, and 95% intervals of their standard deviation",
+        "intervals": "the range of such means, by the upper limit of their standard deviation; and its 95% interval",
         "kept": True,
     }
 

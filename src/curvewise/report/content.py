@@ -10,6 +10,9 @@ from typing import Any, Self
 from curvewise.tables import readable_columns
 from curvewise.text import neutral
 
+WAYS = {"form": 'form="{0}" in Python, --form {0} on the command line'}
+"""Both ways to follow the advice that readers of a page get most often."""
+
 
 @dataclass(frozen=True, eq=False)
 class Figure:
@@ -100,7 +103,7 @@ class Section:
 
     def __post_init__(self) -> None:
         for name in ("text", "warnings"):  # a page is for those who write Python and those who type commands
-            object.__setattr__(self, name, tuple(map(neutral, getattr(self, name))))
+            object.__setattr__(self, name, tuple(neutral(text, **WAYS) for text in getattr(self, name)))
 
     @property
     def heading(self) -> str:
@@ -201,7 +204,7 @@ class Report:
 
     def __post_init__(self) -> None:
         for name in ("answer", "warnings"):
-            object.__setattr__(self, name, tuple(map(neutral, getattr(self, name))))
+            object.__setattr__(self, name, tuple(neutral(text, **WAYS) for text in getattr(self, name)))
 
     def without_repeats(self) -> Self:
         """Return the report with no sentence twice: what the answer says is left out of the sections.

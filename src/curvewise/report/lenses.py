@@ -204,7 +204,8 @@ def show_checks(findings: StudyFindings) -> None:
         "measured": np.sqrt(check.measured),
         "modelled": np.sqrt(check.modelled),
     }
-    named = {"e_N": "e_N_std", "β_N": "beta_N_std", "α": "alpha_std"}
+    # α is left out: a few runs do not determine it.
+    named = {"e_N": "e_N_std", "β_N": "beta_N_std"}
     shown = {"learner": few["learner"], **readable_columns({k: few[v] for k, v in named.items()}, findings.unit)}
     shown["γ"] = [Cell(format_number(v, 2)) for v in few["gamma_std"]]
     of = "Standard deviation between runs, measured and as the fits assume"
@@ -500,9 +501,20 @@ class _StudyTraining:
             return ()
         which = "the first" if self.job.fold == 0 else f"number {self.job.fold + 1}"
         return (
-            f"Seeds are compared on one training set: this section uses only the runs on {which} of the {subsets} "
-            f"training subsets of {self.n:,} examples, so its mean differs from the mean over all subsets.",
+            f"Seeds are compared on one training set: this section uses only the runs of {self.label} on {which} of "
+            f"the {subsets} training subsets of {self.n:,} examples, so its mean differs from the mean over all subsets"
+            f"{self._all_subsets()}.",
         )
+
+    def _all_subsets(self) -> str:
+        """Write the mean over all training subsets of this size, in brackets; empty where none is known."""
+        unit = "loss" if self.study.dataset.is_numbers else "fraction"
+        runs = self.study.measurements()
+        same = (runs.learner == self.label) & (runs.n == self.n) & np.isfinite(runs.error)
+        if not same.any():
+            return ""
+        mean = float(runs.error[same].mean())
+        return f" ({f'{mean:.1%}' if unit == 'fraction' else format_value(mean, unit)})"
 
     @property
     def without_chance(self) -> str:

@@ -26,11 +26,12 @@ from curvewise.cli.console import (
     Showing,
     Texts,
     UsageError,
+    Words,
     check_folder,
     check_picture,
     expand_patterns,
     in_options,
-    names_of,
+    named_files,
     need_torch,
     note,
     note_reading,
@@ -41,7 +42,7 @@ from curvewise.cli.console import (
 )
 from curvewise.errors import InputError, quietly
 from curvewise.tables import interval_cell
-from curvewise.text import format_number, prefix
+from curvewise.text import format_number, prefix, pvalue_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -236,7 +237,7 @@ class NetworkReading:
             find_device(self.device)
         tried = draw_sample(examples, examples=TRIED)
         found = {}
-        for file, name in names_of(files).items():
+        for name, file in named_files(files).items():
             made: dict[str, Any] = {"shape": examples.shape, "classes": examples.classes, "factory": self.factory}
             loaded = load_model(file, **made, options=options, layer=layer, device=self.place, folder=Path())
             check_answers(loaded, tried.given(tried.x))
@@ -253,7 +254,7 @@ def measure(
     reading: DataReading,
     perturbation: Annotated[list[str], Parameter(consume_multiple=True, negative="")] = ["mixup-intra"],  # noqa: B006
     layer: str | None = None,
-    magnitudes: Annotated[Numbers, Parameter(allow_leading_hyphen=True)] = [],  # noqa: B006
+    magnitudes: Annotated[Words, Parameter(allow_leading_hyphen=True)] = [],  # noqa: B006
     examples: Annotated[int, Parameter(validator=Number(gte=2))] = 23_040,
     signs: Literal["fold", "keep"] = "fold",
     padding: int | None = None,
@@ -281,16 +282,17 @@ def measure(
     Parameters
     ----------
     models
-        Files of trained networks.
+        Files of trained networks, or NAME=FILE.
     perturbation
         What is done to the examples; several may be given, such as rotation noise. See
         `curvewise response perturbations`. module:function for one of your own, called with a
         batch, a magnitude and a random generator.
     layer
-        Perturb what this submodule gives instead of the input: its name, or a number for the
-        so-many-th activation (name:1 for a submodule that is called 1).
+        Perturb what this submodule gives instead of the input: its name, or a number that counts
+        the activations from 1 on (name:1 for a submodule that is called 1).
     magnitudes
-        How strongly, such as 0,0.1,0.2; by default ten or eleven over the usual range.
+        How strongly, such as 0,0.1,0.2; by default ten or eleven over the usual range. With paper
+        over that of Schiff et al. 2021: rotation by up to 180 degrees, not 30.
     examples
         How many to take at random, at most.
     signs
@@ -328,6 +330,7 @@ def measure(
     if sheet is not None and where is not None:
         raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")
     models, changes = split_perturbations(models, perturbation)
+    asked = read_magnitudes(magnitudes)
     if sheet is not None and len(changes) > 1:
         raise UsageError("--sheet shows one perturbation: give one.")
     if fail_if and len(models) != 2:
@@ -357,7 +360,7 @@ def measure(
             data,
             several,
             layer=where,
-            magnitudes=list(magnitudes) or None,
+            magnitudes=asked,
             examples=examples,
             signs=signs,
             device=Execution(networks.place, networks.batch, precision),
@@ -368,7 +371,8 @@ def measure(
     if save is not None:
         save_curves(save, curves)
     if sheet is not None:
-        save_plot(sheet, lambda: draw_sheet(dataset, data, several[0], magnitudes, seed))
+        shown = () if asked is None or isinstance(asked, str) else asked
+        save_plot(sheet, lambda: draw_sheet(dataset, data, several[0], shown, seed))
     save_plot(drawing.plot if drawing else None, lambda: draw_curves(curves, level))
     return page.close(GATE if met else 0)
 
@@ -612,7 +616,7 @@ def invariance(
         for end in ("estimate", "low", "high"):
             column = "CMI" if end == "estimate" else end
             columns[column] = _shown("cmi", (getattr(row.cmi, end) for _, row in rows), 1)
-        columns["p"] = [f"{row.pvalue:.2g}" if row.pvalue == row.pvalue else "–" for _, row in rows]
+        columns["p"] = [pvalue_text(row.pvalue) for _, row in rows]
         if mode != "corrected":
             value = VALUES[mode][0]
             columns[value] = _shown(value, (row.value(value) for _, row in rows))
@@ -648,11 +652,11 @@ def measures(
     Parameters
     ----------
     models
-        Files of trained networks; without any, the measures are listed.
+        Files of trained networks, or NAME=FILE; without any, the measures are listed.
     measure
         Only this one; may be repeated. By default all that can be computed.
     layer
-        Where representations are taken: the so-many-th activation, or a submodule's name.
+        Where representations are taken: the number of an activation, from 1 on, or a submodule's name.
     examples
         How many to take at random, at most.
     initial
@@ -782,19 +786,26 @@ def split_perturbations(models: Sequence[str], words: Sequence[str]) -> tuple[li
     return [*models, *files], changes or ["mixup-intra"]
 
 
+def read_magnitudes(words: Sequence[str]) -> list[float] | str | None:
+    """Read numbers, or the word that stands for the range of the paper; None for none.
+
+    >>> read_magnitudes(["-10", "10"]), read_magnitudes(["paper"]), read_magnitudes([])
+    ([-10.0, 10.0], 'paper', None)
+    """
+    if list(words) == ["paper"]:
+        return "paper"
+    try:
+        return [float(word) for word in words] or None
+    except ValueError:
+        raise UsageError(f"--magnitudes {','.join(words)}: give numbers, or paper for its range.") from None
+
+
 def draw_curves(curves: Mapping[str, Mapping[str, ResponseCurve]], level: float) -> Any:
-    """Draw one curve with its cumulative accuracy, or several in one picture."""
+    """Draw one curve with its cumulative accuracy, or several with a panel for each perturbation."""
     from curvewise.response.plot.curves import plot_response, plot_responses
 
-    models = {model for found in curves.values() for model in found}
-    named = {
-        change if len(models) == 1 else model if len(curves) == 1 else f"{model}, {change}": curve
-        for change, found in curves.items()
-        for model, curve in found.items()
-    }
-    if len(named) == 1:
-        return plot_response(next(iter(named.values())), level=level)
-    return plot_responses(named, level=level)
+    found = [curve for by_model in curves.values() for curve in by_model.values()]
+    return plot_response(found[0], level=level) if len(found) == 1 else plot_responses(found, level=level)
 
 
 def draw_sheet(dataset: Dataset, data: Examples, change: Any, magnitudes: Sequence[float], seed: int) -> Any:
@@ -898,7 +909,7 @@ def _details(result: MeasureJudgement, value: str) -> dict[str, list[Any]]:
         "measure": [r.measure if r.directed else f"{r.measure} ±" for r in rows],
         "CMI": [interval_cell([100 * v for v in r.cmi]) for r in rows],
         "null": _shown("cmi", (r.null_mean for r in rows), 1),
-        "p": [f"{r.pvalue:.2g}" if r.pvalue == r.pvalue else "–" for r in rows],
+        "p": [pvalue_text(r.pvalue) for r in rows],
         other: _shown(other, (r.value(other) for r in rows)),
         "pearson": _shown("pearson", (r.pearson for r in rows)),
     }
@@ -962,7 +973,7 @@ def show_pairs(page: Page, found: Sequence[ResponseComparison], level: float) ->
     columns = {
         head: [word for word, _, _ in rows],
         "difference": _cells([(key, c.differences[key]) for _, c, key in rows]),
-        "p": ["–" if p != p else "< 1e-12" if p < 1e-12 else f"{p:.2g}" for p in (c.pvalues[k] for _, c, k in rows)],
+        "p": [pvalue_text(c.pvalues[key]) for _, c, key in rows],
     }
     page.table(f"{title} ({level:.0%} intervals)", columns, None)
 

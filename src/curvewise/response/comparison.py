@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri, stdtr
 from curvewise.errors import InputError
 from curvewise.response.curve import SCORES, ResponseCurve, answers_variance, linear_variance, quantile, score_slope
 from curvewise.tables import interval_cell
-from curvewise.text import arg, format_interval, format_pvalue
+from curvewise.text import arg, format_interval, format_pvalue, pvalue_text
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, as_floats
 
@@ -95,10 +95,7 @@ class ResponseComparison(Result):
         return {
             "score": [_CALLED[score] for score in self.differences],
             "difference": [interval_cell(d, _UNITS[score]) for score, d in self.differences.items()],
-            "p": [
-                "–" if math.isnan(p) else format_pvalue(p).removeprefix("p ").removeprefix("= ")
-                for p in self.pvalues.values()
-            ],
+            "p": [pvalue_text(p) for p in self.pvalues.values()],
         }
 
 

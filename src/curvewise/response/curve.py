@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.response.scores import check_magnitudes, cumulative_accuracy, folded, gi_weights, pal_weights
+from curvewise.response.scores import PAL_FLAT, check_magnitudes, cumulative_accuracy, folded, gi_weights, pal_weights
 from curvewise.tables import format_table, readable_columns
+from curvewise.text import format_count
 from curvewise.types.results import Interval, Result, check_level, data_frame, plain
 from curvewise.types.units import FloatArray, as_floats
 
@@ -243,18 +244,21 @@ class ResponseCurve(Result):
         first, last = self.magnitude[0], self.magnitude[-1]
         clean = self.clean_accuracy
         known = "" if math.isnan(clean) else f"{clean:.1%} clean and "
+        unit = f" ({self.unit})" if self.unit else ""
+        worst = self.magnitude[self.accuracy.argmin()]
         return (
-            f"Response of {self.model} to {self.perturbation} at {self.where}, magnitudes "
-            f"{first:g} to {last:g}, {int(self.total.max()):,} examples: accuracy is "
-            f"{known}{self.accuracy.min():.1%} at worst. "
-            f"Gi-score {gi}, Pal-score {pal}, mean accuracy {self.mean_accuracy:.1%}."
+            f"Response of {self.model} to {self.perturbation} at {self.where}, magnitudes {first:g} to {last:g}{unit}, "
+            f"{format_count(int(self.total.max()), 'example')}: accuracy is {known}{self.accuracy.min():.1%} at worst, "
+            f"at {worst:g}, and {self.mean_accuracy:.1%} on average. Gi-score {gi} (0 is best), Pal-score {pal} "
+            f"({PAL_FLAT:g} where accuracy does not fall)."
         )
 
 
 class ResponseCurves(dict[str, Any]):
     """Response curves of several models, by model; for several perturbations such a dict for each of them.
 
-    A dict that can be printed and drawn. In a notebook it shows itself as a table.
+    A dict that can be printed and drawn. In a notebook it shows itself as a table. It may be indexed by model and by
+    perturbation in any order: what is not a key of its own is looked for among the others' names.
 
     Examples
     --------
@@ -262,10 +266,26 @@ class ResponseCurves(dict[str, Any]):
     >>> curves = ResponseCurves(noise=ResponseCurves(net=one))
     >>> print(curves)
     Response of net to noise at the input, magnitudes 0 to 0.5, 100 examples: accuracy is 99.0% clean and 80.0% at \
-worst. Gi-score 0.054 [0.032, 0.089], Pal-score 81.6 [78.4, 84.7], mean accuracy 91.3%.
+worst, at 0.5, and 91.3% on average. Gi-score 0.054 [0.032, 0.089] (0 is best), Pal-score 81.6 [78.4, 84.7] (84 where \
+accuracy does not fall).
     >>> curves.columns()["model"]
     ['net']
+    >>> curves["noise"]["net"] is curves["net"]["noise"] is one
+    True
     """
+
+    def __missing__(self, key: str) -> Any:
+        """Return the curves of a model, by perturbation; or of the one perturbation that there is."""
+        models, changes = ({getattr(c, name): None for c in self.curves} for name in ("model", "perturbation"))
+        nested = any(isinstance(found, ResponseCurves) for found in self.values())
+        if nested and key in models:
+            return ResponseCurves((name, found[key]) for name, found in self.items() if key in found)
+        if not nested and [key] == list(changes):
+            return self
+        raise KeyError(
+            f"{key!r} is neither a model ({', '.join(map(repr, models))}) nor a perturbation "
+            f"({', '.join(map(repr, changes))})"
+        )
 
     @property
     def curves(self) -> list[ResponseCurve]:

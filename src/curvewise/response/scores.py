@@ -73,6 +73,10 @@ def gi_score(
     return score if relative_to is None else 1.0 - (1.0 - score) / _clean(relative_to, unit)
 
 
+PAL_FLAT = 84.0
+"""Pal-score where accuracy does not fall: (0.5 − 0.5 · 0.4²) / (0.5 · 0.1²)."""
+
+
 def pal_score(
     magnitude: ArrayLike,
     accuracy: ArrayLike,
@@ -209,7 +213,6 @@ def pal_weights(
     def area(low: float, high: float) -> FloatArray:
         return _weights(places, signs, lambda u, running: _between(u, running, low, high))
 
-    # For an ideal network (0.5 − 0.5 · 0.4²) / (0.5 · 0.1²) = 84.
     return area(1 - top, 1), area(0, bottom)
 
 

@@ -1,11 +1,11 @@
-"""Intervals of differences, of crossings and of clustered means."""
+"""Intervals of differences, of crossings and of means whose variance has several parts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -212,33 +212,6 @@ def _zero(above_by: Callable[[float], float], below: float, above: float) -> flo
     return float(brentq(value, below, above, xtol=1e-10, maxiter=1000))
 
 
-def cluster_variance(totals: NDArray[Any], sizes: NDArray[Any]) -> NDArray[np.float64]:
-    """Cluster-robust variance CR2 of a mean: unbiased where examples are independent.
-
-    ``totals`` are the sums of deviations from the mean in each cluster (clusters first).
-    A cluster that holds a share w of the examples pulls the mean towards itself, so that its own
-    deviation is too small: Bell and McCaffrey (2002) divide its square by 1 − w.
-    """
-    n = sizes.sum()
-    variance: NDArray[np.float64] = (totals.T**2 / (1 - sizes / n)).sum(axis=-1) / n**2
-    return variance
-
-
-def cluster_degrees(sizes: NDArray[Any]) -> float:
-    """Bell and McCaffrey's degrees of freedom of :func:`cluster_variance`.
-
-    One less than the number of clusters where they are of equal size, fewer where they are not.
-
-    >>> equal, unequal = np.full(12, 40), np.array([400, *[20] * 11])
-    >>> [round(cluster_degrees(sizes), 1) for sizes in (equal, unequal)]
-    [11.0, 2.2]
-    """
-    w = sizes / sizes.sum()
-    # Bell and McCaffrey (2002): the share of the variance that large clusters carry alone lowers the degrees.
-    pull = w**2 / (1 - w)
-    return 1 / float((w**2).sum() + pull.sum() ** 2 - (pull**2).sum())
-
-
 def satterthwaite(variance: float, parts: FloatArray, degrees: FloatArray) -> float:
     """Return degrees of freedom of a variance that is a sum of parts."""
     spread = float((parts**2 / degrees).sum())
@@ -342,3 +315,17 @@ class SampledMean:
         """Two-sided p-value against 0."""
         one = self.tail(0.0, above=self.value > 0)
         return one if math.isnan(one) else min(1.0, 2 * one)
+
+
+def both_sampled(
+    value: float, runs: Sequence[tuple[float, float]], examples: tuple[float, float], twice: float
+) -> SampledMean:
+    """Combine the sampling of runs and of examples; ``twice`` is the variance that both parts count.
+
+    ``runs`` and ``examples`` are variances with their degrees of freedom.
+    """
+    by_example, degrees = examples
+    by_run = sum(v for v, _ in runs)
+    # Var = V_run/R + V_example/n − V_interaction/(Rn): the last is in both of the first two.
+    variance = max(by_run, by_example, by_run + by_example - twice)
+    return SampledMean(value, variance, (*runs, (max(0.0, by_example - twice), degrees)))

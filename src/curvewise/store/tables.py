@@ -37,7 +37,7 @@ from curvewise.store.read import (
 )
 from curvewise.store.record import PREDICTIONS, is_search
 from curvewise.tables import csv_cell
-from curvewise.text import arg, brief, format_path, list_names, suggest
+from curvewise.text import arg, brief, either, format_path, list_names, suggest
 from curvewise.types.predictions import RawPredictions
 
 LOSSES = "losses"
@@ -251,10 +251,24 @@ def read_store(
         axes=("runs", "examples"),
         labels=shared_labels(done, name.partition(".")[2] or "test", folder),
         run_ids=np.array([path.name for path in done], dtype=np.str_),
+        seeds=seeds_of(done.values()),
         predicted=True,
         notes=tuple(notes),
         name=str(next(iter(kept.values()))["coordinates"].get("learner", "")),  # one training has one learner
     )
+
+
+def seeds_of(records: Iterable[Mapping[str, Any]]) -> NDArray[Any] | None:
+    """Write the fold and the seeds of each run, by which it has a partner in another training; None if some are alike.
+
+    >>> seeds_of([{"coordinates": {"learner": "net", "n": 100, "fold": 1, "init_seed": 7}}])
+    array(['fold=1, init_seed=7'], dtype='<U19')
+    """
+    found = []
+    for record in records:
+        about = record["coordinates"].items()
+        found.append(", ".join(f"{k}={v}" for k, v in sorted(about) if _is_chance(k) and k not in HASHES))
+    return np.array(found) if "" not in found and len(set(found)) == len(found) else None
 
 
 def _is_undone(record: Mapping[str, Any]) -> bool:
@@ -485,17 +499,31 @@ def _coordinate(record: Mapping[str, Any], name: str) -> Any:
 
 def _check_one_training(kept: Mapping[Path, dict[str, Any]], folder: Path) -> None:
     """Refuse runs that differ in more than chance: they are not runs of one training."""
-    names = dict.fromkeys(k for r in kept.values() for k in r["coordinates"])
-    for name in names:
-        if name in _CHANCE or name.endswith("_seed"):
+    runs = [r["coordinates"] for r in kept.values()]
+    names = [k for k in dict.fromkeys(k for about in runs for k in about) if not _is_chance(k)]
+    differ, chosen = [], {}
+    for name in sorted(names, key=lambda k: (_FIRST.index(k) if k in _FIRST else len(_FIRST), k)):
+        there = _distinct([about.get(name) for about in runs])
+        if len(there) < 2:
             continue
-        there = _distinct([r["coordinates"].get(name) for r in kept.values()])
-        if len(there) > 1:
-            way = arg("learner", there[0]) if name == "learner" else arg("where", {name: there[0]})
-            raise InputError(
-                f"The runs in {format_path(folder)} are of more than one training: {brief(name)} is "
-                f"{list_names(there)}. Choose with {way}."
-            )
+        there = sorted(there) if all(isinstance(v, int | float) for v in there) else there
+        differ.append(f"{brief(name)} is {list_names(there)}")
+        # One choice that works, all of it at once: the largest size, and what runs of that have.
+        chosen[name] = there[-1] if name == "n" else there[0]
+        runs = [about for about in runs if about.get(name) == chosen[name]]
+    if differ:
+        where = {k: v for k, v in chosen.items() if k != "learner"}
+        ways = [arg("learner", chosen["learner"])] if "learner" in chosen else []
+        ways += [arg("where", where)] if where else []
+        raise InputError(
+            f"The runs in {format_path(folder)} are of more than one training: {'; '.join(differ)}. Choose "
+            f"one, such as {either(', ', ' ').join(ways)}."
+        )
+
+
+def _is_chance(name: str) -> bool:
+    """Return whether runs of one training may differ in a coordinate."""
+    return name in _CHANCE or name.endswith("_seed")
 
 
 def trainings_in_store(folder: Path, where: Mapping[str, Any] | None) -> tuple[list[str], dict[str, Any]]:
@@ -505,7 +533,7 @@ def trainings_in_store(folder: Path, where: Mapping[str, Any] | None) -> tuple[l
     learners = _distinct([about["learner"] for about in kept if isinstance(about.get("learner"), str)])
     apart: dict[str, Any] = {}
     for name in dict.fromkeys(key for about in kept for key in about):
-        if name in (*_CHANCE, *HASHES, "learner", "training") or name.endswith("_seed"):
+        if name in (*HASHES, "learner", "training") or _is_chance(name):
             continue
         there = [_distinct([about.get(name) for about in kept if about.get("learner") == k]) for k in learners]
         shared = [value for value in there[0] if all(value in values for values in there)] if there else []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Group, Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import DONE, FAILED, Form, Page, Showing, UsageError, note, warn_each
+from curvewise.cli.console import DONE, FAILED, Form, Page, Showing, UsageError, in_options, note, warn_each
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, os_reason
 from curvewise.nn.training import Training
 from curvewise.progress import waiting
@@ -82,27 +82,30 @@ def plan(
     trust: Trust = False,
     showing: Showing | None = None,
 ) -> int:
-    """Show which runs a study will make, how long they take, and what to watch out for. Trains nothing.
+    """Show which runs a study will make, how long they take, and what to watch out for. Stores nothing.
 
-    Example: `curvewise study plan study.toml`
+    Exit status 1 if a learner cannot be trained as described.
+
+    Example: `curvewise study plan study.toml --trust`
 
     Parameters
     ----------
     file
         The study.
     measure
-        Time a few training steps of networks of which no run is stored.
+        Time a few training steps of networks, and a fit of estimators at their smallest sizes,
+        of which no run is stored.
     device
         Plan for this device, such as cpu, cuda or cuda:1.
     trust
-        Import code that the study names, as `run` does. Without it, the plan leaves out what needs
-        such code.
+        Import code that the study names, as `run` does: networks and estimators of your own. Without
+        it, their options are not checked and their time is unknown.
     """
     page = (showing or Showing()).page()
     with waiting("reading the data and timing a few training steps" if measure else "reading the data"):
         found = _load(file, trust).plan(measure=measure, device=device)
     show_plan(page, found)
-    return page.close()
+    return page.close(FAILED if found.impossible else DONE)
 
 
 @study.command
@@ -343,7 +346,7 @@ def show_plan(page: Page, found: Plan) -> None:
         columns = {k: v for k, v in columns.items() if k not in ("finished", "remaining")}
     columns = {k: list(v) for k, v in columns.items() if k != "failed" or any(v)}
     page.table(f"Study {found.name}: runs in {found.store}", columns, None)
-    page.say(found.sentences())
+    page.say(in_options(found.sentences()))
     warn_each(found.warnings)
 
 

@@ -24,6 +24,7 @@ from curvewise.study.status import (
     MOST_SECONDS,
     SEARCH,
     UNKNOWN,
+    UNTRUSTED,
     Clock,
     Planned,
     choose_devices,
@@ -61,6 +62,8 @@ class Plan(Result):
         Where the estimate comes from: stored runs, a short measurement, or nowhere.
     known, unknown : tuple
         Estimated time of those runs to do whose time is known, and how many others there are.
+    impossible : tuple of str
+        Learners that cannot be trained as they are described; the warnings say why.
     bytes_needed, bytes_free : float
         Disk space that the runs to do will take, and what there is; NaN where it is not known.
     notes : tuple of str
@@ -83,6 +86,7 @@ class Plan(Result):
     source: tuple[str, ...]
     known: tuple[float, ...]
     unknown: tuple[int, ...]
+    impossible: tuple[str, ...]
     bytes_needed: float
     bytes_free: float
     notes: tuple[str, ...]
@@ -128,11 +132,19 @@ class Plan(Result):
             text += f" They take {self._time('at least' if unknown else 'about')}"
             disk = math.isfinite(self.bytes_needed)
             text += f" and {format_bytes(self.bytes_needed)} of disk space." if disk else "."
-        if unknown:
-            rows = zip(self.learner, self.unknown, strict=True)
-            who = ", ".join(dict.fromkeys(name for name, many in rows if many))
-            text += f" The time of {format_count(unknown, 'run')} ({who}) is unknown until the first is finished."
-        return " ".join([text, *self.notes])
+        text += f" {', '.join(self.impossible)} cannot be trained as described." if self.impossible else ""
+        rows = [row for row in zip(self.learner, self.unknown, self.source, strict=True) if row[1]]
+        rows = [row for row in rows if row[0].removesuffix(SEARCH) not in self.impossible]
+        trust = either("trust=True", "--trust")
+        for source, ending in (
+            (UNKNOWN, "until the first is finished"),
+            (UNTRUSTED, f"without {trust}, which imports their code"),
+        ):
+            alike = [row for row in rows if (source == UNTRUSTED) == (UNTRUSTED in row[2])]
+            who = ", ".join(dict.fromkeys(name for name, _, _ in alike))
+            many = format_count(sum(count for _, count, _ in alike), "run")
+            text += f" The time of {many} ({who}) is unknown {ending}." if alike else ""
+        return Message(" ".join([text, *self.notes]))
 
     @property
     def _is_short(self) -> bool:
@@ -142,7 +154,7 @@ class Plan(Result):
     def _time(self, about: str) -> str:
         """Write the time of the runs whose time is known, where it is spent and how it was estimated."""
         each = (s for joined, k in zip(self.source, self.to_do, strict=True) if k for s in joined.split(" and "))
-        how = " and ".join(dict.fromkeys(s for s in each if s != UNKNOWN))
+        how = " and ".join(dict.fromkeys(s for s in each if s not in (UNKNOWN, UNTRUSTED)))
         gpu, seconds = self.hours_of == "GPU", self.known_seconds
         place = self.device if gpu else "one core"
         if self.workers != 1:
@@ -208,6 +220,7 @@ def plan_study(study: StudySpec, *, measure: bool = True, device: str | None = N
         source=tuple(" and ".join(dict.fromkeys(source for _, source in found)) for found in estimates.values()),
         known=tuple(float(sum(s for s, _ in found if math.isfinite(s))) for found in estimates.values()),
         unknown=tuple(sum(math.isnan(s) for s, _ in found) for found in estimates.values()),
+        impossible=tuple(bad),
         bytes_needed=needed,
         bytes_free=free,
         notes=(why,) if (why := default_folds(study)) else (),
@@ -291,11 +304,9 @@ def _unimported(study: StudySpec) -> list[str]:
         place = study.unimported(job.learner)
         if place is None:
             continue
-        what = "its time is" if job.learner.training is None else "the number of its weights and its time are"
         trust = either("trust=True", "--trust")
         found[job.name, place] = Message(
-            f"{job.name} is made by {place}, which is not imported without {trust}: its options were not checked, and "
-            f"{what} unknown until some runs are stored."
+            f"{job.name} is made by {place}, which is not imported without {trust}: its options were not checked."
         )
     return list(found.values())
 
@@ -369,6 +380,14 @@ def _bad_learners(study: StudySpec, jobs: Sequence[Job]) -> dict[str, list[str]]
             if why not in found.setdefault(job.name, []):
                 found[job.name].append(why)
     return found
+
+
+def refuse_bad_learners(study: StudySpec, jobs: Sequence[Job]) -> None:
+    """Raise before anything is trained if no run of some learner could be made."""
+    bad = _bad_learners(study, jobs)
+    if bad:
+        reasons = " ".join(f"{name}: {why}" for name, found in bad.items() for why in found)
+        raise InputError(f"{', '.join(bad)} cannot be trained as described, so that nothing was started. {reasons}")
 
 
 # ---- Disk space

@@ -23,7 +23,7 @@ from curvewise.store.claims import Claims
 from curvewise.store.read import MissingRun, missing_file, read_record, without_collecting
 from curvewise.store.record import TEST
 from curvewise.store.tables import LOSSES, reason_of
-from curvewise.study.run.board import Pace
+from curvewise.study.run.board import Pace, pace_key
 from curvewise.study.spec.study import CHECKPOINTS, Job, StudySpec, examples_digest
 from curvewise.text import arg, format_count
 from curvewise.types.results import Result
@@ -39,6 +39,9 @@ MOST_SECONDS = 60.0
 """Of measuring: a large grid is planned without waiting for each of its networks."""
 # Sources of an estimate, the most reliable first.
 STORED, MEASURED, UNKNOWN = "stored runs", "a short measurement", "unknown"
+UNTRUSTED = "unknown without trust"
+FIT_SECONDS = 3.0
+"""Of fits of one estimator that are tried for their time; that of larger sizes follows from these."""
 
 # Settings that decide how long a training lasts, and not how long a step takes.
 _PLAIN: dict[str, Any] = {"schedule": "constant", "warmup": 0.0, "drops": (), "validation": 0.0, "patience": None}
@@ -139,7 +142,8 @@ class Status(Result):
             text += f" The stored runs took {duration(self.seconds_spent)}"
             remain = self.planned - self.done - self.failed
             known = remain and math.isfinite(self.seconds_left)
-            text += f"; the remaining ones need about {duration(self.seconds_left)}." if known else "."
+            left = f"; the remaining ones need about {duration(self.seconds_left)}, one after the other."
+            text += left if known else "."
         for failure in self.failures[:5]:
             who = ", ".join(failure.learners)
             text += f" {failure.count:,} failed ({who}): {failure.message} See run {failure.example}."
@@ -499,7 +503,7 @@ class Clock:
 
     A run takes as long as stored runs of the same learner and settings on that device, those of
     its size first, in proportion to the examples looked at. Networks that were never trained there
-    are measured for a few steps.
+    are measured for a few steps, and estimators are fitted at their smallest sizes.
 
     Parameters
     ----------
@@ -518,6 +522,8 @@ class Clock:
         self.problems: dict[str, None] = {}
         self._stored = stored_pace(planned, device)
         self._measured: dict[tuple[str, ...], float] = {}
+        self._fits = Pace()
+        self._fitted: dict[tuple[str, ...], float] = {}
         self._spent = 0.0
         self.unmeasured: dict[str, None] = {}
 
@@ -525,9 +531,47 @@ class Clock:
         """Seconds that a run will take, NaN if nothing is known, and where the number comes from."""
         if math.isfinite(stored := self._stored.seconds(job)):
             return stored, STORED
-        known = job.learner.training is not None and self.study.unimported(job.learner) is None
-        seconds = self._measure(job) if self.measure and known else math.nan
+        if self.study.unimported(job.learner) is not None:
+            return math.nan, UNTRUSTED
+        seconds = math.nan
+        if self.measure and job.learner.training is not None:
+            seconds = self._measure(job)
+        elif self.measure and job.learner.estimator is not None:
+            seconds = self._fit(job)
         return seconds, MEASURED if math.isfinite(seconds) else UNKNOWN
+
+    def _fit(self, job: Job) -> float:
+        """Seconds of an estimator, fitted once at each size from the smallest on while that is quick."""
+        key = pace_key(job)
+        if self._fitted.get(key, 0.0) < FIT_SECONDS and (*key, str(job.n)) not in self._measured:
+            if self._spent > MOST_SECONDS:
+                self.unmeasured[job.name] = None
+                return self._fits.seconds(job)
+            start = time.monotonic()
+            seconds = self._measured[*key, str(job.n)] = self._fit_seconds(job)
+            # One that fails is not tried again at other sizes.
+            self._fitted[key] = self._fitted.get(key, 0.0) + (seconds if math.isfinite(seconds) else FIT_SECONDS)
+            self._spent += time.monotonic() - start
+            if math.isfinite(seconds):
+                self._fits.learn(job, seconds)
+        return self._fits.seconds(job)
+
+    def _fit_seconds(self, job: Job) -> float:
+        try:
+            from curvewise.study.run.estimators import fit_estimator
+
+            found = fit_estimator(self.study, job)
+        except Exception as error:  # whatever a class of one's own raises
+            self._note(job.name, str(error) or type(error).__name__)
+            return math.nan
+        if found.error is not None:
+            self._note(job.name, reason_of(found.error))
+            return math.nan
+        return max(float(found.seconds), 1e-6)
+
+    def _note(self, name: str, problem: str) -> None:
+        first = (problem.strip().splitlines() or ["no reason given"])[0]
+        self.problems[f"{name} could not be measured: {first}"] = None
 
     def _measure(self, job: Job) -> float:
         """Seconds of a run, by what an example costs a network of this kind in such batches."""
@@ -552,8 +596,7 @@ class Clock:
 
             return measure_seconds(step, self.study.examples, n, device=self.device, folder=self.study.folder)
         except Exception as error:  # whatever a factory of one's own raises
-            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            self.problems[f"{name} could not be measured: {first}"] = None
+            self._note(name, str(error) or type(error).__name__)
             return math.nan
         finally:
             self._spent += time.monotonic() - start

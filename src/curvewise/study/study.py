@@ -28,6 +28,7 @@ from curvewise.store.tables import (
     measured_rows,
     reason_of,
     run_files,
+    seeds_of,
     setting_text,
     shared_labels,
     twin_records,
@@ -99,7 +100,7 @@ class Study(StudySpec):
     >>> study.run(workers=0, progress=False).done
     6
     >>> study.measurements()
-    Measurements(6 rows in fraction, 3 sizes (100 to 400), 1 learner(s): 'bayes')
+    Measurements(6 rows in fraction, 3 sizes (100 to 400), 1 learner: 'bayes')
     """
 
     def plan(self, *, measure: bool = True, device: str | None = None, trust: bool = False) -> Plan:
@@ -667,6 +668,7 @@ def _mapped(
         labels=labels,
         classes=None if numbers else study.class_names(job),
         run_ids=np.array([path.name for path in records]),
+        seeds=seeds_of(records.values()),
         notes=(*notes, *study.assumptions),
         name=label_of(study, job),
     )
@@ -674,14 +676,19 @@ def _mapped(
 
 def _check_one_training(study: StudySpec, runs: Sequence[Planned], names: Sequence[str] = ()) -> None:
     """Refuse runs that differ in more than chance: they are not runs of one training."""
+    left, differ, ways = list(runs), [], []
     for name in names or ("learner", *study.design.settings, "n", "vary", "poke"):
-        values = [_coordinate(r.job, name) for r in runs]
+        values = [_coordinate(r.job, name) for r in left]
         several = list({json.dumps(v, default=str): v for v in values}.values())
         if len(several) > 1:
-            raise InputError(
-                f"These runs are of more than one training: {name} is {', '.join(map(repr, several[:8]))}. Choose "
-                f"with {arg(name, several[0])}."
-            )
+            differ.append(f"{name} is {', '.join(map(repr, several[:8]))}")
+            chosen = several[-1] if name == "n" else several[0]
+            ways.append(arg(name, chosen))
+            left = [r for r in left if _coordinate(r.job, name) == chosen]
+    if differ:
+        raise InputError(
+            f"These runs are of more than one training: {'; '.join(differ)}. Choose one, such as {', '.join(ways)}."
+        )
 
 
 def read_frame(study: StudySpec) -> pd.DataFrame:

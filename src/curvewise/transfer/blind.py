@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, entr, ndtri, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.stats.intervals import cluster_degrees, cluster_variance
+from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.text import Message, arg, either, format_number
 from curvewise.transfer.constant import (
     BLOCK,

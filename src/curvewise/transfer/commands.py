@@ -32,6 +32,7 @@ from curvewise.cli.console import (
     read_where,
     rich_table,
     save_plot,
+    split_name,
     table_in_parts,
     usage_panel,
     warn,
@@ -487,7 +488,7 @@ def wins(
     Parameters
     ----------
     method
-        Losses of the method: .npy, .npz, .csv, .txt, .json.
+        Losses of the method: .npy, .npz, .csv, .txt, .json; NAME=FILE names it.
     scratch
         Losses of training from scratch, or of any other to compare with.
     key
@@ -504,6 +505,7 @@ def wins(
     """
     page = (showing or Showing()).page()
     names = names_of_files(method, scratch)
+    method, scratch = split_name(method)[1], split_name(scratch)[1]
     files = (Path(method).name, Path(scratch).name)
     from curvewise.transfer.wins import win_rate
 
@@ -709,12 +711,12 @@ def read_array(
 
 
 def names_of_files(method: str, scratch: str) -> tuple[str, str]:
-    """Name the two sides by their files without endings, with folders if these are alike.
+    """Name the two sides as NAME=FILE says, or by their files without endings, with folders if these are alike.
 
     >>> names_of_files("runs/swav.npy", "scratch.npy"), names_of_files("a/loss.npy", "b/loss.npy")
     (('swav', 'scratch'), ('a/loss', 'b/loss'))
     """
-    paths = [Path(file).with_suffix("") for file in (method, scratch)]
+    paths = [Path(name or file).with_suffix("") for name, file in map(split_name, (method, scratch))]
     # The shortest names that differ.
     tried = [tuple(p.name for p in paths), tuple(p.as_posix() for p in paths), (method, scratch)]
     return next(((a, b) for a, b in tried if a != b), ("the first", "the second"))

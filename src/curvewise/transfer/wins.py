@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.stats.intervals import SMALLEST_PVALUE, cluster_degrees, cluster_variance, excluded_level
+from curvewise.stats.clusters import cluster_degrees, cluster_variance
+from curvewise.stats.intervals import SMALLEST_PVALUE, excluded_level
 from curvewise.stats.tests import holm
 from curvewise.text import either, format_interval, format_number, format_pvalue
 from curvewise.transfer.gains import GainEnd, gain_end

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.errors import InputError
-from curvewise.text import arg, format_number
+from curvewise.text import arg, format_count, format_number
 from curvewise.types.results import RowTable, distinct
 from curvewise.types.units import FloatArray, Unit
 
@@ -65,8 +65,8 @@ class Measurements(RowTable):
         sizes = np.unique(self.n)
         span = f"{format_number(sizes[0])} to {format_number(sizes[-1])}" if len(sizes) else "none"
         return (
-            f"Measurements({len(self)} rows in {self.unit.name}, {len(sizes)} sizes ({span}), {len(self.learners)} "
-            f"learner(s): {names})"
+            f"Measurements({format_count(len(self), 'row')} in {self.unit.name}, {format_count(len(sizes), 'size')} "
+            f"({span}), {format_count(len(self.learners), 'learner')}: {names})"
         )
 
     def of(self, learner: str) -> Measurements:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.text import Message, arg, format_path
+from curvewise.text import Message, arg, format_count, format_path
 from curvewise.types.units import as_unmasked
 
 KINDS = ("labels", "errors", "correct", "losses", "scores", "probabilities")
@@ -74,6 +74,8 @@ class Predictions:
         How names were interpreted.
     name : str
         Of the training, where it is known: the learner of a store.
+    seeds : ndarray of str, optional
+        Fold and seeds of each run, as a store records them, by which runs of two trainings can be paired.
 
     Examples
     --------
@@ -95,6 +97,7 @@ class Predictions:
     assumed: bool = False
     notes: tuple[str, ...] = ()
     name: str = ""
+    seeds: AnyArray | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -112,7 +115,8 @@ class Predictions:
                 raise InputError("labels of Predictions must be whole numbers from 0 on.")
         for name in ("groups", "example_ids"):
             _check_length(name, getattr(self, name), self.examples, "examples")
-        _check_length("run_ids", self.run_ids, self.runs, "runs")
+        for name in ("run_ids", "seeds"):
+            _check_length(name, getattr(self, name), self.runs, "runs")
         if self.run_ids is not None and len(set(self.run_ids.tolist())) < self.runs:
             raise InputError("run_ids repeats a run: each run may be there only once.")
 
@@ -188,7 +192,8 @@ class Predictions:
         more = f" × {self.repeats} repeats" if self.repeats > 1 else ""
         kinds = f", {len(np.unique(self.labels))} classes" if self.labels is not None else ""
         kinds += f", {len(np.unique(self.groups))} groups" if self.groups is not None else ""
-        return f"Predictions({self.runs:,} runs × {self.examples:,} examples{more} of {self.kind}{kinds})"
+        shape = f"{format_count(self.runs, 'run')} × {format_count(self.examples, 'example')}"
+        return f"Predictions({shape}{more} of {self.kind}{kinds})"
 
     def blocks(self, size: int = BLOCK_BYTES) -> Iterator[tuple[int, AnyArray]]:
         """Read the values a block of runs at a time: the first run's index and the block."""
@@ -292,9 +297,9 @@ class Predictions:
         chosen = self
         if runs is not None:
             rows = np.arange(self.runs)[runs]
-            ids = None if self.run_ids is None else self.run_ids[rows]
+            named = {k: v[rows] for k in ("run_ids", "seeds") if (v := getattr(self, k)) is not None}
             values = self.values[runs] if isinstance(runs, slice) else np.asarray(self.values)[rows]
-            chosen = replace(chosen, values=values, run_ids=ids)
+            chosen = replace(chosen, values=values, **named)
         if examples is not None:
             kept = np.arange(self.examples)[examples]
             values = np.asarray(chosen.values)
@@ -439,7 +444,7 @@ class RawPredictions:
         One of :data:`KINDS` where names say it.
     axes : tuple of str, optional
         Where the form of the source says them.
-    labels, groups, run_ids, example_ids : ndarray, optional
+    labels, groups, run_ids, example_ids, seeds : ndarray, optional
         Held by the source beside the values.
     packed : int, optional
         The number of examples, where ``values`` are bits.
@@ -463,6 +468,7 @@ class RawPredictions:
     groups: AnyArray | None = None
     run_ids: AnyArray | None = None
     example_ids: AnyArray | None = None
+    seeds: AnyArray | None = None
     packed: int | None = None
     predicted: bool = False
     arranged: bool = False
@@ -505,7 +511,7 @@ class RawPredictions:
             "losses": f"numbers taken as losses: pass {arg('kind', 'scores')} if high ones are good",
         }
         notes = [note for note in (*self.notes, Message(assumed[made.kind]) if made.assumed else "") if note]
-        ids: Any = {"run_ids": _printable(self.run_ids), "example_ids": _printable(self.example_ids)}
+        ids: Any = {name: _printable(getattr(self, name)) for name in ("run_ids", "example_ids", "seeds")}
         return replace(made, notes=tuple(notes), name=format_path(self.name) if self.name else "", **ids)
 
     def _axes(self, axes: Sequence[str] | None, kind: str | None) -> tuple[str, ...] | None:

@@ -131,7 +131,7 @@ class Result(ABC):
     warnings: tuple[str, ...]
     row_names: ClassVar[Mapping[str, str]] = {}
     """Quantities as people read them, where that is not their identifier with blanks."""
-    smallest_pvalue: ClassVar[float] = 1e-300
+    smallest_pvalue: ClassVar[float] = 0.0
     """The smallest p-value that the method tells; people read it as an upper bound."""
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -199,7 +199,10 @@ class Result(ABC):
         }
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw on ``ax`` (a new figure's if None) and return the Axes."""
+        """Draw on ``ax`` (a new figure's if None) and return the Axes.
+
+        Options are those of the function that draws this result; one that it does not know is refused with their names.
+        """
         # The one upward import: a result finds its picture only when it is asked for.
         return import_module("curvewise.drawing").draw(self, ax=ax, **options)  # type: ignore[no-any-return]
 
@@ -230,9 +233,12 @@ class Result(ABC):
         digits : int, optional
             Decimals of all numbers; by default those that their intervals support.
         """
-        return format_table(
-            self.readable() if digits is None else self.display_columns(), format, 2 if digits is None else digits
-        )
+        columns = self.readable() if digits is None else self.display_columns()
+        return format_table(columns, format, 2 if digits is None else digits, note=self.table_note())
+
+    def table_note(self) -> str:
+        """Return the line below :meth:`table`, such as the kind and the level of its intervals; empty for none."""
+        return ""
 
     def to_latex(self, **options: Any) -> str:
         r"""Return the main table for LaTeX, in the style of booktabs (``\usepackage{booktabs}``), the best in bold."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,10 +18,10 @@ from scipy.special import gammaln, stdtrit, xlog1py, xlogy
 
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue, format_value
-from curvewise.types.predictions import Predictions, as_predictions
+from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import measure_totals, mostly_wrong, run_std, split_variance
+from curvewise.variance.anova import measure_totals, mostly_wrong, read_predictions, run_std, split_variance
 
 NOTHING = 1e-12
 """Probability below which a number of errors is left out of the distributions."""
@@ -32,8 +33,8 @@ TINY = np.finfo(np.float64).tiny
 
 
 def measure_accuracy_distribution(
-    predictions: Predictions | ArrayLike,
-    labels: ArrayLike | None = None,
+    predictions: Predictions | ArrayLike | PathLike[str],
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     kind: str | None = None,
     axes: Sequence[str] | None = None,
@@ -70,12 +71,12 @@ def measure_accuracy_distribution(
     [0.0099, 0.0098, 0.0126]
     """
     check_level(level)
-    given = as_predictions(predictions, labels, kind=kind, axes=axes)
+    given = read_predictions(predictions, labels, kind=kind, axes=axes)
     if not given.binary:
         problem = "holds losses or repeats: accuracy needs one right or wrong answer of each run to each example."
         remedy = "The variance of losses and of repeats can be decomposed."
         raise InputError(problem, argument="predictions", remedy=remedy)
-    given = as_predictions(given, directed=True)
+    given = read_predictions(given, directed=True)
     # Independence is that of single examples: groups would change what it means.
     totals = measure_totals(replace(given, groups=None))
     split, runs, n = split_variance(totals), totals.runs, totals.examples

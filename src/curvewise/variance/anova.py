@@ -8,19 +8,20 @@ runs on the test set, the part that independent errors explain, and the variance
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from os import PathLike
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, chdtri, fdtri, ndtri, stdtr, stdtrit
 
-from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.stats.intervals import SampledMean, cluster_degrees, cluster_variance, satterthwaite
+from curvewise.errors import InputError
+from curvewise.stats.clusters import FEW_CLUSTERS, sample_design
+from curvewise.stats.intervals import both_sampled, satterthwaite
 from curvewise.text import Message, arg, format_number
-from curvewise.types.predictions import Predictions
+from curvewise.types.predictions import Predictions, as_predictions
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 from curvewise.variance.counts import packed_totals
@@ -48,9 +49,6 @@ twenty sets of normal runs looks heavy by either."""
 FEW_UNITS = 4
 """Fewest examples (or groups) that show anything; with fewer, more may be missing from the sample."""
 
-FEW_GROUPS = 10
-"""With fewer groups of equal weight their own variance is hardly known."""
-
 SUSPICIOUS = 2 / 3
 """A mean error above this is more likely a mistake in the input than a training."""
 
@@ -61,6 +59,28 @@ class PredictionFormat(TypedDict, total=False):
     kind: str | None
     axes: Sequence[str] | None
     groups: ArrayLike | None
+
+
+def read_predictions(
+    predictions: Any,
+    labels: ArrayLike | PathLike[str] | None = None,
+    *,
+    argument: str = "predictions",
+    directed: bool = False,
+    **reading: Unpack[PredictionFormat],
+) -> Predictions:
+    """Make :class:`Predictions` of an array, or read them from a file that is named; labels likewise.
+
+    ``directed`` as of :func:`as_predictions`.
+    """
+    if isinstance(labels, str | PathLike) or isinstance(predictions, str | PathLike):
+        from curvewise.variance.load import load_predictions, read_labels
+
+        labels = read_labels(labels)
+        if isinstance(predictions, str | PathLike):
+            predictions = load_predictions(predictions, labels, **reading)
+            labels, reading = None, {}
+    return as_predictions(predictions, labels, argument=argument, directed=directed, **reading)
 
 
 def check_keywords(given: Mapping[str, Any], group: Any) -> None:
@@ -525,13 +545,8 @@ def example_variance(values: FloatArray, groups: NDArray[np.int64] | None = None
 
     Without groups each example is a cluster of one.
     """
-    deviation = values - values.mean()
-    if groups is None:
-        n = len(values)
-        return float((deviation**2).sum()) / (n * (n - 1)), n - 1.0
-    # Examples of a group go together, so that the deviations of groups are summed before they are squared.
-    totals, sizes = np.bincount(groups, weights=deviation), np.bincount(groups)
-    return float(cluster_variance(totals, sizes)), cluster_degrees(sizes)
+    design = sample_design(len(values), groups)
+    return float(design.variance(values)), float(design.degrees(values))
 
 
 def sampled_variance(values: FloatArray, groups: NDArray[np.int64] | None, binary: bool) -> tuple[float, float]:
@@ -592,20 +607,6 @@ def mean_test(estimate: float, parts: Sequence[tuple[float, float]], twice: floa
     return MeanTest(interval, statistic, 2 * float(stdtr(df, -abs(statistic))))
 
 
-def both_sampled(
-    value: float, runs: Sequence[tuple[float, float]], examples: tuple[float, float], twice: float
-) -> SampledMean:
-    """Combine the sampling of runs and of examples; ``twice`` is the variance that both parts count.
-
-    ``runs`` and ``examples`` are variances with their degrees of freedom.
-    """
-    by_example, degrees = examples
-    by_run = sum(v for v, _ in runs)
-    # Var = V_run/R + V_example/n − V_interaction/(Rn): the last is in both of the first two.
-    variance = max(by_run, by_example, by_run + by_example - twice)
-    return SampledMean(value, variance, (*runs, (max(0.0, by_example - twice), degrees)))
-
-
 def mean_interval(totals: Totals, split: VarianceSplit, level: float) -> Interval:
     """Return the mean error on new data, runs and examples both counted as sampled."""
     binary = totals.unit == "fraction"
@@ -648,9 +649,7 @@ def mostly_wrong(error: float, unit: str, given: Predictions | None = None) -> l
 
 def few_groups(effective: float | None) -> list[str]:
     """Warn of groups that weigh as much as a few of equal size; None without groups."""
-    # The variance between k groups has k − 1 degrees of freedom at best: with ten, ±24% of a standard
-    # deviation.
-    if effective is None or effective >= FEW_GROUPS:
+    if effective is None or effective >= FEW_CLUSTERS:
         return []
     return [
         f"the groups weigh as much as {effective:.1f} of equal size: too few to generalize well"
@@ -687,17 +686,11 @@ def interval_lists(name: str, intervals: Iterable[Interval], prefix: str = "") -
     return {name: [i.estimate for i in rows], **ends}
 
 
-def warn_all(notes: Iterable[str], stacklevel: int = 3) -> None:
-    """Issue warnings that point at the caller of the function that calls this one."""
-    for text in notes:
-        warnings.warn(text, CurvewiseWarning, stacklevel=stacklevel)
-
-
 QUANTITIES = {
     "difference": "difference on new data",
     "test_set_difference": "difference on this test set",
-    "probability_better": "chance that {a} beats {b}, this test set",
-    "distribution_probability": "chance that {a} beats {b}, new data",
+    "probability_better": "chance that {a} beats {b}, this test set (by ranks)",
+    "distribution_probability": "chance that {a} beats {b}, new data (normal runs)",
     "test_set_std": "std on this test set",
     "independent_std": "std if examples were independent",
     "distribution_std": "std on new data",

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, ClassVar, TypeAlias, Unpack
 
 import numpy as np
@@ -21,10 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
 from curvewise.errors import InputError
-from curvewise.stats.intervals import cluster_degrees, cluster_variance
+from curvewise.stats.clusters import cluster_degrees, cluster_variance
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_pvalue, format_value
-from curvewise.types.predictions import Predictions, as_predictions
+from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
@@ -39,6 +40,7 @@ from curvewise.variance.anova import (
     mean_interval,
     mean_test,
     measure_totals,
+    read_predictions,
     run_std,
     split_variance,
 )
@@ -72,8 +74,8 @@ VERDICTS = {
 
 
 def measure_calibration(
-    predictions: Predictions | ArrayLike,
-    labels: ArrayLike | None = None,
+    predictions: Predictions | ArrayLike | PathLike[str],
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     level: float = 0.95,
     tolerance: float = 0.1,
@@ -117,7 +119,7 @@ def measure_calibration(
     check_level(level)
     if not tolerance > 0:
         raise InputError("must be above 0, such as 0.1 for a tenth.", argument="tolerance", value=tolerance)
-    given = as_predictions(predictions, labels, **reading)
+    given = read_predictions(predictions, labels, **reading)
     # Four runs: the moments of third order leave one out of products over three.
     votes = count_votes(given, least=4, classes=2)
     totals = measure_totals(given)
@@ -526,7 +528,7 @@ def reliability(votes: Votes, bins: int, level: float) -> dict[str, FloatArray]:
 
 def measure_bipartitions(
     predictions: Predictions | Mapping[Any, Predictions] | ArrayLike,
-    labels: ArrayLike | None = None,
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     kind: str | None = None,
     axes: Sequence[str] | None = None,
@@ -577,7 +579,7 @@ def measure_bipartitions(
         n, k, names = votes.examples, 2, tuple(map(str, predictions))
         sides = np.eye(len(names), dtype=bool)
     else:
-        given = as_predictions(predictions, labels, kind=kind, axes=axes)
+        given = read_predictions(predictions, labels, kind=kind, axes=axes)
         votes = count_votes(given, least=4, classes=2)
         (n, k), names = votes.counts.shape, votes.names
         sides = _sides(k, tasks, np.random.default_rng(rng))
@@ -633,7 +635,7 @@ def _trained_tasks(
     if not predictions:
         raise InputError("is empty: give the runs of at least one task.", argument="predictions")
     sides = np.array([[False, True]])
-    every = {task: as_predictions(given, argument=f"predictions[{task!r}]") for task, given in predictions.items()}
+    every = {task: read_predictions(given, argument=f"predictions[{task!r}]") for task, given in predictions.items()}
     if len({given.shape for given in every.values()}) > 1:
         shapes = ", ".join(f"{r:,} × {n:,}" for r, n in sorted({given.shape for given in every.values()})[:4])
         problem = f"holds tasks of {shapes} runs × examples: give as many runs of each, on one test set."

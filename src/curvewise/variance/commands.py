@@ -26,11 +26,12 @@ from curvewise.cli.console import (
     choose,
     expand_patterns,
     in_options,
-    names_of,
+    named_files,
     note,
     note_reading,
     read_where,
     save_plot,
+    split_name,
     use_options,
     warn,
     warn_each,
@@ -130,6 +131,7 @@ class PredictionReading:
         from curvewise.types.predictions import as_predictions
         from curvewise.variance.load import load_predictions
 
+        file = split_name(file)[1]  # where one file is read, its name has no use, and does no harm
         if file == STDIN:
             raise UsageError("Predictions are read from a file or a folder, not from stdin.")
         columns: dict[str, str | None] = {}
@@ -195,8 +197,11 @@ class ScoreReading:
         found: dict[str, FloatArray] = {}
         options: dict[str, Any] = {"value": self.value_column, "by": self.by or None, "unit": self.unit}
         options |= {"higher_is_better": self.higher_is_better, "allow_large": allow_large}
-        for file in files:
-            for name, values in load_scores(file, **options).items():
+        for word in files:
+            called, file = split_name(word)
+            read = load_scores(file, **options)
+            # Without a column that names trainings, a file is one, and called as the user calls it.
+            for name, values in ({called: next(iter(read.values()))} if called and not self.by else read).items():
                 if name in found:
                     raise UsageError(f"The training {name!r} is in more than one of the files.")
                 found[name] = values
@@ -364,7 +369,7 @@ def compare(
     baseline: str | None = None,
     margin: Positive = None,
     fail_if: Annotated[list[Gate], Parameter(negative="", show_default=False)] = [],  # noqa: B006
-    paired: Annotated[bool | None, Parameter(negative="--unpaired", show_default=False)] = None,
+    paired: Annotated[bool, Parameter(negative="--unpaired", show_default=False)] = False,
     distribution_std: Annotated[float | None, Parameter(validator=Number(gte=0), show_default=False)] = None,
     multiplicity: Literal["holm", "bh"] = "holm",
     min_runs: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
@@ -377,8 +382,10 @@ def compare(
 ) -> int:
     """Test whether training a is better than training b, on this test set and on new data.
 
-    Give one file for each training; with more than two, all pairs are compared. With --scores one
-    table may hold them all.
+    Give one file for each training, as FILE or NAME=FILE; with more than two, all pairs are compared. With
+    --scores one table may hold them all.
+
+    Example: `curvewise variance compare new=a.npy old=b.npy --labels labels.npy`
 
     Example: `curvewise variance compare new.npz old.npz --margin 0.005 --fail-if worse`
 
@@ -386,8 +393,9 @@ def compare(
     ----------
     files
         Predictions of runs, a file or folder for each training; the first is a, the second b.
+        NAME=FILE names a training, 'NAME=runs/*.npy' one with a file for each run.
     a
-        Which training to judge, by the name of its file (or as --by names it).
+        Which training to judge, by its name (or as --by names it).
     b
         Which to judge it against.
     baseline
@@ -398,7 +406,8 @@ def compare(
         Exit with status 3 if a is shown to be worse than b (by more than the margin, if there is
         one), better, equivalent, if nothing is shown, or if it may be worse. May be repeated.
     paired
-        Run r of a and of b share a seed. By default only if runs have the same names.
+        Runs of a and b come in pairs that share a fold or another source of randomness: matched by
+        the seeds of a store, else by their names, else by place.
     distribution_std
         With one run of a training: the standard deviation of true error between runs, if it is
         known; 0 if they do not differ. Without it one run gives no verdict.
@@ -704,20 +713,13 @@ def named_runs(
         where = read_where(reading.where) or {}
         values = values_in_store(folder, by, where | ({"learner": reading.learner} if reading.learner else {}))
         return {str(v): reading.load(files[0], directed=True, where=where | {by: v}) for v in values}
-    names: dict[str, str] = {}
-    for text in files:
-        name, equals, file = text.partition("=")
-        if not equals or Path(text).exists():
-            from curvewise.store.tables import store_folder
+    names = named_files(files)
+    if example is not None and (plain := [file for file in files if not split_name(file)[0]]):
+        from curvewise.store.tables import store_folder
 
-            if example is not None and len(files) == 1 and store_folder(text) is not None:
-                raise UsageError(f"{text} is a store of runs: say along which coordinate, such as --by rate.")
-            if example is not None:
-                raise UsageError(f"{text} does not say which: give it with its value, such as {example}.")
-            name, file = Path(text).stem, text
-        if name in names:
-            raise UsageError(f"{name!r} is given twice: name each file, as NAME=FILE.")
-        names[name] = file
+        if len(files) == 1 and store_folder(plain[0]) is not None:
+            raise UsageError(f"{plain[0]} is a store of runs: say along which coordinate, such as --by rate.")
+        raise UsageError(f"{plain[0]} does not say which: give it with its value, such as {example}.")
     return {name: reading.load(file, alone=False, directed=True) for name, file in names.items()}
 
 
@@ -732,8 +734,7 @@ def read_trainings(
     else:
         if len(files) == 1:
             _check_store_pair(files[0], reading)
-        names = names_of(files)
-        found = {names[file]: reading.load(file, alone=False, directed=True) for file in names}
+        found = {name: reading.load(file, alone=False, directed=True) for name, file in named_files(files).items()}
     if len(found) < 2:
         raise UsageError(
             f"There is one training, {next(iter(found))!r}: a comparison needs two. Give a file for"

@@ -6,13 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from os import PathLike
+from pathlib import PurePath
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, warn_all
 from curvewise.stats.tests import (
     EXACT_UP_TO,
     benjamini_hochberg,
@@ -22,8 +24,17 @@ from curvewise.stats.tests import (
     sign_flip_pvalue,
 )
 from curvewise.tables import name_better
-from curvewise.text import Message, arg, format_interval, format_pvalue, format_target, format_value, prefix
-from curvewise.types.predictions import Predictions, as_predictions
+from curvewise.text import (
+    SMALL_PVALUE,
+    Message,
+    arg,
+    format_interval,
+    format_pvalue,
+    format_target,
+    format_value,
+    prefix,
+)
+from curvewise.types.predictions import Predictions, asked_of
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, distinct_names
 from curvewise.variance.anova import (
@@ -34,14 +45,16 @@ from curvewise.variance.anova import (
     interval_lists,
     measure_totals,
     mostly_wrong,
-    warn_all,
+    read_predictions,
 )
 from curvewise.variance.difference import (
     Difference,
     RunFormat,
     align_examples,
+    are_copies,
     array_format,
     check_same_examples,
+    open_files,
     predictions_difference,
     read_pair,
     read_scores,
@@ -65,11 +78,11 @@ SENTENCES = 3
 
 
 def compare_runs(
-    a: Predictions | ArrayLike,
-    b: Predictions | ArrayLike,
-    labels: ArrayLike | None = None,
+    a: Predictions | ArrayLike | PathLike[str],
+    b: Predictions | ArrayLike | PathLike[str],
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
-    paired: bool | None = None,
+    paired: bool = False,
     margin: float | None = None,
     names: tuple[str, str] | None = None,
     distribution_std: float | None = None,
@@ -84,9 +97,10 @@ def compare_runs(
     ----------
     a, b : Predictions or array_like
         Runs × examples of predicted labels, 0/1 errors or hits, losses or scores, on the same
-        examples; or one score per run, which says less. Examples are matched by ``example_ids``
+        examples, or the path of a file that :func:`load_predictions` reads; or one score per run,
+        which says less. Examples are matched by ``example_ids``
         where both have them, else by place.
-    labels : array_like, shape (examples,), optional
+    labels : array_like, shape (examples,), or path, optional
         True classes; needed for predicted labels. In the order of the examples of a, as groups.
     kind : {"labels", "errors", "correct", "losses", "scores", "probabilities"}, optional
         Kind of the values. Needed unless there are labels or a is a :class:`Predictions`: a 1 may
@@ -94,14 +108,15 @@ def compare_runs(
         are none need it as well.
     axes, groups
         As in :func:`decompose_variance`.
-    paired : bool, optional
-        True if run r of a and run r of b share their randomness (a seed, a fold). By
-        default only if both name their runs, and alike.
+    paired : bool
+        True if runs of a and of b come in pairs that share their randomness, such as a fold. Partners are found by the
+        seeds and folds of a store, else by ``run_ids`` where both have some, else by place. Equal names, such as seeds
+        0 to 4 of two architectures, are no reason to pair: these runs have nothing in common.
     margin : float, optional
         The largest difference of errors that does not matter: asks for equivalence.
     names : tuple of str, optional
-        Names of the trainings: two different ones. By default the learners of predictions from a
-        store, or "a" and "b".
+        Names of the trainings: two different ones. By default those of the files, the learners of
+        predictions from a store, or "a" and "b".
     unit : {"fraction", "percent", "loss", "score"}, optional
         Unit of scores per run: "fraction" by default. Predictions bring their own.
     higher_is_better : bool, optional
@@ -134,7 +149,7 @@ def compare_runs(
     one, two, unit, names = read_pair(a, b, labels, names or _known_names(a, b), reading)
     given, generator = one if isinstance(one, Predictions) else None, np.random.default_rng(rng)
     if given is None:
-        parts = score_difference(one, two, bool(paired))
+        parts = score_difference(one, two, paired)
     else:
         parts = predictions_difference(given, two, paired, distribution_std, names)
     most = top_of(unit)
@@ -338,16 +353,21 @@ class RunComparison(Result):
         here = f"{seen} on this test set"
         known = self.runs != (1, 1) and not math.isnan(self.test_set_pvalue)
         here += f" ({format_pvalue(self.test_set_pvalue)}{self._floor()})" if known else ""
-        there = f"{new} on new data ({format_tail(self.pvalue)}) and "
+        there = f"{new} on new data ({format_pvalue(self.pvalue)}) and "
         there = there if self.scope == "distribution" else ""
-        pairs = "Runs are paired. " if self.paired else ""
+        pairs = f"Runs are paired by {self._parts.paired_by}, as asked. " if self.paired else ""
         text = [f"{pairs}The {display.word} of {self.a} minus that of {self.b} is {there}{here}."]
         if self.margin is not None and self.verdict != "equivalent" and self._parts.conclusive:
             margin, p = format_target(self.margin, unit), format_pvalue(self.equivalence_pvalue)
             text.append(f"That they differ by less than {margin} is not shown ({p}).")
         if min(self.runs) > 1:
-            chance = format_interval(self.probability_better)
-            text.append(f"A random run of {self.a} beats one of {self.b} on this test set with probability {chance}.")
+            here, there = map(format_interval, (self.probability_better, self.distribution_probability_better))
+            # Two methods, of which the one with the wider claim may have the narrower interval: each says its own.
+            more = "" if self.scope == "test set" else f", and {there} on new data if runs are normally distributed"
+            text.append(
+                f"A random run of {self.a} beats one of {self.b} with probability {here} on this test set, whatever "
+                f"the distribution of runs{more}."
+            )
         return text
 
     def _floor(self) -> str:
@@ -360,12 +380,9 @@ class RunComparison(Result):
         smallest = (2 if self.paired or one == two else 1) / arrangements
         if arrangements > EXACT_UP_TO or not math.isclose(self.test_set_pvalue, smallest, rel_tol=1e-6):
             return ""
+        if smallest < SMALL_PVALUE:  # which is not written out
+            return ""
         return f", the smallest possible with {f'{one} pairs' if self.paired else f'{one} + {two} runs'}"
-
-
-def format_tail(p: float) -> str:
-    """Write a p-value that rests on normal run effects, which nothing shows far out in the tail."""
-    return "p < 0.001" if p < 0.001 else format_pvalue(p)
 
 
 def _sign(interval: Interval) -> str:
@@ -421,7 +438,10 @@ def _chance(gaps: NDArray[Any], variances: NDArray[Any]) -> NDArray[Any]:
 
 def _known_names(a: Any, b: Any) -> tuple[str, str]:
     """Return the names that two trainings bring along, or "a" and "b" where these do not tell them apart."""
-    one, two = (p.name if isinstance(p, Predictions) else "" for p in (a, b))
+    one, two = (
+        p.name if isinstance(p, Predictions) else PurePath(p).stem if isinstance(p, str | PathLike) else ""
+        for p in (a, b)
+    )
     return (one, two) if one and two and one != two else ("a", "b")
 
 
@@ -458,11 +478,11 @@ def _thin_evidence(parts: Difference, unit: str) -> list[str]:
 
 
 def compare_trainings(
-    trainings: Mapping[str, Predictions | ArrayLike],
-    labels: ArrayLike | None = None,
+    trainings: Mapping[str, Predictions | ArrayLike | PathLike[str]],
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     baseline: str | None = None,
-    paired: bool | None = None,
+    paired: bool = False,
     multiplicity: str = "holm",
     distribution_std: float | None = None,
     level: float = 0.95,
@@ -504,7 +524,7 @@ def compare_trainings(
         raise InputError("is not known: use 'holm' or 'bh'.", argument="multiplicity", value=multiplicity)
     if baseline is not None and baseline not in trainings:
         raise InputError(f"is not among {', '.join(map(repr, trainings))}.", argument="baseline", value=baseline)
-    if single := [name for name, values in trainings.items() if np.isscalar(values)]:
+    if single := [k for k, values in trainings.items() if np.isscalar(values) and not isinstance(values, str)]:
         raise InputError(
             f"trainings[{single[0]!r}] is one number: each training needs a list of scores, one per"
             " run, two or more of them."
@@ -514,10 +534,12 @@ def compare_trainings(
     if scores is not None:
         read = [_TrainingRuns(errors, scores[1]) for errors in scores[0]]
     else:
-        given = [
-            as_predictions(values, labels, argument=argument, directed=True, **array_format(reading))
-            for argument, values in zip(arguments, _aligned(trainings), strict=True)
-        ]
+        files = any(isinstance(values, str | PathLike) for values in trainings.values())
+        opened = _aligned(dict(zip(trainings, open_files(trainings, labels, reading), strict=True)))
+        given = []
+        for argument, values in zip(arguments, opened, strict=True):
+            options = asked_of(values, array_format(reading)) if files else array_format(reading)
+            given.append(read_predictions(values, labels, argument=argument, directed=True, **options))
         read = [_TrainingRuns.of(p) for p in share_groups(given)]
     # Every training is read once, however many pairs it is in.
     by_name = dict(zip(trainings, read, strict=True))
@@ -648,6 +670,13 @@ class _TrainingRuns:
     predictions: Predictions | None = None
     totals: Totals | None = None
 
+    @property
+    def identical(self) -> bool:
+        """True if runs are the same on every example, or have the same score."""
+        if len(self.errors) < 2 or np.ptp(self.errors) > 0:
+            return False
+        return self.predictions is None or are_copies(self.predictions)
+
     @classmethod
     def of(cls, given: Predictions) -> _TrainingRuns:
         if given.runs == 1:
@@ -666,22 +695,20 @@ def _aligned(trainings: Mapping[str, Any]) -> list[Any]:
 
 
 def _difference(
-    a: _TrainingRuns, b: _TrainingRuns, paired: bool | None, distribution_std: float | None, names: tuple[str, str]
+    a: _TrainingRuns, b: _TrainingRuns, paired: bool, distribution_std: float | None, names: tuple[str, str]
 ) -> Difference:
     if a.predictions is None or b.predictions is None:
-        return score_difference(a.errors, b.errors, bool(paired))
+        return score_difference(a.errors, b.errors, paired)
     one, two = a.predictions, b.predictions
-    unnamed = one.run_ids is None or two.run_ids is None
-    unpaired = paired is False or (paired is None and unnamed)
-    # Totals are known then: no need to read again, unless only one of the two has groups.
-    if unpaired and a.totals and b.totals and (a.totals.groups is None) == (b.totals.groups is None):
+    # Totals are known: no need to read again, unless only one of the two has groups.
+    if not paired and a.totals and b.totals and (a.totals.groups is None) == (b.totals.groups is None):
         check_same_examples(one, two, names)
         return unpaired_difference(a.totals, b.totals)
     return predictions_difference(one, two, paired, distribution_std, names)
 
 
 def _many_warnings(parts: list[Difference], read: Mapping[str, _TrainingRuns]) -> tuple[str, ...]:
-    notes = _no_spread([name for name, t in read.items() if len(t.errors) > 1 and np.ptp(t.errors) == 0])
+    notes = _no_spread([name for name, t in read.items() if t.identical])
     worst = max(read.values(), key=lambda t: float(t.errors.mean()))
     notes += mostly_wrong(float(worst.errors.mean()), worst.unit, worst.predictions)
     notes += few_groups(parts[0].groups)

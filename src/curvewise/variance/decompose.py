@@ -11,15 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, warn_all
 from curvewise.text import Message, arg, format_interval, format_number, format_pvalue, format_value
-from curvewise.types.predictions import Predictions, as_predictions
+from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray, Unit, as_floats
 from curvewise.variance.anova import (
@@ -38,13 +39,13 @@ from curvewise.variance.anova import (
     mean_interval,
     measure_totals,
     mostly_wrong,
+    read_predictions,
     run_std,
     share_interval,
     split_variance,
     std_interval,
     totals_of_counts,
     variance_degrees,
-    warn_all,
 )
 from curvewise.variance.display import DisplayUnit
 
@@ -67,8 +68,8 @@ THINNED = 1000
 
 
 def decompose_variance(
-    predictions: Predictions | ArrayLike,
-    labels: ArrayLike | None = None,
+    predictions: Predictions | ArrayLike | PathLike[str],
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     kind: str | None = None,
     axes: Sequence[str] | None = None,
@@ -117,11 +118,11 @@ def decompose_variance(
     >>> round(v.test_set_std, 4), round(v.independent_std, 4), v.distribution_std
     (0.0063, 0.0066, 0.0)
     """
-    given = as_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
+    given = read_predictions(predictions, labels, kind=kind, axes=axes, groups=groups)
     repeated = given.runs == 1 and given.repeats > 1
     # One network sampled many times: its repeats are the only runs there are.
     if repeated:
-        given = replace(given, values=np.asarray(given.values)[0].T, run_ids=None)
+        given = replace(given, values=np.asarray(given.values)[0].T, run_ids=None, seeds=None)
     if interval not in INTERVALS:
         raise InputError(f"is not known: use one of {', '.join(INTERVALS)}.", argument="interval", value=interval)
     check_level(level)
@@ -262,7 +263,8 @@ class VarianceDecomposition(Result):
             share = format_interval(self.share_interval, "fraction")
             real = f": {share} of the test-set variance is a real difference between runs."
         apart = "groups of examples" if self.groups else "examples"
-        independent = "differ" if self.independence_pvalue < 0.05 else "do not differ"
+        vary = "vary" if self.independence_pvalue < 0.05 else "do not vary"
+        seen = format_interval(self.test_set_interval, unit).partition(" [")[0]  # in the digits of the table
         design = [f"in {self.groups:,} groups"] if self.groups else []
         design += [f"sampled {self.repeats} times each"] if self.repeats > 1 else []
         sampled = f" ({', '.join(design)})" if design else ""
@@ -271,11 +273,11 @@ class VarianceDecomposition(Result):
         text = [
             f"Over {self.runs:,} runs and {self.examples:,} examples{sampled} the mean {display.word} is"
             f" {format_interval(display.interval(self.error), unit)}{assumed if self._totals.assumed else ''}.",
-            f"The standard deviation between runs is {format_value(self.test_set_std, unit)} on this test set"
+            f"The standard deviation between runs is {seen} on this test set"
             f" ({format_value(self.independent_std, unit)} if {apart} varied independently) and"
             f" {format_interval(self.distribution_interval, unit)} on new data"
             f"{' (assumes normally distributed runs; too few to check)' if normal else ''}{self._wider()}{real}",
-            f"The runs {independent} significantly from independent errors (Cochran's Q,"
+            f"The errors of runs {vary} significantly more than independent errors would (Cochran's Q,"
             f" {format_pvalue(self.independence_pvalue)}).",
         ]
         return Message(" ".join(text))

@@ -5,24 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from curvewise.errors import InputError
-from curvewise.stats.intervals import KNOWN, SampledMean
+from curvewise.stats.intervals import KNOWN, SampledMean, both_sampled
 from curvewise.text import arg
-from curvewise.types.predictions import Predictions, as_predictions, asked_of
+from curvewise.types.predictions import Predictions, asked_of
 from curvewise.types.units import FloatArray, Unit, distinct_names
 from curvewise.variance.anova import (
     PredictionFormat,
     Totals,
     VarianceSplit,
-    both_sampled,
     check_keywords,
     group_codes,
     measure_totals,
+    read_predictions,
     sampled_variance,
     split_variance,
 )
@@ -31,19 +32,19 @@ from curvewise.variance.anova import (
 def predictions_difference(
     a: Predictions,
     b: Predictions,
-    paired: bool | None,
+    paired: bool,
     distribution_std: float | None = None,
     names: tuple[str, str] = ("a", "b"),
 ) -> Difference:
     """Measure the difference by the data at hand: paired runs, unpaired runs, one run."""
     b = align_examples(a, b, names)
     check_same_examples(a, b, names)
-    a, b, together = _match(a, b, paired)
+    b, by = pair_runs(a, b, names) if paired else (b, "")
     # One run shows no variance between runs: a weaker comparison, which says so.
     if min(a.runs, b.runs) == 1:
         return single_run_difference(a, b, distribution_std)
-    if together:
-        return paired_difference(a, b)
+    if by:
+        return replace(paired_difference(a, b), paired_by=by)
     groups = a.groups if a.groups is not None else b.groups
     one, two = (measure_totals(replace(p, groups=groups)) for p in (a, b))
     return unpaired_difference(one, two)
@@ -63,8 +64,8 @@ class Difference:
         Error of each run on the test set.
     splits : tuple of VarianceSplit, optional
         The variance decompositions of a and b.
-    paired : bool
-        True if run r of a goes with run r of b.
+    paired_by : str
+        What pairs run r of a with run r of b: "seeds", "names", "place", or nothing.
     method : {"both sampled", "one run", "scores"}
         Data that the comparison rests on.
     conclusive : bool
@@ -73,6 +74,8 @@ class Difference:
         True if a training with one run has repeats of it, which show how much that run varies.
     groups : float, optional
         Groups of equal size that would weigh as much as the groups of examples.
+    copies : tuple of bool, optional
+        For a and b, True if its runs are the same on every example, where ``splits`` does not say it.
     """
 
     test_set: SampledMean
@@ -80,15 +83,23 @@ class Difference:
     a: FloatArray
     b: FloatArray
     splits: tuple[VarianceSplit, VarianceSplit] | None = None
-    paired: bool = False
+    paired_by: str = ""
     method: str = "both sampled"
     conclusive: bool = True
     repeats: bool = False
     groups: float | None = None
+    copies: tuple[bool, bool] | None = None
+
+    @property
+    def paired(self) -> bool:
+        """True if run r of a goes with run r of b."""
+        return bool(self.paired_by)
 
     @property
     def identical(self) -> tuple[bool, bool]:
-        """True for a, and for b, if its runs are all the same, as far as can be seen."""
+        """True for a, and for b, if its runs are all the same on every example, or have the same score."""
+        if self.copies is not None:
+            return self.copies
         if self.splits is None:
             a, b = (len(x) > 1 and bool(np.ptp(x) == 0) for x in (self.a, self.b))
         else:
@@ -146,17 +157,25 @@ def check_same_examples(a: Predictions, b: Predictions, names: tuple[str, str] =
             raise InputError(f"{one_name} and {two_name} have different {word}: they are not of one test set.")
 
 
-def _match(a: Predictions, b: Predictions, paired: bool | None) -> tuple[Predictions, Predictions, bool]:
-    """Decide on pairing, and bring the runs of b into the order of those of a."""
-    if a.run_ids is None or b.run_ids is None or paired is False:
-        return a, b, bool(paired)
-    place = {name: i for i, name in enumerate(b.run_ids.tolist())}
-    order = [place.get(name, -1) for name in a.run_ids.tolist()]
-    if -1 in order or a.runs != b.runs:
-        if paired:
-            raise InputError("a and b do not name the same runs in run_ids.", argument="paired", value=True)
-        return a, b, False
-    return a, b if order == sorted(order) else b.subset(runs=order), True
+def pair_runs(a: Predictions, b: Predictions, names: tuple[str, str] = ("a", "b")) -> tuple[Predictions, str]:
+    """Bring the runs of b into the order of their partners in a, and say what makes them partners.
+
+    By the seeds and folds that a store records, else by the names of the runs where both have some, else by place.
+    """
+    for field, by in (("seeds", "seeds"), ("run_ids", "names")):
+        one, two = getattr(a, field), getattr(b, field)
+        if one is None or two is None:
+            continue
+        place = {name: i for i, name in enumerate(two.tolist())}
+        order = [place.get(name, -1) for name in one.tolist()]
+        if -1 in order or a.runs != b.runs:
+            lone = next((str(k) for k, i in zip(one.tolist(), order, strict=True) if i < 0), "")
+            what = f"run {lone!r} of {names[0]} has no partner in {names[1]}" if lone else "one has more runs"
+            raise InputError(
+                f"{names[0]} and {names[1]} do not have the same runs: {what}.", argument="paired", value=True
+            )
+        return b if order == sorted(order) else b.subset(runs=order), by
+    return b, "place"
 
 
 def single_run_difference(a: Predictions, b: Predictions, distribution_std: float | None) -> Difference:
@@ -197,8 +216,16 @@ def single_run_difference(a: Predictions, b: Predictions, distribution_std: floa
         method="one run",
         conclusive=distribution_std is not None,
         repeats=any(p.runs == 1 and p.repeats > 1 for p in (a, b)),
+        copies=(are_copies(a), are_copies(b)),
         groups=None if codes is None else 1 / float(((np.bincount(codes) / len(codes)) ** 2).sum()),
     )
+
+
+def are_copies(given: Predictions) -> bool:
+    """Return whether several runs are right and wrong on the same examples."""
+    blocks = given.error_blocks()
+    _, first = next(blocks)
+    return given.runs > 1 and bool((first == first[0]).all()) and all(bool((e == first[0]).all()) for _, e in blocks)
 
 
 def paired_difference(a: Predictions, b: Predictions) -> Difference:
@@ -220,7 +247,7 @@ def paired_difference(a: Predictions, b: Predictions) -> Difference:
         one.run,
         two.run,
         (split_variance(one), split_variance(two)),
-        paired=True,
+        paired_by="place",
         groups=None if groups is None else split.units,
     )
 
@@ -270,7 +297,8 @@ def score_difference(a: FloatArray, b: FloatArray, paired: bool) -> Difference:
         value = float(a.mean() - b.mean())
         parts = [(float(x.var(ddof=1)) / len(x), len(x) - 1) for x in (a, b)]
     unknown = SampledMean(value, math.nan)
-    return Difference(_between_runs(value, parts), unknown, a, b, paired=paired, method="scores")
+    by = "place" if paired else ""
+    return Difference(_between_runs(value, parts), unknown, a, b, paired_by=by, method="scores")
 
 
 def _between_runs(value: float, parts: Sequence[tuple[float, float]]) -> SampledMean:
@@ -288,7 +316,7 @@ class RunFormat(PredictionFormat, total=False):
 
 
 def read_pair(
-    a: Any, b: Any, labels: ArrayLike | None, names: tuple[str, str], reading: RunFormat
+    a: Any, b: Any, labels: ArrayLike | PathLike[str] | None, names: tuple[str, str], reading: RunFormat
 ) -> tuple[Any, Any, str, tuple[str, str]]:
     """Read two trainings: one error per run of each, or the predictions of each; with their unit and names."""
     first, second = distinct_names(names, "names")
@@ -296,15 +324,25 @@ def read_pair(
     if scores is not None:
         (one, two), unit = scores
         return one, two, unit, (first, second)
-    both = isinstance(a, Predictions) and isinstance(b, Predictions)
-    if both:
+    given_as_predictions = isinstance(a, Predictions) and isinstance(b, Predictions)
+    a, b = open_files({first: a, second: b}, labels, reading)
+    if isinstance(a, Predictions) and isinstance(b, Predictions):
         b = align_examples(a, b, (first, second))  # before labels and groups, which are in the order of a
     given = []
     for p, name in ((a, first), (b, second)):
         # What is said of an array beside Predictions is not about these, which know their axes and kind.
-        options = array_format(reading) if both else asked_of(p, array_format(reading))
-        given.append(as_predictions(p, labels, argument=name, directed=True, **options))
+        options = array_format(reading) if given_as_predictions else asked_of(p, array_format(reading))
+        given.append(read_predictions(p, labels, argument=name, directed=True, **options))
     return given[0], given[1], given[0].unit, (first, second)
+
+
+def open_files(given: Mapping[str, Any], labels: ArrayLike | PathLike[str] | None, reading: RunFormat) -> list[Any]:
+    """Read the predictions of the files that are named; arrays and predictions stay as they are."""
+    options = array_format(reading)
+    return [
+        read_predictions(p, labels, argument=name, directed=True, **options) if isinstance(p, str | PathLike) else p
+        for name, p in given.items()
+    ]
 
 
 def array_format(reading: RunFormat) -> PredictionFormat:
@@ -313,7 +351,7 @@ def array_format(reading: RunFormat) -> PredictionFormat:
 
 
 def read_scores(
-    given: Mapping[str, Any], reading: RunFormat, labels: ArrayLike | None = None
+    given: Mapping[str, Any], reading: RunFormat, labels: ArrayLike | PathLike[str] | None = None
 ) -> tuple[list[FloatArray], str] | None:
     """Read one score per run of each training, or return None for predictions.
 

@@ -98,18 +98,18 @@ _BESIDE_VALUES = {
     "column": ("label", "group", "run", "example", "repeat", "learner"),
 }
 _IF_WIDE = (
-    f"If the table is wide, with a row or a column for each run, pass {arg('axes', ('runs', 'examples'))} where rows "
-    f"are runs or {arg('axes', ('examples', 'runs'))} where columns are."
+    f"If the table is wide, pass {arg('axes', ('examples', 'runs'))} where it has a column for each run, or "
+    f"{arg('axes', ('runs', 'examples'))} where it has a row for each run."
 )
 
 
 def load_predictions(
     source: Any,
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
-    labels: ArrayLike | str | PathLike[str] | None = None,
     kind: str | None = None,
     axes: Sequence[str] | None = None,
-    groups: ArrayLike | str | PathLike[str] | None = None,
+    groups: ArrayLike | PathLike[str] | None = None,
     key: str | None = None,
     columns: ColumnMap | None = None,
     learner: str | None = None,
@@ -136,7 +136,8 @@ def load_predictions(
         - a folder of runs stored by :func:`curvewise.write_run`, with the labels stored there;
         - a CSV, TSV, JSON, JSON lines or Parquet file (text also with ``.gz``), a frame of pandas,
           polars or pyarrow, a dict of columns or a list of records, with one row for each run and
-          example; with ``axes`` also one row, or one column, for each run;
+          example; or with one column for each run, if they are called seed0, seed1, … or run_0,
+          run_1, …; with ``axes`` also one row, or one column of any name, for each run;
         - an array, a dict of arrays, or :class:`Predictions`.
     labels : array_like or path, optional
         The true class of each example, in order; a file with one value per line, or an array.
@@ -204,11 +205,7 @@ def load_predictions(
     if kind is not None and kind not in KINDS:
         raise InputError(f"is not known: use one of {', '.join(map(repr, KINDS))}.", argument="kind", value=kind)
     with large_files(allow_large):
-        truth, members = (
-            read_vector(given, role) if isinstance(given, str | PathLike) else given
-            for given, role in ((labels, "label"), (groups, "group"))
-        )
-        truth, members = (None if given is None else np.asarray(given) for given in (truth, members))
+        truth, members = read_labels(labels), read_labels(groups, "group")
         if isinstance(source, Predictions):
             return as_predictions(source, truth, kind=kind, axes=axes, groups=members)
         options = PredictionOptions(axes, key, kind, columns, learner, where, header)
@@ -222,6 +219,13 @@ def load_predictions(
         else:
             raw = _in_table(read_table(source), options)
     return raw.checked(labels=truth, kind=kind, axes=axes, groups=members)
+
+
+def read_labels(given: ArrayLike | PathLike[str] | None, part: str = "label") -> NDArray[Any] | None:
+    """Return labels or groups as an array: given as one, or by the name of a file; None for none."""
+    if given is None:
+        return None
+    return read_vector(given, part) if isinstance(given, str | PathLike) else np.asarray(given)
 
 
 @dataclass(frozen=True)
@@ -301,11 +305,23 @@ def _read_nested(data: Any, source: str, options: PredictionOptions) -> RawPredi
 
 
 def _in_table(table: Table, options: PredictionOptions) -> RawPredictions:
+    if options.axes is None and options.key is None and not options.columns and _has_run_columns(table.columns):
+        return _read_wide(table, replace(options, axes=("examples", "runs")))
     if options.axes is None:
         options.only("a table with a row for each run and example", "key", "columns", "learner")
         return _read_long(table, options)
     options.only("a wide table", "columns", "learner")
     return _read_wide(table, options)
+
+
+_NUMBERED_RUN = re.compile(r"(run|seed|trial|replicate)s?_?\d+")
+
+
+def _has_run_columns(names: Iterable[str]) -> bool:
+    """Return whether columns are numbered runs, such as seed0, seed1, …, beside labels and the like of each row."""
+    numbered = [name for name in names if _NUMBERED_RUN.fullmatch(normal(name))]
+    others = [role_of(name) for name in names if name not in numbered]
+    return len(numbered) > 1 and all(role in _ALONG["example"] for role in others)
 
 
 # Named arrays: .npz, .safetensors, dicts.
@@ -427,11 +443,11 @@ def _not_one(
         )
     wanted = f" of {arg('kind', kind)}" if kind else ""
     choices = [name for name in there if role_of(name) is None] or list(there)
-    wide = f" {_IF_WIDE}" if noun == "column" else ""
-    return InputError(
-        f"No {noun} of {source} is known as predictions{wanted}. It has {list_names(there)}: say which with "
-        f"{way(choices[0])}, or name it preds, errors, correct, losses or probabilities.{wide}"
-    )
+    which = f"say which with {way(choices[0])}, or name it preds, errors, correct, losses or probabilities."
+    problem = f"No {noun} of {source} is known as predictions{wanted}. It has {list_names(there)}"
+    if noun == "column" and len(choices) > 1:  # most likely a wide table: that remedy first
+        return InputError(f"{problem}. {_IF_WIDE} If one column holds the predictions, {which}")
+    return InputError(f"{problem}: {which}{f' {_IF_WIDE}' if noun == 'column' else ''}")
 
 
 # A folder with one file per run.
@@ -748,7 +764,11 @@ def _read_wide(table: Table, options: PredictionOptions) -> RawPredictions:
         groups=held.get("group"),
         run_ids=held.get("run") if row == "run" else headings,
         example_ids=held.get("example") if row == "example" else headings,
-        notes=(f"each row is one {row}", *(f"{r} from {brief(name)}" for r, name in others.items()), *table.notes),
+        notes=(
+            f"each row is one {row}, each column one {'example' if row == 'run' else 'run'}",
+            *(f"{r} from {brief(name)}" for r, name in others.items()),
+            *table.notes,
+        ),
     )
 
 

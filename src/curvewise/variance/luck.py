@@ -6,16 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr, stdtrit
 
-from curvewise.errors import InputError, quietly
+from curvewise.errors import InputError, quietly, warn_all
 from curvewise.stats.tests import holm
 from curvewise.text import arg, format_interval, format_pvalue, format_value, prefix
-from curvewise.types.predictions import Predictions, as_predictions, asked_of
+from curvewise.types.predictions import Predictions, asked_of
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
@@ -24,9 +25,9 @@ from curvewise.variance.anova import (
     interval_lists,
     judge_tails,
     measure_totals,
+    read_predictions,
     share_interval,
     split_variance,
-    warn_all,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
 from curvewise.variance.display import DisplayUnit
@@ -40,9 +41,9 @@ NEAR_ONE = 1 - 1e-12
 
 
 def measure_seed_luck(
-    first: Predictions | ArrayLike,
+    first: Predictions | ArrayLike | PathLike[str],
     second: Predictions | ArrayLike | tuple[Any, Any] | None = None,
-    labels: ArrayLike | None = None,
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     split: str | ArrayLike = "even-odd",
     splits: int = 100,
@@ -89,7 +90,7 @@ def measure_seed_luck(
         raise InputError("must be a share of the runs between 0 and 1, such as 0.25.", argument="top", value=top)
     if splits < 0:
         raise InputError("must be 0 or more.", argument="splits", value=splits)
-    given = as_predictions(first, labels, argument="first", directed=True, **reading)
+    given = read_predictions(first, labels, argument="first", directed=True, **reading)
     if given.runs < FEWEST_RUNS:
         raise InputError(f"holds {given.runs} run(s): a correlation needs at least {FEWEST_RUNS}.", argument="first")
     if second is None:
@@ -115,7 +116,7 @@ def measure_seed_luck(
             raise InputError("is for one test set.", argument="split", remedy="Leave it out if second is given.")
         values, truth = second if isinstance(second, tuple) and len(second) == 2 else (second, None)
         reading.pop("groups", None)  # they are of the first set
-        other = as_predictions(values, truth, argument="second", directed=True, **reading)
+        other = read_predictions(values, truth, argument="second", directed=True, **reading)
         order = same_runs(given, other, ("first", "second"))
         both = measure_totals(given), measure_totals(other)
         if both[0].unit != both[1].unit:
@@ -434,7 +435,7 @@ def compare_test_sets(
     for name, value in test_sets.items():
         values, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
         asked = asked_of(values, {"kind": kind, "axes": axes})
-        given[str(name)] = as_predictions(values, labels, argument=f"test_sets[{name!r}]", **asked)
+        given[str(name)] = read_predictions(values, labels, argument=f"test_sets[{name!r}]", **asked)
     names = tuple(given)
     runs = min(p.runs for p in given.values())
     if runs < FEWEST_RUNS:

@@ -9,19 +9,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from os import PathLike
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import InputError
+from curvewise.errors import InputError, warn_all
 from curvewise.stats.tests import benjamini_hochberg, holm
 from curvewise.text import format_interval, format_pvalue, format_value
-from curvewise.types.predictions import Predictions, as_predictions
+from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
-from curvewise.variance.anova import interval_lists, measure_totals, warn_all
+from curvewise.variance.anova import interval_lists, measure_totals, read_predictions
 from curvewise.variance.counts import IntArray, WordArray, column_pack
 
 CountTile: TypeAlias = NDArray[np.int32]
@@ -50,8 +51,8 @@ SMALL = 1e-13
 
 
 def measure_dependent_pairs(
-    predictions: Predictions | ArrayLike,
-    labels: ArrayLike | None = None,
+    predictions: Predictions | ArrayLike | PathLike[str],
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     kind: str | None = None,
     axes: Sequence[str] | None = None,
@@ -102,7 +103,7 @@ def measure_dependent_pairs(
     >>> found.dependent, int(found.first[0]), int(found.second[0])
     (1, 3, 7)
     """
-    given = as_predictions(predictions, labels, kind=kind, axes=axes)
+    given = read_predictions(predictions, labels, kind=kind, axes=axes)
     if not given.binary:
         problem = "holds losses or repeats: pairs need one 0/1 error (or predicted class) of each run for each example."
         raise InputError(problem, argument="predictions")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtr, stdtrit
+from scipy.special import fdtrc, fdtri, nctdtr, ndtr, ndtri, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.stats.intervals import SampledMean
+from curvewise.stats.sequential import sequential_design
 from curvewise.text import arg, either, format_interval, format_size, format_target, format_value
 from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
@@ -25,6 +25,8 @@ from curvewise.variance.display import DisplayUnit
 
 STEPS = (1, 2, 3, 5)
 TARGETS = ("distribution", "test set")
+AFFORDABLE = (5, 10, 20, 50, 100, 200, 500, 1000)
+"""Runs for which a test set is named where no number of runs is enough on this one: the first two that would do."""
 NORMAL_FROM = 1e6
 """Degrees of freedom from which t is taken as normal."""
 DRAWS = 100_000
@@ -130,7 +132,7 @@ def plan_runs(
         limits = Interval(estimate, low, high, level)
     if runs is None and isinstance(model, DifferencePower) and model.example_part:
         wanted = model.examples_needed(effect, power, runs_max)
-    most = min(runs_max, max(100, 10 * runs if runs else 1000))
+    most = min(runs_max, max(100, 10 * (runs or 0)))
     steps = {s * 10**k for k in range(12) for s in STEPS if 2 <= s * 10**k <= most}
     table = np.array(sorted(steps | ({runs} if runs else {runs_max})), dtype=np.int64)
     rows = table.tolist()
@@ -230,6 +232,17 @@ class RunPlan(Result):
             raise InputError(f"runs={runs}: at least two runs are needed.")
         return self._model.power(self.effect if effect is None else effect, runs)
 
+    def examples_at(self, runs: int) -> int | None:
+        """The fewest examples with which so many runs of each training show the difference; None if none would.
+
+        >>> plan = plan_runs(difference=0.01, test_set_std=0.002, examples=1000, disagreement=0.05)
+        >>> plan.runs, plan.examples_at(5), plan.examples_at(10)
+        (None, 4510, 4192)
+        """
+        if not isinstance(self._model, DifferencePower) or not self._model.example_part:
+            return None
+        return self._model.examples_needed(self.effect, self.power, runs)
+
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per number of runs.
 
@@ -244,7 +257,8 @@ class RunPlan(Result):
         table = dict(super().readable())
         table["runs"] = [int(n) for n in self.table_runs]
         table["power"] = [f"{p:.0%}" for p in self.table_power]
-        table["one more"] = [f"{p:.1%}" if np.isfinite(p) else "–" for p in self.table_one_more]
+        del table["one more"]
+        table["narrowed by one more run"] = [f"{p:.1%}" if np.isfinite(p) else "–" for p in self.table_one_more]
         return table
 
     def sentences(self) -> str:
@@ -273,9 +287,17 @@ class RunPlan(Result):
         text = f"Even {self.runs_max:,} runs{each} do not {what} with {self.power:.0%} power."
         if self.examples_needed is None:
             return text
+        # Two numbers of runs that people train; more where runs differ so much that few do not do.
+        tried = {runs: self.examples_at(runs) for runs in AFFORDABLE}
+        enough = [(runs, n) for runs, n in tried.items() if n is not None] or [(self.runs_max, self.examples_needed)]
+        ways = ", or ".join(f"about {format_size(n)} examples with {runs:,} runs{each}" for runs, n in enough[:2])
+        few = [runs for runs in AFFORDABLE[:2] if tried[runs] is None]
+        no_use = (
+            f"; with {' or '.join(map(str, few))} runs no test set is large enough, because runs differ" if few else ""
+        )
         return (
-            f"{text} The test set is too small: its examples add a part that no number of runs removes. With about"
-            f" {format_size(self.examples_needed)} examples instead of {self.examples:,}, that many runs would suffice."
+            f"{text} The test set of {self.examples:,} examples is too small: these add a part that no number of runs"
+            f" removes. It takes {ways}{no_use}."
         )
 
 
@@ -619,30 +641,17 @@ def plan_stopping(
     (0.022, 0.11)
     """
     check_level(level)
-    planned = tuple(int(n) for n in np.ravel(looks))
-    whole = all(float(n) == int(n) for n in np.ravel(looks))
-    if not planned or not whole or planned[0] < 2 or not all(x < y for x, y in pairwise(planned)):
-        raise InputError("must be rising whole numbers from 2 on, such as [5, 10, 20].", argument="looks", value=looks)
-    if draws < 1000:
-        raise InputError("too few to simulate an error rate: pass 1000 or more.", argument="draws", value=draws)
-    generator = np.random.default_rng(rng)
-    # Simulated, not looked up: tables of Pocock's constants are for known variances, and few runs need t.
-    null = simulate_looks(planned, paired, draws, generator)
-    smallest = null.pvalues(0.0, 1 - level).min(axis=0)
-    # The level at which the smallest p-value of all looks falls below it just 1 − level of the time.
-    nominal = float(np.quantile(smallest, 1 - level, method="lower"))
-    some = simulate_looks(planned, paired, max(1000, draws // 10), generator)
-    runs, found, fixed = zip(*(_expected(some, effect, nominal, 1 - level) for effect in EFFECTS), strict=True)
+    design = sequential_design(looks, EFFECTS, level=level, paired=paired, draws=draws, rng=rng)
     return StoppingPlan(
-        looks=planned,
+        looks=design.looks,
         level=level,
-        nominal_level=nominal,
-        naive_error=float((smallest <= 1 - level).mean()),
+        nominal_level=design.nominal_level,
+        naive_error=design.naive_error,
         paired=paired,
         effects=EFFECTS,
-        expected_runs=runs,
-        chance_found=found,
-        fixed_chance=fixed,
+        expected_runs=design.expected,
+        chance_found=design.found,
+        fixed_chance=design.fixed,
         draws=draws,
         warnings=(),
     )
@@ -710,80 +719,6 @@ class StoppingPlan(Result):
             f" {self.expected_runs[one]:.1f} runs on average, by a single look at {self.looks[-1]:,} runs with"
             f" {self.fixed_chance[one]:.0%}."
         )
-
-
-def simulate_looks(runs: tuple[int, ...], paired: bool, draws: int, rng: np.random.Generator) -> Looks:
-    """Simulate normal run errors, and compare by Welch's or the paired t test.
-
-    Only sums and sums of squares of the runs between two looks are drawn. Unpaired trainings are
-    compared by Welch's t test, paired ones by the t test of differences.
-    """
-    sides = [_running(runs, draws, rng) for _ in range(1 if paired else 2)]
-    sizes = np.array(runs, dtype=np.float64)[:, None]
-    parts = [variance / sizes for _, variance in sides]
-    total = np.sum(parts, axis=0)
-    degrees = (sizes - 1) * total**2 / np.sum([p**2 for p in parts], axis=0)
-    gap = sides[0][0] if paired else sides[0][0] - sides[1][0]
-    return Looks(runs, gap, np.sqrt(total), degrees)
-
-
-@dataclass(frozen=True, eq=False)
-class Looks:
-    """Means and variances of simulated experiments at each look, without a true difference.
-
-    Attributes
-    ----------
-    runs : tuple of int
-        Runs of each training at each look.
-    gap : ndarray, shape (looks, draws)
-        Difference of the two means so far, in standard deviations of a run.
-    error : ndarray, shape (looks, draws)
-        Its estimated standard error.
-    degrees : ndarray, shape (looks, draws)
-        Degrees of freedom of that.
-    """
-
-    runs: tuple[int, ...]
-    gap: FloatArray
-    error: FloatArray
-    degrees: FloatArray
-
-    def pvalues(self, effect: float, most: float) -> FloatArray:
-        """Two-sided p-values of the t tests if the true difference is ``effect``.
-
-        Those above ``most`` are given as 1: a t that is not even extreme for a normal variable is
-        not worth the time.
-        """
-        t = np.abs(self.gap + effect) / self.error
-        values = np.ones_like(t)
-        small = t >= -ndtri(most / 2)
-        values[small] = 2 * stdtr(self.degrees[small], -t[small])
-        return np.where(values > most, 1.0, values)
-
-
-def _running(runs: tuple[int, ...], draws: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance (ddof 1) of standard normal runs so far, at each look."""
-    means, variances = np.empty((2, len(runs), draws))
-    mean, squares, before = np.zeros(draws), np.zeros(draws), 0
-    for look, now in enumerate(runs):
-        new = now - before
-        fresh = rng.standard_normal(draws) / math.sqrt(new)
-        # Only what enters the t statistic is drawn: the mean and the sum of squares of the new runs.
-        within = rng.chisquare(new - 1, draws) if new > 1 else 0.0
-        squares += within + (fresh - mean) ** 2 * (before * new / now)
-        mean += (fresh - mean) * (new / now)
-        means[look], variances[look] = mean, squares / (now - 1)
-        before = now
-    return means, variances
-
-
-def _expected(looks: Looks, effect: float, nominal: float, alpha: float) -> tuple[float, float, float]:
-    """Runs until the plan stops, its chance to find the effect, and that of one last look."""
-    pvalues = looks.pvalues(effect, alpha)
-    found = pvalues <= nominal
-    stopped = np.where(found.any(axis=0), found.argmax(axis=0), len(pvalues) - 1)
-    runs = float(np.array(looks.runs)[stopped].mean())
-    return runs, float(found.any(axis=0).mean()), float((pvalues[-1] <= alpha).mean())
 
 
 def check_stopping(

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from curvewise.errors import InputError
-from curvewise.stats.intervals import cluster_degrees, cluster_variance, satterthwaite
+from curvewise.errors import InputError, warn_all
+from curvewise.stats.clusters import cluster_degrees, cluster_variance
+from curvewise.stats.intervals import satterthwaite
 from curvewise.stats.tests import holm
 from curvewise.text import either, format_interval, format_pvalue
-from curvewise.types.predictions import Predictions, as_predictions
+from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
@@ -24,8 +26,8 @@ from curvewise.variance.anova import (
     SamplingUnits,
     group_codes,
     interval_lists,
+    read_predictions,
     true_std,
-    warn_all,
 )
 from curvewise.variance.counts import class_counts
 from curvewise.variance.decompose import VarianceDecomposition
@@ -38,7 +40,7 @@ BLOCK_CELLS = 2**20
 
 def measure_sources(
     predictions: Mapping[str, Predictions | VarianceDecomposition | ArrayLike],
-    labels: ArrayLike | None = None,
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     baseline: str = "all",
     margin: float = 0.1,
@@ -251,9 +253,9 @@ def _share_text(share: Interval, digits: int = 0) -> str:
 
 
 def measure_twins(
-    reference: Predictions | ArrayLike,
-    twins: Predictions | Mapping[Any, Predictions | ArrayLike] | ArrayLike,
-    labels: ArrayLike | None = None,
+    reference: Predictions | ArrayLike | PathLike[str],
+    twins: Predictions | Mapping[Any, Predictions | ArrayLike | PathLike[str]] | ArrayLike,
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     when: Any = None,
     reseeded: Predictions | ArrayLike | None = None,
@@ -427,8 +429,10 @@ class TwinDisagreement(Result):
         return " ".join(lines)
 
 
-def _read_answers(given: Any, labels: ArrayLike | None, groups: ArrayLike | None, argument: str) -> Predictions:
-    predictions = as_predictions(given, labels, groups=groups, argument=argument)
+def _read_answers(
+    given: Any, labels: ArrayLike | PathLike[str] | None, groups: ArrayLike | None, argument: str
+) -> Predictions:
+    predictions = read_predictions(given, labels, groups=groups, argument=argument)
     if not predictions.binary:
         raise InputError(
             f"{argument} holds losses or repeats; disagreement needs one predicted class (or 0/1"
@@ -438,7 +442,12 @@ def _read_answers(given: Any, labels: ArrayLike | None, groups: ArrayLike | None
 
 
 def _matched(
-    base: Predictions, given: Any, labels: ArrayLike | None, groups: ArrayLike | None, name: str, named: bool = True
+    base: Predictions,
+    given: Any,
+    labels: ArrayLike | PathLike[str] | None,
+    groups: ArrayLike | None,
+    name: str,
+    named: bool = True,
 ) -> Predictions:
     """Read runs that go with those of the reference, in its order; runs of other seeds have names of their own."""
     twin = _read_answers(given, labels, groups, name)
@@ -531,7 +540,7 @@ def _answers(given: Predictions, rows: slice, base: Predictions) -> NDArray[Any]
     """Predicted classes of some runs, numbered as in ``base``; 0/1 errors where that is all."""
     if not base.has_classes:
         return given.errors_of(rows)
-    part = replace(given, values=np.asarray(given.values[rows]), run_ids=None)
+    part = replace(given, values=np.asarray(given.values[rows]), run_ids=None, seeds=None)
     codes = np.concatenate([block for _, block in part.label_blocks()])
     if given.classes == base.classes:
         return codes

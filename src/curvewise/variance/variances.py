@@ -6,16 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from os import PathLike
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import fdtr, fdtrc
 
-from curvewise.errors import InputError, quietly
+from curvewise.errors import InputError, quietly, warn_all
 from curvewise.stats.tests import holm
 from curvewise.text import format_interval, format_number, format_pvalue, format_value, prefix
-from curvewise.types.predictions import Predictions, as_predictions, asked_of
+from curvewise.types.predictions import Predictions, asked_of
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
@@ -31,10 +32,10 @@ from curvewise.variance.anova import (
     judge_tails,
     measure_totals,
     normal_std,
+    read_predictions,
     split_variance,
     true_std,
     variance_degrees,
-    warn_all,
 )
 from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
 from curvewise.variance.difference import share_groups, unpaired_difference
@@ -47,7 +48,7 @@ DRAWS = 20_000
 def compare_variances(
     a: Predictions | VarianceDecomposition | ArrayLike,
     b: Predictions | VarianceDecomposition | ArrayLike,
-    labels: ArrayLike | None = None,
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     names: tuple[str, str] = ("a", "b"),
     level: float = 0.95,
@@ -234,13 +235,13 @@ class VarianceComparison(Result):
 
 
 def measure_split(
-    given: Any, labels: ArrayLike | None, argument: str, reading: PredictionFormat
+    given: Any, labels: ArrayLike | PathLike[str] | None, argument: str, reading: PredictionFormat
 ) -> tuple[Totals, VarianceSplit]:
     """Totals and variances of predictions, or those that a decomposition already holds."""
     check_keywords(reading, PredictionFormat)
     if isinstance(given, VarianceDecomposition):
         return given._totals, given._split
-    totals = measure_totals(as_predictions(given, labels, argument=argument, **asked_of(given, reading)))
+    totals = measure_totals(read_predictions(given, labels, argument=argument, **asked_of(given, reading)))
     return totals, split_variance(totals)
 
 
@@ -426,7 +427,7 @@ def _ratio_limits(a: FloatArray, b: FloatArray, level: float) -> tuple[float, fl
 
 def measure_sweep(
     predictions: Mapping[float, Predictions | VarianceDecomposition | ArrayLike],
-    labels: ArrayLike | None = None,
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     name: str = "hyperparameter",
     level: float = 0.95,
@@ -474,7 +475,7 @@ def measure_sweep(
     read: list[Any] = [predictions[value] for value in values]
     for i, given in enumerate(read):
         if not isinstance(given, VarianceDecomposition):
-            read[i] = as_predictions(given, labels, directed=True, **asked_of(given, reading))
+            read[i] = read_predictions(given, labels, directed=True, **asked_of(given, reading))
     read = share_groups(read)
     with quietly():
         parts = [decompose_variance(p, level=level, rng=generator) if isinstance(p, Predictions) else p for p in read]

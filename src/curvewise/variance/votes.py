@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
 from curvewise.text import format_interval, format_pvalue
-from curvewise.types.predictions import Predictions, as_predictions
+from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level, interval_columns
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import (
@@ -26,6 +27,7 @@ from curvewise.variance.anova import (
     group_codes,
     interval_lists,
     mean_test,
+    read_predictions,
 )
 from curvewise.variance.counts import class_counts
 
@@ -37,8 +39,8 @@ MOST_CELLS = 2 * 10**9
 
 
 def measure_disagreement(
-    predictions: Predictions | ArrayLike,
-    labels: ArrayLike | None = None,
+    predictions: Predictions | ArrayLike | PathLike[str],
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     level: float = 0.95,
     **reading: Unpack[PredictionFormat],
@@ -71,7 +73,7 @@ def measure_disagreement(
     (0.333, 0.417)
     """
     check_level(level)
-    given = as_predictions(predictions, labels, **reading)
+    given = read_predictions(predictions, labels, **reading)
     votes = count_votes(given)
     gap = example_test(votes.error - votes.disagreement, votes.groups, level)
     return Disagreement(
@@ -158,8 +160,8 @@ class Disagreement(Result):
 
 
 def measure_ensemble(
-    predictions: Predictions | ArrayLike,
-    labels: ArrayLike | None = None,
+    predictions: Predictions | ArrayLike | PathLike[str],
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     method: str = "auto",
     sizes: Sequence[int] | None = None,
@@ -202,7 +204,7 @@ def measure_ensemble(
     ([1, 2, 4, 8, 16, 32, 33], 0.24, 0.0)
     """
     check_level(level)
-    given = as_predictions(predictions, labels, **reading)
+    given = read_predictions(predictions, labels, **reading)
     if method not in METHODS:
         raise InputError(f"is not known: use one of {', '.join(METHODS)}.", argument="method", value=method)
     if method == "average" and given.kind != "probabilities":
@@ -332,7 +334,9 @@ def _subset_errors(given: Predictions, rows: NDArray[Any], method: str, classes:
     # A few runs at a time, and one after the other: a source on disk has no fancy index.
     step = max(1, BLOCK_CELLS // int(np.prod(given.values.shape[1:])))
     parts = (
-        replace(given, values=np.concatenate([given.values[int(r) : int(r) + 1] for r in some]), run_ids=None)
+        replace(
+            given, values=np.concatenate([given.values[int(r) : int(r) + 1] for r in some]), run_ids=None, seeds=None
+        )
         for some in (rows[start : start + step] for start in range(0, len(rows), step))
     )
     if method == "average":

@@ -308,8 +308,8 @@ def test_good_networks_are_not_warned_of(recwarn: pytest.WarningsRecorder) -> No
 
 
 def test_measurements_of_several() -> None:
-    with pytest.raises(InputError, match="models is a Sequential"):
-        measure_responses(network(), (X, Y))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="models is a list: give a model, or a mapping from names to models"):
+        measure_responses([network()], (X, Y))
     with pytest.raises(TypeError, match="'layers'"):
         measure_responses({"a": network()}, (X, Y), layers=1)
     with pytest.warns(CurvewiseWarning, match=r"^[ab]: "):

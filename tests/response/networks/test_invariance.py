@@ -73,7 +73,7 @@ SINGLE = sorted(
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_it_is_what_a_loop_over_images_gives(network: nn.Module, name: str) -> None:
-    low, high = PERTURBATIONS[name].usual
+    low, high = PERTURBATIONS[name].paper_range
     found = perturbed_accuracy(network, images(), name, rng=5)
     assert found == by_hand(network, images(), name, low, high, 5)
 

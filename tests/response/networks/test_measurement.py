@@ -600,6 +600,7 @@ def test_two_directions_have_the_unperturbed_example_in_their_middle():
         (lambda x: 255 * x, "divide them by 255"),
         (lambda x: x - 0.5, "pass the mean=… and std=…"),
         (lambda x: x[:, 0], "add the channel"),
+        (lambda x: x.permute(0, 2, 3, 1), r"40 × 6 × 6 × 1, and looks like .* channels last.*permute\(0, 3, 1, 2\)"),
     ],
 )
 def test_images_in_another_form_are_told_what_to_do(change, said):
@@ -607,6 +608,46 @@ def test_images_in_another_form_are_told_what_to_do(change, said):
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(36, 2))
     with pytest.raises(InputError, match=said):
         measure_response(model, (x, torch.arange(40) % 2), "rotation")
+
+
+def test_channels_last_are_named_in_place_of_a_shape_error_of_torch(digits):
+    images, labels = digits
+    last = np.ascontiguousarray(images.transpose(0, 2, 3, 1))[:60]
+    for model in (small_cnn(), lambda x: np.zeros((len(x), 10))):
+        with pytest.raises(InputError, match="channels last"):
+            measure_response(model, (last, labels[:60]), "noise")
+    # Mixing pixels does not depend on their order: only the network can tell.
+    with pytest.raises(InputError, match="channels last"):
+        measure_response(small_cnn(), (last, labels[:60]), "mixup-intra")
+
+
+@pytest.mark.filterwarnings("ignore:.*The model is right on")
+def test_one_model_and_several_perturbations_by_reliable_keys(digits):
+    images, labels = digits
+    data, few = (images[:80], labels[:80]), {"magnitudes": 3, "progress": False}
+    one = measure_responses(small_cnn(), data, ["noise", "rotation"], **few)
+    assert list(one) == ["noise", "rotation"]
+    assert one["Sequential"]["noise"] is one["noise"]["Sequential"]
+    assert list(one["Sequential"]) == ["noise", "rotation"]
+    flat = measure_responses({"cnn": small_cnn()}, data, "noise", **few)
+    assert flat["noise"]["cnn"] is flat["cnn"]
+    np.testing.assert_array_equal(flat["cnn"].correct, one["noise"]["Sequential"].correct)
+    with pytest.raises(KeyError, match=r"'mlp' is neither a model \('cnn'\) nor a perturbation \('noise'\)"):
+        flat["mlp"]
+    assert "mlp" not in flat
+    with pytest.raises(InputError, match="give a model, or a mapping from names to models"):
+        measure_responses([small_cnn()], data, "noise")
+
+
+@pytest.mark.filterwarnings("ignore:.*The model is right on")
+def test_rotation_over_the_usual_range_and_the_papers(digits):
+    data = (digits[0][:40], digits[1][:40])
+    assert measure_response(small_cnn(), data, "rotation").magnitude.tolist() == [*range(-30, 31, 6)]
+    paper = measure_response(small_cnn(), data, "rotation", magnitudes="paper")
+    assert paper.magnitude.tolist() == [*range(-180, 181, 36)]
+    assert "magnitudes -180 to 180 (degrees counter-clockwise), 40 examples" in paper.sentences()
+    with pytest.raises(InputError, match="magnitudes='all'"):
+        measure_response(small_cnn(), data, "rotation", magnitudes="all")
 
 
 @pytest.mark.filterwarnings("ignore:The model is right on")

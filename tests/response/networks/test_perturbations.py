@@ -243,7 +243,6 @@ def test_usual_magnitudes_are_the_papers() -> None:
     ends = {
         "mixup-intra": (0, 0.5),
         "mixup-inter": (0, 0.45),
-        "rotation": (-180, 180),
         "shift-x": (-0.5, 0.5),
         "shift-y": (-0.5, 0.5),
         "colour": (-0.25, 0.25),
@@ -251,8 +250,12 @@ def test_usual_magnitudes_are_the_papers() -> None:
     for name, (low, high) in ends.items():
         grid = usual_magnitudes(name)
         np.testing.assert_allclose(grid[[0, -1]], [low, high])
+        assert PERTURBATIONS[name].paper_range == PERTURBATIONS[name].usual
     with pytest.raises(InputError, match="count=1"):
         usual_magnitudes("colour", 1)
+    # A half turn makes a 6 of a 9: it says nothing about which of two networks withstands rotation.
+    assert PERTURBATIONS["rotation"].usual == (-30, 30)
+    assert PERTURBATIONS["rotation"].paper_range == (-180, 180)
 
 
 def test_drawn_magnitudes_are_uniform_and_each_depends_on_its_position_alone() -> None:

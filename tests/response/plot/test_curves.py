@@ -189,10 +189,33 @@ def test_what_tells_curves_apart_is_their_name():
     texts = [t.get_text() for t in plot_responses(others).texts]
     assert [t.split("  ")[0] for t in texts[:3]] == ["input", "conv1", "conv2"]
     turned = falling(grid=np.linspace(-180, 180, 5), perturbation="rotation", unit="degrees")
-    ax = plot_responses([same, turned])
+    ax = plot_responses([same, turned], Figure().add_subplot())
     assert ax.get_xlabel() == "magnitude over the largest"
     lines = of(ax.lines, "curvewise-response")
     np.testing.assert_allclose(lines[1].get_xdata(), [-1, -0.5, 0, 0.5, 1])
+
+
+def test_each_perturbation_has_a_panel_with_its_unit():
+    curves = [
+        falling(grid=grid, model=model, perturbation=kind, unit=unit)
+        for kind, unit, grid in (
+            ("noise", "standard deviations", np.linspace(0, 0.25, 4)),
+            ("rotation", "degrees", np.linspace(-30, 30, 5)),
+        )
+        for model in ("net", "svm")
+    ]
+    axes = plot_responses(curves).figure.axes
+    assert [a.get_title(loc="left") for a in axes] == ["noise", "rotation"]
+    assert [a.get_xlabel() for a in axes] == ["standard deviations", "degrees"]
+    for ax, pair in zip(axes, (curves[:2], curves[2:]), strict=True):
+        lines = of(ax.lines, "curvewise-response")
+        np.testing.assert_array_equal(lines[0].get_xdata(), pair[0].magnitude)
+        assert [t.get_text().split("  ")[0] for t in ax.get_legend().get_texts()] == ["net", "svm"]
+    # A model has one colour in all panels.
+    shades = [[line.get_color() for line in of(ax.lines, "curvewise-response")] for ax in axes]
+    assert shades[0] == shades[1]
+    assert len(set(shades[0])) == 2
+    assert [a.get_ylim() for a in axes] == [axes[0].get_ylim()] * 2
 
 
 def test_high_accuracies_are_looked_at_closely():

@@ -65,7 +65,7 @@ def test_zero_is_always_shown_and_magnitudes_rise(digits):
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
-        ("rotation", "-180 -120 -60 0 60 120 180"),
+        ("rotation", "-30 -20 -10 0 10 20 30"),
         ("mixup-intra", "0 0.1 0.2 0.3 0.4 0.5 partner"),
         ("mixup-inter", "0 0.1 0.2 0.3 0.4 partner"),
         ("shift-y", "-0.5 -0.25 0 0.25 0.5"),

@@ -610,6 +610,21 @@ def test_a_failed_run_does_not_count_as_finished(tmp_path: Path) -> None:
         assert run._how_far().startswith(f"2/{len(study.jobs)} finished, 1 failed")
 
 
+@pytest.mark.parametrize(("left", "why"), [(900.0, " (longest last)"), (20.0, "")])
+def test_the_line_of_progress_fits_a_terminal_and_explains_a_long_rest(tmp_path: Path, left: float, why: str) -> None:
+    study = made_study(tmp_path, Learner(estimator="own_models:Moody"))
+    run = drive.Drive(study, drive.RunSettings(progress=False), 1)
+    with run:
+        run._made.update(job.id for job in study.jobs[: len(study.jobs) // 2])
+        run.board.began = time.monotonic() - 15.0
+        run.board.seconds_left = lambda elapsed: (left, True)  # type: ignore[method-assign]
+        text = run._how_far()
+        # Half of the runs took 15 seconds: 20 more need no word, a quarter of an hour does.
+        assert text.endswith(f"{drive.duration(left)} left{why}")
+        assert "finished, 0.27/s, " in text
+        assert len(f"runs {10 * '━'} 0:00:15 {text}") <= 80
+
+
 def test_how_workers_end_in_words() -> None:
     assert drive._how_it_ended(-9) == "by signal SIGKILL: out of memory?"
     assert drive._how_it_ended(-11) == "by signal SIGSEGV"
@@ -677,7 +692,7 @@ def test_the_time_of_a_larger_size_is_not_that_of_loading_libraries(tmp_path: Pa
 
 
 def test_a_learner_that_always_fails_is_said_once_and_not_counted_as_finished(tmp_path: Path, capsys: Any) -> None:
-    learners = {"a": Learner(estimator="own_models:Centres"), "bad": Learner(estimator="own_models:NotThere")}
+    learners = {"a": Learner(estimator="own_models:Centres"), "bad": Learner(estimator="own_models:Broken")}
     study = replace(made_study(tmp_path, design=Design(sizes=[12, 24], folds=2, seeds=2)), learners=learners)
     heard: list[Event] = []
 

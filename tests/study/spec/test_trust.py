@@ -136,8 +136,9 @@ def test_networks_of_others_are_not_made_before_they_are_trusted(folder: Path) -
     plan = study.plan()
     assert np.isnan(plan.bytes_needed)
     assert np.isnan(plan.total_seconds)
-    assert plan.source == ("unknown",)
-    assert "the number of its weights and its time are unknown" in " ".join(plan.warnings)
+    assert plan.source == ("unknown without trust",)
+    assert "The time of 1 run (net) is unknown without trust=True" in plan.sentences()
+    assert "net is made by trusted_code:net, which is not imported without trust=True" in " ".join(plan.warnings)
     known = study.plan(trust=True)
     assert known.bytes_needed > 0
     assert known.total_seconds > 0
@@ -148,7 +149,7 @@ def test_networks_of_others_are_not_made_before_they_are_trusted(folder: Path) -
     design = cw.Design(sizes=[12], folds=1, grid={"architecture": ["linear", "trusted_code:net"]})
     found = replace(varied, design=design).plan()
     assert "net is made by trusted_code:net" in " ".join(found.warnings)
-    assert found.source == ("a short measurement and unknown",)
+    assert found.source == ("a short measurement and unknown without trust",)
     study.run(workers=0, progress=False)
     with pytest.raises(UntrustedCodeError, match="trusted_code:net"):
         study.network()
@@ -185,8 +186,8 @@ def test_an_import_that_fails_names_module_line_and_remedy(tmp_path: Path, kind:
         "digits", {"mine": cw.Learner(estimator=f"broken_{kind}:make")}, cw.Design(sizes=[50], folds=1), folder=tmp_path
     )
     assert any(w.startswith("mine: ") and kind in w for w in study.plan().warnings)
-    (failure,) = study.run(workers=0, progress=False).failures
-    assert failure.message.startswith(f"learners.mine: estimator='broken_{kind}:make'")
+    with pytest.raises(InputError, match=f"nothing was started. mine: estimator='broken_{kind}:make'"):
+        study.run(workers=0, progress=False)
 
 
 def test_an_import_that_is_stopped_says_what_was_imported(tmp_path: Path) -> None:

@@ -100,8 +100,9 @@ def measure_response(
     layer : str or int, optional
         Perturb the output of this submodule instead of the input. A number ℓ stands for the ℓ-th activation module that
         a forward pass calls: 1 is the first layer's output after its non-linearity.
-    magnitudes : array_like or int, optional
-        The magnitudes, or how many over the usual range; by default 10, and 11 where there are two directions.
+    magnitudes : array_like, int or "paper", optional
+        The magnitudes, or how many over the usual range; by default 10, and 11 where there are two directions. With
+        "paper" over the range of Schiff et al. 2021, which is wider for rotation: 180 degrees either way, not 30.
     examples : int, optional
         Largest number to take at random; None for all.
     signs : {"fold", "keep"}
@@ -146,7 +147,7 @@ def measure_response(
 
 
 def measure_responses(
-    models: Mapping[str, Any],
+    models: Any,
     data: Any,
     perturbation: Change | list[Any] | tuple[Any, ...] = "mixup-intra",
     *,
@@ -163,8 +164,8 @@ def measure_responses(
 
     Parameters
     ----------
-    models : mapping of str to Module or callable
-        By name.
+    models : mapping of str to Module or callable, or one of these
+        By name; one alone has the name of its class.
     data, layer, magnitudes, examples, signs, reading, device, rng
         As of :func:`measure_response`.
     perturbation : str, Perturbation or callable, or a list of them
@@ -177,10 +178,21 @@ def measure_responses(
     ResponseCurves
         A dict of curves by model, to be compared in pairs with :func:`curvewise.response.compare_responses`, with
         ``plot()`` and ``frame()``. For a list of perturbations, such a dict for each of them, by the name of the
-        perturbation.
+        perturbation. Either may be indexed by model and by perturbation, in any order:
+        ``curves["net"]["noise"]``.
+
+    Examples
+    --------
+    >>> x = torch.rand(200, 4, generator=torch.Generator().manual_seed(0))
+    >>> curves = measure_responses({"net": lambda x: x}, (x, x.argmax(1)), ["feature-noise", "intensity"])
+    >>> curves["net"]["intensity"] is curves["intensity"]["net"]
+    True
     """
+    if isinstance(models, nn.Module) or (callable(models) and not isinstance(models, Mapping)):
+        models = {name_of(models): models}
     if not isinstance(models, Mapping) or not models:
-        raise InputError(f"is a {type(models).__name__}: give a mapping from names to models.", argument="models")
+        problem = f"is a {type(models).__name__}: give a model, or a mapping from names to models."
+        raise InputError(problem, argument="models")
     where: dict[str, Any] = {"layer": layer, "magnitudes": magnitudes, "signs": signs}
     if not isinstance(perturbation, list | tuple):
         trial = _trial(data, perturbation, examples, reading, rng, **where)
@@ -635,7 +647,7 @@ def perturbed_accuracy(
     perturbation : str or Perturbation
         Any that needs no partners.
     reach : tuple of float, optional
-        Lowest and highest magnitude; the usual range by default.
+        Lowest and highest magnitude; the paper's range by default.
     rng : int
         Decides examples, magnitudes and noise.
 
@@ -696,7 +708,7 @@ def single_perturbation(
     found = find_perturbation(perturbation)
     if found.pairs is not None:
         raise InputError(f"{arg('perturbation', found.name)} mixes pairs: give one that changes single examples.")
-    ends = as_floats(found.usual if reach is None else reach, "reach")
+    ends = as_floats(found.paper_range if reach is None else reach, "reach")
     if ends.shape != (2,) or not ends[0] <= ends[1]:
         raise InputError("give two magnitudes, the lower first.", argument="reach", value=reach)
     low, high = ends.tolist()

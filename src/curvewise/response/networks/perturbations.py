@@ -53,6 +53,8 @@ class Perturbation:
         Each example is mixed with a partner, of its own class or of another.
     usual : tuple of float
         The range that is measured by default.
+    paper : tuple of float, optional
+        The range of Schiff et al. 2021, where that is another one.
     learn : callable, optional
         Computes what it has to know of the whole sample, see :meth:`fitted`.
     known : object, optional
@@ -79,12 +81,18 @@ class Perturbation:
     fill: float = 0.0
     interpolation: str = "bilinear"
     roles: TokenRoles = field(default_factory=TokenRoles)
+    paper: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.interpolation not in INTERPOLATIONS:
             raise InputError(f"use {list_names(INTERPOLATIONS)}.", argument="interpolation", value=self.interpolation)
         if not 0 <= self.fill <= 1:
             raise InputError("give a value from 0 (black) to 1 (white).", argument="fill", value=self.fill)
+
+    @property
+    def paper_range(self) -> tuple[float, float]:
+        """The range of Schiff et al. 2021."""
+        return self.usual if self.paper is None else self.paper
 
     def fitted(self, x: Tensor, *, padding: int | None = None) -> Perturbation:
         """Learn from the sample: spreads, other examples, tokens.
@@ -343,7 +351,7 @@ def usual_magnitudes(perturbation: str | Perturbation | Custom, count: int = 10)
     >>> usual_magnitudes("mixup-inter", 5).tolist()
     [0.0, 0.1, 0.2, 0.30000000000000004, 0.4]
     >>> usual_magnitudes("rotation", 5).tolist()
-    [-180.0, -90.0, 0.0, 90.0, 180.0]
+    [-30.0, -15.0, 0.0, 15.0, 30.0]
     """
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
         raise InputError("give a whole number of at least 2.", argument="count", value=count)
@@ -437,7 +445,7 @@ _TEXTS = {"of": "tokens", "learn": changes.learn_vocabulary}
 _ROWS = {"of": "features", "learn": changes.learn_donors}
 _VALUES = {"of": "values"}
 _MEASURED = {**_VALUES, "learn": changes.learn_spreads}
-_SPREADS = "standard deviations of each feature"
+_SPREADS, _DEGREES = "standard deviations of each feature", "degrees counter-clockwise"
 _PARTNER, _ADDED, _TOKENS = "shares of the partner", "shares of it added", "shares of the tokens"
 PERTURBATIONS = {
     p.name: p
@@ -445,7 +453,8 @@ PERTURBATIONS = {
         _perturbation("mixup-intra", _PARTNER, (0, 1), changes.mix, _UP, pairs="intra", **_VALUES),
         # From one half on the mixture belongs to the other class as much, and its label would be wrong.
         _perturbation("mixup-inter", _PARTNER, (0, 0.5), changes.mix, _UP, pairs="inter", **_VALUES),
-        _perturbation("rotation", "degrees counter-clockwise", (-180, 180), changes.rotate, (-180, 180)),
+        # Up to 30 degrees a picture stays what it is (Engstrom et al. 2019); turned by 180, a 6 is a 9.
+        _perturbation("rotation", _DEGREES, (-180, 180), changes.rotate, (-30, 30), paper=(-180, 180)),
         _perturbation("shift-x", "widths to the right", (-1, 1), changes.shift_right, _HALF),
         _perturbation("shift-y", "heights downwards", (-1, 1), changes.shift_down, _HALF),
         _perturbation("brightness", _ADDED, (-1, 10), changes.brighten, _QUARTER),

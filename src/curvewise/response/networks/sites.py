@@ -22,6 +22,7 @@ from torch.nn.modules import activation
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from curvewise.errors import InputError
+from curvewise.nn.data import channels_last, is_channels_last
 from curvewise.nn.evaluation import logits_of
 from curvewise.text import arg, list_names, suggest
 
@@ -96,6 +97,8 @@ def probe(model: nn.Module, layer: str | int | None, x: Tensor) -> Probe:
         except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
             if isinstance(error, InputError):
                 raise
+            if is_channels_last(x.shape):
+                raise InputError(channels_last(x.shape), argument="data") from error
             raise InputError(
                 f"cannot be called with a batch of {x.dtype} of shape {tuple(x.shape)}: {error}", argument="model"
             ) from error

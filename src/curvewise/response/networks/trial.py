@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import InputError
-from curvewise.nn.data import Sample, draw_sample
+from curvewise.nn.data import Sample, channels_last, draw_sample, is_channels_last
 from curvewise.nn.devices import PRECISIONS
 from curvewise.response.networks.perturbations import Custom, Perturbation, find_perturbation, usual_magnitudes
 from curvewise.response.scores import check_magnitudes, folded
@@ -20,7 +20,7 @@ from curvewise.text import arg, brief, list_names
 from curvewise.types.units import FloatArray, as_floats
 
 Integers = NDArray[np.int64]
-Magnitudes = ArrayLike | int | None
+Magnitudes = ArrayLike | int | str | None
 Change = str | Perturbation | Custom
 
 EXAMPLES = 180 * 128
@@ -199,6 +199,10 @@ def check_count(value: Any, argument: str, least: int) -> None:
 
 
 def _grid(perturbation: Perturbation, magnitudes: Magnitudes) -> FloatArray:
+    if isinstance(magnitudes, str):
+        if magnitudes != "paper":
+            raise InputError("give numbers, or 'paper' for its range.", argument="magnitudes", value=magnitudes)
+        perturbation, magnitudes = replace(perturbation, usual=perturbation.paper_range), None
     if magnitudes is None or isinstance(magnitudes, int | np.integer):
         # With two directions an odd number, so that 0 is among them.
         usual = 11 if perturbation.usual[0] < 0 < perturbation.usual[1] else 10
@@ -242,6 +246,8 @@ def check_kind(perturbation: Perturbation, sample: Sample, layer: str | int | No
             "for images, (channels, height, width): add the channel, x[:, None].",
             argument="data",
         )
+    if perturbation.of == "images" and is_channels_last(sample.x.shape):
+        raise InputError(channels_last(sample.x.shape), argument="data")
     # Pixels and tokens are changed as they are stored, other values as the network takes them.
     raw = perturbation.of in ("tokens", "images")
     perturbation.check_input(sample.x[:1] if raw else sample.given(sample.x[:1]))

@@ -52,6 +52,8 @@ MANY = {True: 20, False: 10}
 NAMED_OF_MANY = 3
 # Share of the Axes that a name may stand off the end of its curve.
 MOVED = 0.15
+# Panels side by side.
+PANELS = 3
 # Inches below which a title has no room for the clean accuracy.
 NARROW_TITLE = 2.8
 # Magnitudes up to which each gets a dot.
@@ -212,13 +214,14 @@ def plot_responses(
     names: str | None = None,
     caption: bool | None = None,
 ) -> Axes:
-    """Draw the response curves of several models, or of one to several perturbations.
+    """Draw the response curves of several models, or of one to several perturbations, with a panel for each of these.
 
     Parameters
     ----------
     curves : ResponseCurve, iterable of them, or dict of name to ResponseCurve
         What to draw. More than 20 (more than 10 on ``ax``) are grey but for the three with the
-        lowest and the three with the highest Gi-score.
+        lowest and the three with the highest Gi-score. On ``ax``, curves of several perturbations
+        share the axis by the share of their range.
     ax : Axes, optional
         Axes to draw on; a new figure by default.
     intervals : bool, optional
@@ -240,6 +243,9 @@ def plot_responses(
     check_level(level)
     if names is not None:
         choose("names", names, ("ends", "legend", "none"))
+    if ax is None and not share_unit(found):
+        titles = list(map(str, curves)) if isinstance(curves, Mapping) else None
+        return _panels(found, titles, intervals, level, caption)
     own = ax is None or ax.get_gid() == OWN
     few = len(found) <= MANY[own]
     banded = intervals if intervals is not None else len(found) <= MANY[False]
@@ -266,6 +272,43 @@ def plot_responses(
         lines = _responses_caption(found, len(chosen), level if banded else None)
         finish(ax, own, [], lines, caption=caption)
     return ax
+
+
+def _panels(
+    curves: Sequence[ResponseCurve],
+    titles: Sequence[str] | None,
+    intervals: bool | None,
+    level: float,
+    caption: bool | None,
+) -> Axes:
+    """Draw a panel for each perturbation, with magnitudes in its own unit and one scale of accuracy."""
+    changes = list(dict.fromkeys((c.perturbation, c.unit) for c in curves))
+    banded = intervals if intervals is not None else len(curves) <= MANY[False] * len(changes)
+    models = list(dict.fromkeys(c.model for c in curves)) if titles is None else list(titles)
+    named = dict(zip(map(id, curves), titles or [c.model for c in curves], strict=True))
+    with style():
+        looks = dict(zip(models, _looks(curves[: len(models)], models, len(models) <= MANY[True]), strict=True))
+        axes = new_panels(len(changes), 2 if len(changes) == 4 else min(len(changes), PANELS), 4.0, 3.8, sharey=True)
+        for ax, change in zip(axes, changes, strict=True):
+            here = [c for c in curves if (c.perturbation, c.unit) == change]
+            for curve in here:
+                shade, ls = looks[named[id(curve)]]
+                draw_response(ax, curve, shade, level=level if banded else None, ls=ls)
+            magnitude_axis(ax, np.concatenate([c.magnitude for c in here]))
+            where = "" if here[0].layer == "input" else f" at {here[0].where}"
+            ax.set_title(safe_text(f"{here[0].perturbation}{where}", 40), loc="left")
+            ax.set_xlabel(escape(clean(here[0].unit)) or "magnitude")
+            ax.grid(alpha=0.25, linewidth=0.6)
+            key = [(Line2D([], [], color=looks[named[id(c)]][0], linestyle=looks[named[id(c)]][1]), c) for c in here]
+            texts = [f"{safe_text(named[id(c)], 22)}  Gi {c.gi:.3f}" for _, c in key]
+            ax.legend([h for h, _ in key], texts, loc="best", fontsize=8.5, frameon=False)
+        lowest = min(float(c.accuracy.min()) for c in curves)
+        bottom = 0.0 if lowest < 0.6 else max(0.0, 100 * lowest - 12 * (1 - lowest) - 0.5)
+        axes[0].set_ylim(bottom, 100 + 0.03 * (100 - bottom))
+        axes[0].set_ylabel("accuracy (%)")
+        if caption is not False:
+            write_below(axes[0], _responses_caption(curves, len(curves), level if banded else None))
+    return axes[0]
 
 
 def _looks(curves: Sequence[ResponseCurve], names: Sequence[str], few: bool) -> list[Look]:

@@ -27,7 +27,7 @@ from curvewise.progress import Advance, progress_bar, say, waiting
 from curvewise.store.claims import Claims
 from curvewise.store.tables import reason_of
 from curvewise.store.write import cannot_write, check_writable, own_folder, put_back, remove_partial, write_labels
-from curvewise.study.plan import default_folds
+from curvewise.study.plan import default_folds, refuse_bad_learners
 from curvewise.study.run.board import MOST_DEATHS, Board
 from curvewise.study.run.maker import DONE, FAILED, HELD, MEMORY, STAYS, THERE, Event, Maker, store_run
 from curvewise.study.spec.study import Job, StudySpec, check_inputs
@@ -45,6 +45,10 @@ from curvewise.text import arg, format_count
 
 # Each look reads the claims of all held runs, perhaps over a network: the pauses grow up to the longest.
 POLL_SECONDS, LONGEST_POLL = 0.5, 5.0
+SLOWER = 1.5
+"""Times that the rest may take longer than by the speed so far before the line says why …"""
+ROOM = 41
+"""… and the characters up to which it has room for that, beside a bar in a terminal of 80 columns."""
 HOPELESS = 3
 """Runs of a learner that fail first and for one reason, after which the reason is shown."""
 REPLACED = ".replaced"
@@ -222,6 +226,7 @@ class Drive:
         self.due = {job.id: job for job in due}
         check_inputs(due, self.study.dataset)
         self.study.check_trainings({job.name for job in due})
+        refuse_bad_learners(self.study, due)
         for identity, standing in self._standings.items():
             if standing.state == "failed" and identity not in self.due:
                 self._failed[identity] = standing.text
@@ -375,13 +380,16 @@ class Drive:
         parts = [f"{ended - failed:,}/{len(self.due):,} finished"] + ([f"{failed:,} failed"] if failed else [])
         elapsed = 0.0 if self.board.began is None else now - self.board.began
         seconds, whole = self.board.seconds_left(elapsed)
-        if ended and elapsed > 0:
-            speed = ended / elapsed  # of the short runs, which come first: no measure of the time left
-            parts.append(f"{speed:.2g} runs/s so far" if speed >= 0.1 else f"{duration(1 / speed)} per run so far")
+        speed = ended / elapsed if ended and elapsed > 0 else 0.0
+        if speed:
+            parts.append(f"{speed:.2g}/s" if speed >= 0.1 else f"{duration(1 / speed)} each")
         elif self.stage:
             parts.append(self.stage)
         if math.isfinite(seconds):
-            parts.append(f"{'about' if whole else 'at least'} {duration(max(seconds, 1.0))} left")
+            parts.append(f"{'' if whole else 'over '}{duration(max(seconds, 1.0))} left")
+            # Short runs go first: that the rest takes longer than the speed so far lets expect is no mistake.
+            slower = speed and seconds > SLOWER * (len(self.due) - ended) / speed
+            parts[-1] += " (longest last)" if slower and len(", ".join(parts)) <= ROOM else ""
         self._left = now, ", ".join(parts)
         return self._left[1]
 

@@ -185,7 +185,7 @@ def draw_curves(
     said = "Calibrated risk: 1 is a blind guess, 0 maximal supervision."
     if ends:
         said += f" {'Bands' if few else 'Bars'}: {100 * result.level:.4g}% intervals of the mean"
-        said += "; some run out of the picture." if min(ends) < low or max(ends) > high else "."
+        said += "; some end outside the picture." if min(ends) < low or max(ends) > high else "."
     lines = [said, chosen.note, *warned(result, chosen.tasks)]
     return finish_panels(axes, own, chosen.tasks, (X_LABEL, Y_LABEL), lines, caption, named if legend else None)
 

@@ -19,7 +19,7 @@ from curvewise.drawing.style import INK, NEUTRAL, colours_of
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import decimals
-from curvewise.variance.compare import RunComparison, TrainingComparison, format_tail
+from curvewise.variance.compare import RunComparison, TrainingComparison
 from curvewise.variance.plot.runs import RUNS, DrawnUnit, canvas, forest, series_colour
 from curvewise.variance.variances import VarianceComparison
 
@@ -136,7 +136,7 @@ def _comparison_caption(result: RunComparison) -> str:
     verdict = words.get(result.verdict, "they are not significantly different")
     found = f"{measure.told(measure.interval(result.test_set_difference))} on this test set"
     if result.scope == "distribution":
-        true = f"{measure.told(measure.interval(result.difference))} on new data ({format_tail(result.pvalue)})"
+        true = f"{measure.told(measure.interval(result.difference))} on new data ({format_pvalue(result.pvalue)})"
         found = f"{true}, {found}"
     runs = " and ".join(f"{n:,}" for n in result.runs) + (" paired" if result.paired else "")
     return f"{a} minus {b}, {runs} runs: {found}. {SCOPES[result.scope].capitalize()} {verdict}."

@@ -1,0 +1,338 @@
+"""Comparison of two models on the same questions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError, warn_all
+from curvewise.evals.evals import Evals
+from curvewise.evals.pairs import PairTests, pair_tests
+from curvewise.evals.questions import QuestionScores, question_design, question_scores, question_warnings
+from curvewise.stats.clusters import Clusters, sample_design
+from curvewise.text import format_count, format_interval, format_number, format_pvalue, format_target, format_value
+from curvewise.types.results import Interval, Result, check_level
+
+POPULATIONS = {
+    (False, False): "new questions of the same kind, for these two models as they are",
+    (True, True): "new questions of the same kind and new training seeds of both",
+    (True, False): "new questions of the same kind and new training seeds of {a}; {b} is one model",
+    (False, True): "new questions of the same kind and new training seeds of {b}; {a} is one model",
+}
+
+
+def compare_evals(
+    e: Evals,
+    a: str,
+    b: str,
+    metric: str | None = None,
+    *,
+    margin: float | None = None,
+    average: str | Mapping[str, float] = "questions",
+    paired_seeds: bool = False,
+    level: float = 0.95,
+) -> EvalComparison:
+    """Compare two models, question by question.
+
+    One 0/1 answer to each question is tested by McNemar's exact test, with Tango's score interval, which never
+    contradicts it. Several samples, graded scores, groups and tasks are tested by t of the differences of questions;
+    groups are clusters (CR2, Bell and McCaffrey). Where questions hardly differ the variance is not taken at its face
+    value, so that an interval never has zero width.
+
+    Parameters
+    ----------
+    e : Evals
+        Scores of models on questions.
+    a, b : str
+        The two models.
+    metric : str, optional
+        "mean" (the default), "pass@k" or "pass^k".
+    margin : float, optional
+        The largest difference of scores that does not matter: asks for equivalence.
+    average : {"questions", "tasks"} or dict
+        As in :func:`score_evals`.
+    paired_seeds : bool
+        True if training seed s of a and of b share their randomness, such as the order of the data.
+    level : float
+        Coverage of the interval; a verdict is reached at ``1 - level``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> hard = rng.random((300, 1))
+    >>> answers = np.stack([rng.random((300, 4)) < hard**0.7, rng.random((300, 4)) < hard])
+    >>> e = Evals(answers, ("new", "old"), np.arange(300))
+    >>> c = compare_evals(e, "new", "old")
+    >>> c.verdict, str(c.difference)
+    ('a', '0.082 [0.051, 0.113]')
+    """
+    check_level(level)
+    if a == b:
+        raise InputError(f"a and b are both {a!r}: name two models.", argument="b", value=b)
+    pair = e.select([a, b])
+    width = e.range[1] - e.range[0]
+    if margin is not None and not 0 < margin < width:
+        raise InputError(
+            f"must be above 0 and below {width:g}, the largest possible difference.", argument="margin", value=margin
+        )
+    # Graded where any model is: two that never had half marks could have had some.
+    scores = replace(question_scores(pair, metric), binary=e.binary)
+    places = np.array([0]), np.array([1])
+    tests = pair_tests(pair, metric, average, places, paired_seeds, scores)
+    low, high = tests.intervals(level)
+    difference = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), level)
+    pvalue, same = float(tests.pvalues()[0]), math.nan
+    if margin is not None:
+        # Two one-sided tests (TOST): both that it is below −margin and above margin are rejected.
+        same = max(tests.tail(-margin), tests.tail(margin, above=False))
+    verdict = "undecided"
+    if same < 1 - level:
+        verdict = "equivalent"
+    elif pvalue < 1 - level:
+        verdict = "a" if (difference.estimate > 0) == e.higher_is_better else "b"
+    design = question_design(pair, average)
+    notes = question_warnings(pair, scores, design)
+    warn_all(notes)
+    seeds = tuple(1 if each is None else len(each) for each in scores.seeds)
+    gaps = scores.values[0] - scores.values[1]
+    return EvalComparison(
+        a=a,
+        b=b,
+        difference=difference,
+        standard_error=float(tests.standard_error[0]),
+        pvalue=pvalue,
+        verdict=verdict,
+        scores=tuple(map(float, design.mean(scores.values))),
+        question_variance=_gap_between_questions(gaps, scores),
+        sampling_variance=tuple(map(float, scores.sampling_variance)),
+        sampling_share=_sampling_share(gaps, scores),
+        wins=(int((gaps > 0).sum()), int((gaps < 0).sum())),
+        questions=len(pair.questions),
+        samples=tuple(map(float, pair.samples.mean(axis=1))),
+        groups=None if pair.groups is None else design.count,
+        seeds=seeds,
+        population=POPULATIONS[seeds[0] > 1, seeds[1] > 1].format(a=a, b=b),
+        method=_method(tests, pair, design.stratified),
+        margin=margin,
+        equivalence_pvalue=same,
+        metric=str(scores.metric),
+        average=average if isinstance(average, str) else "weighted tasks",
+        level=level,
+        unit="fraction" if scores.binary else "",
+        higher_is_better=e.higher_is_better,
+        warnings=tuple(notes),
+        _gap_variance=float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan,
+        _design_effect=_design_effect(gaps, design),
+    )
+
+
+def _design_effect(gaps: NDArray[np.float64], design: Clusters) -> float:
+    """Return the factor by which groups raise the variance of the mean difference; 1 where it is not known."""
+    if len(gaps) < 2 or gaps.var() == 0 or design.count in (1, len(gaps)):
+        return 1.0
+    return float(design.variance(gaps) / sample_design(len(gaps)).variance(gaps))
+
+
+def _gap_between_questions(gaps: NDArray[np.float64], scores: QuestionScores) -> float:
+    """Variance between questions of the true difference on them, without the noise of samples."""
+    if len(gaps) < 2:
+        return math.nan
+    return float(np.maximum(0.0, gaps.var(ddof=1) - scores.sampling_noise.sum()))
+
+
+def _sampling_share(gaps: NDArray[np.float64], scores: QuestionScores) -> float:
+    total = float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan
+    share = float(scores.sampling_noise.sum()) / total if total > 0 else math.nan
+    return share if math.isnan(share) else min(1.0, share)
+
+
+def _method(tests: PairTests, e: Evals, stratified: bool) -> str:
+    if tests.exact[0]:
+        return "exact McNemar"
+    words = ["t"]
+    if 0 in tests.seeded:
+        words.append("seeds and questions both sampled")
+    if e.groups is not None:
+        words.append("CR2 over groups of questions")
+    if stratified:
+        words.append("tasks as strata")
+    return ", ".join(words) if len(words) > 1 else "paired t"
+
+
+@dataclass(frozen=True, eq=False)
+class EvalComparison(Result):
+    """Comparison of model a with model b on the same questions.
+
+    Attributes
+    ----------
+    a, b : str
+        Their names.
+    difference : Interval
+        Score of a minus score of b, in units of the score.
+    standard_error, pvalue : float
+        Of the difference; the p-value is two-sided, and below ``1 - level`` exactly where the interval excludes 0.
+    verdict : {"a", "b", "equivalent", "undecided"}
+        The better model.
+    scores : tuple of float
+        Scores of a and of b.
+    question_variance : float
+        Variance between questions of the true difference (ω²). NaN where each question has one sample.
+    sampling_variance : tuple of float
+        Variance of one sample of a, and of b, around the mean of its question (σ²); for pass@k and pass^k that of a
+        question's estimate. NaN with one sample.
+    sampling_share : float
+        Part of the variance of the difference that is due to sampling, and that more samples would reduce; NaN where
+        unknown.
+    wins : tuple of int
+        Questions on which a scores higher, and on which b does.
+    questions : int
+        Number of questions.
+    samples : tuple of float
+        Samples of a question by a, and by b, on average.
+    groups : int or None
+        Number of groups of questions.
+    seeds : tuple of int
+        Training seeds of a and of b.
+    population : str
+        What the verdict is about.
+    method : str
+        The test.
+    margin : float or None
+        Differences up to this size do not matter.
+    equivalence_pvalue : float
+        Against the hypothesis that the difference is ``margin`` or more (two one-sided tests).
+    metric, average : str
+        Score of a question, and how questions are averaged.
+    """
+
+    a: str
+    b: str
+    difference: Interval
+    standard_error: float
+    pvalue: float
+    verdict: str
+    scores: tuple[float, ...]
+    question_variance: float
+    sampling_variance: tuple[float, ...]
+    sampling_share: float
+    wins: tuple[int, int]
+    questions: int
+    samples: tuple[float, ...]
+    groups: int | None
+    seeds: tuple[int, ...]
+    population: str
+    method: str
+    margin: float | None
+    equivalence_pvalue: float
+    metric: str
+    average: str
+    level: float
+    unit: str
+    higher_is_better: bool
+    warnings: tuple[str, ...]
+    _gap_variance: float
+    _design_effect: float
+
+    @property
+    def worse(self) -> bool:
+        """True if a is shown to be worse than b by more than the margin."""
+        return self._gain[1] < -(self.margin or 0.0)
+
+    @property
+    def better(self) -> bool:
+        """True if a is shown to be better than b by more than the margin."""
+        return self._gain[0] > (self.margin or 0.0)
+
+    @property
+    def maybe_worse(self) -> bool:
+        """True if it is not excluded that a is worse than b by more than the margin."""
+        return not (self._gain[0] >= -(self.margin or 0.0) or self.verdict == "equivalent")
+
+    @property
+    def _gain(self) -> tuple[float, float]:
+        """Limits of how much better a is."""
+        low, high = self.difference.low, self.difference.high
+        return (low, high) if self.higher_is_better else (-high, -low)
+
+    def _headline(self) -> str:
+        return f"{self.a!r} minus {self.b!r}: {self.difference}, {format_pvalue(self.pvalue)}, verdict={self.verdict!r}"
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row: the models, the difference with its interval, the p-value and the verdict."""
+        return {
+            "a": [self.a],
+            "b": [self.b],
+            "difference": [self.difference.estimate],
+            "low": [self.difference.low],
+            "high": [self.difference.high],
+            "standard_error": [self.standard_error],
+            "pvalue": [self.pvalue],
+            "question_variance": [self.question_variance],
+            "sampling_variance_a": [self.sampling_variance[0]],
+            "sampling_variance_b": [self.sampling_variance[1]],
+            "questions": [self.questions],
+            "verdict": [self.verdict],
+        }
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row with the difference, the p-value and the name of the better model."""
+        table = dict(super().readable())
+        kept = ("a", "b", "difference", "std error", "p", "questions")
+        better = {"a": self.a, "b": self.b}.get(self.verdict, self.verdict)
+        return {name: table[name] for name in kept} | {"better": [better]}
+
+    def sentences(self) -> str:
+        """The verdict in a few sentences."""
+        text = [self._verdict(), self._evidence()]
+        if self.margin is not None and self.verdict != "equivalent":
+            p = format_pvalue(self.equivalence_pvalue)
+            text.append(f"That they differ by less than {self._points(self.margin)} is not shown ({p}).")
+        text += self._noise()
+        text.append(f"The verdict is about {self.population}.")
+        return " ".join(text)
+
+    def _verdict(self) -> str:
+        what = "" if self.metric == "mean" else f" in {self.metric}"
+        if self.verdict == "equivalent":
+            margin, p = self._points(self.margin or 0.0), format_pvalue(self.equivalence_pvalue)
+            return f"{self.a} and {self.b} are equivalent{what}: they differ by less than {margin} ({p})."
+        if self.verdict == "undecided":
+            return f"{self.a} and {self.b} are not significantly different{what}."
+        better, worse = (self.a, self.b) if self.verdict == "a" else (self.b, self.a)
+        return f"{better} is significantly better than {worse}{what}."
+
+    def _evidence(self) -> str:
+        one, two = (format_value(score, self.unit) for score in self.scores)
+        gap = format_interval(self.difference, self.unit).replace("%", " points", 1)
+        design = format_count(self.questions, "question")
+        design += f" in {format_count(self.groups, 'group')}" if self.groups is not None else ""
+        if self.average != "questions":
+            design += ", averaged over tasks"
+        return (
+            f"{self.a} scores {one} and {self.b} {two}, a difference of {gap} on {design}"
+            f" ({format_pvalue(self.pvalue)}, {self.method}); {self.a} is ahead on {self.wins[0]:,} and {self.b} on"
+            f" {self.wins[1]:,}."
+        )
+
+    def _noise(self) -> list[str]:
+        """Say how much of the uncertainty more samples, or only more questions, would reduce."""
+        if math.isnan(self.sampling_share):
+            return []
+        if self.sampling_share > 0.99:
+            return [
+                "Nearly all of the variance of the difference is the noise of samples: more samples would reduce it."
+            ]
+        return [
+            f"{self.sampling_share:.0%} of the variance of the difference is the noise of samples, which more samples"
+            " would reduce; the rest is how questions differ, which only more questions reduce."
+        ]
+
+    def _points(self, value: float) -> str:
+        if self.unit != "fraction":
+            return format_number(value)
+        return format_target(value, "fraction").replace("%", " points")

@@ -1,0 +1,611 @@
+"""Blocks of scores into one array of models × questions × samples, aligned by question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.evals.evals import Evals
+from curvewise.evals.logs.block import Block, Names
+from curvewise.evals.logs.choice import EvalChoice, Selection, choose_filters, choose_metrics, code_of, used
+from curvewise.reading.files import natural
+from curvewise.reading.roles import direction
+from curvewise.text import Message, arg, brief, either, format_count, list_names
+from curvewise.types.units import FloatArray
+
+
+@dataclass
+class _Rows:
+    """Rows of all blocks, as codes: the model, the question, the training seed, the sample, the log; and the score.
+
+    ``logs`` has the name and the model of each log, ``seeds`` the names of the seeds, ``samples`` their largest number;
+    ``numbered`` says that samples have numbers.
+    """
+
+    model: NDArray[np.int32]
+    question: NDArray[np.int32]
+    seed: NDArray[np.int32]
+    sample: NDArray[np.int32]
+    score: FloatArray
+    log: NDArray[np.int32]
+    logs: list[tuple[str, str]]
+    seeds: list[str] = field(default_factory=lambda: [""])
+    samples: int = 1
+    numbered: bool = False
+
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        for name in ("model", "question", "seed", "sample", "score", "log"):
+            setattr(self, name, getattr(self, name)[rows])
+
+
+def align(selection: Selection, choice: EvalChoice) -> Evals:
+    """Align the blocks, of one metric and one filter for each task."""
+    order = selection.order
+    metrics = choose_metrics(selection.blocks, choice.metric)
+    filters, notes = choose_filters(selection.blocks, choice.filter)
+    blocks, logs = _chosen_rows(selection, metrics, filters)
+    tasks, questions, columns = align_questions(blocks)
+    if any(not id_ for _, id_ in questions):
+        raise InputError(f"{blocks[0].source} or a log beside it has samples without an id: they cannot be aligned.")
+    warnings = [*selection.warnings, *_dated(order), *_differences(blocks, columns, questions)]
+    rows = _concatenate(blocks, logs, columns, metrics, order)
+    of_task = np.array([tasks.index(task) for task, _ in questions])[rows.question] if len(tasks) > 1 else None
+    low, high, higher = _scale(rows, of_task, tasks, blocks, metrics, order, choice, warnings)
+    worst = low if higher else high
+    _check_repeats(rows, selection, questions, choice)
+    unscored = np.flatnonzero(np.isnan(rows.score))
+    lost = ""
+    if unscored.size:
+        model, question = order[rows.model[unscored[0]]], questions[rows.question[unscored[0]]][1]
+        lost = (
+            f"{format_count(len(unscored), 'sample')} without a score, the first of {brief(model)} on {brief(question)}"
+        )
+    if unscored.size and choice.missing == "wrong":
+        rows.score = np.nan_to_num(rows.score, nan=_finite(worst))
+    elif unscored.size and choice.missing == "drop":
+        rows.keep(~np.isnan(rows.score))
+    scores, seeds = _place(rows, order, questions)
+    fields: dict[str, Any] = {
+        "questions": _shown(questions, tasks),
+        "groups": _groups(blocks, columns, questions),
+        "tasks": np.array([task for task, _ in questions]) if len(tasks) > 1 else None,
+    }
+    scores, fields, said = _fill(scores, seeds, fields, order, questions, lost, choice, worst)
+    names = dict.fromkeys(metrics.values())
+    about = [*selection.notes, f"metric {list_names(names)}"]
+    about += [f"filter {list_names(dict.fromkeys(filters.values()))}"] if set(filters.values()) - {"none"} else []
+    about += [f"task {brief(tasks[0])}"] if len(tasks) == 1 and tasks[0] else []
+    return Evals(
+        scores,
+        order,
+        **fields,
+        seeds=seeds,
+        range=(low, high),
+        higher_is_better=higher,
+        metric=", ".join(names),
+        notes=tuple(map(Message, filter(None, [*about, *notes, said]))),
+        warnings=tuple(dict.fromkeys(map(Message, warnings))),
+    )
+
+
+def _chosen_rows(
+    selection: Selection, metrics: Mapping[str, str], filters: Mapping[str, str]
+) -> tuple[list[Block], list[tuple[str, ...]]]:
+    """Keep the rows of the chosen metric and filter of each task."""
+    kept = []
+    for block, log in zip(selection.blocks, selection.logs, strict=True):
+        # A table with a column of metrics is a block for each of them.
+        has = np.array([metrics.get(task) in block.scores for task in block.task.names])
+        rows = block if has.all() else block.keep(has[block.task.codes])
+        if rows.filter is not None and len(rows.filter.names) > 1:
+            wanted = np.array([code_of(rows.filter.names, filters.get(task, "")) for task in rows.task.names])
+            rows = rows.keep(rows.filter.codes == wanted[rows.task.codes])
+        if len(rows):
+            kept.append((rows, log))
+    return [block for block, _ in kept], [log for _, log in kept]
+
+
+Question = tuple[str, str]
+"""A task and the id of a question in it."""
+
+
+def align_questions(blocks: Sequence[Block]) -> tuple[list[str], list[Question], list[NDArray[np.int32]]]:
+    """Return the tasks and all questions, in natural order, and for each block the question of each row."""
+    pairs = [_pair_codes(block) for block in blocks]
+    questions = sorted({key for _, keys in pairs for key in keys}, key=lambda key: (natural(key[0]), natural(key[1])))
+    place = {key: i for i, key in enumerate(questions)}
+    columns = [np.array([place[key] for key in keys], dtype=np.int32)[codes] for codes, keys in pairs]
+    return list(dict.fromkeys(task for task, _ in questions)), questions, columns
+
+
+_LARGEST_GRID = 1 << 26
+
+
+def _pair_codes(block: Block) -> tuple[NDArray[Any], list[Question]]:
+    """Return a code for the task and question of each row, and the pair that each code stands for."""
+    tasks, ids = block.task.names, block.question.names
+    pair = block.task.codes.astype(np.int64) * len(ids) + block.question.codes
+    if len(tasks) * len(ids) <= max(_LARGEST_GRID, 4 * len(pair)):
+        taken = np.zeros(len(tasks) * len(ids), dtype=np.bool_)
+        taken[pair] = True
+        there = np.flatnonzero(taken)
+        codes: NDArray[Any] = (np.cumsum(taken, dtype=np.int32) - 1)[pair]
+    else:
+        there, codes = np.unique(pair, return_inverse=True)
+    return codes, [(tasks[i // len(ids)], ids[i % len(ids)]) for i in there.tolist()]
+
+
+def _shown(questions: Sequence[Question], tasks: Sequence[str]) -> NDArray[np.str_]:
+    """Return the ids of questions, which begin with their task where there are several."""
+    # A table that was written from such ids has the task in them already.
+    bare = {task for task, id_ in questions if task and not id_.startswith(f"{task}/")} if len(tasks) > 1 else set()
+    return np.array([f"{task}/{id_}" if task in bare else id_ for task, id_ in questions])
+
+
+_DAY = r"(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12]\d|3[01])"
+_DATE = re.compile(rf"[-_@:. ]?(?:20\d\d[-_.]?{_DAY}|(?<!\d){_DAY})(?=$|[-_@:. /])")
+"""A day at the end of a word: 2024-08-06, 20240806, or 0613."""
+
+
+def _dated(models: Sequence[str]) -> list[str]:
+    """Warn of models whose names differ only by a date."""
+    alike: dict[str, list[str]] = {}
+    for name in models:
+        alike.setdefault(_DATE.sub("", name).lower(), []).append(name)
+    return [
+        f"{list_names(names, 4)} differ only by a date: they are taken as different models."
+        for names in alike.values()
+        if len(names) > 1
+    ]
+
+
+def _differences(
+    blocks: Sequence[Block], columns: Sequence[NDArray[np.int32]], questions: Sequence[Question]
+) -> list[str]:
+    """Warn where models were given different versions of a task, or different questions under the same id."""
+    found = []
+    settings: dict[tuple[str, str], dict[str, str]] = {}
+    for block in blocks:
+        for name, value in block.settings.items():
+            for task in used(block.task):
+                settings.setdefault((task, name), {}).setdefault(value, used(block.model)[0])
+    for (task, name), values in settings.items():
+        if len(values) > 1:
+            said = " and ".join(f"{brief(value)} for {brief(model)}" for value, model in list(values.items())[:2])
+            found.append(f"the task {brief(task)} is not the same for all models: {name} is {said}.")
+    for kind in dict.fromkeys(kind for block in blocks for kind in block.hashes):
+        found += _different_hashes(kind, blocks, columns, questions)
+    return found
+
+
+def _different_hashes(
+    kind: str, blocks: Sequence[Block], columns: Sequence[NDArray[np.int32]], questions: Sequence[Question]
+) -> list[str]:
+    """Warn of questions whose hash is not the same in all logs."""
+    first, owner, other = (np.full(len(questions), -1) for _ in range(3))
+    codes: dict[str, int] = {"": -1}
+    models: list[str] = []
+    for block, where in zip(blocks, columns, strict=True):
+        if kind not in block.hashes:
+            continue
+        local = block.hashes[kind]
+        own = np.array([codes.setdefault(name, len(codes)) for name in local.names])[local.codes]
+        who = len(models) + block.model.codes
+        models += block.model.names
+        fresh = (first[where] == -1) & (own != -1)
+        first[where[fresh]], owner[where[fresh]] = own[fresh], who[fresh]
+        odd = (own != -1) & (first[where] != own) & (other[where] == -1)
+        other[where[odd]] = who[odd]
+    differ = np.flatnonzero(other != -1)
+    if not differ.size:
+        return []
+    a, b = models[owner[differ[0]]], models[other[differ[0]]]
+    pair = f"{brief(a)} and {brief(b)}" if a != b else f"two logs of {brief(a)}"
+    count = f"{len(differ):,} of {format_count(len(questions), 'question')}"
+    example = f"{kind}; the first is {brief(questions[differ[0]][1])}"
+    if kind == "prompt_hash":
+        return [
+            f"{count} were asked with other prompts of {pair} ({example}): the few-shot examples or the chat template "
+            "differ."
+        ]
+    return [f"{count} have the same id and another text for {pair} ({example}): are these the same data?"]
+
+
+def _groups(
+    blocks: Sequence[Block], columns: Sequence[NDArray[np.int32]], questions: Sequence[Question]
+) -> NDArray[np.str_] | None:
+    """Return the group of each question, on which all rows must agree."""
+    held = np.full(len(questions), -1)
+    codes: dict[str, int] = {"": -1}
+    for block, where in zip(blocks, columns, strict=True):
+        if block.group is None:
+            continue
+        own = np.array([codes.setdefault(name, len(codes)) for name in block.group.names])[block.group.codes]
+        known = own != -1
+        fresh = known & (held[where] == -1)
+        held[where[fresh]] = own[fresh]
+        if (bad := np.flatnonzero(known & (held[where] != own))).size:
+            names = list(codes)
+            both = sorted([names[held[where[bad[0]]]], names[own[bad[0]]]])
+            raise InputError(
+                f"the question {brief(questions[where[bad[0]]][1])} is in the groups {list_names(both)}: a question "
+                "belongs to one group."
+            )
+    if (held == -1).all():
+        return None
+    if (held == -1).any():
+        lost = int((held == -1).sum())
+        first = questions[int(np.flatnonzero(held == -1)[0])][1]
+        raise InputError(
+            f"{lost:,} of {format_count(len(questions), 'question')} have no group, the first is {brief(first)}: name "
+            "a group for each, its own id where it stands alone."
+        )
+    groups: NDArray[np.str_] = np.array(list(codes))[held]
+    return groups
+
+
+def _concatenate(
+    blocks: Sequence[Block],
+    logs: Sequence[Sequence[str]],
+    columns: Sequence[NDArray[np.int32]],
+    metrics: Mapping[str, str],
+    order: Sequence[str],
+) -> _Rows:
+    """Put the rows of all blocks below one another."""
+    seeds: dict[str, int] = {}
+    labels = sorted({n for block in blocks if block.sample is not None for n in block.sample.names}, key=natural)
+    rank = {name: i for i, name in enumerate(labels)}
+    parts: dict[str, list[Any]] = {name: [] for name in ("model", "question", "seed", "sample", "score", "log")}
+    start = 0
+    for block, log, where in zip(blocks, logs, columns, strict=True):
+        lookup = np.array([code_of(order, name) for name in block.model.names], dtype=np.int32)
+        parts["model"].append(lookup[block.model.codes])
+        parts["question"].append(where)
+        parts["log"].append(block.model.codes + np.int32(start))
+        start += len(log)
+        parts["score"].append(_chosen_scores(block, metrics))
+        own = Names(np.broadcast_to(np.int32(0), len(block)), ("",)) if block.seed is None else block.seed
+        parts["seed"].append(np.array([seeds.setdefault(n, len(seeds)) for n in own.names], dtype=np.int32)[own.codes])
+        numbers = [0] if block.sample is None else [rank[n] for n in block.sample.names]
+        codes = own.codes * 0 if block.sample is None else block.sample.codes
+        parts["sample"].append(np.array(numbers, dtype=np.int32)[codes])
+    joined = {name: values[0] if len(values) == 1 else np.concatenate(values) for name, values in parts.items()}
+    owners = [
+        pair for block, log in zip(blocks, logs, strict=True) for pair in zip(log, block.model.names, strict=True)
+    ]
+    return _Rows(**joined, logs=owners, seeds=list(seeds), samples=max(1, len(labels)), numbered=bool(labels))
+
+
+def _chosen_scores(block: Block, metrics: Mapping[str, str]) -> FloatArray:
+    wanted = [metrics.get(task, "") for task in block.task.names]
+    if len(block.scores) == 1 or len(set(wanted)) == 1:
+        return block.scores[next(name for name in wanted if name in block.scores)]
+    scores = np.full(len(block), np.nan)
+    for metric, values in block.scores.items():
+        rows = np.array([name == metric for name in wanted])[block.task.codes]
+        scores[rows] = values[rows]
+    return scores
+
+
+def _finite(worst: float) -> float:
+    if not np.isfinite(worst):
+        raise InputError(
+            f"{arg('missing', 'wrong')} gives the worst possible score, and this one has no bound: pass "
+            f"{arg('range', (0, 1))} with the right numbers."
+        )
+    return worst
+
+
+def _scale(
+    rows: _Rows,
+    of_task: NDArray[Any] | None,
+    tasks: Sequence[str],
+    blocks: Sequence[Block],
+    metrics: Mapping[str, str],
+    order: Sequence[str],
+    choice: EvalChoice,
+    warnings: list[str],
+) -> tuple[float, float, bool]:
+    """Return the range and the direction of the score: as asked, as the logs say, or 0 to 1."""
+    if np.isinf(rows.score).any():
+        raise InputError("a score is infinite: correct it, or leave the sample without a score.")
+    names = set(metrics.values())
+    said = {block.higher[m] for block in blocks for m in names if m in block.higher}
+    by_name = {m: direction(m) for m in names}
+    higher = choice.higher_is_better
+    if higher is None:
+        said = said or {value for value in by_name.values() if value is not None}
+        if len(said) > 1:
+            raise InputError(
+                f"of the metrics {list_names(sorted(names))} some are better high and some low: read them apart."
+            )
+        higher = said.pop() if said else True
+    if np.isnan(rows.score).all():
+        raise InputError(f"no sample has a score of the metric {list_names(sorted(names))}.")
+    least, most = float(np.nanmin(rows.score)), float(np.nanmax(rows.score))
+    mixed = _two_scales(rows.score, rows.model, order, least, most)
+    if not mixed and of_task is not None:
+        mixed = _two_scales(rows.score, of_task, tasks, least, most)
+    if mixed:
+        if choice.range is None:
+            raise InputError(
+                f"{mixed}: are some fractions and some percentages? Bring them to one scale, or pass "
+                f"{arg('range', (0, _round_top(most)))} if they are on one."
+            )
+        warnings.append(f"{mixed}: are they on one scale?")
+    declared = {block.ranges[m] for block in blocks for m in names if m in block.ranges}
+    if choice.range is not None:
+        low, high = choice.range
+    elif len(declared) == 1:
+        low, high = declared.pop()
+    elif declared:
+        raise InputError(
+            f"the logs give the score the ranges {list_names(sorted(declared))}: pass one as {arg('range')}."
+        )
+    else:
+        low, high = 0.0, 1.0
+    if least < low or most > high:
+        top = _round_top(most)
+        guess = (-_round_top(-least), top) if least < 0 else (int(least >= 1), top)
+        raise InputError(
+            f"scores go from {least:g} to {most:g}, outside of {low:g} to {high:g}: pass the lowest and the highest "
+            f"possible score, such as {arg('range', guess)}, or "
+            f"{either('range=(-np.inf, np.inf)', '--range=-inf,inf')} if it has no bounds."
+        )
+    return low, high, higher
+
+
+def _two_scales(score: FloatArray, owner: NDArray[Any], names: Sequence[str], least: float, most: float) -> str:
+    """Say that some models or tasks have scores up to 1 and others far beyond, where it is so."""
+    if most <= 1 or least < 0:
+        return ""
+    top = np.zeros(len(names))
+    np.fmax.at(top, owner, score)  # NaN is never the larger one
+    small = (top <= 1) & (top > 0)
+    if not small.any():
+        return ""
+    a, b = names[int(np.argmax(small))], names[int(np.argmax(top))]
+    return f"scores of {brief(a)} go up to {top[small].max():g} and those of {brief(b)} to {most:g}"
+
+
+def _round_top(value: float) -> int:
+    return next((top for top in (1, 2, 5, 10, 100) if value <= top), int(np.ceil(value)))
+
+
+# Several logs of one model, and samples of one cell.
+
+
+def _check_repeats(rows: _Rows, selection: Selection, questions: Sequence[Question], choice: EvalChoice) -> None:
+    """Make seeds or samples of several logs of one model on the same questions, or refuse them."""
+    of_model: dict[str, list[int]] = {}
+    for log, (_, name) in enumerate(rows.logs):
+        of_model.setdefault(name, []).append(log)
+    first = rows.samples
+    for m, name in enumerate(selection.order):
+        own = of_model.get(name, [])
+        if len(own) < 2:
+            continue
+        mine = rows.model == m
+        taken = np.zeros((len(own), len(questions)), dtype=np.bool_)
+        taken[np.searchsorted(own, rows.log[mine]), rows.question[mine]] = True
+        both = np.count_nonzero(taken, axis=0) > 1
+        if not both.any():  # parts of a benchmark in several files
+            continue
+        how = choice.repeats or ("seeds" if name in selection.merged else None)
+        if how is None:
+            hit = [i for i, row in zip(own, taken, strict=True) if row[both].any()]
+            raise _twice(name, [rows.logs[i][0] for i in hit], int(both.sum()))
+        if how == "seeds":
+            _separate_seeds(rows, mine, own)
+        elif rows.numbered:
+            rows.sample = rows.sample + np.where(mine, np.searchsorted(own, rows.log) * first, 0).astype(np.int32)
+            rows.samples = max(rows.samples, first * len(own))
+    if not rows.numbered and choice.repeats == "samples":
+        # Rows of one cell are its samples, in their order.
+        cell = (rows.model.astype(np.int64) * len(questions) + rows.question) * len(rows.seeds) + rows.seed
+        rows.sample = _rank_in_groups(cell, np.argsort(cell, kind="stable")).astype(np.int32)
+        rows.samples = int(rows.sample.max()) + 1
+
+
+def _separate_seeds(rows: _Rows, mine: NDArray[np.bool_], own: Sequence[int]) -> None:
+    """Make a seed of each log, and of each seed within it."""
+    for log in own:
+        here = mine & (rows.log == log)
+        for seed in np.unique(rows.seed[here]).tolist():
+            rows.seeds.append(" ".join(filter(None, (rows.logs[log][0], rows.seeds[seed]))))
+            rows.seed = np.where(here & (rows.seed == seed), len(rows.seeds) - 1, rows.seed).astype(np.int32)
+
+
+def _twice(name: str, sources: Sequence[str], count: int) -> InputError:
+    pair = {f"{name} {i}": source for i, source in enumerate(sources[:2], 1)}
+    return InputError(
+        f"{brief(name)} is in {len(sources)} logs with the same {format_count(count, 'question')}: "
+        f"{list_names(sources, 4)}. Read one of them; or say that they are further samples, "
+        f"{arg('repeats', 'samples')}, or trainings with different seeds, {arg('repeats', 'seeds')}; or name them "
+        f"apart: {arg('models', pair)}."
+    )
+
+
+def _place(
+    rows: _Rows, order: Sequence[str], questions: Sequence[Question]
+) -> tuple[FloatArray, NDArray[np.str_] | None]:
+    """Put each score into its place: models × questions × samples, those of one seed side by side."""
+    M, Q = len(order), len(questions)
+    seed, names = _local_seeds(rows, M)
+    S = max(map(len, names))
+    cell = (rows.model.astype(np.int64) * Q + rows.question) * S + seed
+    slot = _rank_in_cell(cell, rows.sample, M * Q * S, rows.samples)
+    if isinstance(slot, tuple):
+        raise _duplicate(*slot, rows, order, questions)
+    counts = np.bincount(cell, minlength=M * Q * S).reshape(M, Q, S).max(axis=1)
+    before = np.cumsum(counts, axis=1) - counts
+    if S > 1:
+        slot = slot + before[rows.model, seed]
+    K = max(1, int(counts.sum(axis=1).max()))
+    scores = np.full((M, Q, K), np.nan)
+    scores[rows.model, rows.question, slot] = rows.score
+    if S == 1:  # one training of each model, whatever its seed: nothing varies
+        return scores, None
+    seeds = np.full((M, K), "", dtype=object)
+    for m, own in enumerate(names):
+        for s, name in enumerate(own):
+            # A model of which one training is known has one seed, whatever it was.
+            seeds[m, before[m, s] : before[m, s] + counts[m, s]] = name or "0"
+    return scores, seeds.astype(np.str_)
+
+
+def _local_seeds(rows: _Rows, models: int) -> tuple[Any, list[list[str]]]:
+    """Return the place of each row's seed among those of its model, and their names, in natural order."""
+    if len(rows.seeds) == 1:
+        return 0, [list(rows.seeds)] * models
+    taken = np.zeros((models, len(rows.seeds)), dtype=np.bool_)
+    taken[rows.model, rows.seed] = True
+    place = np.zeros(taken.shape, dtype=np.int64)
+    names = []
+    for m, own in enumerate(taken):
+        ranked = sorted(np.flatnonzero(own).tolist(), key=lambda i: natural(rows.seeds[i]))
+        place[m, ranked] = np.arange(len(ranked))
+        names.append([rows.seeds[i] for i in ranked])
+    return place[rows.model, rows.seed], names
+
+
+def _rank_in_cell(
+    cell: NDArray[np.int64], sample: NDArray[np.int32], cells: int, samples: int
+) -> NDArray[Any] | tuple[int, int]:
+    """Return the rank of each row's sample among those of its cell; two rows that are the same sample, if any are."""
+    if cells * samples <= 4 * len(cell) + 1_000_000:
+        # A grid of all cells and samples is much quicker than sorting rows, and small where samples are numbered.
+        key = cell * samples + sample
+        taken = np.zeros(cells * samples, dtype=np.bool_)
+        taken[key] = True
+        if int(taken.sum()) == len(key):
+            if taken.all():
+                return sample
+            rank = np.cumsum(taken.reshape(cells, samples), axis=1, dtype=np.int32).ravel() - 1
+            found: NDArray[Any] = rank[key]
+            return found
+    order = np.lexsort((sample, cell))
+    same = np.flatnonzero((np.diff(cell[order]) == 0) & (np.diff(sample[order]) == 0))
+    return (int(order[same[0]]), int(order[same[0] + 1])) if same.size else _rank_in_groups(cell, order)
+
+
+def _rank_in_groups(group: NDArray[np.int64], order: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Number the rows of each group from 0, in an order in which groups stand together."""
+    ordered = group[order]
+    places = np.arange(len(group))
+    start = np.maximum.accumulate(np.where(np.r_[True, ordered[1:] != ordered[:-1]], places, 0))
+    ranks = np.empty(len(group), dtype=np.int64)
+    ranks[order] = places - start
+    return ranks
+
+
+def _duplicate(first: int, second: int, rows: _Rows, order: Sequence[str], questions: Sequence[Question]) -> InputError:
+    task, question = questions[rows.question[first]]
+    of_task = f" of the task {brief(task)}" if task else ""
+    remedy = (
+        "Remove one of them; or name the column that tells them apart: "
+        f"{arg('columns', {'sample': 'COLUMN'})}, {arg('columns', {'task': 'COLUMN'})} or "
+        f"{arg('columns', {'filter': 'COLUMN'})}"
+    )
+    again = "" if rows.numbered else f"; or pass {arg('repeats', 'samples')} if they are samples of the same question"
+    what = "the same sample of the question" if rows.numbered else "the question"
+    files = list(dict.fromkeys(rows.logs[rows.log[row]][0] for row in (first, second)))
+    return InputError(
+        f"{brief(order[rows.model[first]])} has {what} {brief(question)}{of_task} twice, in {' and in '.join(files)}. "
+        f"{remedy}{again}."
+    )
+
+
+# Cells without a score.
+
+
+def _fill(
+    scores: FloatArray,
+    seeds: NDArray[np.str_] | None,
+    fields: dict[str, Any],
+    order: Sequence[str],
+    questions: Sequence[Question],
+    lost: str,
+    choice: EvalChoice,
+    worst: float,
+) -> tuple[FloatArray, dict[str, Any], str]:
+    """Treat pairs of model and question without a score as asked, and say how many there were."""
+    present = np.isfinite(scores)
+    everything = np.ones(scores.shape[2], dtype=np.bool_)
+    slots = [[everything]] * len(order)
+    if seeds is not None:  # a question that one training of a model lacks is missing as well
+        slots = [[own == s for s in dict.fromkeys(own.tolist()) if s] or [everything] for own in seeds]
+    empty = np.zeros(present.shape[:2], dtype=np.bool_)
+    for m, own in enumerate(slots):
+        for slot in own:
+            empty[m] |= ~present[m][:, slot].any(axis=1)
+    count = int(empty.sum())
+    if not count and not lost:
+        return scores, fields, ""
+    gaps = [f"{count:,} of {empty.size:,} pairs of model and question without a score"] if count else []
+    what = ", ".join([*gaps, *([f"{lost}"] if lost else [])])
+    if choice.missing == "refuse":
+        where = " in one of its trainings" if seeds is not None else ""
+        raise _refuse_missing(what, empty, order, questions, where)
+    if choice.missing == "wrong":
+        value = _finite(worst)
+        for m, own in enumerate(slots):
+            for slot in own:
+                gap = ~present[m][:, slot].any(axis=1)
+                # As many samples as the model has of most questions, at least one.
+                usual = present[m][~gap][:, slot].sum(axis=0) * 2 >= max(1, int((~gap).sum()))
+                usual[0] |= not usual.any()
+                scores[m, np.flatnonzero(gap)[:, None], np.flatnonzero(slot)[usual]] = value
+        return scores, fields, f"{what}: counted as {value:g}"
+    kept = ~np.any(empty, axis=0)
+    if not np.any(kept):
+        raise _refuse_missing(f"no question is left: {what}", empty, order, questions)
+    fields = {name: None if values is None else values[kept] for name, values in fields.items()}
+    dropped = f", and {format_count(int((~kept).sum()), 'question')} of {len(kept):,} dropped" if count else ""
+    return scores[:, kept], fields, f"{what}: left out{dropped}"
+
+
+def _refuse_missing(
+    what: str, empty: NDArray[np.bool_], order: Sequence[str], questions: Sequence[Question], where: str = ""
+) -> InputError:
+    """Say which models lack which questions, and what can be done."""
+    tasks = np.array([task for task, _ in questions])
+    names = list(dict.fromkeys(tasks.tolist()))
+    whole = {task: [m for m in range(len(order)) if not empty[m][tasks == task].all()] for task in names}
+    if len(names) > 1 and any(len(having) < len(order) for having in whole.values()):
+        held = "; ".join(
+            f"{brief(task)}: {list_names([order[m] for m in having], 2)}" for task, having in list(whole.items())[:5]
+        )
+        more = f"; and {len(names) - 5} more tasks" if len(names) > 5 else ""
+        common = sorted(names, key=lambda task: -len(whole[task]))
+        return InputError(
+            f"{what}: the models were not given the same tasks. {held}{more}. Choose with {arg('task', common[0])}, or "
+            f"{arg('models')}; or pass {arg('missing', 'drop')} to leave out questions that not all models have."
+        )
+    none = [name for name, own in zip(order, empty, strict=True) if own.all()]
+    if none and len(order) > 1:
+        others = [name for name in order if name not in none]
+        remedy = (
+            f"Choose models that were given the same questions, such as {arg('models', others[:5])}." if others else ""
+        )
+        return InputError(
+            f"{what}: {list_names(none, 3)} has none of the {len(questions):,} questions. {remedy}".strip()
+        )
+    lacking = [m for m in range(len(order)) if empty[m].any()]
+    first = {m: questions[int(np.argmax(empty[m]))][1] for m in lacking[:3]}
+    each = "; ".join(
+        f"{brief(order[m])} lacks {int(empty[m].sum()):,}{where}, the first {brief(name)}" for m, name in first.items()
+    )
+    more = f"; and {len(lacking) - 3} more models" if len(lacking) > 3 else ""
+    left = int((~empty.any(axis=0)).sum())
+    remain = f"{left:,} of {format_count(len(questions), 'question')} would remain"
+    drop = f", or {arg('missing', 'drop')} to leave them out ({remain})" if left else ""
+    return InputError(
+        f"{what}{f': {each}{more}' if lacking else ''}. Pass {arg('missing', 'wrong')} to count them as wrong{drop}."
+    )

@@ -1,0 +1,261 @@
+"""The user's choice among what logs hold: models, tasks, and one metric and one filter for each task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from curvewise.errors import InputError
+from curvewise.evals.logs.block import Block, Names
+from curvewise.evals.logs.collect import Collection
+from curvewise.reading.files import natural
+from curvewise.reading.roles import check_direction_flag
+from curvewise.text import arg, brief, list_names, suggest
+
+
+@dataclass(frozen=True)
+class EvalChoice:
+    """The user's choice among what logs hold."""
+
+    metric: tuple[str, ...] = ()
+    filter: tuple[str, ...] = ()
+    missing: str = "refuse"
+    task: tuple[str, ...] = ()
+    models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None
+    repeats: str | None = None
+    range: tuple[float, float] | None = None
+    higher_is_better: bool | None = None
+
+    @classmethod
+    def of(
+        cls,
+        metric: str | Sequence[str] | None = None,
+        filter: str | Sequence[str] | None = None,
+        missing: str = "refuse",
+        task: str | Sequence[str] | None = None,
+        models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+        repeats: str | None = None,
+        range: tuple[float, float] | None = None,
+        higher_is_better: bool | None = None,
+    ) -> EvalChoice:
+        """Make a choice of the arguments of ``load_evals``, refusing values that are not known."""
+        names = (_names(metric), _names(filter), missing, _names(task))
+        return cls(*names, models, repeats, range, higher_is_better)._checked()
+
+    def _checked(self) -> EvalChoice:
+        for name, allowed in (("missing", ("refuse", "wrong", "drop")), ("repeats", (None, "samples", "seeds"))):
+            if getattr(self, name) not in allowed:
+                known = ", ".join(repr(value) for value in allowed if value)
+                raise InputError(f"{arg(name, getattr(self, name))} is not known: use {known}.")
+        check_direction_flag(self.higher_is_better)
+        if self.range is None:
+            return self
+        try:
+            low, high = map(float, self.range)
+        except (TypeError, ValueError):
+            low = high = 0.0
+        if not low < high:
+            raise InputError(
+                f"{arg('range', self.range)} must be the lowest and the highest possible score, such as (0, 100)."
+            )
+        return replace(self, range=(low, high))
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+# Models and tasks: which of them, and under which names.
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Blocks of the chosen models and tasks.
+
+    Attributes
+    ----------
+    blocks : tuple of Block
+        With the names of models that the user gave.
+    logs : tuple of tuple of str
+        For each block and each of its models, in the order of the codes, the log that a row is out of.
+    order : tuple of str
+        Models in the order of the result.
+    merged : frozenset of str
+        Models that the user made of several.
+    notes, warnings : tuple of str
+        How the logs were interpreted, and what deserves a look.
+    """
+
+    blocks: tuple[Block, ...]
+    logs: tuple[tuple[str, ...], ...]
+    order: tuple[str, ...]
+    merged: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def select_blocks(found: Collection, choice: EvalChoice) -> Selection:
+    """Keep the chosen models and tasks, under the names that the user gives."""
+    blocks = found.blocks
+    if choice.task:
+        tasks = sorted({name for block in blocks for name in used(block.task)}, key=natural)
+        for pattern in choice.task:
+            if not any(fnmatchcase(name, pattern) for name in tasks):
+                raise InputError(
+                    f"{arg('task', pattern)} is in none of the logs.{suggest(pattern, tasks)} There are "
+                    f"{list_names(tasks)}."
+                )
+        chosen = [np.array([_matches(n, choice.task) for n in block.task.names], dtype=np.bool_) for block in blocks]
+        blocks = tuple(block.keep(mask[block.task.codes]) for block, mask in zip(blocks, chosen, strict=True))
+        blocks = tuple(block for block in blocks if len(block))
+    named = _new_names(blocks, choice.models)
+    kept, logs = [], []
+    for block, new in zip(blocks, named, strict=True):
+        mask = np.array([name is not None for name in new], dtype=np.bool_)
+        rows = block.keep(mask[block.model.codes])
+        if len(rows):
+            label = [block.source if len(new) == 1 else f"{block.source}, {old}" for old in block.model.names]
+            kept.append(replace(rows, model=Names(rows.model.codes, tuple(name or "" for name in new))))
+            logs.append(tuple(label))
+    there = {name for block in kept for name in used(block.model)}
+    order = tuple(sorted(there, key=natural))
+    merged: frozenset[str] = frozenset()
+    if isinstance(choice.models, Mapping):
+        order, merged = tuple(name for name in choice.models if name in there), frozenset(choice.models)
+    files = Counter(kind for kind, _ in {(block.kind, block.source): None for block in kept})
+    kinds = ", ".join(f"{count:,} × {kind}" if count > 1 else kind for kind, count in files.items())
+    notes = dict.fromkeys([kinds, *(note for block in kept for note in block.notes)])
+    warnings = dict.fromkeys([*found.warnings, *(text for block in kept for text in block.warnings)])
+    return Selection(tuple(kept), tuple(logs), order, merged, tuple(notes), tuple(warnings))
+
+
+def code_of(names: Sequence[str], name: str) -> int:
+    """Return the place of a name, -1 where it is not there."""
+    return names.index(name) if name in names else -1
+
+
+def used(names: Names) -> list[str]:
+    """Return the names that occur in at least one row."""
+    counts = np.bincount(names.codes, minlength=len(names.names))
+    return [name for name, count in zip(names.names, counts, strict=True) if count]
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, ...]]:
+    """Return the name of each model of each block, None for one that is not wanted."""
+    if models is None:
+        return [block.model.names for block in blocks]
+    wanted = (
+        {m: [m] for m in _names(models)}
+        if not isinstance(models, Mapping)
+        else {k: _names(v) for k, v in models.items()}
+    )
+    missed = {pattern for patterns in wanted.values() for pattern in patterns}
+    found: list[tuple[str | None, ...]] = []
+    for block in blocks:
+        names: list[str | None] = []
+        for old in block.model.names:
+            calls = (old, block.source, PurePath(block.source).name, PurePath(block.source).stem)
+            fits = [
+                (new, pattern)
+                for new, patterns in wanted.items()
+                for pattern in patterns
+                if any(_matches(call, [pattern]) for call in calls)
+            ]
+            missed -= {pattern for _, pattern in fits}
+            new_names = {new for new, _ in fits}
+            if isinstance(models, Mapping) and len(new_names) > 1:
+                raise InputError(
+                    f"{arg('models')} gives {brief(old)} of {block.source} the names {list_names(new_names)}."
+                )
+            names.append((next(iter(new_names)) if isinstance(models, Mapping) else old) if fits else None)
+        found.append(tuple(names))
+    if missed:
+        pattern = min(missed)
+        there = sorted({name for block in blocks for name in used(block.model)}, key=natural)
+        raise InputError(
+            f"{arg('models', pattern)} is in none of the logs.{suggest(pattern, there)} There are {list_names(there)}."
+        )
+    return found
+
+
+# Metrics and filters: one of each for a task.
+
+
+def _options(blocks: Sequence[Block], kind: str) -> dict[str, dict[str, list[str]]]:
+    """Return for each task the metrics or filters, and the files that have each."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for block in blocks:
+        options = list(block.scores) if kind == "metric" else [] if block.filter is None else used(block.filter)
+        for task in used(block.task):
+            here = found.setdefault(task, {})
+            for option in options:
+                here.setdefault(option, []).append(block.source)
+    return found
+
+
+def choose_metrics(blocks: Sequence[Block], wanted: Sequence[str]) -> dict[str, str]:
+    """Return the metric of each task: the only one, or the one that is wanted."""
+    chosen = {}
+    unusable = {metric: (block.source, why) for block in blocks for metric, why in block.unusable.items()}
+    for name in wanted:
+        if name in unusable:
+            source, why = unusable[name]
+            raise InputError(f"{arg('metric', name)} of {source} {why}: it is no single score for each sample.")
+    for task, options in _options(blocks, "metric").items():
+        fits = [name for name in options if name in wanted] if wanted else list(options)
+        if len(fits) > 1:
+            raise _several("metric", task, {name: options[name] for name in fits})
+        if not fits:
+            where = f"the task {brief(task)} has" if task else "there is"
+            raise InputError(
+                f"{arg('metric', wanted[0] if len(wanted) == 1 else list(wanted))}: {where} no such metric."
+                f"{suggest(wanted[0], options)} There is {list_names(options)}."
+            )
+        chosen[task] = fits[0]
+    return chosen
+
+
+def choose_filters(blocks: Sequence[Block], wanted: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the filter of each task that has filters, and notes on those that were not asked for."""
+    chosen, notes, missed = {}, [], set(wanted)
+    available = {task: options for task, options in _options(blocks, "filter").items() if options}
+    for task, options in available.items():
+        fits = [name for name in options if name in wanted] if wanted else list(options)
+        if len(fits) > 1:
+            raise _several("filter", task, {name: options[name] for name in fits})
+        if not fits and len(options) > 1:
+            raise InputError(
+                f"{arg('filter', wanted[0])}: the task {brief(task)} has no such filter. There are "
+                f"{list_names(options)}."
+            )
+        missed -= set(fits)
+        chosen[task] = fits[0] if fits else next(iter(options))
+        if wanted and not fits:
+            notes.append(f"the task {brief(task)} has one filter, {brief(chosen[task])}, which is read")
+    if missed:
+        there = list(dict.fromkeys(name for options in available.values() for name in options))
+        said = f"There are {list_names(there)}." if there else "These logs have no filters: leave it out."
+        raise InputError(f"{arg('filter', min(missed))} is in none of the logs. {said}")
+    return chosen, notes
+
+
+def _several(kind: str, task: str, options: Mapping[str, Sequence[str]]) -> InputError:
+    files = {tuple(sources) for sources in options.values()}
+    held = list_names(options)
+    if len(files) > 1:  # the user wants to know which log has which
+        held = "; ".join(
+            f"{brief(name)} in {sources[0]}{f' and {len(sources) - 1} more' if len(sources) > 1 else ''}"
+            for name, sources in list(options.items())[:10]
+        )
+    where = f"the task {brief(task)} has" if task else "the logs have" if len(files) > 1 else f"{min(files)[0]} has"
+    return InputError(f"{where} {len(options)} {kind}s: {held}. Choose one with {arg(kind, next(iter(options)))}.")

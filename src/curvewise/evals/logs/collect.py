@@ -1,0 +1,248 @@
+"""Files, folders and frames into blocks of scores: finds the logs and asks the reader of their format."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from curvewise.errors import CurvewiseError, InputError
+from curvewise.evals.logs.block import Block, LogOptions, UnreadError, json_lines
+from curvewise.evals.logs.harness import (
+    is_compass,
+    is_harness_results,
+    is_harness_row,
+    read_compass,
+    read_harness,
+    read_inline,
+)
+from curvewise.evals.logs.helm import is_helm, is_side_file, read_helm
+from curvewise.evals.logs.inspect_log import is_inspect_json, read_eval, read_inspect_json
+from curvewise.evals.logs.passes import is_passes, is_simulations, read_passes, read_simulations
+from curvewise.evals.logs.records import is_record, is_record_row, read_eval_records, refuse_record
+from curvewise.evals.logs.tables import ROLES, read_lines, read_parquet, read_table_scores
+from curvewise.reading.files import (
+    as_path,
+    check_file,
+    expand_files,
+    json_table,
+    kind_of,
+    natural,
+    parse_json,
+    read_file,
+    read_table,
+    read_text,
+)
+from curvewise.reading.roles import normal
+from curvewise.text import arg, format_count, format_path, list_names, prefix
+
+_ENDINGS = (".eval", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".parquet", ".pq")
+_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".npz")
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Blocks of all files, with warnings of what was left out."""
+
+    blocks: tuple[Block, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def collect(paths: Any, options: LogOptions) -> Collection:
+    """Read every log that ``paths`` names: a file, a folder, a pattern, a list of these, or a frame."""
+    named = _as_paths(paths)
+    if named is None:
+        return Collection(tuple(read_table_scores(read_table(paths), options)))
+    blocks: list[Block] = []
+    unread: list[UnreadError] = []
+    warnings: list[str] = []
+    files = _files(named, warnings)
+    labels = _labels([path for path, _ in files])
+    for path, asked in files:
+        try:
+            blocks += [replace(block, source=labels[path]) for block in read_log(path, options)]
+        except UnreadError as error:
+            if asked and error.kind == "unknown":
+                raise
+            unread.append(error)
+    if not blocks:
+        _nothing(unread, warnings, named)
+    left = [error for error in unread if error.kind != "side"]
+    warnings += [prefix("left out: ", error.message) for error in left]
+    return Collection(tuple(blocks), tuple(warnings))
+
+
+def _as_paths(paths: Any) -> list[Path] | None:
+    """Return what the user names as paths; None for a table in memory."""
+    if isinstance(paths, str | PathLike):
+        paths = [paths]
+    if not isinstance(paths, list | tuple) or not all(isinstance(p, str | PathLike) for p in paths):
+        return None
+    if not paths:
+        raise InputError("paths is empty: name at least one log, or a folder of logs.")
+    return [as_path(p) for p in paths]
+
+
+def _labels(paths: Sequence[Path]) -> dict[Path, str]:
+    """Return the shortest ends of paths that tell them apart: files of one name lie in different folders.
+
+    >>> list(_labels([Path("a/b/x.json"), Path("c/b/x.json"), Path("c/y.json")]).values())
+    ['a/b/x.json', 'c/b/x.json', 'y.json']
+    """
+    labels = {path: path.name for path in paths}
+    for length in range(2, max((len(path.parts) for path in paths), default=0) + 1):
+        counts = Counter(labels.values())
+        labels = {
+            path: "/".join(path.parts[-length:]) if counts[label] > 1 else label for path, label in labels.items()
+        }
+    return {path: format_path(label) for path, label in labels.items()}
+
+
+def _files(named: Sequence[Path], warnings: list[str]) -> list[tuple[Path, bool]]:
+    """Return the files to read in natural order, and whether the user named each of them."""
+    asked: dict[Path, bool] = {}
+    for path in named:
+        if path.is_dir():
+            found, links, pickles = _walk(path)
+            for names, why in ((links, "links are not followed"), (pickles, "pickles can run code and are never read")):
+                if names:
+                    warnings.append(f"left out in {format_path(path)}: {list_names(names, 3)}; {why}.")
+            if not found:
+                raise InputError(f"{arg('paths', str(path))} has no files that end in {', '.join(_ENDINGS)}.")
+            asked |= {file: asked.get(file, False) for file in found}
+            continue
+        for file in expand_files(path):
+            if file.is_dir():
+                asked |= {inner: asked.get(inner, False) for inner in _walk(file)[0]}
+            elif file != path:  # matched by a pattern
+                asked.setdefault(file, False)
+            elif asked.get(file):
+                raise InputError(f"{format_path(file)} is given twice: name each log once.")
+            else:
+                asked[file] = True
+    return sorted(asked.items(), key=lambda item: natural(str(item[0])))
+
+
+def _walk(folder: Path) -> tuple[list[Path], list[str], list[str]]:
+    """Return the files of a folder that may be logs, and the names of its links and pickles."""
+    found, links, pickles = [], [], []
+    for root, folders, files in os.walk(folder):
+        here = Path(root)
+        links += [name for name in (*folders, *files) if (here / name).is_symlink()]
+        # Parts of a log of Inspect that lies merged beside their folder would count twice.
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".")
+            and not (here / name).is_symlink()
+            and not (name.endswith(".shards") and (here / name).with_suffix(".eval").exists())
+        ]
+        for name in files:
+            path = here / name
+            if path.is_symlink() or name.startswith("."):
+                continue
+            if name.lower().removesuffix(".gz").endswith(_ENDINGS):
+                found.append(path)
+            elif path.suffix.lower() in _PICKLES:
+                pickles.append(name)
+    return found, links, pickles
+
+
+def _nothing(unread: Sequence[UnreadError], warnings: Sequence[str], named: Sequence[Path]) -> None:
+    """Raise where no file holds scores: with all reasons, or the first few."""
+    if len(unread) == 1:
+        raise unread[0]
+    # Files beside a log say little where there is a log that could not be used.
+    worth = [e for e in unread if e.kind == "log"] or [e for e in unread if e.kind == "unknown"] or list(unread)
+    more = f" And {format_count(len(worth) - 3, 'more file')}." if len(worth) > 3 else ""
+    told = " ".join(e.message.marked for e in worth[:3])
+    raise InputError(f"None of {format_count(len(unread), 'file')} holds scores to read. {told}{more}")
+
+
+def read_log(path: Path, options: LogOptions) -> list[Block]:
+    """Read one file by its ending and its content."""
+    try:
+        return _read_log(path, options)
+    except CurvewiseError:
+        raise
+    except (AttributeError, TypeError, LookupError, ValueError, ArithmeticError) as error:
+        # A list where every version of a tool writes an object, and the like: readers do not check each field.
+        raise InputError(
+            f"{format_path(path)} does not have the structure of its format ({type(error).__name__}): damaged, or "
+            "of a version that is not known."
+        ) from error
+
+
+def _read_log(path: Path, options: LogOptions) -> list[Block]:
+    suffix = path.suffix.lower()
+    if suffix == ".eval":
+        return [read_eval(path, options)]
+    if suffix in _PICKLES and path.exists():
+        raise InputError(
+            f"{format_path(path)} is a file of Python or numpy objects, which is never read here: a pickle can run "
+            "code. Save the scores as CSV, JSON lines or Parquet, with model, question and score."
+        )
+    kind, _ = kind_of(path)
+    if kind == "parquet":
+        return read_parquet(path, options)
+    if kind == "lines":
+        return _read_lines(path, options)
+    if kind == "json":
+        check_file(path)
+        if is_side_file(path):
+            raise UnreadError(
+                f"{format_path(path)} lies beside the scores of a run of HELM, in per_instance_stats.json.", "side"
+            )
+        text = read_text(path)
+        if is_inspect_json(text):
+            return [read_inspect_json(text, path, options)]
+        return _read_document(parse_json(text, path), path, options)
+    return read_table_scores(read_file(path), options)
+
+
+def _read_lines(path: Path, options: LogOptions) -> list[Block]:
+    first = next(json_lines(path), [None])[0]
+    if isinstance(first, Mapping):
+        if is_harness_row(first):
+            return [read_harness(path, options)]
+        if is_record_row(first):
+            return read_eval_records(path, options)
+    return read_lines(path, options)
+
+
+def _read_document(data: Any, path: Path, options: LogOptions) -> list[Block]:
+    """Read a JSON document by what it looks like."""
+    if is_helm(data):
+        return [read_helm(data, path, options.metrics)]
+    if isinstance(data, dict):
+        if is_record(data):
+            raise refuse_record(data, path)
+        if is_simulations(data):
+            return [read_simulations(data, path)]
+        if is_compass(data):
+            return [read_compass(data, path)]
+        if is_harness_results(data) and isinstance(data.get("samples"), dict):
+            return read_inline(data, path, options)
+        if is_harness_results(data):
+            raise UnreadError(
+                f"{format_path(path)} holds overall results only; scores of single questions are in samples_*.jsonl "
+                "(lm-eval with --log_samples) or details_*.parquet (lighteval with --save-details).",
+                "side",
+            )
+        if is_passes(data) and not _is_columns(data):
+            return [read_passes(data, path)]
+        if not _is_columns(data):
+            raise UnreadError(f"{format_path(path)} is no log of a known format, and no table.", "unknown")
+    if not isinstance(data, list | dict) or (isinstance(data, list) and not all(isinstance(r, dict) for r in data)):
+        raise UnreadError(f"{format_path(path)} is no log of a known format, and no list of records.", "unknown")
+    return read_table_scores(json_table(data, path), options)
+
+
+def _is_columns(data: Mapping[str, Any]) -> bool:
+    """Return whether a JSON object holds columns by name: one of them is called as the question."""
+    question = next(role for role in ROLES if role.name == "question")
+    return any(question.is_called(normal(name)) for name in data) and all(isinstance(v, list) for v in data.values())

@@ -1,0 +1,282 @@
+"""Logs of Inspect: ``.eval``, a zip archive with summaries of the samples, and ``.json``; transcripts are not kept."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.evals.logs.block import (
+    Block,
+    LogOptions,
+    UnreadError,
+    code_cells,
+    hash_of,
+    hidden_cells,
+    one_name,
+    usable_scores,
+)
+from curvewise.reading.files import LARGEST_TEXT, check_file, check_unpacked
+from curvewise.text import arg, format_count, format_path
+
+_ZSTD = 93
+"""The number of zstd among the compressions of zip archives."""
+_LARGEST_RATIO, _SMALL = 200, 1 << 24
+"""A member that unpacks to more than 16 MiB and to so many times its size is hardly a log."""
+_STATES = {"cancelled": "was cancelled", "error": "ended with an error", "started": "has not finished"}
+
+
+def read_eval(path: Path, options: LogOptions) -> Block:
+    """Read an ``.eval`` file: its header, and the summaries of its samples."""
+    check_file(path)
+    with open(path, "rb") as stream:
+        if stream.read(2) != b"PK":
+            raise InputError(f"{format_path(path)} is no zip archive, as .eval files are: it was cut short or renamed.")
+    try:
+        with zipfile.ZipFile(path) as plain:
+            packed = any(member.compress_type == _ZSTD for member in plain.infolist())
+        with _zip_module(packed, path).ZipFile(path) as archive:
+            header, summaries = _read_members(archive, path)
+    except (InputError, MissingDependencyError):
+        raise
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError) as error:
+        raise InputError(f"{format_path(path)} is not a whole .eval file ({error}): it was cut short.") from error
+    except Exception as error:  # the errors of zstd are classes of their own
+        if type(error).__name__ not in ("ZstdError", "BadZipFile"):
+            raise
+        raise InputError(f"{format_path(path)} is not a whole .eval file ({error}): it is damaged.") from error
+    return _block(header, summaries, path, options)
+
+
+def _zip_module(packed: bool, path: Path) -> Any:
+    """Return the module that reads the archive: Python's own, before 3.14 with a package for zstd."""
+    if not packed or sys.version_info >= (3, 14):
+        return zipfile
+    try:
+        from backports.zstd import zipfile as with_zstd
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"Reading {format_path(path)} needs backports.zstd, which is not installed: pip install "
+            '"curvewise[zstd]". Or convert it: inspect log convert --to json.'
+        ) from error
+    return with_zstd
+
+
+def _read_members(archive: Any, path: Path) -> tuple[dict[str, Any], list[Any]]:
+    members = {member.filename: member for member in archive.infolist()}
+
+    def read(name: str) -> Any:
+        member = members[name]
+        check_unpacked(path, member.file_size, min(LARGEST_TEXT, max(_SMALL, _LARGEST_RATIO * member.compress_size)))
+        with archive.open(member) as stream:
+            # A header may lie about the size: no more is read than it says.
+            data = stream.read(member.file_size + 1)
+        if len(data) > member.file_size:
+            raise InputError(f"{format_path(path)} is damaged: {name} is longer than it says.")
+        return _parse(data, name, path)
+
+    if "header.json" in members:
+        header = read("header.json")
+    elif "_journal/start.json" in members:  # a log that is still written to, or whose process was killed
+        header = {"status": "started", **read("_journal/start.json")}
+    else:
+        raise InputError(f"{format_path(path)} is a zip archive without header.json: it is no log of Inspect.")
+    if not isinstance(header, dict) or not isinstance(header.get("eval"), dict):
+        raise InputError(f"{format_path(path)} is no log of Inspect: its header does not describe an evaluation.")
+    if "summaries.json" in members:
+        return header, _list(read("summaries.json"), path)
+    journal = [name for name in members if re.fullmatch(r"_journal/summaries/\d+\.json", name)]
+    journal.sort(key=lambda name: int(name.rpartition("/")[2].removesuffix(".json")))
+    samples = [s for name in journal for s in _list(read(name), path) if isinstance(s, dict)]
+    # Of a sample that was run again the last summary counts.
+    return header, list({(str(s.get("id")), s.get("epoch", 1)): s for s in samples}.values())
+
+
+def _parse(data: bytes, name: str, path: Path) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} in {format_path(path)} is not whole JSON: the file is damaged.") from error
+
+
+def _list(value: Any, path: Path) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{format_path(path)} is no log of Inspect: its samples are not a list.")
+    return value
+
+
+# A log in one JSON document, samples and all: each sample is decoded by itself and only its scores are kept.
+
+_KEPT = ("id", "epoch", "input", "choices", "metadata", "scores", "score", "error")
+
+
+def is_inspect_json(text: str) -> bool:
+    """Return whether a JSON text begins as a log of Inspect does."""
+    head = text[:2000]
+    return bool(re.match(r'\s*\{\s*"(version|status|eval)"\s*:', head) and re.search(r'"(eval|status)"\s*:', head))
+
+
+def read_inspect_json(text: str, path: Path, options: LogOptions) -> Block:
+    """Read a ``.json`` log."""
+    header: dict[str, Any] = {}
+    samples: list[Any] = []
+    try:
+        for name, value in _members(text):
+            if name == "samples":
+                samples.append({key: value.get(key) for key in _KEPT} if isinstance(value, dict) else value)
+            else:
+                header[name] = value
+    except (ValueError, IndexError, RecursionError) as error:
+        raise InputError(
+            f"{format_path(path)} is not whole JSON ({error!s:.200}): it was cut short, or is something else."
+        ) from error
+    if not isinstance(header.get("eval"), dict) or "status" not in header:
+        raise UnreadError(f"{format_path(path)} is no log of Inspect, though it begins like one.", "unknown")
+    return _block(header, samples, path, options)
+
+
+_BLANK = re.compile(r"[ \t\r\n]*")
+
+
+def _members(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield the members of an object, and those of its array ``samples`` one by one."""
+    decode = json.JSONDecoder().raw_decode
+
+    def skip(place: int) -> int:
+        found = _BLANK.match(text, place)
+        return found.end() if found else place
+
+    def expect(place: int, sign: str) -> int:
+        if text[place] != sign:
+            raise json.JSONDecodeError(f"Expecting {sign!r}", text, place)
+        return skip(place + 1)
+
+    place = expect(skip(0), "{")
+    while text[place] != "}":
+        name, place = decode(text, place)
+        place = expect(skip(place), ":")
+        if name == "samples" and text[place] == "[":
+            place = skip(place + 1)
+            while text[place] != "]":
+                value, place = decode(text, place)
+                yield name, value
+                place = skip(place)
+                place = expect(place, ",") if text[place] != "]" else place
+            place += 1
+        else:
+            value, place = decode(text, place)
+            if name != "samples":
+                yield name, value
+        place = skip(place)
+        place = expect(place, ",") if text[place] != "}" else place
+
+
+def _block(header: Mapping[str, Any], samples: Iterable[Any], path: Path, options: LogOptions) -> Block:
+    """Make a block of a header and the scored samples."""
+    about, source = header["eval"], format_path(path)
+    kept = [s for s in samples if isinstance(s, dict)]
+    _check_status(header, kept, source, options)
+    cells: dict[str, list[Any]] = {}
+    for i, sample in enumerate(kept):
+        for metric, value in _values(sample, header):
+            cells.setdefault(metric, [None] * len(kept))[i] = value
+    scores, unusable = usable_scores(cells)
+    if not scores:
+        why = "; ".join(f"scorer {metric!r} {what}" for metric, what in unusable.items())
+        raise UnreadError(
+            f"{source} is unscored: {why}."
+            if why
+            else f"{source} is unscored: none of its {format_count(len(kept), 'sample')} has a score. Score it with "
+            "`inspect score`."
+        )
+    failed = sum(bool(s.get("error")) for s in kept)
+    version, passed = about.get("task_version", 0), about.get("task_args_passed")
+    marks = {v for column in cells.values() for v in column if isinstance(v, str)}
+    return Block(
+        source,
+        "Inspect log",
+        model=one_name(str(about.get("model", "")), len(kept)),
+        task=one_name(str(about.get("task", "")), len(kept)),
+        question=code_cells(hidden_cells(s.get("id") for s in kept)),
+        scores=scores,
+        sample=code_cells(s.get("epoch", 1) for s in kept),
+        group=_group(kept, options.group),
+        hashes={"question text": code_cells(_hash(s.get("input"), s.get("choices")) for s in kept)},
+        settings={"task version": str(version)} | ({} if passed is None else {"task arguments": json.dumps(passed)}),
+        unusable=unusable,
+        notes=("P counts as ½ and N as 0",) if marks & {"P", "N"} else (),
+        warnings=(
+            *([f"{source}: {format_count(failed, 'sample')} ended with an error."] if failed else []),
+            *([f"{source}: some of its samples were marked as invalid."] if header.get("invalidated") else []),
+            *(
+                [f"{source} {_STATES.get(header['status'], header['status'])}."]
+                if header["status"] != "success"
+                else []
+            ),
+        ),
+    )
+
+
+def _check_status(header: Mapping[str, Any], kept: list[Any], source: str, options: LogOptions) -> None:
+    status = str(header.get("status"))
+    if status != "success" and not options.unfinished:
+        total = (header.get("results") or {}).get("total_samples")
+        done = f"{len(kept):,} of {total:,} samples" if isinstance(total, int) else format_count(len(kept), "sample")
+        raise UnreadError(
+            f"{source} {_STATES.get(status, f'has the status {status!r}')}; it holds {done}. Samples that end early "
+            f"may be the easy ones: pass {arg('unfinished', True)} to read it nevertheless."
+        )
+    if not kept:
+        overall = (header.get("results") or {}).get("scores")
+        raise UnreadError(
+            f"{source} holds only overall scores: it was written without its samples."
+            if overall
+            else f"{source} holds no samples."
+        )
+
+
+_SCORER = "88F74D2C"
+"""Inspect's stand-in for the name of the only scorer, in older logs."""
+
+
+def _values(sample: Mapping[str, Any], header: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the values of each scorer; those of a scorer that gives several by their names."""
+    scores = sample.get("scores") or ({_SCORER: sample["score"]} if sample.get("score") else {})
+    for name, score in scores.items():
+        overall = (header.get("results") or {}).get("scores")
+        scorer = str(overall[0].get("name", "score")) if name == _SCORER and overall else name
+        value = score.get("value") if isinstance(score, dict) else score
+        if isinstance(value, dict):
+            yield from ((f"{scorer}/{key}", part) for key, part in value.items())
+        else:
+            yield scorer, value
+
+
+_COMPARED = 500
+"""Characters of a question that are compared: summaries hold its beginning only."""
+
+
+def _hash(asked: Any, choices: Any) -> str:
+    """Return a hash of the beginning of a question; messages also hold ids, which differ between runs."""
+    texts: list[str] = []
+    for message in asked if isinstance(asked, list) else [asked]:
+        content = message.get("content") if isinstance(message, dict) else message
+        parts = content if isinstance(content, list) else [content]
+        texts += [str(part.get("text", "")) if isinstance(part, dict) else str(part or "") for part in parts]
+    text = " ".join(" ".join(texts).split())[:_COMPARED]
+    # Long texts are kept apart from the sample in .json logs.
+    return "" if not text or "attachment://" in text else hash_of([text, choices])
+
+
+def _group(kept: list[Any], name: str | None) -> Any:
+    """Return the field of the metadata that names the cluster of a question."""
+    if name is None:
+        return None
+    found = [(s.get("metadata") or {}).get(name) for s in kept]
+    return None if all(value is None for value in found) else code_cells(hidden_cells(found))

@@ -1,0 +1,387 @@
+"""Tables of scores: CSV, JSON, JSON lines, Parquet and frames, with a row for each sample of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curvewise.errors import InputError, MissingDependencyError
+from curvewise.evals.logs.block import (
+    Block,
+    Coder,
+    Codes,
+    LogOptions,
+    Names,
+    UnreadError,
+    grade,
+    grade_cells,
+    id_of,
+    json_lines,
+    one_name,
+    records_only,
+)
+from curvewise.evals.logs.harness import is_details, read_details
+from curvewise.evals.logs.passes import expand_counts
+from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
+from curvewise.reading.roles import SEED, ColumnRoles, Role, ask, direction, find_roles, is_spread, normal, synonyms
+from curvewise.reading.table import Column, Table, is_missing, numbers
+from curvewise.text import brief, format_path, list_names
+from curvewise.types.units import FloatArray
+
+ROLES = (
+    Role("model", (synonyms("model model_name model_id llm agent agent_name system system_name"), synonyms("learner"))),
+    Role(
+        "question",
+        (
+            synonyms("""
+            question_id questions_id qid item_id example_id instance_id problem_id prompt_id query_id doc_id sample_id
+            case_id"""),
+            synonyms("question item example instance problem prompt query case task_id test_case"),
+            synonyms("id ids idx index uid key"),
+        ),
+        required=True,
+    ),
+    Role(
+        "sample",
+        (
+            synonyms("""
+            sample sample_index sample_idx sample_number epoch trial trial_id trial_index attempt attempt_id repeat
+            repetition replicate rollout rollout_id generation generation_id completion_id draw"""),
+        ),
+    ),
+    Role("seed", (SEED | synonyms("training_seed train_seed"),)),
+    Role("group", (synonyms("group group_id cluster cluster_id passage passage_id document document_id story_id"),)),
+    Role("task", (synonyms("task task_name benchmark benchmark_name"),)),
+    Role(
+        "count", (synonyms("count n_samples num_samples attempts n_attempts num_attempts n_trials num_trials total"),)
+    ),
+    Role("metric", (synonyms("metric metric_name scorer"),)),
+    Role("filter", (synonyms("filter filter_name"),)),
+    Role("score"),  # found among the columns that are left, where several are metrics to choose from
+)
+_SCORES = synonyms("""
+    score scores value correct is_correct correctness num_correct n_correct accuracy acc exact_match em pass passed
+    passes success solved resolved is_resolved reward win f1 rating grade judgement judgment quality""")
+_NOT_SCORES = synonyms(
+    "answer answers target label choice option index id time text response prediction reason message"
+)
+_SPREAD = synonyms("std sd stdev stderr se sem var variance")
+_PEEK = 1000
+"""Rows that are looked at to find the columns."""
+
+
+class TableRoles(NamedTuple):
+    """Columns of the roles, and the columns that hold metrics."""
+
+    columns: ColumnRoles
+    metrics: tuple[str, ...]
+
+    @property
+    def wanted(self) -> list[str]:
+        """All columns to read."""
+        held = (column for columns in self.columns.held.values() for column in columns)
+        return list(dict.fromkeys([*held, *self.metrics]))
+
+
+def find_eval_roles(cells: Mapping[str, Column], source: str, options: LogOptions) -> TableRoles:
+    """Find the columns of a table of scores by their names; the user's choice comes first."""
+    told = dict(options.columns)
+    # In the logs of tools a group is a field of the question; a table without such a column has none.
+    if isinstance(told.get("group"), str) and told["group"] not in cells:
+        del told["group"]
+    absent = any(isinstance(column, str) and column not in cells for column in told.values())
+    try:
+        roles = find_roles(cells, source, ROLES, told)
+    except InputError as error:
+        # A table without these columns is something else, which may lie in the same folder.
+        if absent or "is known as the question" in str(error):
+            raise UnreadError(error.message, "unknown") from error
+        raise
+    if "score" in roles:
+        return TableRoles(roles, (roles["score"],))
+    if "metric" not in roles and (asked := [m for m in options.metrics if m in cells]):
+        return TableRoles(roles, tuple(asked))
+    found = tuple(name for name in roles.rest if _is_metric(name, cells[name]))
+    if not found or ("metric" in roles and len(found) > 1):
+        several = (
+            f"{len(found)} columns of {source} could be the score"
+            if found
+            else f"No column of {source} is known as the score"
+        )
+        raise UnreadError(
+            f"{several}: it has {list_names(cells)}. Say which with {ask('score')}.", "unknown" if not found else "log"
+        )
+    return TableRoles(roles, found)
+
+
+def _is_metric(name: str, cells: Column) -> bool:
+    """Return whether a column holds scores, by its name and its cells."""
+    words = set(normal(name).split("_"))
+    known = normal(name) in _SCORES or (direction(name) is not None and not words & _NOT_SCORES)
+    if not known or is_spread(name, _SPREAD) or words & _SPREAD:
+        return False
+    held = [cell for cell in cells if not (np.isscalar(cell) or cell is None) or not is_missing(cell)]
+    if any(isinstance(cell, list) for cell in held):
+        flat = [value for cell in held for value in (cell if isinstance(cell, list) else [cell])]
+        return normal(name) in _SCORES and bool(flat) and all(isinstance(v, bool | int | float) for v in flat)
+    return bool(held) and not isinstance(grade_cells(held), str)
+
+
+def read_table_scores(table: Table, options: LogOptions) -> list[Block]:
+    """Read a table that is in memory."""
+    roles = find_eval_roles(table.columns, table.source, options)
+    columns: dict[str, Any] = {name: table.columns[name] for name in roles.wanted}
+    if table.decimal_commas:
+        columns |= {name: numbers(table, name) for name in roles.metrics}
+    label = "model" if table.label == "learner" else table.label
+    return _build(_Building(table.source, label, roles, table.notes), [columns])
+
+
+def read_lines(path: Path, options: LogOptions) -> list[Block]:
+    """Read JSON lines a thousand at a time; texts beside the scores are not kept."""
+    source = format_path(path)
+    seen: dict[str, None] = {}
+    kinds: list[dict[str, Any]] = []  # the first rows, and every row that brings a new column
+    roles: TableRoles | None = None
+    while True:
+        batches = (records_only(batch, path) for batch in json_lines(path, unique=True))
+        first = next(batches, [])
+        for row in (*first, *kinds):
+            seen |= dict.fromkeys(row)
+        if not first:
+            raise InputError(f"{source} is empty.")
+        held = {name: [row.get(name) for row in (*first, *kinds)] for name in seen}
+        found = find_eval_roles(held, source, options)
+        if found == roles:
+            break
+        roles, known = found, seen.keys()
+        later: list[dict[str, Any]] = []
+
+        def pieces(wanted: Sequence[str]) -> Iterator[dict[str, list[Any]]]:
+            for batch in chain([first], batches):  # noqa: B023
+                later.extend(row for row in batch if not row.keys() <= known)  # noqa: B023
+                yield {name: [row.get(name) for row in batch] for name in wanted}
+
+        name = path.name.removesuffix(".gz").rpartition(".")[0]
+        blocks = _build(_Building(source, name, roles), pieces(roles.wanted))
+        if not later:
+            break
+        # A column that only later rows have may be one of a role: then the file is read once more.
+        fresh: dict[str, dict[str, Any]] = {}
+        for row in later:
+            for column in row.keys() - known:
+                fresh.setdefault(column, row)
+        kinds = [*kinds, *fresh.values()]
+    return blocks
+
+
+# Parquet, a million rows at a time, with texts as codes into a dictionary.
+
+_BATCH = 1 << 20
+_BYTES_PER_ROW = 24
+"""A score and four codes, in memory."""
+
+
+class _Coded(NamedTuple):
+    """Cells as they come from a Parquet file: places in a list of distinct ones."""
+
+    codes: Codes
+    cells: list[Any]
+
+
+def read_parquet(path: Path, options: LogOptions) -> list[Block]:
+    """Read a Parquet file by batches."""
+    check_file(path)
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f'Reading {format_path(path)} needs pyarrow, which is not installed: pip install "curvewise[parquet]".'
+        ) from error
+    try:
+        with pq.ParquetFile(path, memory_map=True) as file:
+            schema = file.schema_arrow
+            if is_details(schema.names):
+                return [read_details(file, path)]
+            # A column that repeats one value takes next to nothing on disk.
+            check_unpacked(path, _BYTES_PER_ROW * file.metadata.num_rows, LARGEST_ARRAYS)
+            if not file.metadata.num_rows:
+                raise InputError(f"{format_path(path)} has columns ({list_names(schema.names)}) but no rows.")
+            flat = [f.name for f in schema if not pa.types.is_nested(f.type) or pa.types.is_list(f.type)]
+            head = next(file.iter_batches(_PEEK, columns=flat)).to_pydict()
+        roles = find_eval_roles(head, format_path(path), options)
+        texts = [f.name for f in schema if f.name in roles.wanted and pa.types.is_string(f.type)]
+        with pq.ParquetFile(path, memory_map=True, read_dictionary=texts) as file:
+            batches = file.iter_batches(_BATCH, columns=roles.wanted)
+            pieces = (
+                {name: _arrow_cells(batch.column(name), name in roles.metrics, pa) for name in roles.wanted}
+                for batch in batches
+            )
+            return _build(_Building(format_path(path), path.stem, roles), pieces)
+    except (InputError, MissingDependencyError):
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"{format_path(path)} is not a whole Parquet file ({reason:.200}): it was cut short."
+        ) from error
+
+
+def _arrow_cells(column: Any, is_metric: bool, pa: Any) -> Any:
+    kind = column.type
+    if is_metric and (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    if pa.types.is_nested(kind):
+        return column.to_pylist()
+    coded = column if pa.types.is_dictionary(kind) else column.dictionary_encode()
+    cells = coded.dictionary.to_pylist()
+    if not column.null_count:
+        return _Coded(coded.indices.to_numpy(zero_copy_only=False), cells)
+    # An empty cell has no place in the dictionary of arrow, and gets one here.
+    return _Coded(coded.indices.fill_null(len(cells)).to_numpy(zero_copy_only=False), [*cells, None])
+
+
+# From pieces of columns to blocks.
+
+
+@dataclass(frozen=True)
+class _Building:
+    source: str
+    label: str
+    roles: TableRoles
+    notes: tuple[str, ...] = ()
+
+
+_NAMED = ("model", "question", "sample", "seed", "group", "task", "metric", "filter")
+
+
+def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
+    """Make blocks of the pieces of a table: one, or one for each metric in a column of metrics."""
+    roles, metrics = how.roles.columns, how.roles.metrics
+    held = {role: roles[role] for role in _NAMED if role in roles}
+    coders = {role: Coder() for role in held}
+    parts: dict[str, list[FloatArray]] = {metric: [] for metric in metrics}
+    unusable: dict[str, str] = {}
+    lengths: list[Codes] = []  # of lists of marks, or of counts: samples of each row
+    for piece in pieces:
+        for role, column in held.items():
+            _add_cells(coders[role], piece[column], f"column {brief(column)} of {how.source}")
+        for metric in metrics:
+            values = _metric_cells(piece[metric])
+            if isinstance(values, str) and len(metrics) == 1 and values == "holds lists":
+                values = _unfolded(piece[metric], lengths, how.source, metric)
+            if isinstance(values, str):
+                unusable[metric] = values
+                continue
+            if "count" in roles and len(metrics) == 1:
+                values = _counted(values, piece[roles["count"]], lengths, roles, how.source)
+            parts[metric].append(values)
+    scores = {m: np.concatenate(v) for m, v in parts.items() if m not in unusable}
+    scores = {m: v for m, v in scores.items() if not np.isnan(v).all()}
+    if not scores:
+        why = "; ".join(f"column {brief(metric)} {what}" for metric, what in unusable.items())
+        raise UnreadError(f"{how.source} holds no score{f': {why}' if why else ', all cells are empty'}.", "log")
+    names = {role: coder.finish() for role, coder in coders.items()}
+    if lengths:
+        count = np.concatenate(lengths)
+        names = {role: n._replace(codes=np.repeat(n.codes, count)) for role, n in names.items()}
+        # Samples are numbered within the row that held them.
+        place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+        names["sample"] = Names(place.astype(np.int32), tuple(map(str, range(int(count.max(initial=0))))))
+    rows = len(names["question"].codes)
+    for role in ("model", "question"):
+        if role in names:
+            _check_named(names[role], role, held[role], how.source)
+    shown = {
+        role: n._replace(names=tuple(map(id_of, n.names))) for role, n in names.items() if role in ("question", "group")
+    }
+    notes = [roles.note(left_out=False), *how.notes]
+    if "score" not in roles:
+        notes.append(f"score from {list_names(metrics)}")
+    if shown["question"].names != names["question"].names:
+        notes.append(f"question ids are hashes of the texts in column {brief(held['question'])}")
+    block = Block(
+        how.source,
+        "table",
+        model=names.get("model", one_name(how.label, rows)),
+        task=names.get("task", one_name("", rows)),
+        question=shown["question"],
+        scores=scores,
+        sample=names.get("sample"),
+        seed=names.get("seed"),
+        group=shown.get("group"),
+        filter=names.get("filter"),
+        unusable=unusable,
+        notes=("; ".join(filter(None, notes)),),
+    )
+    return [block] if "metric" not in names else _by_metric(block, names["metric"])
+
+
+def _add_cells(coder: Coder, cells: Any, where: str) -> None:
+    try:
+        if isinstance(cells, _Coded):
+            coder.add(cells.cells)
+            coder.parts[-1] = coder.parts[-1][cells.codes]
+        else:
+            coder.add(cells.tolist() if isinstance(cells, np.ndarray) else cells)
+    except TypeError as error:
+        raise InputError(f"{where} holds lists or objects, where a name was expected.") from error
+
+
+def _metric_cells(cells: Any) -> FloatArray | str:
+    if isinstance(cells, _Coded):
+        values = grade_cells(cells.cells)
+        return values if isinstance(values, str) else values[cells.codes]
+    return grade_cells(cells)
+
+
+def _unfolded(cells: Sequence[Any], lengths: list[Codes], source: str, metric: str) -> FloatArray | str:
+    """Make a row of each mark in the lists of a column."""
+    lists = [cell if isinstance(cell, list) else [cell] for cell in cells]
+    flat = [grade(value) for given in lists for value in given]
+    if None in flat:
+        return "holds lists of other things than numbers"
+    lengths.append(np.array([len(given) for given in lists], dtype=np.int32))
+    return np.array(flat, dtype=np.float64)
+
+
+def _counted(values: FloatArray, cells: Any, lengths: list[Codes], roles: ColumnRoles, source: str) -> FloatArray:
+    """Make ones and zeros of the number of right answers in each row."""
+    tried = _metric_cells(cells)
+    column = roles["count"]
+    if isinstance(tried, str):
+        raise InputError(f"column {brief(column)} of {source} should hold numbers of attempts, and {tried}.")
+    try:
+        given = expand_counts(values, tried, source)
+    except InputError as error:
+        raise InputError(
+            f"{error} Column {brief(column)} is read as the number of attempts of which so many were right: correct "
+            f"it, or pass {ask('count', None)} if it is something else."
+        ) from error
+    lengths.append(np.array(list(map(len, given)), dtype=np.int32))
+    return np.concatenate(given)
+
+
+def _check_named(names: Names, role: str, column: str, source: str) -> None:
+    if "" in names.names:
+        empty = np.flatnonzero(names.codes == names.names.index(""))
+        if len(empty):
+            raise InputError(
+                f"column {brief(column)} of {source} names no {role} in row {empty[0] + 1}"
+                f"{f' and {len(empty) - 1:,} more' if len(empty) > 1 else ''}: fill the cells or remove the rows."
+            )
+
+
+def _by_metric(block: Block, metric: Names) -> list[Block]:
+    (values,) = block.scores.values()
+    return [
+        Block(**{**vars(part), "scores": {name: part.scores[next(iter(block.scores))]}})
+        for code, name in enumerate(metric.names)
+        if len(part := block.keep(metric.codes == np.int32(code))) and len(values)
+    ]

@@ -1,0 +1,299 @@
+"""Scores of models with intervals: any number of questions, samples, groups, tasks and training seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from curvewise.errors import InputError, warn_all
+from curvewise.evals.evals import Evals
+from curvewise.evals.questions import (
+    LEAST,
+    QuestionScores,
+    question_design,
+    question_scores,
+    question_warnings,
+    seed_variance,
+)
+from curvewise.stats.clusters import Clusters, sample_design
+from curvewise.stats.intervals import both_sampled
+from curvewise.stats.proportions import WORST, bounded_interval, wilson_interval
+from curvewise.text import format_count, format_interval, format_value, list_names
+from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray
+
+
+def score_evals(
+    e: Evals, metric: str | None = None, *, average: str | Mapping[str, float] = "questions", level: float = 0.95
+) -> ModelScores:
+    """Score each model by its mean over questions, with an interval for new questions of the same kind.
+
+    0/1 scores with one sample of each question have Wilson's interval. With several samples, groups, tasks or pass@k it
+    is a score interval with the variance that the data show (:func:`curvewise.stats.bounded_interval`); it never has
+    zero width. Graded scores have Student's t, within their range. Groups of questions are clusters: CR2 with the
+    degrees of freedom of Bell and McCaffrey. Training seeds, where a model has several, count as sampled too.
+
+    Parameters
+    ----------
+    e : Evals
+        Scores of models on questions.
+    metric : str, optional
+        "mean" (the default), "pass@5": the chance that one of 5 samples is right, "pass^4": that all 4 are.
+    average : {"questions", "tasks"} or dict
+        Each question counts alike; each task counts alike (a macro-average); or each task has a weight. Tasks are
+        given, and not sampled.
+    level : float
+        Coverage of the intervals.
+
+    Examples
+    --------
+    >>> e = Evals(np.array([[1, 1, 1, 0, 1, 1, 0, 1, 1, 1]]), ("a",), np.arange(10))
+    >>> print(score_evals(e).interval("a"))
+    0.80 [0.49, 0.94]
+    """
+    check_level(level)
+    found = score_models(e, question_scores(e, metric), average, level)
+    warn_all(found.warnings)
+    return found
+
+
+def score_models(e: Evals, scores: QuestionScores, average: str | Mapping[str, float], level: float) -> ModelScores:
+    """As :func:`score_evals`, from scores of questions that are known already, and quietly."""
+    design = question_design(e, average)
+    means, variance, degrees = (f(scores.values) for f in (design.mean, design.variance, design.degrees))
+    quantiles: FloatArray = np.asarray(stdtrit(degrees, (1 + level) / 2), dtype=np.float64)
+    for m, each in enumerate(scores.seeds):
+        if each is None or np.isnan(variance[m]):
+            continue
+        between, overlap = seed_variance(design, each)
+        sampled = both_sampled(float(means[m]), [between], (float(variance[m]), float(degrees[m])), overlap)
+        variance[m], quantiles[m] = sampled.variance, sampled.quantile((1 + level) / 2)
+    if scores.binary:
+        low, high = _bounded(scores, design, means, variance, quantiles, level)
+    else:
+        low, high = _graded(e, design, means, variance, quantiles, level)
+    return ModelScores(
+        models=e.models,
+        scores=means,
+        standard_errors=np.sqrt(variance),
+        low=low,
+        high=high,
+        questions=len(e.questions),
+        samples=e.samples.mean(axis=1),
+        question_variance=_between_questions(scores),
+        sampling_variance=scores.sampling_variance,
+        metric=str(scores.metric),
+        average=average if isinstance(average, str) else "weighted tasks",
+        groups=None if e.groups is None else design.count,
+        seeds=tuple(1 if each is None else len(each) for each in scores.seeds),
+        level=level,
+        unit="fraction" if scores.binary else "",
+        higher_is_better=e.higher_is_better,
+        warnings=tuple(question_warnings(e, scores, design)),
+    )
+
+
+def _bounded(
+    scores: QuestionScores,
+    design: Clusters,
+    means: FloatArray,
+    variance: FloatArray,
+    quantiles: FloatArray,
+    level: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Intervals of means of 0/1 samples."""
+    n = scores.values.shape[1]
+    # What samples of a question vary is part of the variance, and groups add to it: a much smaller one is chance.
+    floor = np.maximum(scores.noise_of_mean(design), LEAST * _ungrouped(scores, design))
+    known = np.where(np.isnan(variance), np.nan, np.maximum(variance, floor))
+    if design.stratified:
+        known = known + _small_tasks(scores, design)
+    unseeded = np.array([each is None for each in scores.seeds])
+    simple = unseeded & (not design.stratified)
+    low, high = bounded_interval(means, known, quantiles, n, design.effective, level, simple)
+    exact = scores.single & simple & (design.count == n)
+    ends = wilson_interval(means, n, level)
+    return np.where(exact, ends[0], low), np.where(exact, ends[1], high)
+
+
+def _ungrouped(scores: QuestionScores, design: Clusters) -> FloatArray:
+    """Variances of the means if groups did not matter."""
+    found = np.zeros(len(scores.values))
+    for own, weight, _ in design.layers():
+        found += weight**2 * np.nan_to_num(sample_design(len(own)).variance(scores.values[:, own]))
+    return found
+
+
+def _small_tasks(scores: QuestionScores, design: Clusters) -> FloatArray:
+    """Variance that tasks with few wrong (or right) answers hide, of each model.
+
+    A task of twelve questions with a rate of 90% shows no variance at all in a quarter of all samples. As in
+    :func:`curvewise.stats.bounded_interval`, the variance within a task is a geometric mean of what it shows and of the
+    worst, that of single answers at the rate with one right and one wrong answer added.
+    """
+    found = np.zeros(len(scores.values))
+    for own, weight, layer in design.layers():
+        values, n = scores.values[:, own], len(own)
+        mean = values.mean(axis=1)
+        seen, rate = n * mean * (1 - mean), (n * mean + 1) / (n + 2)
+        shown, worst = np.nan_to_num(layer.variance(values)), rate * (1 - rate) / n
+        # Squared: a task with two or three wrong answers shows enough.
+        share = (WORST / (seen + WORST)) ** 2
+        mixed = np.maximum(shown, 1e-300) ** (1 - share) * worst**share
+        found += weight**2 * np.maximum(0.0, mixed - shown)
+    return found
+
+
+def _graded(
+    e: Evals, design: Clusters, means: FloatArray, variance: FloatArray, quantiles: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Intervals by t, within the range; where nothing varies, or nothing is known, what the range allows."""
+    half = quantiles * np.sqrt(variance)
+    least, most = e.range
+    low, high = np.maximum(means - half, least), np.minimum(means + half, most)
+    if math.isinf(least) or math.isinf(most):
+        return low, high
+    low, high = np.where(np.isnan(half), least, low), np.where(np.isnan(half), most, high)
+    # Scores that are all the same do not show that others would be, too: as Wilson's for 0 or 1.
+    width = most - least
+    ends = wilson_interval((means - least) / width, design.effective, level)
+    same = variance == 0
+    return np.where(same, least + width * ends[0], low), np.where(same, least + width * ends[1], high)
+
+
+def _between_questions(scores: QuestionScores) -> FloatArray:
+    """Variance between questions of a model's true score, without the noise of its samples; NaN where unknown."""
+    n = scores.values.shape[1]
+    total = scores.values.var(axis=1, ddof=1) if n > 1 else np.full(len(scores.values), np.nan)
+    return np.maximum(0.0, total - scores.sampling_noise)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScores(Result):
+    """Scores of models with their intervals.
+
+    Attributes
+    ----------
+    models : tuple of str
+        Their names.
+    scores, standard_errors, low, high : ndarray
+        Mean over questions, its standard error (0 where all answers are alike: use the interval) and interval.
+    questions : int
+        Number of questions.
+    samples : ndarray
+        Samples of a question, the mean of each model.
+    question_variance : ndarray
+        Variance between questions of a model's true score on them; NaN with one sample of each question.
+    sampling_variance : ndarray
+        Variance of one sample around the mean of its question; of pass@k and pass^k, of the question's estimate. NaN
+        with one sample of each question.
+    metric : str
+        "mean", "pass@k" or "pass^k".
+    average : str
+        "questions", "tasks" or "weighted tasks".
+    groups : int or None
+        Number of groups of questions.
+    seeds : tuple of int
+        Training seeds of each model.
+    level : float
+        Coverage of the intervals.
+    higher_is_better : bool
+        False for losses.
+    """
+
+    models: tuple[str, ...]
+    scores: FloatArray
+    standard_errors: FloatArray
+    low: FloatArray
+    high: FloatArray
+    questions: int
+    samples: FloatArray
+    question_variance: FloatArray
+    sampling_variance: FloatArray
+    metric: str
+    average: str
+    groups: int | None
+    seeds: tuple[int, ...]
+    level: float
+    unit: str
+    higher_is_better: bool
+    warnings: tuple[str, ...]
+
+    def interval(self, model: str) -> Interval:
+        """Return the score of one model with its interval."""
+        if model not in self.models:
+            raise InputError(f"there is no model {model!r}; there are {list_names(self.models)}.")
+        m = self.models.index(model)
+        return Interval(float(self.scores[m]), float(self.low[m]), float(self.high[m]), self.level)
+
+    def _headline(self) -> str:
+        first = f"{self.models[0]!r}: {self.interval(self.models[0])}"
+        more = f" and {len(self.models) - 1} more" if len(self.models) > 1 else ""
+        return f"{self.metric} of {first}{more}, {self.questions:,} questions"
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per model: score, standard error, interval, questions and samples of each question."""
+        whole = bool((self.samples == np.round(self.samples)).all())
+        return {
+            "model": list(self.models),
+            "score": self.scores,
+            "standard_error": self.standard_errors,
+            "low": self.low,
+            "high": self.high,
+            "questions": np.full(len(self.models), self.questions),
+            "samples": self.samples.astype(np.int64) if whole else self.samples,
+        }
+
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per model, the interval beside the score."""
+        table = self.columns()
+        order = ("model", "score", "low", "high", "standard_error", "questions", "samples")
+        return {name: table[name] for name in order}
+
+    def best_rows(self) -> tuple[str, Sequence[int]] | None:
+        """Write the best score bold, where there are several models."""
+        if len(self.models) < 2:
+            return None
+        best = self.scores.max() if self.higher_is_better else self.scores.min()
+        return "score", np.flatnonzero(self.scores == best).tolist()
+
+    def sentences(self) -> str:
+        """The scores in a few sentences."""
+        name = "The mean score" if self.metric == "mean" else self.metric
+        order = np.argsort(-self.scores if self.higher_is_better else self.scores, kind="stable")
+        shown = []
+        for m in order[:3]:
+            interval = format_interval(self.interval(self.models[m]), self.unit)
+            error = f"standard error {format_value(float(self.standard_errors[m]), self.unit)}"
+            shown.append(f"{interval} for {self.models[m]}" + (f" ({error})" if len(self.models) == 1 else ""))
+        listed = ", ".join(shown) + (f" and lower for {len(order) - 3} more" if len(order) > 3 else "")
+        if len(order) > 3 and not self.higher_is_better:
+            listed = listed.replace("and lower for", "and higher for")
+        text = [f"{name} is {listed}, from {self._design()}."]
+        if len(order) > 1:
+            text.append(
+                f"The {self.level:.0%} intervals are for new questions of the same kind; whether two models differ is "
+                "a paired comparison, not an overlap of intervals."
+            )
+        return " ".join(text)
+
+    def _design(self) -> str:
+        """Say how many questions, groups, samples and seeds there are."""
+        words = format_count(self.questions, "question")
+        if self.groups is not None:
+            words += f" in {format_count(self.groups, 'group')}"
+        if self.average != "questions":
+            words += ", averaged over tasks" if self.average == "tasks" else ", averaged over weighted tasks"
+        least, most = self.samples.min(), self.samples.max()
+        if most > 1:
+            count = f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
+            words += f" with {count} samples each"
+        if max(self.seeds) > 1:
+            words += f" and {max(self.seeds)} training seeds"
+        return words

@@ -1,0 +1,353 @@
+"""Alignment: any order gives the same; seeds, samples, missing cells, groups, scales, and models under new names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curvewise.errors import CurvewiseWarning, InputError, quietly
+from curvewise.evals import Evals, load_evals
+
+
+def same(a: Evals, b: Evals) -> None:
+    np.testing.assert_array_equal(a.scores, b.scores)
+    assert (a.models, a.questions.tolist()) == (b.models, b.questions.tolist())
+    for name in ("groups", "tasks", "seeds"):
+        x, y = getattr(a, name), getattr(b, name)
+        assert (x is None) == (y is None)
+        assert x is None or x.tolist() == y.tolist()
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[dict[str, object]]:
+    """Rows of some models, questions, seeds and samples, ragged, each cell with at least one sample."""
+    models = draw(st.lists(st.sampled_from(["a", "b", "m-2", "m-10"]), min_size=1, max_size=3, unique=True))
+    questions = draw(st.lists(st.integers(0, 30), min_size=1, max_size=6, unique=True))
+    seeds = draw(st.integers(1, 2))
+    rows: list[dict[str, object]] = []
+    for model in models:
+        for question in questions:
+            for seed in range(seeds):
+                for sample in range(draw(st.integers(1, 3))):
+                    cell = {
+                        "model": model,
+                        "question": question,
+                        "sample": sample,
+                        "score": draw(st.sampled_from([0, 1, 0.5])),
+                    }
+                    rows.append(
+                        cell | ({"seed": seed} if seeds > 1 else {}) | {"group": question % 3, "task": question % 2}
+                    )
+    return rows
+
+
+@settings(max_examples=60)
+@given(rows=tables(), random=st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter(rows, random) -> None:
+    first = load_evals(rows)
+    shuffled = rows[:]
+    random.shuffle(shuffled)
+    same(first, load_evals(shuffled))
+    # Every score is in its cell, whatever its place there.
+    for m, model in enumerate(first.models):
+        for q, question in enumerate(first.questions):
+            mine = [
+                r["score"] for r in rows if r["model"] == model and str(r["question"]) == question.rpartition("/")[2]
+            ]
+            held = first.scores[m, q][np.isfinite(first.scores[m, q])]
+            assert sorted(held.tolist()) == sorted(map(float, mine))
+
+
+@settings(max_examples=25)
+@given(rows=tables(), random=st.randoms(use_true_random=False))
+def test_the_split_into_files_does_not_matter(rows, random, tmp_path_factory) -> None:
+    folder = tmp_path_factory.mktemp("logs")
+    # A cell stays in one file: rows of a model and question in two logs would be two logs of the model.
+    cells: dict[object, list[dict[str, object]]] = {}
+    for row in rows:
+        cells.setdefault((row["model"], row["question"]), []).append(row)
+    parts: list[list[dict[str, object]]] = [[], [], []]
+    for cell in cells.values():
+        parts[random.randrange(3)].extend(cell)
+    paths = []
+    for i, part in enumerate(parts):
+        if part:
+            paths.append(folder / f"{random.randrange(100)}-{i}.jsonl")
+            paths[-1].write_text("\n".join(map(json.dumps, part)))
+    random.shuffle(paths)
+    same(load_evals(rows), load_evals(paths))
+
+
+@settings(max_examples=40)
+@given(rows=tables())
+def test_frames_come_back(rows) -> None:
+    e = load_evals(rows)
+    same(e, load_evals({name: column.tolist() for name, column in e.columns().items()}))
+
+
+# Seeds and samples.
+
+
+def log(folder: Path, name: str, values: list[float], **more: object) -> Path:
+    path = folder / f"{name}.jsonl"
+    rows = [{"id": f"q{i}", "score": v, **more} for i, v in enumerate(values)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return path
+
+
+def test_a_column_of_seeds(tmp_path) -> None:
+    rows = [
+        {"model": m, "question": q, "seed": s, "sample": k, "score": (s + k) % 2}
+        for m in "ab"
+        for q in (1, 2)
+        for s in ((11, 9) if m == "a" else (3,))
+        for k in (0, 1)
+    ]
+    e = load_evals(rows)
+    assert e.seeds is not None
+    assert e.seeds.tolist() == [["9", "9", "11", "11"], ["3", "3", "", ""]]
+    assert e.scores[0].tolist() == [[1, 0, 1, 0]] * 2
+    p = e.predictions("a")
+    assert (p.runs, p.examples, p.repeats) == (2, 2, 2)
+
+
+def test_several_logs_are_trainings_of_one_model(tmp_path) -> None:
+    for seed, values in ((1, [1, 0, 1]), (2, [0, 0, 1]), (10, [1, 1, 1])):
+        log(tmp_path, f"base-s{seed}", values)
+    log(tmp_path, "other", [1, 1, 0])
+    e = load_evals(tmp_path, models={"base": "base-s*", "other": "other"})
+    assert e.models == ("base", "other")
+    assert e.seeds is not None
+    assert e.seeds.tolist() == [["base-s1.jsonl", "base-s2.jsonl", "base-s10.jsonl"], ["0", "", ""]]
+    assert e.scores[0].tolist() == [[1, 0, 1], [0, 0, 1], [1, 1, 1]]
+    assert e.samples.tolist() == [[3, 3, 3], [1, 1, 1]]
+    p = e.predictions("base")
+    assert (p.runs, p.errors().tolist()) == (3, [[0, 1, 0], [1, 1, 0], [0, 0, 0]])
+    samples = load_evals(tmp_path, models={"base": "base-s*"}, repeats="samples")
+    assert (samples.seeds, samples.shape) == (None, (1, 3, 3))
+
+
+def test_a_training_that_lacks_a_question(tmp_path) -> None:
+    log(tmp_path, "s1", [1, 0, 1])
+    log(tmp_path, "s2", [0, 0])
+    with pytest.raises(InputError, match=r"'base' lacks 1 in one of its trainings, the first 'q2'"):
+        load_evals(tmp_path, models={"base": "s*"})
+    assert load_evals(tmp_path, models={"base": "s*"}, missing="drop").questions.tolist() == ["q0", "q1"]
+    wrong = load_evals(tmp_path, models={"base": "s*"}, missing="wrong")
+    assert wrong.scores[0].tolist() == [[1, 0], [0, 0], [1, 0]]
+
+
+def test_the_same_model_twice_is_asked_about(tmp_path) -> None:
+    log(tmp_path, "one", [1, 0], model="gpt")
+    log(tmp_path, "two", [1, 1], model="gpt")
+    with pytest.raises(
+        InputError, match=r"'gpt' is in 2 logs with the same 2 questions.*repeats='samples'.*models="
+    ) as e:
+        load_evals(tmp_path)
+    assert "'gpt 1': 'one.jsonl'" in str(e.value)
+    assert load_evals(tmp_path, repeats="samples").scores[0].tolist() == [[1, 1], [0, 1]]
+    seeds = load_evals(tmp_path, repeats="seeds").seeds
+    assert seeds is not None
+    assert seeds.tolist() == [["one.jsonl", "two.jsonl"]]
+    apart = load_evals(tmp_path, models={"gpt 1": "one.jsonl", "gpt 2": "two.jsonl"})
+    assert apart.models == ("gpt 1", "gpt 2")
+
+
+def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path) -> None:
+    for folder, values in (("x", [1, 0]), ("y", [1, 1])):
+        (tmp_path / folder).mkdir()
+        log(tmp_path / folder, "run", values)
+    with pytest.raises(InputError, match=r"'run' is in 2 logs .*'x/run.jsonl', 'y/run.jsonl'"):
+        load_evals(tmp_path)
+    e = load_evals(tmp_path, models={"a": "x/run.jsonl", "b": "y/*"})
+    assert (e.models, e.scores[:, :, 0].tolist()) == (("a", "b"), [[1, 0], [1, 1]])
+
+
+def test_parts_of_a_benchmark_in_several_files_are_one(tmp_path) -> None:
+    (tmp_path / "1.jsonl").write_text('{"model": "a", "id": 1, "score": 1}')
+    (tmp_path / "2.jsonl").write_text('{"model": "a", "id": 2, "score": 0}')
+    assert load_evals(tmp_path).shape == (1, 2, 1)
+
+
+def test_duplicate_rows(tmp_path) -> None:
+    rows = {"model": ["a"] * 3, "question": ["x", "y", "x"], "score": [1, 0, 1]}
+    with pytest.raises(InputError, match=r"'a' has the question 'x' twice.*repeats='samples'"):
+        load_evals(rows)
+    assert load_evals(rows, repeats="samples").samples.tolist() == [[2, 1]]
+    numbered = rows | {"sample": [0, 0, 0]}
+    with pytest.raises(InputError, match=r"the same sample of the question 'x' twice"):
+        load_evals(numbered, repeats="samples")
+
+
+def test_models_are_chosen_and_renamed() -> None:
+    rows = {"model": ["gpt-4", "gpt-3", "x"], "question": ["q"] * 3, "score": [1, 0, 1]}
+    assert load_evals(rows, models="gpt-*").models == ("gpt-3", "gpt-4")
+    assert load_evals(rows, models=["x", "gpt-3"]).models == ("gpt-3", "x")
+    assert load_evals(rows, models={"new": "x", "old": "gpt-3"}).models == ("new", "old")
+    with pytest.raises(InputError, match=r"models='gtp-4'.*Did you mean 'gpt-4'.*There are 'gpt-3', 'gpt-4', 'x'"):
+        load_evals(rows, models="gtp-4")
+    with pytest.raises(InputError, match=r"gives 'gpt-4' .* the names"):
+        load_evals(rows, models={"a": "gpt-4", "b": "gpt*"})
+
+
+# Missing cells.
+
+GAPS = {"model": ["a", "a", "a", "b", "b"], "question": ["q1", "q2", "q3", "q2", "q1"], "score": [1, 1, 1, 1, None]}
+
+
+def test_missing_cells_are_named_and_counted() -> None:
+    with pytest.raises(InputError, match=r"2 of 6 pairs of model and question without a score.*1 of 3 questions would"):
+        load_evals(GAPS)
+    wrong = load_evals(GAPS, missing="wrong")
+    assert wrong.scores[1, :, 0].tolist() == [0, 1, 0]
+    assert any("1 of 6 pairs" in note and "counted as 0" in note for note in wrong.notes)
+    drop = load_evals(GAPS, missing="drop")
+    assert drop.questions.tolist() == ["q2"]
+    assert any("2 of 6 pairs" in note and "2 questions of 3 dropped" in note for note in drop.notes)
+    with pytest.raises(InputError, match=r"missing='zero' is not known"):
+        load_evals(GAPS, missing="zero")  # type: ignore[arg-type]
+
+
+def test_wrong_is_the_worst_score_and_as_many_samples_as_usual() -> None:
+    rows = {"model": list("aab"), "question": ["x", "y", "x"], "loss": [0.2, 0.3, 0.4]}
+    e = load_evals(rows, missing="wrong", range=(0, 5))
+    assert not e.higher_is_better
+    assert e.scores[1, :, 0].tolist() == [0.4, 5]
+    with pytest.raises(InputError, match=r"has no bound"):
+        load_evals(rows, missing="wrong", range=(0, np.inf))
+    many = {
+        "model": ["a"] * 6 + ["b"] * 3,
+        "question": ["x"] * 3 + ["y"] * 3 + ["x"] * 3,
+        "sample": [0, 1, 2] * 3,
+        "score": [1] * 9,
+    }
+    assert load_evals(many, missing="wrong").scores[1].tolist() == [[1, 1, 1], [0, 0, 0]]
+
+
+def test_a_model_that_was_given_other_questions() -> None:
+    rows = {"model": list("aabbc"), "question": ["x", "y", "x", "y", "z"], "score": [1] * 4 + [None]}
+    with pytest.raises(InputError, match=r"'c' has none of the 3 questions. Choose .* models=\['a', 'b'\]"):
+        load_evals(rows)
+
+
+def test_nothing_is_left() -> None:
+    rows = {"model": list("ab"), "question": ["x", "y"], "score": [1, 1]}
+    with pytest.raises(InputError, match=r"no question is left"):
+        load_evals(rows, missing="drop")
+
+
+def test_models_with_different_tasks_are_told_how_to_choose() -> None:
+    rows = {"model": list("aab"), "task": ["t1", "t2", "t2"], "question": ["x", "x", "x"], "score": [1, 0, 1]}
+    with pytest.raises(InputError, match=r"not given the same tasks. 't1': 'a'; 't2': 'a', 'b'. Choose with task='t2'"):
+        load_evals(rows)
+    assert load_evals(rows, task="t2").shape == (2, 1, 1)
+
+
+# Groups, scales and what differs between models.
+
+
+def test_a_question_is_in_one_group() -> None:
+    rows = {"model": list("ab"), "question": ["x", "x"], "group": ["g", "h"], "score": [1, 0]}
+    with pytest.raises(InputError, match=r"the question 'x' is in the groups 'g', 'h'"):
+        load_evals(rows)
+    with pytest.raises(InputError, match=r"1 of 2 questions have no group, the first is 'y'"):
+        load_evals({"question": ["x", "y"], "group": ["g", None], "score": [1, 0]})
+
+
+def test_the_scale_is_asked_for() -> None:
+    judge = {"question": list("xyz"), "score": [1, 7, 10]}
+    with pytest.raises(InputError, match=r"scores go from 1 to 10, outside of 0 to 1.*range=\(1, 10\)"):
+        load_evals(judge)
+    assert load_evals(judge, range=(1, 10)).range == (1, 10)
+    mixed = {"model": list("aabb"), "question": list("xyxy"), "score": [0.5, 1, 50, 90]}
+    with pytest.raises(InputError, match=r"scores of 'a' go up to 1 and those of 'b' to 90: are some fractions"):
+        load_evals(mixed)
+    with pytest.warns(CurvewiseWarning, match=r"are they on one scale"):
+        load_evals(mixed, range=(0, 100))
+    by_task = {"task": list("aabb"), "question": list("xyxy"), "score": [0.5, 1, 50, 90]}
+    with pytest.raises(InputError, match=r"scores of 'a' go up to 1 and those of 'b' to 90"):
+        load_evals(by_task)
+    with pytest.raises(InputError, match=r"range=.* must be the lowest and the highest"):
+        load_evals(judge, range=(10, 1))
+    with pytest.raises(InputError, match=r"infinite"):
+        load_evals({"question": ["x"], "score": [np.inf]}, range=(0, np.inf))
+    assert load_evals({"question": list("xy"), "score": [-3.0, 7.5]}, range=(-np.inf, np.inf)).range == (
+        -np.inf,
+        np.inf,
+    )
+
+
+def test_the_direction_is_known_by_name_or_given() -> None:
+    loss = {"question": list("xy"), "log_loss": [0.2, 0.4]}
+    assert not load_evals(loss).higher_is_better
+    assert load_evals(loss, higher_is_better=True).higher_is_better
+    assert load_evals({"question": ["x"], "quality": [1]}).higher_is_better
+
+
+def test_versions_prompts_and_questions_that_differ_are_warned_of(harness_log, inspect_log, tmp_path) -> None:
+    harness_log("one", folder="h/one")
+    harness_log("two", folder="h/two", prompt="other", version=2.0)
+    with quietly():
+        warned = load_evals(tmp_path / "h").warnings
+    assert any("task version is '3.0' for 'one' and '2.0' for 'two'" in w for w in warned)
+    assert any("3 of 3 questions were asked with other prompts of 'one' and 'two'" in w for w in warned)
+    inspect_log("i/a.eval", model="a")
+    inspect_log("i/b.eval", model="b", question="What is {}?", version=1)
+    with quietly():
+        warned = load_evals(tmp_path / "i").warnings
+    assert any("2 of 2 questions have the same id and another text for 'a' and 'b'" in w for w in warned)
+    assert any("task version is '0' for 'a' and '1' for 'b'" in w for w in warned)
+
+
+@pytest.mark.parametrize(
+    ("names", "alike"),
+    [
+        (("gpt-4o-2024-05-13", "gpt-4o-2024-08-06"), True),
+        (("gpt-4o", "gpt-4o-2024-08-06"), True),
+        (("gpt-4-0613", "gpt-4-1106"), True),
+        (("claude-3-5-sonnet-20240620", "claude-3-5-sonnet-20241022"), True),
+        (("llama-3-8b", "llama-3-70b"), False),
+        (("run-step-1000", "run-step-2000"), False),
+    ],
+)
+def test_names_that_differ_only_by_a_date(names, alike) -> None:
+    rows = {"model": list(names), "question": ["q", "q"], "score": [1, 0]}
+    with quietly():
+        assert any("differ only by a date" in w for w in load_evals(rows).warnings) == alike
+
+
+# Predictions and back.
+
+
+def test_predictions_and_back() -> None:
+    rng = np.random.default_rng(0)
+    rows = [
+        {"model": m, "question": f"q{q}", "seed": s, "sample": k, "group": f"g{q % 3}", "score": int(rng.integers(2))}
+        for m in ("a", "b")
+        for q in range(7)
+        for s in (1, 2)
+        for k in range(3)
+    ]
+    e = load_evals(rows)
+    back = Evals.from_predictions({m: e.predictions(m) for m in e.models}, groups=e.groups)
+    same(e, back)
+    one = load_evals([r for r in rows if r["seed"] == 1 and r["sample"] == 0])
+    p = one.predictions("a")
+    assert p.errors()[0].tolist() == (1 - one.scores[0, :, 0]).tolist()
+    same(one.select(["a"]), Evals.from_predictions({"a": p}, groups=one.groups))
+    assert (p.kind, p.name) == ("correct", "a")
+
+
+def test_graded_predictions_and_back() -> None:
+    rows = [{"model": m, "question": q, "score": q / 10 + (m == "b") / 20} for m in "ab" for q in range(5)]
+    e = load_evals(rows)
+    back = Evals.from_predictions({m: e.predictions(m) for m in e.models}, range=e.range)
+    np.testing.assert_allclose(back.scores, e.scores)
+    ragged = load_evals({"question": ["x", "x", "y"], "sample": [0, 1, 0], "score": [1, 0, 1]})
+    with pytest.raises(InputError, match=r"different numbers of samples"):
+        ragged.predictions("model")

@@ -1,0 +1,189 @@
+"""Plans of questions and samples: the published formula, pilots, the frontier, and power that is simulated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import curvewise as cw
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.evals import Evals
+from curvewise.evals.pairs import pair_tests
+
+
+def formula(difference, question, sampling, samples, power=0.8, level=0.05):
+    z = stats.norm.ppf(1 - level / 2) + stats.norm.ppf(power)
+    return math.ceil(z**2 * (question + sampling[0] / samples[0] + sampling[1] / samples[1]) / difference**2)
+
+
+@pytest.mark.parametrize("samples", [(1, 1), (10, 10), (1, 5)])
+def test_the_formula(samples):
+    plan = cw.plan_evals(0.03, question_variance=1 / 9, sampling_variance=(1 / 6, 0.1), samples=samples)
+    assert plan.questions == formula(0.03, 1 / 9, (1 / 6, 0.1), samples)
+    assert plan.power_at(plan.questions) == pytest.approx(0.8, abs=0.001)
+    assert plan.detectable_at(plan.questions) == pytest.approx(0.03, rel=0.001)
+
+
+def test_millers_example():
+    """Three points, ω² = 1/9 and no sampling noise: 969 questions (Miller 2024)."""
+    assert cw.plan_evals(0.03, question_variance=1 / 9).questions == 969
+    assert cw.plan_evals(0.03, question_variance=1 / 9, level=0.95).questions == 969  # a coverage means the same
+    assert cw.plan_evals(-0.03, question_variance=1 / 9).questions == 969
+
+
+def test_the_difference_that_questions_detect():
+    plan = cw.plan_evals(question_variance=0.1, sampling_variance=0.2, samples=4, questions=500)
+    assert plan.questions is None
+    assert plan.detectable == pytest.approx(2.8016 * math.sqrt((0.1 + 0.1) / 500), rel=1e-4)
+    assert "500 questions with 4 samples of each find a difference of" in plan.sentences()
+
+
+def make_pilot(rng, n=400, samples=4, groups=None):
+    p = rng.random((n, 1))
+    q = np.clip(p + 0.2 * rng.normal(size=(n, 1)), 0, 1)
+    scores = np.stack([rng.random((n, samples)) < p, rng.random((n, samples)) < q])
+    return Evals(scores.astype(float), ("a", "b"), np.arange(n), groups=groups)
+
+
+def test_a_pilot_gives_the_variances_and_how_well_they_are_known():
+    e = make_pilot(np.random.default_rng(0))
+    c = cw.compare_evals(e, "a", "b")
+    plan = cw.plan_evals(0.02, pilot=e)
+    assert plan.questions == formula(0.02, c.question_variance, c.sampling_variance, (4, 4))
+    assert plan.questions_interval.low < plan.questions < plan.questions_interval.high
+    ratio = plan.questions_interval.high / plan.questions
+    assert ratio == pytest.approx(399 / stats.chi2.ppf(0.025, 399))
+    assert cw.plan_evals(0.02, pilot=c).questions == plan.questions
+    more = cw.plan_evals(0.02, pilot=e, samples=20)
+    assert more.questions == formula(0.02, c.question_variance, c.sampling_variance, (20, 20))
+    have = cw.plan_evals(pilot=e)
+    assert have.available == 400
+    assert have.detectable == pytest.approx(plan.detectable_at(400))
+
+
+def test_groups_of_the_pilot_count():
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(60), 5)
+    p = np.clip(0.5 + 0.3 * rng.normal(size=60)[groups], 0, 1)[:, None]
+    q = np.clip(0.5 + 0.3 * rng.normal(size=60)[groups], 0, 1)[:, None]
+    scores = np.stack([rng.random((300, 2)) < p, rng.random((300, 2)) < q]).astype(float)
+    grouped = cw.plan_evals(0.05, pilot=Evals(scores, ("a", "b"), np.arange(300), groups=groups))
+    alone = cw.plan_evals(0.05, pilot=Evals(scores, ("a", "b"), np.arange(300)))
+    assert grouped.design_effect > 1.5
+    assert grouped.questions == pytest.approx(alone.questions * grouped.design_effect, abs=1)
+
+
+def test_a_pilot_of_single_answers_is_known_as_a_whole():
+    e = make_pilot(np.random.default_rng(2), samples=1)
+    plan = cw.plan_evals(0.05, pilot=e)
+    gaps = (e.scores[0] - e.scores[1])[:, 0]
+    assert plan.questions == formula(0.05, gaps.var(ddof=1), (0, 0), (1, 1))
+    with pytest.warns(CurvewiseWarning, match="more samples do not help"):
+        assert cw.plan_evals(0.05, pilot=e, samples=10).questions == plan.questions
+
+
+def test_pass_k_is_planned_for_the_samples_of_the_pilot():
+    c = cw.compare_evals(make_pilot(np.random.default_rng(3)), "a", "b", "pass^2")
+    plan = cw.plan_evals(0.05, pilot=c)
+    assert plan.questions == formula(0.05, c.question_variance, c.sampling_variance, (1, 1))
+    assert plan.frontier["samples"].tolist() == [4]
+    with pytest.raises(InputError, match=r"pilot of pass\^2, whose variance is known for 4 samples only"):
+        cw.plan_evals(0.05, pilot=c, samples=8)
+
+
+def test_the_frontier_and_the_cheapest():
+    plan = cw.plan_evals(0.03, question_variance=0.05, sampling_variance=0.2, question_cost=10, sample_cost=1)
+    f = plan.frontier
+    for k, n, cost in zip(f["samples"], f["questions"], f["cost"], strict=True):
+        assert n == formula(0.03, 0.05, (0.2, 0.2), (k, k))
+        assert cost == n * (10 + 2 * k)
+    n, k = plan.cheapest
+    assert n * (10 + 2 * k) == f["cost"].min()
+    # The minimum of (c + 2K)(ω² + 2σ²/K) lies at K = √(c σ² / ω²).
+    assert k == pytest.approx(math.sqrt(10 * 0.2 / 0.05), abs=1.7)
+    assert cw.plan_evals(0.03, question_variance=0.05, sampling_variance=0.2).cheapest[1] == 1  # samples cost all
+
+
+def test_a_budget_lists_what_it_affords():
+    plan = cw.plan_evals(budget=1200, question_variance=0.05, sampling_variance=0.2, question_cost=10, questions=100)
+    f = plan.frontier
+    assert (f["cost"] <= 1200).all()
+    assert f["questions"].tolist() == [1200 // (10 + 2 * k) for k in f["samples"]]
+    n, k = plan.cheapest
+    assert plan.detectable_at(n, k) == pytest.approx(f["detectable"].min())
+    with pytest.raises(InputError, match="affords fewer than two"):
+        cw.plan_evals(budget=1, question_variance=0.05, questions=100)
+
+
+def test_looks_keep_the_power_with_a_few_more_questions():
+    plan = cw.plan_evals(0.05, question_variance=0.1, sampling_variance=0.1, samples=2, looks=4)
+    looks = plan.looks
+    assert len(looks.looks) == 4
+    assert plan.questions < looks.looks[-1] < 1.35 * plan.questions
+    assert looks.chance_found[1] == pytest.approx(0.8, abs=0.02)
+    assert looks.expected_questions[1] < plan.questions  # fewer on average, where there is a difference
+    assert "stop when p <" in plan.sentences()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"difference": 0, "question_variance": 0.1}, "difference"),
+        ({"difference": 0.1}, "pass pilot"),
+        ({"difference": 0.1, "question_variance": -1}, "question_variance"),
+        ({"difference": 0.1, "question_variance": 0.0}, "nothing varies"),
+        ({"difference": 0.1, "question_variance": 0.1, "sampling_variance": (1, 2, 3)}, "sampling_variance"),
+        ({"difference": 0.1, "question_variance": 0.1, "samples": 0}, "samples"),
+        ({"difference": 0.1, "question_variance": 0.1, "samples": 1.5}, "samples"),
+        ({"difference": 0.1, "question_variance": 0.1, "power": 1.0}, "power"),
+        ({"difference": 0.1, "question_variance": 0.1, "level": 5}, "level"),
+        ({"difference": 0.1, "question_variance": 0.1, "looks": 1}, "looks"),
+        ({"question_variance": 0.1}, "pass difference"),
+        ({"question_variance": 0.1, "questions": 1}, "questions"),
+        ({"question_variance": 0.1, "questions": 50, "looks": 3}, "needs difference"),
+        ({"difference": 0.1, "pilot": 3}, "pilot"),
+    ],
+)
+def test_bad_arguments(arguments, text):
+    with pytest.raises(InputError, match=text):
+        cw.plan_evals(**arguments)
+
+
+def test_bad_pilots():
+    rng = np.random.default_rng(4)
+    e = make_pilot(rng)
+    with pytest.raises(InputError, match="known from pilot"):
+        cw.plan_evals(0.1, pilot=e, question_variance=0.1)
+    three = Evals(np.concatenate([e.scores, e.scores[:1]]), ("a", "b", "c"), e.questions)
+    with pytest.raises(InputError, match=r"3 models: say which two"):
+        cw.plan_evals(0.1, pilot=three)
+    assert cw.plan_evals(0.1, pilot=three, models=("a", "b")).questions > 2
+    with pytest.raises(InputError, match="below 1, the largest possible"):
+        cw.plan_evals(1.5, pilot=e)
+    with pytest.raises(InputError, match="shows no difference on any question"), pytest.warns(CurvewiseWarning):
+        cw.plan_evals(0.1, pilot=Evals(np.tile(np.eye(20)[0], (2, 1)), ("a", "b"), np.arange(20)))
+
+
+@pytest.mark.slow
+def test_the_power_is_what_was_planned():
+    """Simulated answers with known variances: unrelated uniform questions shifted by the difference."""
+    rng = np.random.default_rng(5)
+    gap, samples = 0.08, 3
+    # p in [0, 1 − gap] for b, p + gap plus noise of its own for a.
+    big = rng.random(400_000) * (1 - 2 * gap) + gap
+    own = rng.uniform(-gap, gap, big.size) + gap / 2
+    a, b = np.clip(big + own, 0, 1), big - gap / 2
+    truth = float((a - b).mean())
+    question, sampling = float(np.var(a - b)), (float((a * (1 - a)).mean()), float((b * (1 - b)).mean()))
+    plan = cw.plan_evals(truth, question_variance=question, sampling_variance=sampling, samples=samples)
+    n, found = plan.questions, []
+    for _ in range(6):
+        chosen = rng.integers(0, big.size, (200, n))
+        p = np.stack([a[chosen], b[chosen]], axis=1)
+        scores = (rng.random((*p.shape, samples)) < p[..., None]).astype(float).reshape(400, n, samples)
+        e = Evals(scores, tuple(map(str, range(400))), np.arange(n))
+        found.append(pair_tests(e, pairs=(np.arange(200) * 2, np.arange(200) * 2 + 1)).pvalues() < 0.05)
+    assert np.mean(found) == pytest.approx(0.8, abs=0.04)
