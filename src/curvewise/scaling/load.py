@@ -149,7 +149,9 @@ def load_scaling_runs(
             fields[role] = _sizes(table, roles[role]) if role != "loss" else numbers(table, column)
     for role in ("run", "source"):
         if role in roles:
-            fields[role] = np.array(full_names(table, roles[role], role) if role == "run" else names_in(table, roles[role]))
+            fields[role] = np.array(
+                full_names(table, roles[role], role) if role == "run" else names_in(table, roles[role])
+            )
     if "flagged" in roles:
         fields["flagged"] = np.array([_is_true(cell) for cell in table.columns[roles["flagged"]]])
     fields["metrics"] = _metrics(table, roles.rest, metrics)
@@ -158,8 +160,8 @@ def load_scaling_runs(
     for role in lost:
         if np.isnan(fields[role]).any():
             raise InputError(
-                f"{table.where(roles[role])} is empty in {int(np.isnan(fields[role]).sum())} rows: fill them, or remove "
-                "the rows."
+                f"{table.where(roles[role])} is empty in {int(np.isnan(fields[role]).sum())} rows: fill them, or "
+                "remove the rows."
             )
     return without_diverged(fields)
 
@@ -201,7 +203,9 @@ def _metrics(table: Table, rest: Sequence[str], asked: Sequence[str] | None) -> 
         )
     found = {}
     for name in asked if asked is not None else rest:
-        if asked is None and (name in ROWS or normal(name) in ("seed", "index") or not is_measured(table.columns[name])):
+        if asked is None and (
+            name in ROWS or normal(name) in ("seed", "index") or not is_measured(table.columns[name])
+        ):
             continue
         try:
             found[name] = numbers(table, name)

@@ -127,9 +127,9 @@ def measure_sensitivity(
         said = ", ".join(f"{r:.3g} {name}" for name, r in zip(names, ratio, strict=True) if name in outside)
         notes.append(
             Message(
-                f"The answer depends on which runs are fitted: at {budget:.3g} FLOP {ratio[0]:.3g} tokens per parameter "
-                f"[{short(interval.low)}, {short(interval.high)}] by all rows, but {said}. The interval does not cover "
-                "the choice of the window."
+                f"The answer depends on which runs are fitted: at {budget:.3g} FLOP {ratio[0]:.3g} tokens per "
+                f"parameter [{short(interval.low)}, {short(interval.high)}] by all rows, but {said}. The interval does "
+                "not cover the choice of the window."
             )
         )
     return Sensitivity(

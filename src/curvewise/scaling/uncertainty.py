@@ -90,6 +90,7 @@ class Uncertainty:
             return np.full((2, len(budgets)), np.nan), np.full((2, len(budgets)), np.nan)
         ends = [0.5 - level / 2, 0.5 + level / 2]
         if len(self.forecast.members) > 1:
+
             def both(form: Form, theta: FloatArray) -> FloatArray:
                 many = len(budgets)
                 pair = best(form, np.repeat(theta, many, axis=0), np.tile(budgets, len(theta)))
