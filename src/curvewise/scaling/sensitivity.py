@@ -67,10 +67,11 @@ class Sensitivity(Result):
 
     def sentences(self) -> str:
         """The range of answers in a sentence."""
-        low, high = float(np.nanmin(self.tokens_per_param)), float(np.nanmax(self.tokens_per_param))
+        low, high = int(np.nanargmin(self.tokens_per_param)), int(np.nanargmax(self.tokens_per_param))
+        ends = [f"{self.tokens_per_param[k]:.3g} ({self.window[k]})" for k in (low, high)]
         return (
             f"At {self.budget:.3g} FLOP the optimum is {format_interval(self.interval)} tokens per parameter by all "
-            f"rows, and from {low:.3g} to {high:.3g} as the fitting window moves."
+            f"rows, and from {ends[0]} to {ends[1]} as the fitting window moves."
         )
 
 
