@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,9 +41,9 @@ def test_chinchilla_has_the_published_parameters_and_a_lower_objective(chinchill
     assert law.objective == pytest.approx(_huber_sum(chinchilla, law), rel=1e-12)
     assert law.alpha == pytest.approx(0.3478, abs=0.001)
     assert law.beta == pytest.approx(0.3658, abs=0.002)
-    assert law.E == pytest.approx(1.8172, abs=0.0005)
-    assert law.A == pytest.approx(482.01, rel=0.015)
-    assert law.B == pytest.approx(2085.43, rel=0.04)
+    assert pytest.approx(1.8172, abs=0.0005) == law.E
+    assert pytest.approx(482.01, rel=0.015) == law.A
+    assert pytest.approx(2085.43, rel=0.04) == law.B
 
 
 def _huber_sum(runs, law, delta=1e-3):
@@ -145,8 +143,10 @@ def test_isoflops_of_llama_3(folder):
     assert best.tokens.estimate == pytest.approx(16.1e12, rel=0.005)
     assert best.params.estimate == pytest.approx(393e9, rel=0.005)
     # Dubey et al. (2024) print 0.53, 0.29, 16.55T and 402B.
-    assert 0.53 in fit.tokens_exponent and 0.29 in fit.tokens_coefficient
-    assert 16.55e12 in best.tokens and 402e9 in best.params
+    assert 0.53 in fit.tokens_exponent
+    assert 0.29 in fit.tokens_coefficient
+    assert 16.55e12 in best.tokens
+    assert 402e9 in best.params
     table = fit.sensitivity(3.8e25).frame().set_index("window").loc["without the 17 flagged rows"]
     assert 1 - table.exponent == pytest.approx(0.500, abs=5e-4)
     assert table.tokens == pytest.approx(9.8e12, rel=0.005)
@@ -183,10 +183,7 @@ def _repeated_objective(runs, r_d, r_n):
     return float(np.where(gap <= 1e-3, 0.5 * gap**2, 1e-3 * (gap - 0.5e-3)).sum())
 
 
-@pytest.mark.parametrize("hold_out", [4, 16])
-def test_backtest_of_chinchilla_beats_the_published_method(all_chinchilla, hold_out):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = cw.fit_scaling_law(all_chinchilla, form="auto").backtest(hold_out=hold_out)
+def test_backtest_of_chinchilla_beats_the_published_method(all_chinchilla):
+    found = cw.fit_scaling_law(all_chinchilla, form="auto").backtest(hold_out=16)
     assert found.error < found.published_error
     assert 0.85 <= found.coverage <= 1.0

@@ -22,7 +22,7 @@ from curvewise.reading.roles import (
     select_rows,
     synonyms,
 )
-from curvewise.reading.table import Table, full_names, is_measured, is_missing, names_in, numbers
+from curvewise.reading.table import Column, Table, full_names, is_measured, is_missing, names_in, numbers
 from curvewise.reading.trackers import plain_names
 from curvewise.scaling.runs import ROWS, ScalingRuns, without_diverged
 from curvewise.text import Message, arg, list_names
@@ -46,16 +46,34 @@ _LOSSES = (
     synonyms("train_loss training_loss smooth_loss"),
 )
 
+_TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+
+
+def _plain_count(cell: Any) -> Any:
+    """Read 1.3B as 1.3e9; leave other cells as they are."""
+    text = cell.strip().lower() if isinstance(cell, str) else ""
+    if len(text) > 1 and text[-1] in _TIMES:
+        try:
+            return float(text[:-1]) * _TIMES[text[-1]]
+        except ValueError:
+            return cell
+    return cell
+
+
+def _holds_counts(cells: Column) -> bool:
+    return is_measured([_plain_count(cell) for cell in cells])
+
+
 ROLES = (
     Role(
         "params",
         (_PARAMS, synonyms("n"), synonyms("size")),
         noun="number of parameters N",
         required=True,
-        holds=is_measured,
+        holds=_holds_counts,
     ),
-    Role("tokens", (_TOKENS, synonyms("d t")), noun="number of training tokens D", holds=is_measured),
-    Role("flops", (_FLOPS, synonyms("c")), holds=is_measured),
+    Role("tokens", (_TOKENS, synonyms("d t")), noun="number of training tokens D", holds=_holds_counts),
+    Role("flops", (_FLOPS, synonyms("c")), holds=_holds_counts),
     Role("unique_tokens", (_UNIQUE,), noun="number of distinct tokens"),
     Role("loss", (*_LOSSES, synonyms("l")), required=True, if_several="rename the others"),
     Role("run", (synonyms("run run_id run_name run_index exp_name experiment_name"), synonyms("name")), first=True),
@@ -176,19 +194,6 @@ def _sizes(table: Table, column: str) -> FloatArray:
     cells = [_plain_count(cell) for cell in table.columns[column]]
     changed = Table(table.source, {**table.columns, column: cells}, table.rows, table.label)
     return numbers(changed, column, thousands=True)
-
-
-_TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
-
-
-def _plain_count(cell: Any) -> Any:
-    text = cell.strip().lower() if isinstance(cell, str) else ""
-    if len(text) > 1 and text[-1] in _TIMES:
-        try:
-            return float(text[:-1]) * _TIMES[text[-1]]
-        except ValueError:
-            return cell
-    return cell
 
 
 def _is_true(cell: Any) -> bool:

@@ -145,7 +145,7 @@ def find_optimum(
         log_n, log_loss = best(lead.data.form, np.tile(lead.theta, (len(logs), 1)), logs)
     else:
         log_n, log_loss = _mixed_optimum(forecast, logs, unique)
-    (n_low, n_high), (l_low, l_high) = uncertainty.optima(best, logs, level)
+    (n_low, n_high), (l_low, l_high) = uncertainty.optima(best, logs, level, sampled=unique is not None)
     ranges = _ranges(forecast, logs, log_n, log_loss, unique)
     total = logs - LOG6
 

@@ -278,6 +278,8 @@ def _partners(form: Form) -> tuple[int, int]:
 
 GRID = np.geomspace(0.05, 2.0, 13)
 """Exponents at which the linear part of the law is solved for, to begin with."""
+FINISHED = 6
+"""Starts that are followed to the end, of those that are best after a few steps."""
 
 
 def fit_global(data: Data, fixed: FloatArray | None = None, most: int = 4) -> tuple[FloatArray, float]:
@@ -307,6 +309,10 @@ def fit_global(data: Data, fixed: FloatArray | None = None, most: int = 4) -> tu
     if fixed is not None:
         lower, upper = (np.where(np.isnan(fixed), bound, fixed) for bound in (lower, upper))
     guesses = np.clip(starts(data, most), lower, upper)
+    if len(guesses) > FINISHED:
+        # Forms with more parameters have many starts, most of which lead to the same few minima.
+        guesses, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, (lower, upper), steps=15)
+        guesses = guesses[np.argsort(value)[:FINISHED]]
     theta, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, (lower, upper))
     best = int(value.argmin())
     return theta[best], float(value[best])
