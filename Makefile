@@ -34,7 +34,7 @@ lint: $(VENV)/.dev
 
 # One process for each of the larger folders of tests, and one for the others with the doctests of src. Each imports and
 # compiles what it needs itself; two workers that collect all tests would do that for all of them twice.
-UNITS  := study learning ranking nn response cli report examples variance transfer store
+UNITS  := study learning ranking nn response cli report examples variance evals scaling transfer store
 unit: $(UNITS:%=unit-%) unit-others
 unit-%: $(VENV)/.dev chromium
 	$(PYTEST) tests/$*
@@ -43,7 +43,7 @@ unit-others: $(VENV)/.dev chromium
 
 # The lenses promise to need numpy and scipy only: their tests run where nothing else is installed,
 # with these two at their lower bounds. Simulations show a property of a method, and run once, in `unit`.
-LENSES := learning variance response transfer ranking evals
+LENSES := learning variance response transfer ranking evals scaling
 core: .venv-core/.done
 	OMP_NUM_THREADS=1 .venv-core/bin/python -m pytest $(FEWER) $(wildcard $(LENSES:%=tests/%) tests/stats tests/types)
 
