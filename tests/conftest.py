@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -21,10 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("CURVEWISE_DATA", ROOT.parent / "shared" / "data"))
 
 # The same examples everywhere, and as long as it takes. Others are tried, as many as each test asks
-# for, with --hypothesis-profile=default.
+# for, with --hypothesis-profile=default; "few" is for other versions of the packages, where a search is not repeated.
 hypothesis.settings.register_profile(
     "steady", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
+hypothesis.settings.register_profile("few", hypothesis.settings.get_profile("steady"), max_examples=15)
 hypothesis.settings.load_profile("steady")
 
 # What a user may have set for terminals and clusters.
@@ -48,6 +50,13 @@ if find_spec("pandas") is None:
 
 # Errors simulated once from a power law, so that the tests have a curve where no data is mounted.
 SIZES = np.repeat([25, 50, 100, 200, 400], [16, 8, 4, 2, 1]).astype(float)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Spare later garbage collections, some of which our own code asks for, all that is loaded by now."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

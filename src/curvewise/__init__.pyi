@@ -3,6 +3,7 @@ from curvewise import learning as learning
 from curvewise import ranking as ranking
 from curvewise import report as report
 from curvewise import response as response
+from curvewise import scaling as scaling
 from curvewise import stats as stats
 from curvewise import store as store
 from curvewise import study as study
@@ -47,6 +48,9 @@ from curvewise.response.networks.measurement import measure_responses as measure
 from curvewise.response.networks.measures import measure_model as measure_model
 from curvewise.response.scores import gi_score as gi_score
 from curvewise.response.scores import pal_score as pal_score
+from curvewise.scaling.isoflops import fit_isoflops as fit_isoflops
+from curvewise.scaling.law import fit_scaling_law as fit_scaling_law
+from curvewise.scaling.load import load_scaling_runs as load_scaling_runs
 from curvewise.store.tables import export_store as export_store
 from curvewise.store.verify import verify_store as verify_store
 from curvewise.store.write import write_run as write_run

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cyclopts import App
+from cyclopts.completion import bash, fish, zsh
 
 from curvewise.cli.app import app
 
@@ -14,10 +15,16 @@ SHELLS = ["bash", "zsh", "fish"]
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_script_for_each_shell() -> Iterator[None]:
-    """Generate a shell's script once: it takes seconds, and an installation asks for it twice."""
+    """Generate a shell's script once: it takes seconds, and an installation asks for it twice.
+
+    Most of it is reading all commands, which is the same for every shell.
+    """
     original = App.generate_completion
     made = cache(lambda shell: original(app, shell=shell))
     with pytest.MonkeyPatch.context() as patch:
+        commands = bash.extract_completion_data(app)
+        for module in (bash, zsh, fish):
+            patch.setattr(module, "extract_completion_data", lambda _: commands)
         patch.setattr(App, "generate_completion", lambda self, *, shell: made(shell))
         yield
 

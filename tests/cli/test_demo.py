@@ -268,6 +268,11 @@ def test_example_is_the_study_of_the_demo(demo, capsys, monkeypatch):
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda p: p.name)
 def test_examples_run(start, tmp_path, errors, script):
+    if script.name == "digits_seeds.py":  # with fewer epochs: what it finds is not looked at here
+        text = script.read_text(encoding="utf-8").replace("max_iter=30", "max_iter=6")
+        assert "max_iter=6" in text
+        script = tmp_path / script.name
+        script.write_text(text, encoding="utf-8")
     done = start("-W", "error", script, python=True, cwd=tmp_path)
     assert done.code == 0, done.err
     assert done.err == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,12 @@ def test_a_keyword_that_a_function_does_not_take_is_found():
         check_keywords(bad)
 
 
+@cache
+def functions_in(file: str) -> list[str]:
+    source = (ROOT / file).read_text("utf-8")
+    return [n.name for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef)]
+
+
 @pytest.mark.parametrize("row", [row for _, row in ITEMS], ids=[f"{name}-{row['where']}" for name, row in ITEMS])
 def test_item_has_a_call_that_is_checked_or_a_reason(row: dict[str, Any]):
     assert ("call" in row) != ("missing" in row)
@@ -83,8 +90,7 @@ def test_item_has_a_call_that_is_checked_or_a_reason(row: dict[str, Any]):
     else:
         pytest.fail(f"no call of Python (cw.…, study.…) or of the command line: {row['call']}")
     file, _, name = row["check"].partition("::")
-    source = (ROOT / file).read_text("utf-8")
-    functions = [n.name for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef)]
+    functions = functions_in(file)
     assert any(f.startswith("test_") for f in functions)
     assert not name or name in functions, f"{file} has no test {name}"
 

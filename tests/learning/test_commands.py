@@ -57,9 +57,9 @@ def test_answers_to_predict_reach_and_cost(call, errors):
         ("fit", "--predict", "0", "0 is no training size"),
         ("fit", "--predict", "800,-5", "-5 is no training size"),
         ("plan", "--sizes", "0,100", "0 is no training size"),
-        ("fit", "--reach", "-1", "--reach -1 must be an error from 0 to 1"),
-        ("fit", "--reach", "5", "--reach 5 must be an error from 0 to 1"),
-        ("fit", "--reach", "nan", "--reach nan must be an error from 0 to 1"),
+        ("fit", "--reach", "-1", "--reach -1 must be an error above 0 and up to 1"),
+        ("fit", "--reach", "5", "--reach 5 must be an error above 0 and up to 1"),
+        ("fit", "--reach", "nan", "--reach nan must be an error above 0 and up to 1"),
     ],
 )
 def test_questions_are_checked_before_any_output(call, errors, command, option, value, message):
@@ -118,7 +118,9 @@ def test_infinity_is_a_string_in_json(call, errors):
     assert document["samples_to_reach"][0]["high"] == "Infinity"
 
 
-@pytest.mark.parametrize(("markup", "start"), [("markdown", "| learner"), ("latex", r"\begin{tabular}"), ("text", "l")])
+@pytest.mark.parametrize(
+    ("markup", "start"), [("markdown", "| learner"), ("latex", r"% needs \usepackage{booktabs}"), ("text", "l")]
+)
 def test_markup_leaves_only_tables_on_stdout(call, errors, markup, start):
     done = call("learning", "fit", errors, "--table", markup)
     assert done.out.startswith(start)
@@ -449,6 +451,6 @@ def test_several_targets_and_what_the_intervals_are_of(call, errors):
     assert "needed for 5%" in done.out
     assert "needed for 10%" in done.out
     words = " ".join(done.out.split())
-    assert "prediction intervals for the mean of many runs" in words
-    assert "prediction intervals for one new run" in words
+    assert "e_N (mean of runs)" in words
+    assert "error (mean of runs) error (one new run)" in words
     assert "γ" not in words

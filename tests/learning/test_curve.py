@@ -75,6 +75,7 @@ def test_reach_beyond_the_data_is_flagged(simulated):
     assert any("n = 2,400 lies beyond four times the largest size measured (1,600)" in w for w in answer.warnings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["auto", "constrained"])
 def test_ensembles_answer_too(simulated, form):
     curve = cw.fit_learning_curve(*simulated, unit="percent", form=form)
@@ -116,6 +117,7 @@ def test_budget_adds_up(simulated):
         curve.budget([800], cost_per_sample=-1)
 
 
+@pytest.mark.slow
 def test_plan_halves_the_width_when_it_is_carried_out():
     """Simulate the present and the planned design: the median width must fall as promised."""
     rng = np.random.default_rng(2)

@@ -82,6 +82,7 @@ def test_the_method_is_frozen():
 FROZEN = {"centre": [11.1156, 9.7181, 7.847], "low": [9.4348, 6.9695, 3.3561], "high": [13.1569, 12.9326, 13.2491]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEMBERS)
 @pytest.mark.parametrize("mean", [[50.0], [50.0, 40.0], [30.0] * 10, [0.0] * 10, list(range(1, 11)), [5.0, 0.0] * 5])
 def test_members_never_fail(name, mean):
@@ -93,6 +94,7 @@ def test_members_never_fail(name, mean):
         assert (fitted.predict([1e6]) >= 0).all()
 
 
+@pytest.mark.slow
 def test_four_noisy_sizes_are_left_to_laws_of_the_whole_curve():
     """Truths of other forms than the laws: auto must not lose to the plain constrained law."""
     rng = np.random.default_rng(0)

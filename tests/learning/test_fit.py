@@ -126,7 +126,9 @@ def test_compact_tables(table):
     many = cw.fit_learning_curves(table, unit="percent", at=400)
     assert many.table("markdown").splitlines()[0].startswith("| learner | N")
     assert r"$\beta_N$" in many.table("latex")
-    assert len(many.table("text").splitlines()) == 7
+    text = many.table("text").splitlines()
+    assert len(text) == 9
+    assert text[-1] == "Error e_N and data-reliance β_N (95% confidence intervals)"
     with pytest.raises(cw.InputError, match="m9"):
         many["m9"]
 

@@ -14,6 +14,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:n = .* is more than four times")
 
 N5 = np.array([25, 50, 100, 200, 400.0])
 FORMS = ["power", "sqrt", "power2", "sqrt2", "auto", "constrained", "last"]
+# Every ensemble is made and asked in the same way.
+ONE_ENSEMBLE = [
+    pytest.param(form, marks=pytest.mark.slow) if form in ("constrained", "last") else form for form in FORMS
+]
 
 CASES = {
     "two sizes": ([100, 100, 800, 800], [20.0, 21.0, 12.0, 12.5], "2 sizes cannot determine"),
@@ -45,7 +49,7 @@ def flagged(curve, text):
     return any(text in w for w in curve.warnings)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ONE_ENSEMBLE)
 @pytest.mark.parametrize("case", CASES)
 def test_flagged_and_finite(case, form):
     n, error, message = CASES[case]

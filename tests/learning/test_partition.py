@@ -42,6 +42,7 @@ def labelled_sizes(draw):
 anything = given(case=labelled_sizes(), nested=st.booleans(), stratify=st.booleans(), seed=st.integers(0, 2**40))
 
 
+@pytest.mark.slow
 @anything
 @settings(deadline=None)
 def test_each_subset_has_exactly_its_size_and_no_example_twice(case, nested, stratify, seed):
@@ -122,6 +123,7 @@ def test_nested_class_counts_stay_close_to_proportional(case, seed):
             assert np.all(np.abs(counts - s.n * members / members.sum()) < 2)
 
 
+@pytest.mark.slow
 @anything
 @settings(deadline=None)
 def test_the_seed_alone_determines_the_result(case, nested, stratify, seed):
@@ -223,7 +225,7 @@ def test_string_labels_and_frame():
 @pytest.mark.parametrize(
     ("labels", "sizes", "options", "message"),
     [
-        ([0, 1] * 5, [11], {}, "sizes holds 11, which is 11 example.s. while there are 10"),
+        ([0, 1] * 5, [11], {}, "sizes holds 11, which is 11 examples while there are 10"),
         ([0, 1] * 5, [0], {}, "sizes holds 0"),
         ([0, 1] * 5, [-2], {}, "sizes holds -2"),
         ([0, 1] * 5, [0.01], {}, "sizes holds 0.01, which is 0 example"),
@@ -314,7 +316,7 @@ def test_few_examples_of_each_class_can_be_nested():
     [
         (["14/class"], {}, r"holds '14/class', and the smallest class \(0\) has 13"),
         (["12/class + 2/class"], {}, "smallest class"),
-        (["112 + 1/class"], {}, "there are 113 example"),
+        (["112 + 1/class"], {}, "there are only 113 examples"),
         (["3/class", 6], {}, "names a size twice"),
         (["3/class", 0.5, 20], {}, "mixes fractions"),
         (["0/class"], {}, "whole numbers or fractions"),

@@ -266,6 +266,7 @@ def test_precise_data_are_covered_too(sd):
     assert (np.mean(hits, axis=0) > 0.88).all()
 
 
+@pytest.mark.slow
 def test_probability_of_never_falls_with_the_target():
     n = np.repeat(N, RUNS.astype(int))
     noise = np.random.default_rng(1).standard_normal(len(n)) * 0.02 * np.sqrt(25 / n)
@@ -274,6 +275,7 @@ def test_probability_of_never_falls_with_the_target():
     assert (np.diff(chance) <= 1e-6).all()
 
 
+@pytest.mark.slow
 def test_large_sample_error_may_be_negative():
     """e_N − β_N is a linearisation, not an error: its interval is not clipped at 0."""
     n = np.repeat(N, RUNS.astype(int))
@@ -345,6 +347,7 @@ def test_extrapolators_give_reliance_with_an_interval_that_holds_it(simulated, f
     assert curve.data_reliance_at() == at.data_reliance.estimate
 
 
+@pytest.mark.slow
 def test_prediction_band_has_no_steps(simulated):
     curve = cw.fit_learning_curve(*simulated, unit="percent", form="auto")
     n = np.geomspace(20, 3000, 4000)

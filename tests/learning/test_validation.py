@@ -138,6 +138,7 @@ def test_one_replicated_size_is_no_test_of_the_variance_model():
     assert cw.learning.check_variance_model([curve]).sentences().startswith("Only one size has several runs")
 
 
+@pytest.mark.slow
 def test_variance_check_accepts_the_model_and_rejects_another():
     rng = np.random.default_rng(0)
     n = np.repeat(N5, 8)

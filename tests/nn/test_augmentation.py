@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import kornia.enhance
 import kornia.geometry
@@ -13,16 +14,16 @@ from scipy import ndimage, stats
 from torch import Tensor
 
 from curvewise.errors import InputError
-from curvewise.nn.augmentation import Chance, Change, _enlarged, draw_boxes, make_augmentation, turn_hue
+from curvewise.nn.augmentation import Chance, Change, _enlarged, draw_boxes, make_augmentation, turn_hue, view
 from curvewise.nn.chance import uniform
-from curvewise.nn.training import AUGMENTATIONS
+from curvewise.nn.training import AUGMENTATIONS, parse_views
 from curvewise.response.networks.perturbations import PERTURBATIONS
 
 SEED = torch.tensor(11)
 FIRST = {name: 16 * i for i, name in enumerate(AUGMENTATIONS)}
 FILL = torch.tensor([0.3, 0.5, 0.7])
 ALL = ("flip", "translate:2", "cutout:3", "crop:2", "rotation:30", "shift-x:0.2", "shift-y:0.3")
-ALL += ("colour:0.25", "noise:0.1", "resized-crop:0.3")
+ALL += ("colour:0.25", "noise:0.1", "resized-crop:0.3", "alternating-flip")
 
 
 def _images(count: int = 40, channels: int = 3, height: int = 9, width: int = 11) -> Tensor:
@@ -288,6 +289,68 @@ def test_half_are_flipped_and_not_the_same_half_each_epoch() -> None:
         assert stats.binomtest(int(flipped.sum()), 4000).pvalue > 1e-3
 
 
+def test_alternating_flips_show_every_image_both_ways() -> None:
+    x = torch.arange(3.0).expand(4000, 1, 1, 3)
+    flipped = [_augmented(x, "alternating-flip", epoch=e)[:, 0, 0, 0] == 2 for e in range(6)]
+    assert stats.binomtest(int(flipped[0].sum()), 4000).pvalue > 1e-3
+    for now, then in pairwise(flipped):
+        assert torch.equal(now, ~then)
+    # The choice is the seed's and the example's, and no other augmentation's.
+    assert (
+        stats.binomtest(int((flipped[0] == (_augmented(x, "flip", epoch=0)[:, 0, 0, 0] == 2)).sum()), 4000).pvalue
+        > 1e-3
+    )
+    change, rows = make_augmentation(("alternating-flip",), (1, 1, 3)), torch.arange(4000)
+    other = change(x, SEED + 1, rows * 0, rows, FILL[:1])[:, 0, 0, 0] == 2
+    assert stats.binomtest(int((other == flipped[0]).sum()), 4000).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2, -2])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_view_is_a_crop_of_the_padded_image(shift: int, mirrored: bool) -> None:
+    x = _images(5).numpy()
+    height, width = x.shape[-2:]
+    pad = abs(shift)
+    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)), mode="reflect")
+    start = pad - shift
+    expected = padded[..., start : start + height, start : start + width]
+    found = view(torch.from_numpy(x), shift, mirrored=mirrored).numpy()
+    np.testing.assert_array_equal(found, expected[..., ::-1] if mirrored else expected)
+
+
+def test_views_have_the_weights_of_the_paper() -> None:
+    both = parse_views(("mirror", "shift:1"), (3, 32, 32))
+    assert sorted(both) == sorted(parse_views(("shift:1", "mirror"), (3, 32, 32)))
+    # Half on the image and its mirror image, half on the mean over two diagonal shifts of the same pair.
+    assert {(shift, turned): weight for weight, shift, turned in both} == {
+        **{(0, turned): 0.25 for turned in (False, True)},
+        **{(shift, turned): 0.125 for shift in (-1, 1) for turned in (False, True)},
+    }
+    assert parse_views((), (3, 32, 32)) == [(1.0, 0, False)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("mirrored", "Did you mean 'mirror'"),
+        ("mirror:2", "takes no number"),
+        ("shift", "from 1 to 8"),
+        ("shift:9", "from 1 to 8"),
+        ("shift:-1", "from 1 to 8"),
+    ],
+)
+def test_wrong_views_are_refused(spec: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_views((spec,), (3, 9, 11))
+
+
+def test_views_are_of_images_and_each_once() -> None:
+    with pytest.raises(InputError, match="twice"):
+        parse_views(("mirror", "mirror"), (3, 9, 11))
+    with pytest.raises(InputError, match=r"images.*\(64,\)"):
+        parse_views(("mirror",), (64,))
+
+
 def test_an_example_looks_the_same_in_any_batch() -> None:
     x = _images(30)
     whole = _augmented(x, *ALL)
@@ -338,7 +401,7 @@ def test_stacked_models_get_what_each_gets_alone() -> None:
         torch.testing.assert_close(together[m], alone, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("spec", [s for s in ALL if not s.startswith(("flip", "resized-crop"))])
+@pytest.mark.parametrize("spec", [s for s in ALL if not s.startswith(("flip", "resized-crop", "alternating-flip"))])
 def test_nothing_of_it_changes_nothing(spec: str) -> None:
     x = _images()
     kind = spec.partition(":")[0]
@@ -358,6 +421,7 @@ def test_no_augmentation_is_the_identity_for_anything() -> None:
         ("blur", "translate"),
         ("Flip", "flip"),
         ("flip:2", "no number"),
+        ("alternating-flip:2", "no number"),
         ("translate", "whole number"),
         ("translate:", "whole number"),
         ("translate:1.5", "whole number"),

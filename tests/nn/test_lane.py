@@ -41,8 +41,9 @@ def frozen() -> nn.Module:
 
 
 def test_only_what_is_known_is_stacked() -> None:
-    assert stackable(nn.Linear(4, 2))
-    assert stackable(nn.Sequential(nn.Flatten(), nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 2)))
+    plain = Training()
+    assert stackable(nn.Linear(4, 2), plain)
+    assert stackable(nn.Sequential(nn.Flatten(), nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 2)), plain)
     for model in (
         Own(),
         frozen(),
@@ -51,9 +52,11 @@ def test_only_what_is_known_is_stacked() -> None:
         nn.Sequential(nn.Linear(4, 2), nn.SiLU()),
         nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten()),
     ):
-        assert not stackable(model)
-    assert stackable(nn.Linear(4, 2), ("flip", "translate:2", "cutout:3"))
-    assert not stackable(nn.Linear(4, 2), ("flip", "noise:0.1"))
+        assert not stackable(model, plain)
+    assert stackable(nn.Linear(4, 2), Training(augmentation=("flip", "translate:2", "cutout:3", "alternating-flip")))
+    assert not stackable(nn.Linear(4, 2), Training(augmentation=("flip", "noise:0.1")))
+    assert not stackable(nn.Linear(4, 2), Training(optimiser="muon"))
+    assert not stackable(nn.Linear(4, 2), Training(groups={"weight": {"optimiser": "muon"}}))
 
 
 def made(rng: np.random.Generator, width: int, classes: int, count: int) -> Examples:
@@ -262,7 +265,7 @@ def test_a_stack_calculates_what_its_networks_do(nets: Path) -> None:
     setup = Setup(training, resident(examples, CPU), examples.shape, 3, 7, CPU, nets)
     runs = [Assignment(rng.permutation(40)[:20], i, i, i) for i in range(3)]
     with reproducible():
-        assert stackable(setup.network())
+        assert stackable(setup.network(), training)
         together = driven(make_stack(setup, 3)(), goal, runs)
         single = make_single(setup)()
         for mine, run in zip(together, runs, strict=True):

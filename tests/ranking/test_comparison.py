@@ -94,6 +94,7 @@ def test_a_real_difference_of_rel_is_found() -> None:
     assert math.isnan(row.pvalue)
 
 
+@pytest.mark.slow
 def test_size_of_the_paired_test_is_kept() -> None:
     """Two measures that are as good, on checkpoints that all tasks share: 5% are found to differ.
 

@@ -37,6 +37,7 @@ def grid(tasks):
     return measure_nleep_grid(tasks, ENERGIES, COMPONENTS, progress=False)
 
 
+@pytest.mark.slow
 def test_every_cell_is_nleep_with_those_settings(tasks, grid):
     for name, (pool, labels, accuracy) in tasks.items():
         targets = as_targets(labels, len(labels))

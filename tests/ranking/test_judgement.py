@@ -72,6 +72,7 @@ def judged(table: CheckpointScores) -> RankingJudgement:
     return judge_rankings(table)
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_each_task_and_their_mean(table: CheckpointScores, judged: RankingJudgement) -> None:
     assert judged.groups == ("group 0", "group 1", "union")
     assert len(judged.rows) == 3 * 5 * 3
@@ -299,6 +300,7 @@ def test_columns_and_plain_values(judged: RankingJudgement) -> None:
     assert plain["against_baseline"]["rows"][0]["two"] == "parameters"
 
 
+@pytest.mark.slow
 def test_groups_need_not_have_the_same_tasks() -> None:
     table = made(groups=2)
     table = table.select((table.groups == "group 0") | (table.tasks != "cars"))
@@ -311,6 +313,7 @@ def test_groups_need_not_have_the_same_tasks() -> None:
     assert judged.row("m0", "cars").n == 14
 
 
+@pytest.mark.slow
 def test_the_seed_determines_the_answer(table: CheckpointScores, judged: RankingJudgement) -> None:
     again = judge_rankings(table)
     assert [r.intervals for r in again.rows] == [r.intervals for r in judged.rows]
@@ -373,6 +376,7 @@ def test_union_of_three_groups_ranks_all_their_checkpoints_together() -> None:
     assert below == int((accuracy[(tasks == "scenes") & (names != "From-Scratch")] < 0.35).sum())
 
 
+@pytest.mark.slow
 def test_readable_rows_begin_with_the_averages_best_first() -> None:
     result = judge_rankings(made(groups=2, gflops={}))
     table = result.readable()

@@ -62,6 +62,7 @@ def by_updates(features, target, steps: int = 100_000) -> float:
     return float(evidence - beta * residual - alpha * weight @ weight) / (2 * n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "d", "classes"), [(40, 5, 2), (60, 12, 3)])
 def test_is_the_gaussian_maximised(n, d, classes):
     features, labels = made(n, d, classes, seed=n)
@@ -98,6 +99,7 @@ def test_is_scikit_learns_evidence():
     assert logme(features, target) == pytest.approx(model.scores_[-1] / 150, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e7])
 @pytest.mark.parametrize("n", [40, 90])
 def test_features_that_vary_little_beside_the_largest(n, offset):

@@ -108,6 +108,7 @@ def test_single_precision_is_close_to_double(covariance):
     assert single == pytest.approx(nleep(x, labels, covariance=covariance, steps=20), abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_clearer_features_score_higher(covariance):
     scores = []

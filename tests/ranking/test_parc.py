@@ -26,6 +26,7 @@ def by_pairs(features, marks) -> float:
     return float(spearmanr(ours, theirs).statistic)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 4])
 def test_is_its_definition(classes):
     features, labels = made(40, 6, classes, seed=classes)
@@ -44,6 +45,7 @@ def test_features_are_standardised_first_as_in_the_authors_program():
     assert parc(uneven, labels) != pytest.approx(parc(uneven, labels, standardise=False), abs=0.05)
 
 
+@pytest.mark.slow
 def test_is_its_definition_for_several_labels():
     features, _ = made(40, 6, 3, seed=0)
     marks = np.random.default_rng(1).integers(0, 2, (40, 5))

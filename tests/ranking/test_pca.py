@@ -36,6 +36,7 @@ def test_as_scikit_learn(n, d, energy):
     assert ((scores**3).sum(axis=0) >= 0).all(), "the longer tail"
 
 
+@pytest.mark.slow
 def test_few_eigenvectors_of_many_are_those_of_all():
     x = drawn(1500, 1000, 1.3)
     matrix = np.cov(x.T)
@@ -59,6 +60,7 @@ def test_a_block_that_is_too_narrow_is_widened(monkeypatch):
     np.testing.assert_allclose(axes.T @ axes, np.eye(len(found)), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["flat", "plateau", "low rank"])
 def test_hard_spectra_come_out_exact(kind):
     values = {

@@ -212,6 +212,7 @@ def test_the_seed_decides_everything():
     assert (one.score_low != other.score_low).any()
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.permutations(range(4)))
 def test_the_order_of_checkpoints_does_not_matter(order):
@@ -359,6 +360,7 @@ def test_rank_intervals_tell_apart_what_is_apart():
     np.testing.assert_array_equal(found.rank_high, [1, 2, 3])
 
 
+@pytest.mark.slow
 def test_rank_limits_against_all_pairs_by_hand():
     """Independent scores of equal error: the limit is the quantile of a maximum, had by force."""
     rng = np.random.default_rng(0)
@@ -561,6 +563,7 @@ def test_a_measure_without_a_reference_warns_and_takes_that_of_another() -> None
         rank_by(wrapped, reliability="mine")
 
 
+@pytest.mark.slow
 def test_intervals_end_where_scores_do() -> None:
     random = np.random.default_rng(0)
     labels = np.arange(240) % 3

@@ -157,6 +157,7 @@ def test_intervals_cover_what_they_should(tasks: int) -> None:
     assert 0.91 <= np.mean(hits) <= 1.0
 
 
+@pytest.mark.slow
 def test_intervals_of_rel_cover_where_nearly_all_is_right() -> None:
     """A bootstrap alone, which holds 60 to 80% here, knows of no task in which the best is missed.
 

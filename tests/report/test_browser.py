@@ -894,8 +894,7 @@ def test_many_learners_are_found_by_name(opened: Opened, tmp_path: Path) -> None
     assert len(set(kinds[:24])) == 24  # colours, then dashes
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
 def test_no_serious_fault_of_accessibility(opened: Opened, studied: Any, scheme: str, width: int) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = opened(studied[0], color_scheme=scheme, viewport={"width": width, "height": 844})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.report.content import Report
+from curvewise.report.content import WAYS, Report
 from curvewise.report.results import results_report
 from curvewise.text import neutral
 
@@ -39,8 +39,8 @@ def found(curves: cw.learning.LearningCurves) -> Report:
 def test_each_of_many_curves_warns(curves: cw.learning.LearningCurves, found: Report) -> None:
     for curve in curves:
         for warning in curve.all_warnings:
-            assert f"{curve.learner}: {neutral(warning)}" in found.warnings
-    assert sum("rises with more data" in w for w in found.warnings) == 4
+            assert f"{curve.learner}: {neutral(warning, **WAYS)}" in found.warnings
+    assert sum("Error rises with more data" in w for w in found.warnings) == 4
     assert len(set(found.warnings)) == len(found.warnings)
     assert found.sections[0].warnings == found.warnings
 

@@ -275,6 +275,7 @@ def repeated(examples: int, rng: np.random.Generator, repeats: int = 200) -> lis
     return found
 
 
+@pytest.mark.slow
 def test_spread_falls_with_the_root_of_the_batches_and_is_what_curves_expect() -> None:
     rng = np.random.default_rng(0)
     curves = {count: repeated(count * 64, rng) for count in (1, 4, 16)}

@@ -90,6 +90,7 @@ def test_many_values_are_correlated_as_few(of, size: int) -> None:
         assert value == pytest.approx(np.mean(each), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_many_values_make_no_table_of_pairs() -> None:
     rng = np.random.default_rng(0)
     rows, target = rng.standard_normal((1, 4000)), rng.standard_normal(4000)

@@ -24,6 +24,7 @@ def falling(middle: float, slope: float, width: float, bend: float = 0.0):
     return evaluate
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(st.floats(1.5, 800.0), st.floats(0.1, 5.0), st.sampled_from([0.0, 1e-9, 0.05, 0.5, 3.0]), st.floats(0.0, 0.3))
 def test_ends_against_a_scan(middle: float, slope: float, width: float, bend: float) -> None:

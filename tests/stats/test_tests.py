@@ -85,6 +85,7 @@ def test_probability_below_is_covered_with_ties(sizes):
     assert covered(draw, truth) >= 0.93
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.8, -0.8])
 @pytest.mark.parametrize("gap", [0.0, 0.8])
 def test_probability_below_of_pairs(rho, gap):

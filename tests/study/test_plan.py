@@ -100,6 +100,24 @@ def test_runs_of_another_device_tell_nothing(tmp_path):
     assert on_gpu.hours_of == "GPU"
 
 
+@pytest.mark.parametrize(
+    ("gpus", "saved", "text"),
+    [(1, 7 / 2, "A second GPU would save about 3.5 hours."), (2, 7 / 6, "One more GPU would save about 70 minutes.")],
+)
+def test_a_plan_says_what_one_more_gpu_would_save(tmp_path, monkeypatch, gpus, saved, text):
+    """With GPUs that are only names here."""
+    monkeypatch.setattr("curvewise.nn.devices.list_gpus", lambda: [f"cuda:{i}" for i in range(gpus)])
+    study = make(tmp_path, sizes=[20], folds=2, seeds=4)
+    store(study, study.jobs[:1], seconds=3600.0, device="cuda:0")
+    found = study.plan(measure=False)
+    assert found.workers == gpus
+    assert found.saved_seconds == pytest.approx(saved * 3600)
+    assert found.to_dict()["saved_seconds"] == pytest.approx(saved * 3600)
+    assert text in found.sentences()
+    assert study.plan(measure=False, device="cpu").saved_seconds == 0
+    assert "GPU" not in study.plan(measure=False, device="cpu").sentences()
+
+
 def test_a_measurement_stands_in_for_stored_runs(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     from curvewise.nn import engine

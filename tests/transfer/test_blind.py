@@ -170,6 +170,7 @@ def test_direction_of_smallest_mean_angle_by_brute_force(rng, case):
         np.testing.assert_allclose(got.prediction, [0, 0.6, 0.8], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_direction_for_every_pixel_and_zero_for_no_target(rng):
     normals = to_unit(rng.normal((0, 0.5, 1), size=(60, 2, 3, 3)))
     normals[rng.random((60, 2, 3)) < 0.2] = 0
@@ -255,6 +256,7 @@ def test_streamed_median_of_equal_values_and_of_a_tie_across_bins():
         assert streamed_median(lambda v=v: iter([(v, np.ones(len(v)))]), 2) == median
 
 
+@pytest.mark.slow
 def test_mapped_files_in_small_blocks_give_the_same(rng, tmp_path, monkeypatch):
     maps = rng.exponential(size=(40, 3, 6, 5)).astype(np.float32)
     np.save(tmp_path / "maps.npy", maps)

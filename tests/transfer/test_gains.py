@@ -134,6 +134,7 @@ def test_inversion_of_the_interpolation() -> None:
     assert back == pytest.approx(0.55, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_interval_of_two_sizes_by_brute_force() -> None:
     """Between two sizes the difference is a weighted sum of three means."""
     n, s, v, m, u, free = np.array([100.0, 10000.0]), [0.7, 0.3], [4e-4, 1e-4], 0.5, 2e-4, 4.0
@@ -294,6 +295,7 @@ def test_a_fitted_learning_curve_will_do(simulated: tuple[np.ndarray, np.ndarray
     assert found.extrapolated
 
 
+@pytest.mark.slow
 def test_coverage() -> None:
     """Power laws, three runs at each of four sizes; the rest is in benchmarks/transfer_wins.py."""
     rng = np.random.default_rng(5)

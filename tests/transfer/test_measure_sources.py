@@ -55,6 +55,7 @@ def outcome(maximal: float, weight: str) -> tuple[float, str]:
     return found.improvement("task", "net").cci.estimate, "".join(str(w.message) for w in caught)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", ["scratch", "uniform", "log"])
 def test_a_better_method_never_scores_below_0_and_a_beaten_control_is_said(weight):
     """The method has the lower risk at every size, whatever maximal supervision is."""

@@ -203,6 +203,7 @@ class TestRanks:
         assert {(r.low, r.high) for r in ranks.values()} == {(1, 4)}
         assert np.isnan([r.best for r in ranks.values()]).all()
 
+    @pytest.mark.slow
     def test_places_are_held_as_often_as_stated(self) -> None:
         """Places of all methods at a size together, of which two are alike."""
         rng = np.random.default_rng(3)

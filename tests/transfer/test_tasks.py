@@ -246,6 +246,7 @@ def test_what_cannot_be_used_is_told():
         rank_tasks(risks).row("a").at(0.33)
 
 
+@pytest.mark.slow
 def test_figure_four_of_the_paper(data_dir):
     """The published scratch curves: depth and normals differ although the images are the same."""
     with (data_dir / "transfer" / "transfer_controls_losses.csv").open() as file:

@@ -87,6 +87,7 @@ def test_pairs_by_analysis_of_variance(runs: int) -> None:
     assert list(found.rate)[1:] == pytest.approx(list(ends))
 
 
+@pytest.mark.slow
 def test_the_variance_is_right_on_average() -> None:
     rng = np.random.default_rng(3)
     rates, variances = [], []

@@ -40,6 +40,7 @@ def test_curves_warn_of_seeds_and_their_means_give_wider_intervals() -> None:
     assert wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 def test_means_cover_and_single_seeds_do_not() -> None:
     truth, hits, naive = 0.05 + 1.5 * 400**-0.5, 0, 0

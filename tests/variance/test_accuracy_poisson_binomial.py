@@ -31,6 +31,7 @@ def test_every_probability_is_accurate_relative_to_its_size(p):
             assert got == pytest.approx(float(wanted), rel=1e-13)
 
 
+@pytest.mark.slow
 def test_tails_of_merged_groups_are_accurate():
     p = np.random.default_rng(0).integers(1, 64, 2 * GROUP + 37) / 64  # short fractions
     wanted = np.array([float(q) for q in exact(p)])

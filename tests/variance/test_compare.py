@@ -372,6 +372,7 @@ def test_many_trainings_adjust_like_statsmodels():
         assert len(c.pairs) == 15
 
 
+@pytest.mark.slow
 def test_many_equal_trainings_are_seldom_told_apart():
     rng = np.random.default_rng(16)
     found = 0
@@ -394,6 +395,7 @@ def test_against_a_baseline_and_from_predictions():
     assert c.differences[0].width > pair.difference.width
 
 
+@pytest.mark.slow
 def test_score_only_language_models(data_dir):
     groups = defaultdict(list)
     with open(data_dir / "variance" / "modded_nanogpt_final_val_losses.csv") as file:
@@ -415,6 +417,7 @@ def test_score_only_language_models(data_dir):
 # what an adversary found
 
 
+@pytest.mark.slow
 def test_groups_of_either_side_count():
     rng = np.random.default_rng(20)
     groups = np.arange(400) // 20
@@ -445,6 +448,7 @@ def test_interval_and_pvalue_agree_for_few_runs():
             assert (d.pvalue < 1 - level) == (0 not in d.interval(level))
 
 
+@pytest.mark.slow
 @quiet
 def test_one_run_against_many_counts_what_the_many_show():
     rng = np.random.default_rng(23)
@@ -554,6 +558,7 @@ def test_trainings_must_have_names():
         compare_trainings([np.zeros((5, 50)), np.zeros((5, 50))])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
 def test_scores_never_contradict_themselves():
     rng = np.random.default_rng(28)

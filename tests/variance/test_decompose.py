@@ -178,6 +178,7 @@ def test_losses_follow_the_same_formulas_whatever_their_level():
 # known truth
 
 
+@pytest.mark.slow
 def test_estimate_is_unbiased():
     """Both terms at ddof 1: with plain p(1−p) a training without variance would show sd/√R."""
     rng = np.random.default_rng(7)
@@ -205,6 +206,7 @@ def test_estimate_is_unbiased_with_true_variance():
     assert abs(np.mean(found) - np.mean(truth)) < 3 * np.std(found) / np.sqrt(len(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("runs", "spread"), [(5, 0.3), (10, 0.1), (30, 0.3), (10, 0.0)])
 def test_f_interval_covers(runs, spread):
     """A small version of benchmarks/coverage.py."""
@@ -687,6 +689,7 @@ def test_few_sensitive_examples_ask_for_the_robust_interval():
     assert hits["F"] < 80
 
 
+@pytest.mark.slow
 def test_failed_runs_widen_the_other_intervals_too():
     rng = np.random.default_rng(4)
     hits = {"test set": 0, "share": 0}

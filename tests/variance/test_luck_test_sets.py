@@ -111,6 +111,7 @@ def test_no_true_variance_leaves_the_correlation_unknown():
     assert "[-1.00, 1.00]" not in c.summary()
 
 
+@pytest.mark.slow
 @quiet
 def test_runs_are_matched_by_their_names():
     rng = np.random.default_rng(3)

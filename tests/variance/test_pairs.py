@@ -22,6 +22,7 @@ def scipy_pvalue(a: int, b: int, both: int, runs: int) -> float:
     return fisher_exact([[both, a - both], [b - both, runs - a - b + both]])[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [2, 7, 40, 300, 5000])
 def test_pvalues_are_scipys(runs):
     rng = np.random.default_rng(runs)
@@ -86,6 +87,7 @@ def pairs_by_z(errors, limit):
     return int((np.abs(np.triu(z, k=1)) > limit).sum())
 
 
+@pytest.mark.slow
 def test_z_rule_flags_independent_pairs_and_the_exact_test_does_not():
     """With rare errors a common error or two is many standard errors, and means nothing."""
     rng = np.random.default_rng(1)
@@ -143,6 +145,7 @@ def test_packed_labels_and_hits_give_the_same():
     assert measure_dependent_pairs(said, labels).to_dict() == plain
 
 
+@pytest.mark.slow
 def test_many_pairs_are_counted_in_bounded_memory(monkeypatch):
     rng = np.random.default_rng(0)
     errors = rng.random((300, 40)) < 0.3

@@ -95,6 +95,7 @@ def test_variance_power_on_decompositions():
     assert "its interval excludes 0" in plan.summary()
 
 
+@pytest.mark.slow
 def test_difference_on_the_distribution_by_simulation():
     """The planned power, with new runs and new examples each time."""
     rng = np.random.default_rng(2)

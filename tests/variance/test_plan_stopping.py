@@ -69,6 +69,7 @@ def test_decisions_agree_with_scipy(plan):
             assert (0 in interval) == (p > plan.nominal_level)
 
 
+@pytest.mark.slow
 def test_repeated_intervals_hold_at_all_looks_together(plan):
     rng = np.random.default_rng(3)
     missed = 0

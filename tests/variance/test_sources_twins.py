@@ -166,6 +166,7 @@ def test_no_disagreement_is_not_certainty():
     assert tuple(same.fraction[0])[1:] == (0.0, np.inf)
 
 
+@pytest.mark.slow
 def test_coverage_where_disagreement_is_rare():
     """Twins of one example in a hundred may differ; many samples of 150 hold one or none."""
     rng = np.random.default_rng(2)
@@ -252,6 +253,7 @@ def test_a_few_twins_in_other_places_are_refused():
     assert measure_twins(runs, astray, truth).runs == 40
 
 
+@pytest.mark.slow
 def test_places_of_many_runs_are_checked():
     rng = np.random.default_rng(14)
     truth = rng.integers(0, 10, 200)
@@ -260,6 +262,7 @@ def test_places_of_many_runs_are_checked():
         measure_twins(runs, np.roll(runs, 1, axis=0), truth)
 
 
+@pytest.mark.slow
 def test_coverage_with_runs_and_examples_sampled():
     """New runs and new examples each time; truth from the rates that the data are made with."""
     rng = np.random.default_rng(0)

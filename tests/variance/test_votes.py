@@ -86,6 +86,7 @@ def test_only_slices_of_a_source_are_read():
     assert d.classes == 3
 
 
+@pytest.mark.slow
 def test_intervals_hold_for_new_examples():
     rng = np.random.default_rng(2)
     held = 0

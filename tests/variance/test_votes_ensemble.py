@@ -45,6 +45,7 @@ def test_ties_count_as_a_random_choice():
     assert vote_errors(counts, np.array([0, 2, 0, 1])) == pytest.approx([0.5, 1, 0, 2 / 3])
 
 
+@pytest.mark.slow
 def test_subsets_average_to_all_subsets():
     rng = np.random.default_rng(1)
     votes, labels = rng.integers(0, 3, (6, 40)), rng.integers(0, 3, 40)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import expit, ndtri
@@ -180,10 +181,15 @@ def power_interval(
     """
     sizes = np.minimum(np.atleast_1d(n), LARGEST_SIZE)
     own = predict(sizes)
-    stderr = data.standard_error() if data.replicated else None
-    ensemble = fit_ensemble(data.n, data.mean, stderr, floor=floor, ceiling=ceiling)
-    low, high = ensemble_interval(data, ensemble, sizes, level, noise)
+    low, high = ensemble_interval(data, _whole_ensemble(data, floor, ceiling), sizes, level, noise)
     return np.minimum(low, own), np.maximum(high, own)
+
+
+@lru_cache(maxsize=16)
+def _whole_ensemble(data: GroupedRuns, floor: float | None, ceiling: float | None) -> LawEnsemble:
+    """Fit the ensemble once for all levels and sizes that are asked about the same runs."""
+    stderr = data.standard_error() if data.replicated else None
+    return fit_ensemble(data.n, data.mean, stderr, floor=floor, ceiling=ceiling)
 
 
 def prediction_interval(

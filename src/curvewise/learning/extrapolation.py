@@ -160,6 +160,10 @@ def fit_member(
     return replace(fit, stderr=noise, floor=floor, ceiling=ceiling)
 
 
+REMEMBERED = 8
+"""Arrays of sizes whose predictions an ensemble keeps; an interval asks about three."""
+
+
 @dataclass(frozen=True)
 class LawEnsemble:
     """Fitted members and their weights.
@@ -245,9 +249,20 @@ class LawEnsemble:
     def member_predictions(self, n_new: Array | Sequence[float] | float) -> Array:
         """Return the members' predictions (M, T) at sizes (T,), clipped to floor and ceiling."""
         sizes = np.atleast_1d(np.asarray(n_new, dtype=np.float64))
-        log_n = np.log(np.maximum(sizes, np.finfo(float).tiny)) - np.log(self.n_last)
-        curves = np.stack([MEMBERS[m].predict(self.parameters[m], log_n) for m in self.members])
-        return self._clip(curves)
+        # A probability is found by trying levels, and every level asks about the same few sizes several times.
+        known = self._predicted.get(key := sizes.tobytes())
+        if known is None:
+            log_n = np.log(np.maximum(sizes, np.finfo(float).tiny)) - np.log(self.n_last)
+            known = self._clip(np.stack([MEMBERS[m].predict(self.parameters[m], log_n) for m in self.members]))
+            known.flags.writeable = False
+            if len(self._predicted) == REMEMBERED:
+                self._predicted.clear()
+            self._predicted[key] = known
+        return known
+
+    @cached_property
+    def _predicted(self) -> dict[bytes, Array]:
+        return {}
 
     def spread(self, n_new: Array | Sequence[float] | float) -> Array:
         """Return the weighted standard deviation (T,) of the members at sizes (T,)."""

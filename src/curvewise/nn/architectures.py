@@ -8,6 +8,7 @@ layers as torchvision does, so that files of weights fit.
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -330,6 +331,67 @@ def resnet9(shape: tuple[int, ...], classes: int, *, width: int = 64, scale: flo
         Scale(scale),
     )
     return draw(layers, convolutions="uniform")
+
+
+def speednet(
+    shape: tuple[int, ...],
+    classes: int,
+    *,
+    width: int = 64,
+    norm_momentum: float = 0.6,
+    norm_eps: float = 1e-12,
+    norm_scale: bool = False,
+    dirac: bool = True,
+    unit_head: bool = True,
+) -> nn.Module:
+    """Make the network of the speed record for CIFAR-10 (Jordan 2024), without its first layer.
+
+    Three blocks of a 3×3 convolution, 2×2 max-pooling, batch norm, GELU, a second 3×3 convolution, batch norm and
+    GELU, with 64, 256 and 256 channels and no biases. The largest value of each channel goes into a linear layer
+    without bias, whose output is divided by its inputs. The published network has ``first_layer="whitening"``.
+
+    Parameters
+    ----------
+    shape, classes
+        Shape of one input, and the number of outputs.
+    width : int
+        Channels of the first block; the others have four times as many.
+    norm_momentum, norm_eps : float
+        Of batch norm: weight of the old in its running statistics, and the least variance.
+    norm_scale : bool
+        Train the scales of batch norm; they stay 1 otherwise. Its biases are trained always.
+    dirac : bool
+        Let the first filters of each convolution, as many as it has inputs, pass these on as they are.
+    unit_head : bool
+        Scale the initial weights of the last layer to a standard deviation of 1.
+    """
+    channels, *sides = image_shape(shape, "speednet")
+    _check_positive(width=width)
+    _check_share("norm_momentum", norm_momentum)
+    if isinstance(norm_eps, bool) or not isinstance(norm_eps, int | float) or not 0 <= norm_eps < 1:
+        raise InputError(f"norm_eps={norm_eps!r}.", argument="options", remedy="Give a small number from 0 on.")
+    check_sides("speednet", None, sides)
+
+    def convolved(inside: int, outside: int, *between: nn.Module) -> list[nn.Module]:
+        norm = nn.BatchNorm2d(outside, norm_eps, 1 - norm_momentum)
+        norm.weight.requires_grad_(norm_scale)
+        return [nn.Conv2d(inside, outside, 3, padding=1, bias=False), *between, norm, nn.GELU()]
+
+    layers: dict[str, nn.Module] = {}
+    for number, outside in enumerate((width, 4 * width, 4 * width), 1):
+        both = [*convolved(channels, outside, nn.MaxPool2d(2)), *convolved(outside, outside)]
+        layers[f"block{number}"] = nn.Sequential(*both)
+        channels = outside
+    head = nn.Linear(channels, classes, bias=False)
+    layers |= {"pool": GlobalMax(), "head": head, "scale": Scale(1 / channels)}
+    model = draw(nn.Sequential(OrderedDict(layers)), convolutions="uniform")
+    with torch.no_grad():
+        for module in model.modules() if dirac else ():
+            if isinstance(module, nn.Conv2d):
+                nn.init.dirac_(module.weight[: module.in_channels])
+        if unit_head:
+            head.weight.div_(head.weight.std())
+    return model
 
 
 class Scale(nn.Module):
@@ -851,9 +913,13 @@ def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
 
 
 def _dropout(share: float) -> nn.Module:
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
-        raise InputError(f"dropout={share!r}.", argument="options", remedy="Give a share from 0 to below 1.")
+    _check_share("dropout", share)
     return nn.Dropout(share)
+
+
+def _check_share(name: str, share: float) -> None:
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+        raise InputError(f"{name}={share!r}.", argument="options", remedy="Give a share from 0 to below 1.")
 
 
 ARCHITECTURES: dict[str, Callable[..., nn.Module]] = {

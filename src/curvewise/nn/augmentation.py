@@ -51,6 +51,10 @@ class Chance:
         """Draw uniformly from [0, 1), shape (examples,)."""
         return uniform(self.seed, self.epoch, self.example, number)
 
+    def once(self, number: int) -> Tensor:
+        """Draw uniformly from [0, 1), the same in every epoch, shape (examples,)."""
+        return uniform(self.seed, 0, self.example, number)
+
     def signed(self, number: int, amount: float) -> Tensor:
         """Draw uniformly within ±amount."""
         return (2 * self.unit(number) - 1) * amount
@@ -135,6 +139,8 @@ def make_augmentation(specs: tuple[str, ...], shape: tuple[int, ...]) -> Augment
 def move_pixels(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) -> Tensor:
     """Flip, translate, crop and cut out, by one look-up of each pixel and one mask.
 
+    Alternating flips (Jordan 2024) show every image both ways in any two epochs that follow each other.
+
     From the last change back to the first: which row and column of the original a pixel comes
     from, and whether it comes from nowhere.
     """
@@ -144,9 +150,11 @@ def move_pixels(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) 
     gone: list[Tensor] = []
     for change in reversed(changes):
         amount, first = int(change.amount), change.first
-        if change.kind == "flip":
-            turned = chance.unit(first).unsqueeze(-1) < 0.5
-            columns = torch.where(turned, width - 1 - columns, columns)
+        if change.kind in ("flip", "alternating-flip"):
+            turned = (chance.unit(first) if change.kind == "flip" else chance.once(first)) < 0.5
+            if change.kind == "alternating-flip":  # drawn for the first epoch, and the other way in every next one
+                turned = turned ^ (chance.epoch % 2 == 1)
+            columns = torch.where(turned.unsqueeze(-1), width - 1 - columns, columns)
         elif change.kind == "cutout":
             hit_rows = _within(rows, chance.whole(first, 0, height - amount), amount)
             hit_columns = _within(columns, chance.whole(first + 1, 0, width - amount), amount)
@@ -304,6 +312,20 @@ def add_noise(x: Tensor, changes: list[Change], chance: Chance, fill: Tensor) ->
         noise = (radius * torch.cos(angle)).reshape(x.shape)
         x = (x + change.amount * noise).clamp(0, 1)
     return x
+
+
+def view(x: Tensor, shift: int, *, mirrored: bool) -> Tensor:
+    """Return images moved down and to the right by so many pixels, then mirrored; edges are reflected.
+
+    >>> view(torch.arange(4.0).view(1, 1, 1, 4).expand(1, 1, 2, 4), 1, mirrored=False)[0, 0, 0]
+    tensor([1., 0., 1., 2.])
+    """
+    if shift:
+        height, width = x.shape[-2:]
+        rows = _reflected(torch.arange(height, device=x.device) - shift, height)
+        columns = _reflected(torch.arange(width, device=x.device) - shift, width)
+        x = x.index_select(-2, rows).index_select(-1, columns)
+    return x.flip(-1) if mirrored else x
 
 
 # Colours, shared with the perturbations of images. Shares have the shape (B, 1, 1, 1); only recolour clips to 0…1.

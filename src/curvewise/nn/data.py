@@ -18,7 +18,7 @@ from curvewise.errors import InputError
 from curvewise.nn.augmentation import make_augmentation
 from curvewise.nn.devices import own_generator
 from curvewise.nn.task import Examples, choose_rows, is_amount, is_pair, standardised
-from curvewise.nn.training import misfit
+from curvewise.nn.training import misfit, parse_views
 from curvewise.text import arg
 
 ROUNDS = 10  # times that a sampler may go through its dataset: some never end
@@ -336,9 +336,12 @@ class Resident:
         True if y holds numbers, not classes.
     mean, std : Tensor
         Per channel, for images.
+    views : list of (float, int, bool)
+        Weight, shift and mirroring of each view over which outputs are averaged; empty for the image alone.
     """
 
     def __init__(self, examples: Examples, device: torch.device) -> None:
+        self.views = parse_views(examples.views, examples.shape) if examples.views else []
         self.kind = "images" if examples.x.ndim == 4 else "features"
         if examples.padding is not None:
             self.kind = "tokens"

@@ -66,6 +66,16 @@ def find_device(device: str | torch.device) -> torch.device:
     return place
 
 
+def try_device(device: str) -> None:
+    """Raise where a device is not there any more, or cannot compute.
+
+    >>> try_device("cpu")
+    """
+    import torch
+
+    torch.zeros(1, device=find_device(device)).item()
+
+
 @cache
 def describe_cpu() -> str:
     """Describe what the bits depend on here: the maker of the CPU, torch's instructions, what is chosen.

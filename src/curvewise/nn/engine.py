@@ -213,9 +213,10 @@ def _setup(
     folder: Path | None,
     stream: bool | None = None,
 ) -> Setup:
-    if training.precision == "bfloat16" and device.type == "cpu":
+    if training.precision != "float32" and device.type == "cpu":
         remedy = f"Train on {arg('device', 'cuda')}, or use {arg('precision', 'float32')}."
-        raise misfit("precision", "bfloat16", "for GPUs; on a CPU it is slow, and some CPUs stop at it.", remedy)
+        problem = "for GPUs; on a CPU it is slow, and some CPUs stop at it."
+        raise misfit("precision", training.precision, problem, remedy)
     data = resident(examples, device, stream)
     # A batch smaller than asked for comes from a subset smaller than that: not worth compiling.
     compiled = device.type == "cuda" and batch == training.batch
@@ -266,7 +267,7 @@ def _crews(
     if _draws_numbers(setup, probe):
         yield [[i] for i in numbers], [make_single(replace(setup, compiled=False))()]
         return
-    if setup.training.controlled or not stackable(probe, setup.training.augmentation):
+    if setup.training.controlled or not stackable(probe, setup.training):
         yield [[i] for i in numbers], find_lanes(setup, len(numbers), in_flight, stacked=False)
         return
     # Networks of a stack take their steps together, and therefore have as many examples.
@@ -403,6 +404,8 @@ class LanePool:
         free = {"rate", "epochs", "steps", "schedule", "warmup", "drops", "validation", "patience"}
         free |= {"patience_n", "patience_steps", "look_every"}
         settings = {k: repr(v) for k, v in setup.training.as_dict().items() if k not in free}
+        groups = (setup.training.groups or {}).items()
+        settings["groups"] = repr([(name, {k: v for k, v in own.items() if k not in free}) for name, own in groups])
         key = (tuple(settings.items()), setup.batch, setup.device, setup.folder, setup.compiled)
         data = (setup.data, setup.body)
         if self.key != key or len(self.data) != 2 or any(a is not b for a, b in zip(self.data, data, strict=True)):
@@ -448,7 +451,7 @@ POOL = LanePool()
 def find_lanes(setup: Setup, runs: int, in_flight: int | None, *, stacked: bool | None = None) -> list[Lane]:
     """Return lanes for so many runs: those that exist already first."""
     if stacked is None:
-        known = stackable(setup.network(), setup.training.augmentation)
+        known = stackable(setup.network(), setup.training)
         stacked = known and not setup.training.controlled
     POOL.keep_for(setup)
     most = runs if in_flight is None else max(1, min(in_flight, runs))

@@ -11,6 +11,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,14 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional
 
+from curvewise.nn.augmentation import view
 from curvewise.nn.chance import visits
 from curvewise.nn.data import SLOTS, Resident
 from curvewise.nn.networks import features_of, make_network, notes_of
-from curvewise.nn.optimisers import make_loss, make_optimiser
+from curvewise.nn.optimisers import Grouped, Optimiser, make_loss, make_optimiser
 from curvewise.nn.task import Assignment, Outputs, Poke, check_shape
 from curvewise.nn.training import MOVES, Training
+from curvewise.nn.whitening import Whitening
 
 Members = Sequence[int] | None  # networks of a lane; None for all
 
@@ -75,7 +78,20 @@ class Setup:
         if self.training.precision == "float32":
             return contextlib.nullcontext()
         # A cache of cast weights would be stale when a graph is replayed.
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, cache_enabled=False)
+        kind = getattr(torch, self.training.precision)
+        return torch.autocast(self.device.type, dtype=kind, cache_enabled=False)
+
+    @cached_property
+    def optimiser(self) -> Optimiser:
+        """The rule by which parameters are changed, for a list of those that are trained."""
+        shapes = {name: tuple(p.shape) for name, p in self.network().named_parameters() if p.requires_grad}
+        return make_optimiser(self.training, shapes)
+
+    @property
+    def magnifier(self) -> float:
+        """The factor of the loss on the way back: float16 has no numbers as small as gradients of a mean."""
+        # About that of a summed loss; a power of two, which takes no digits from the gradients.
+        return 2.0 ** (self.batch.bit_length() - 1) if self.training.precision == "float16" else 1.0
 
 
 class LinearProbe(nn.Module):
@@ -110,7 +126,9 @@ class Lane(ABC):
         # Made once and only ever written to in place: a captured graph goes on reading the same memory.
         self.capacity = max(1, LINE // (batch * width))
         self.line = torch.zeros((self.capacity, width, batch), dtype=torch.int64, device=device)
-        self.rates = torch.zeros(self.capacity, device=device)
+        self.optimiser = setup.optimiser
+        several = (len(self.optimiser.rules),) if isinstance(self.optimiser, Grouped) else ()
+        self.rates = torch.zeros((self.capacity, *several), device=device)
         self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
         self.count = torch.zeros((), device=device)
         self.position = torch.arange(batch, device=device)
@@ -118,7 +136,6 @@ class Lane(ABC):
         self.augmentation_seeds = torch.zeros(width, dtype=torch.int64, device=device)
         self.loss_sum = torch.zeros(width, device=device)
         self.feed = setup.data.feed(width * batch, setup.training.augmentation, self.capacity)
-        self.optimiser = make_optimiser(setup.training)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.stream = torch.cuda.Stream(device) if setup.cuda else None  # type: ignore[no-untyped-call]
 
@@ -220,7 +237,7 @@ class Lane(ABC):
         self.graph = graph
 
     def _next(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return examples (width, batch), their epochs (batch,) and the rate of this step."""
+        """Return examples (width, batch), their epochs (batch,) and the rate of this step, or that of each group."""
         index = self.line.index_select(0, self.cursor)[0]
         rate = self.rates.index_select(0, self.cursor)[0]
         # Only augmentation asks for the epoch: spare the others a kernel in every step.
@@ -278,7 +295,10 @@ class Lane(ABC):
     def look(
         self, data: Resident, rows: Tensor | None = None, *, members: Members = None, features: bool = False
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield targets and outputs (or features) of some examples at a time, so that few are held."""
+        """Yield targets and outputs (or features) of some examples at a time, so that few are held.
+
+        Outputs are averaged over the views of the data, features are those of the images themselves.
+        """
         chosen = range(self.width) if members is None else members
         count = len(data.y) if rows is None else len(rows)
         batch = DENSE_BATCH if data.y.ndim > 2 else EVALUATION_BATCH
@@ -286,7 +306,16 @@ class Lane(ABC):
             for start in range(0, count, batch):
                 part: slice | Tensor = slice(start, start + batch)
                 part = part if rows is None else rows[part]
-                yield data.y[part], self.outputs(data.inputs(part), chosen, features=features).float()
+                x = data.inputs(part)
+                if features or not data.views:
+                    yield data.y[part], self.outputs(x, chosen, features=features).float()
+                    continue
+                whole: Tensor | float = 0.0
+                for weight, shift, mirrored in data.views:
+                    seen = self.outputs(view(x, shift, mirrored=mirrored), chosen, features=False)
+                    whole = whole + weight * seen.float()
+                assert isinstance(whole, Tensor)
+                yield data.y[part], whole
 
 
 class Single(Lane):
@@ -310,6 +339,9 @@ class Single(Lane):
         """Draw the initial weights of the one assignment."""
         self.place(assignments)
         fresh = self.setup.network(assignments[0].init)
+        for layer in fresh.modules():
+            if isinstance(layer, Whitening):
+                layer.fill(self.setup.data, assignments[0].rows)
         # Copied in place: a captured graph reads the tensors that it was captured with.
         with torch.no_grad():
             for kind in (nn.Module.parameters, nn.Module.buffers):
@@ -321,9 +353,13 @@ class Single(Lane):
         """Take one step: forward, backward and update."""
         index, epoch, rate = self._next()
         loss = self.forward(self.model, index[0], self.augmentation_seeds[0], epoch, self._given())
+        magnifier = self.setup.magnifier
+        whole = None if magnifier == 1 else torch.full_like(loss, magnifier)
         # Weights that the network does not use have a gradient of 0.
-        grads = torch.autograd.grad(loss, self.params, materialize_grads=True)
+        grads = torch.autograd.grad(loss, self.params, whole, materialize_grads=True)
         with torch.no_grad():
+            if magnifier != 1:
+                grads = torch._foreach_div(grads, magnifier)
             self.count.add_(1)
             self.update(self.params, grads, self.state, rate, self.count)
             self._count_up(loss.detach())
@@ -368,7 +404,7 @@ def make_single(setup: Setup) -> Callable[[], Single]:
 
 def _compiled(setup: Setup, forward: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., None]]:
     """Return the two halves of a step, gradients and update, compiled where that is asked for."""
-    update: Callable[..., None] = make_optimiser(setup.training).step
+    update: Callable[..., None] = setup.optimiser.step
     if not setup.compiled:
         return forward, update
     return torch.compile(forward, dynamic=False), torch.compile(update, dynamic=False)
@@ -420,13 +456,15 @@ def check_outputs(model: nn.Module, x: Tensor, outputs: tuple[int, ...]) -> None
 # batch normalisation keeps counts that cannot be stacked.
 
 
-def stackable(model: nn.Module, augmentation: Sequence[str] = ()) -> bool:
+def stackable(model: nn.Module, training: Training) -> bool:
     """Tell whether every part of a training is known to give the same bits in any stack."""
     known = all(type(m) in STACKABLE for m in model.modules())
+    # Products of Muon's matrices may round otherwise in a larger batch of them.
+    used = {training.optimiser, *(group.get("optimiser") for group in (training.groups or {}).values())}
     trained = all(p.requires_grad for p in model.parameters())
     # Augmentations that calculate with pixels may round otherwise in a larger batch.
-    exact = all(spec.partition(":")[0] in MOVES for spec in augmentation)
-    return known and trained and exact and not list(model.buffers())
+    exact = all(spec.partition(":")[0] in MOVES for spec in training.augmentation)
+    return known and trained and exact and "muon" not in used and not list(model.buffers())
 
 
 class Stack(Lane):
@@ -452,7 +490,8 @@ class Stack(Lane):
             self.stored = [make_room(width, s) for s in shapes]
             self.params = self._used(self.stored, shapes)
             # Ranger takes means over a matrix, in which the zeros would count.
-            ranger = setup.training.optimiser == "ranger"
+            groups = (setup.training.groups or {}).values()
+            ranger = "ranger" in {setup.training.optimiser, *(group.get("optimiser") for group in groups)}
             self.trained = self.params if ranger else self.stored
         self.state = self.optimiser.start(self.trained)
 
@@ -537,7 +576,7 @@ Gradients = tuple[list[Tensor], Tensor]
 
 def _vectorised(setup: Setup) -> Callable[..., Gradients]:
     """Return a function that computes gradients and losses on a GPU."""
-    batches, loss = _batches(setup), make_loss(setup.training)
+    batches, loss, magnifier = _batches(setup), make_loss(setup.training), setup.magnifier
 
     def forward(model: nn.Module, names: list[str], params: list[Tensor], batch: tuple[Any, ...]) -> Gradients:
         x, y = batches(*batch)
@@ -545,10 +584,10 @@ def _vectorised(setup: Setup) -> Callable[..., Gradients]:
         def loss_of(weights: list[Tensor], x_one: Tensor, y_one: Tensor) -> Tensor:
             with setup.arithmetic():
                 logits = functional_call(model, dict(zip(names, weights, strict=True)), (x_one,))
-            return loss(logits.float(), y_one)
+            return loss(logits.float(), y_one) * magnifier if magnifier != 1 else loss(logits.float(), y_one)
 
-        found: Gradients = vmap(grad_and_value(loss_of))(params, x, y)
-        return found
+        grads, losses = vmap(grad_and_value(loss_of))(params, x, y)
+        return (grads, losses) if magnifier == 1 else (list(torch._foreach_div(grads, magnifier)), losses / magnifier)
 
     return forward
 

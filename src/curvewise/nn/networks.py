@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +20,11 @@ from curvewise.nn.architectures import ARCHITECTURES, FIRST_LAYERS, image_shape
 from curvewise.nn.devices import own_generator
 from curvewise.nn.files.hugging_face import hugging_face_model
 from curvewise.nn.files.tensors import load_part, load_weights, read_weights
+from curvewise.nn.optimisers import make_optimiser
 from curvewise.nn.own_code import find_function, importable, installed, names_own_code
 from curvewise.nn.task import Outputs, check_outputs_of
-from curvewise.nn.training import IMAGE_ARCHITECTURES, Training, check_torchvision_options, misfit
+from curvewise.nn.training import IMAGE_ARCHITECTURES, Training, behind_first_layer, check_torchvision_options, misfit
+from curvewise.nn.whitening import Whitening
 from curvewise.text import Message, arg
 
 
@@ -107,6 +110,27 @@ def settle_weights(
         return training
     _loaded(model, training, classes, given, folder)
     return training
+
+
+def check_groups(training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None = None) -> None:
+    """Refuse groups of parameters, or an optimiser, that a network has no parameters for; nothing large is made.
+
+    Parameters
+    ----------
+    training, shape, classes, folder
+        As of :func:`make_network`.
+
+    Raises
+    ------
+    InputError
+        As of :func:`~curvewise.nn.optimisers.make_optimiser`.
+    """
+    try:
+        with own_generator(), torch.device("meta"):
+            model = _made(replace(training, weights=None, weights_into=None, like=None), tuple(shape), classes, folder)
+    except Exception:  # what cannot be made without memory, or at all, the run itself reports
+        return
+    make_optimiser(training, {name: p.shape for name, p in model.named_parameters() if p.requires_grad})
 
 
 def _weights_of(training: Training, folder: Path | None, *, shapes: bool) -> dict[str, Tensor]:
@@ -201,6 +225,9 @@ def features_of(model: nn.Module, x: Tensor) -> Tensor:
 
 
 def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: Path | None) -> nn.Module:
+    if training.first_layer is not None:
+        inner = _made(replace(training, first_layer=None), behind_first_layer(training, shape), classes, folder)
+        return nn.Sequential(OrderedDict(first_layer=Whitening(shape[0]), network=inner))
     name, options = training.architecture, dict(training.options)
     kind, _, rest = name.partition(":")
     own = bool(rest) and kind not in ("timm", "torchvision", "hf")

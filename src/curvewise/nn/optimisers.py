@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from curvewise.nn.task import check_shape
-from curvewise.nn.training import NUMBER_LOSSES, Training
+from curvewise.nn.training import NUMBER_LOSSES, Training, misfit
+from curvewise.text import arg, list_names
 
 Tensors = list[Tensor]
 State = dict[str, Tensors]
@@ -59,8 +61,20 @@ class Optimiser(ABC):
         """
 
 
-def make_optimiser(training: Training) -> Optimiser:
+def make_optimiser(training: Training, shapes: Mapping[str, Sequence[int]] | None = None) -> Optimiser:
     """Return the rule that a training asks for.
+
+    Parameters
+    ----------
+    training : Training
+        Its optimiser, and the groups that are trained otherwise.
+    shapes : dict of str to sequence of int, optional
+        Shape of each trained parameter of one network by its name, in the order of the parameters.
+
+    Raises
+    ------
+    InputError
+        If a group has no parameters, two have the same, or ``muon`` is to change what is no matrix.
 
     Examples
     --------
@@ -71,12 +85,90 @@ def make_optimiser(training: Training) -> Optimiser:
     >>> weight
     tensor([0.5000, 1.5000])
     """
-    decay = float(training.weight_decay)
+    shapes = shapes or {}
+    groups = list(training.groups or ())
+    members = _members(list(shapes), groups)
+    rules = [_rule(training), *(_rule(training.group_training(name)) for name in groups)]
+    for rule, mine in zip(rules, members, strict=True):
+        if isinstance(rule, Muon) and shapes:
+            _check_matrices({name: shape for i, (name, shape) in enumerate(shapes.items()) if i in mine})
+    return rules[0] if len(rules) == 1 else Grouped(tuple(rules), tuple(members))
+
+
+def _rule(training: Training) -> Optimiser:
+    """Return the rule of a training, or of a group, for all parameters alike."""
+    decay, momentum, nesterov = float(training.weight_decay), float(training.momentum), training.nesterov
     if training.optimiser in ("sgd", "sgdw"):
-        return Sgd(float(training.momentum), decay, decoupled=training.optimiser == "sgdw")
+        return Sgd(momentum, decay, decoupled=training.optimiser == "sgdw", nesterov=bool(nesterov))
     if training.optimiser == "ranger":
         return Ranger(decay)
+    if training.optimiser == "muon":
+        steps, rescale = training.newton_schulz or NEWTON_SCHULZ, bool(training.rescale_filters)
+        return Muon(momentum, decay, nesterov=nesterov is not False, steps=steps, rescale=rescale)
     return Adam(decay, decoupled=training.optimiser == "adamw")
+
+
+def _members(names: list[str], patterns: list[str]) -> list[tuple[int, ...]]:
+    """Return positions of the parameters in no group, then of those in each."""
+    found: dict[str, list[int]] = {pattern: [] for pattern in patterns}
+    rest: list[int] = []
+    for i, name in enumerate(names):
+        matching = [pattern for pattern in patterns if fnmatchcase(name, pattern)]
+        if len(matching) > 1:
+            problem = f"{matching[0]!r} and {matching[1]!r} both match {name!r}."
+            raise misfit("groups", patterns, problem, "Change one of them: a parameter has one group.")
+        (found[matching[0]] if matching else rest).append(i)
+    for pattern, mine in found.items():
+        if not mine:
+            problem = f"matches none of the trained parameters, {list_names(names, 6)}."
+            raise misfit("groups", pattern, problem, "Name them as the network does; * stands for anything.")
+    return [tuple(rest), *map(tuple, found.values())]
+
+
+def _check_matrices(shapes: Mapping[str, Sequence[int]]) -> None:
+    """Refuse parameters that Muon cannot orthogonalise."""
+    others = [name for name, shape in shapes.items() if len(shape) < 2]
+    if len(others) == len(shapes):
+        problem = "changes matrices and banks of filters, and there are none for it among the parameters."
+        raise misfit("optimiser", "muon", problem, "Use 'sgd' or 'adamw'.")
+    if others:
+        problem = f"changes matrices and banks of filters, and these are neither: {list_names(others, 6)}."
+        way = "{'*bias': {'optimiser': 'sgd', 'rate': 0.1}}"
+        raise misfit("optimiser", "muon", problem, f"Give them a rule of their own: {arg('groups')}, such as {way}.")
+
+
+@dataclass(frozen=True)
+class Grouped(Optimiser):
+    """Several rules, each for parameters of its own.
+
+    The rate of a step has one entry for each rule: shape (rules,).
+    """
+
+    rules: tuple[Optimiser, ...]
+    members: tuple[tuple[int, ...], ...]
+
+    def start(self, params: Tensors) -> State:
+        """States of all rules, each under its number."""
+        each = zip(self.rules, self.members, strict=True)
+        states = [rule.start([params[i] for i in mine]) for rule, mine in each]
+        return {f"{k}.{name}": slot for k, state in enumerate(states) for name, slot in state.items()}
+
+    def reset(self, params: Tensors, state: State) -> None:
+        """Bring the states of all rules back."""
+        for k, (rule, mine) in enumerate(zip(self.rules, self.members, strict=True)):
+            rule.reset([params[i] for i in mine], self._own(state, k))
+
+    def step(
+        self, params: Tensors, grads: Tensors, state: State, rate: Tensor, count: Tensor, *, stacked: bool = False
+    ) -> None:
+        """Take a step by each rule."""
+        for k, (rule, mine) in enumerate(zip(self.rules, self.members, strict=True)):
+            if mine:
+                own = [params[i] for i in mine], [grads[i] for i in mine]
+                rule.step(*own, self._own(state, k), rate[k], count, stacked=stacked)
+
+    def _own(self, state: State, k: int) -> State:
+        return {name.partition(".")[2]: slot for name, slot in state.items() if name.startswith(f"{k}.")}
 
 
 @dataclass(frozen=True)
@@ -85,12 +177,13 @@ class Sgd(Optimiser):
 
     The decay is added to the gradient, and the velocity starts as the first gradient. Decoupled
     (Loshchilov and Hutter 2017), the weights shrink by ``rate · weight_decay`` instead, and momentum
-    does not carry the decay on.
+    does not carry the decay on. Nesterov's step goes along the gradient and ``momentum`` times the velocity.
     """
 
     momentum: float = 0.9
     weight_decay: float = 0.0
     decoupled: bool = False
+    nesterov: bool = False
 
     def start(self, params: Tensors) -> State:
         """Velocities of zero; nothing without momentum."""
@@ -105,10 +198,105 @@ class Sgd(Optimiser):
         else:
             grads = _with_decay(params, grads, self.weight_decay)
         if self.momentum:
-            torch._foreach_mul_(state["velocity"], self.momentum)
-            torch._foreach_add_(state["velocity"], grads)
-            grads = state["velocity"]
+            grads = _carried(state["velocity"], grads, self.momentum, nesterov=self.nesterov)
         _descend(params, rate, grads)
+
+
+NEWTON_SCHULZ = 5
+"""Steps of the iteration by default, as in ``torch.optim.Muon``."""
+_QUINTIC = (3.4445, -4.7750, 2.0315)  # a, b, c of Jordan 2024: singular values σ become aσ + bσ³ + cσ⁵ in each step
+_LEAST_NORM = 1e-7
+
+
+@dataclass(frozen=True)
+class Muon(Optimiser):
+    """Momentum whose direction is made orthogonal, for matrices and banks of filters (Jordan 2024).
+
+    A bank of filters (outputs, inputs, height, width) counts as a matrix with a row for each output. The direction,
+    gradient and ``momentum`` times the velocity, is brought near the closest matrix with orthonormal rows by a few
+    steps of a Newton–Schulz iteration, and multiplied by √(rows / columns) where there are more rows. As in
+    ``torch.optim.Muon``; the velocity is a sum there weighted by 1 − momentum, which makes no difference to a
+    direction. Not as there: the iteration is in bfloat16 on a GPU and in float32 on a CPU, where some processors lack
+    bfloat16; norms are computed before rounding to it; and with ``rescale`` each matrix is first brought to the norm
+    √rows, so that the size of the weights does not grow and the rate alone decides how far they turn.
+    """
+
+    momentum: float = 0.95
+    weight_decay: float = 0.0
+    nesterov: bool = True
+    steps: int = NEWTON_SCHULZ
+    rescale: bool = False
+
+    def start(self, params: Tensors) -> State:
+        """Velocities of zero."""
+        return {"velocity": _zeros(params)}
+
+    def step(
+        self, params: Tensors, grads: Tensors, state: State, rate: Tensor, count: Tensor, *, stacked: bool = False
+    ) -> None:
+        """Take one step along the orthogonal direction; matrices of a stack are not known here."""
+        if stacked:
+            raise NotImplementedError("Muon's products may round otherwise in a stack.")
+        direction = _carried(state["velocity"], grads, self.momentum, nesterov=self.nesterov)
+        if self.rescale:
+            for p, norm in zip(params, torch._foreach_norm(params), strict=True):
+                p.mul_(math.sqrt(len(p)) / norm.clamp_min(_LEAST_NORM))
+        _shrink(params, rate, self.weight_decay)
+        _descend(params, rate, orthogonalised(direction, self.steps))
+
+
+def orthogonalised(matrices: Sequence[Tensor], steps: int = NEWTON_SCHULZ) -> Tensors:
+    """Return matrices whose singular vectors are those of the given ones, and whose singular values are about 1.
+
+    Parameters
+    ----------
+    matrices : sequence of Tensor, shape (rows, columns) or (rows, columns, height, width)
+        The axes after the first are one.
+    steps : int
+        Of the Newton–Schulz iteration; after 5, singular values above a hundredth of the matrix's norm lie from
+        0.6 to 1.2, smaller ones below.
+
+    Returns
+    -------
+    list of Tensor
+        Of the same shapes; those with more rows than columns are scaled by √(rows / columns).
+
+    Examples
+    --------
+    >>> (turned,) = orthogonalised([torch.tensor([[3.0, 0.0], [0.0, -0.5]])])
+    >>> bool(((turned.abs().diag() - 1).abs() < 0.35).all())
+    True
+    """
+    a, b, c = _QUINTIC
+    flat = [_as_matrix(matrix) for matrix in matrices]
+    wide = [m.mT if m.shape[0] > m.shape[1] else m for m in flat]
+    found: dict[int, Tensor] = {}
+    # Matrices with as many rows are multiplied in one call. Columns of zeros fill up the shorter ones: they stay zeros.
+    for rows in dict.fromkeys(len(m) for m in wide):
+        mine = [i for i, m in enumerate(wide) if len(m) == rows]
+        longest = max(wide[i].shape[1] for i in mine)
+        x = torch.stack([functional.pad(wide[i], (0, longest - wide[i].shape[1])) for i in mine])
+        x = x / torch.linalg.vector_norm(x, dim=(1, 2), keepdim=True).clamp_min(_LEAST_NORM)
+        x = x.to(torch.bfloat16) if x.is_cuda else x
+        for _ in range(steps):
+            square = torch.bmm(x, x.mT)
+            x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+        for i, one in zip(mine, x.to(torch.float32), strict=True):
+            found[i] = one[:, : wide[i].shape[1]]
+    both = ((found[i].mT if m.shape[0] > m.shape[1] else found[i], m) for i, m in enumerate(flat))
+    scaled = [x * math.sqrt(len(x) / x.shape[1]) if len(x) > x.shape[1] else x for x, _ in both]
+    return [_as_filters(x, matrix.shape) for x, matrix in zip(scaled, matrices, strict=True)]
+
+
+def _as_matrix(filters: Tensor) -> Tensor:
+    """Flatten the axes after the first, channels innermost, as filters lie in memory: their order does not matter."""
+    return filters.permute(0, *range(2, filters.dim()), 1).reshape(len(filters), -1)
+
+
+def _as_filters(matrix: Tensor, shape: Sequence[int]) -> Tensor:
+    """Undo :func:`_as_matrix`."""
+    outputs, inputs, *sides = shape
+    return matrix.reshape(outputs, *sides, inputs).movedim(-1, 1)
 
 
 @dataclass(frozen=True)
@@ -216,6 +404,17 @@ class Ranger(Optimiser):
 
 def _zeros(params: Tensors) -> Tensors:
     return [torch.zeros_like(p) for p in params]
+
+
+def _carried(velocity: Tensors, grads: Tensors, momentum: float, *, nesterov: bool) -> Tensors:
+    """Add gradients to the velocity, in place; return the direction of the step."""
+    torch._foreach_mul_(velocity, momentum)
+    torch._foreach_add_(velocity, grads)
+    if not nesterov:
+        return velocity
+    ahead = torch._foreach_mul(velocity, momentum)
+    torch._foreach_add_(ahead, grads)
+    return list(ahead)
 
 
 def _with_decay(params: Tensors, grads: Tensors, decay: float) -> Tensors:

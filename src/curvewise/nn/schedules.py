@@ -137,7 +137,7 @@ class Course:
         for first, last in pairwise(sorted(cuts)):
             with lane.at_work():
                 self.poke()
-                lane.lay(self.taken, rates[first:last])
+                lane.lay(self.taken, self._by_group(rates[first:last]))
             # Batches that come from the host fill a few slots, and then wait for the steps before them.
             burst = BURST if lane.feed is None else SLOTS // 2
             for done in range(0, last - first, burst):
@@ -145,6 +145,24 @@ class Course:
                     lane.advance(min(burst, last - first - done))
                 yield
             self.taken += last - first
+
+    def _by_group(self, rates: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the rates of the next steps, (steps,); with groups (steps, 1 + groups), the others' first."""
+        training = self.training
+        if not training.groups:
+            return rates
+        columns = [rates]
+        for name, group in training.groups.items():
+            if "epochs" in group:
+                own = training.group_training(name)
+                whole = replace(
+                    own, steps=None, epochs=min(group["epochs"], self.most * self.lane.setup.batch / self.n)
+                )
+                factors = rate_factors(whole, whole.steps_for(self.n))[self.taken : self.taken + len(rates)]
+                columns.append(np.pad(own.rates[0] * factors, (0, len(rates) - len(factors))))
+            else:
+                columns.append(rates * (group.get("rate", self.rate) / self.rate))
+        return np.stack(columns, axis=1).astype(np.float32)
 
     def poke(self) -> None:
         """Nudge a weight of each network whose step for that has come."""

@@ -33,6 +33,9 @@ class Examples:
         mean subtracted, divided by this spread.
     padding : int, optional
         The token that stands for nothing, where x holds tokens.
+    views : tuple of str
+        Views of each image over which outputs are averaged where these examples are predicted, such as
+        ``("mirror", "shift:1")``; by default the image alone.
     """
 
     x: NDArray[Any]
@@ -41,6 +44,7 @@ class Examples:
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     padding: int | None = None
+    views: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -212,7 +216,7 @@ Outputs: TypeAlias = "int | tuple[int, ...]"
 """Outputs of a network for one input: so many classes, or numbers of that shape."""
 
 # Colours, noise and cutout leave every pixel where it is.
-MOVING = ("flip", "translate", "crop", "rotation", "shift-x", "shift-y", "resized-crop")
+MOVING = ("flip", "translate", "crop", "rotation", "shift-x", "shift-y", "resized-crop", "alternating-flip")
 """Augmentations and perturbations after which a pixel is elsewhere."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from curvewise.errors import InputError
@@ -15,17 +15,31 @@ ROW_ARCHITECTURES = (
     *("linear", "mlp", "cnn", "vgg11", "vgg13", "vgg16", "vgg19", "nin"),
     *("resnet9", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152"),
     *("resnext50_32x4d", "resnext101_32x8d", "wide_resnet50_2", "wide_resnet101_2"),
-    *("alexnet", "mobilenet_v2", "googlenet"),
+    *("alexnet", "mobilenet_v2", "googlenet", "speednet"),
 )
 IMAGE_ARCHITECTURES = ("unet", "unet6")
 """Architectures of ours, by what they give for an input: a row of numbers, or an image.
 
 ``curvewise.nn.architectures`` has a factory of each name. Those of timm, torchvision and Hugging Face give a row.
 """
-SMALLEST_SIDES = {("alexnet", "imagenet"): 7, ("googlenet", "small"): 2, ("googlenet", "imagenet"): 15}
+SMALLEST_SIDES: dict[tuple[str, str | None], int] = {
+    ("alexnet", "imagenet"): 7,
+    ("googlenet", "small"): 2,
+    ("googlenet", "imagenet"): 15,
+    ("speednet", None): 8,
+}
 """Pixels that an image needs along either side, by architecture and stem: with fewer nothing is left after pooling."""
 
-OPTIMISERS = ("sgd", "sgdw", "adam", "adamw", "ranger")
+PATCH = 2
+"""Pixels along either side of the patches that a first layer whitens."""
+
+OPTIMISERS = ("sgd", "sgdw", "adam", "adamw", "ranger", "muon")
+WITH_MOMENTUM = ("sgd", "sgdw", "muon")
+"""Optimisers that read ``momentum`` and ``nesterov``."""
+
+GROUP_SETTINGS = ("optimiser", "rate", "momentum", "nesterov", "weight_decay", "epochs")
+"""Settings that a group of parameters may have of its own."""
+
 CONTROLLED = ("plateau", "early-stop", "searched")
 """Schedules that look at a validation set, or at the training loss, in the course of the training."""
 
@@ -36,11 +50,15 @@ NUMBER_LOSSES = ("l1", "l2")
 _CHOICES = {
     "optimiser": OPTIMISERS,
     "schedule": ("constant", "linear", "cosine", "drops", *CONTROLLED),
-    "precision": ("float32", "bfloat16"),
+    "precision": ("float32", "bfloat16", "float16"),
     "trained": ("all", "head"),
-    "loss": ("cross-entropy", *NUMBER_LOSSES),
+    "loss": (None, "cross-entropy", *NUMBER_LOSSES),
+    "first_layer": (None, "whitening"),
 }
-LATER = ("loss", "weights_into", "like", "patience_n", "patience_steps", "look_every")
+LATER = (
+    *("loss", "weights_into", "like", "patience_n", "patience_steps", "look_every"),
+    *("nesterov", "newton_schulz", "rescale_filters", "groups", "first_layer"),
+)
 """Settings that came later: left out of :meth:`Training.as_dict` where unused, so that ids of older runs hold."""
 
 
@@ -63,16 +81,17 @@ class Training:
         the option ``stem`` of an architecture is not given, the network has the stem of the weights.
     trained : {"all", "head"}
         Everything, or only a linear layer on the features that the rest gives.
-    optimiser : {"sgd", "sgdw", "adam", "adamw", "ranger"}
+    optimiser : {"sgd", "sgdw", "adam", "adamw", "ranger", "muon"}
         Stochastic gradient descent with momentum, the same with decoupled decay, Adam, Adam with
-        decoupled decay, or rectified Adam with look-ahead and centralised gradients. Decoupled
+        decoupled decay, rectified Adam with look-ahead and centralised gradients, or momentum whose
+        direction is made orthogonal, for matrices and banks of filters only. Decoupled
         means that each step shrinks the weights by ``rate * weight_decay`` of themselves, beside
-        the step along the gradient; ``sgd`` and ``adam`` add the decay to the gradient.
+        the step along the gradient (``muon`` does, too); ``sgd`` and ``adam`` add the decay to the gradient.
     rate : float, or tuple of float
         Learning rate. Several are tried on one subset, and the one with the least validation
         error (of numbers, loss) is taken for all.
     momentum, weight_decay, label_smoothing : float
-        As usual; momentum is for ``sgd`` and ``sgdw``.
+        As usual; momentum is for ``sgd``, ``sgdw`` and ``muon``.
     batch : int
         Examples per step. Smaller training sets are taken whole.
     epochs : float
@@ -106,8 +125,9 @@ class Training:
     augmentation : tuple of str
         ``"flip"``, ``"translate:2"`` (pixels), ``"cutout:12"`` (pixels), ``"rotation:30"``
         (degrees), ``"resized-crop:0.08"`` (least share of the area), …; drawn anew for each example and epoch.
-    precision : {"float32", "bfloat16"}
-        Of the arithmetic; weights are float32 always.
+    precision : {"float32", "bfloat16", "float16"}
+        Of the arithmetic; weights are float32 always. With ``float16`` the loss is multiplied by about
+        the batch on the way back, and gradients are divided by it: small ones would be 0 otherwise.
     loss : {"cross-entropy", "l1", "l2"}, optional
         Loss to minimise: for classes the cross-entropy; for numbers the mean of absolute (``l1``)
         or squared (``l2``, the usual one) differences over the outputs of each example, then over
@@ -118,6 +138,23 @@ class Training:
     like : str, optional
         File with weights of the same architecture, of which only the form is taken: the network has
         the stem of theirs and starts from random weights, as the control of a pretrained one should.
+    nesterov : bool, optional
+        Look ahead along the velocity (Nesterov's momentum). By default ``muon`` does and ``sgd`` does not.
+    newton_schulz : int, optional
+        Steps of the iteration that makes the direction of ``muon`` orthogonal; 5 by default.
+    rescale_filters : bool, optional
+        Rescale each matrix or bank of filters to the norm √(number of filters) before a step of ``muon``.
+    groups : dict of str to dict, optional
+        Parameters that are trained otherwise, by their names in the network, where ``*`` stands for
+        anything: ``{"*bias": {"optimiser": "sgd", "rate": 0.1}}``. A group may have its own
+        ``optimiser``, ``rate``, ``momentum``, ``nesterov``, ``weight_decay``, and ``epochs``, after which
+        its parameters stay as they are and over which its rate follows the schedule. All else is as for
+        the other parameters; rates rise and fall together.
+    first_layer : {"whitening"}, optional
+        A frozen layer in front of the network that whitens patches of 2×2 pixels: a convolution by the
+        principal directions of the patches of at most 5,000 of the run's training images, and their
+        negatives, a trained bias, and GELU. The parameters of the network are then called ``network.…``, the bias
+        ``first_layer.bias``.
         Unused beside ``weights``.
 
     Examples
@@ -151,6 +188,11 @@ class Training:
     patience_n: int | str | None = None
     patience_steps: int | None = None
     look_every: int | None = None
+    nesterov: bool | None = None
+    newton_schulz: int | None = None
+    rescale_filters: bool | None = None
+    groups: Mapping[str, Mapping[str, Any]] | None = None
+    first_layer: str | None = None
 
     def __post_init__(self) -> None:
         # Lists become tuples, so that settings compare alike wherever they came from.
@@ -161,9 +203,9 @@ class Training:
             object.__setattr__(self, "augmentation", (self.augmentation,))
         self._check_kinds()
         for name, allowed in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in allowed and not (name == "loss" and value is None):
-                raise misfit(name, value, "not known.", f"Use one of {', '.join(allowed)}.")
+            if getattr(self, name) not in allowed:
+                remedy = f"Use one of {', '.join(filter(None, allowed))}."
+                raise misfit(name, getattr(self, name), "not known.", remedy)
         for rate in self.rates:
             _check_number("rate", rate, above=0)
         for drop in self.drops:
@@ -180,7 +222,7 @@ class Training:
             _check_number("steps", self.steps, least=0, whole=True)
         if self.patience is not None:
             _check_number("patience", self.patience, above=0)
-        for name in ("patience_n", "patience_steps", "look_every"):
+        for name in ("patience_n", "patience_steps", "look_every", "newton_schulz"):
             if getattr(self, name) not in (None, LARGEST if name == "patience_n" else None):
                 _check_number(name, getattr(self, name), above=0, whole=True)
         self._check_agreement()
@@ -191,6 +233,44 @@ class Training:
         object.__setattr__(self, "drops", tuple(float(drop) for drop in self.drops))
         rates = sorted(float(rate) for rate in self.rates)
         object.__setattr__(self, "rate", tuple(rates) if len(rates) > 1 else rates[0])
+        if self.groups is not None:
+            object.__setattr__(self, "groups", {name: self._settled_group(name) for name in self.groups} or None)
+
+    def _settled_group(self, name: str) -> dict[str, Any]:
+        """Return what a group of parameters has of its own, its numbers as those of the training."""
+        own: Any = (self.groups or {})[name]
+        if not isinstance(own, Mapping) or not own or not set(own) <= set(GROUP_SETTINGS):
+            problem = (
+                f"has {name!r}: {own!r}." if isinstance(own, Mapping) else f"has {name!r}: {own!r}, which is no table."
+            )
+            raise InputError(problem, argument="groups", remedy=f"Give some of {', '.join(GROUP_SETTINGS)}.")
+        try:
+            alone = self.group_training(name)
+            _check_number("epochs", own.get("epochs", 1), above=0)
+            if isinstance(own.get("rate"), list | tuple):
+                raise misfit("rate", own["rate"], "a group has one rate.", "Give a number.")
+            if "epochs" in own and self.controlled:
+                raise misfit(
+                    "epochs", own["epochs"], f"needs a schedule that is known beforehand, not {self.schedule}."
+                )
+            for setting in ("momentum", "nesterov"):
+                if setting in own and alone.optimiser not in WITH_MOMENTUM:
+                    raise misfit(setting, own[setting], f"changes nothing with {arg('optimiser', alone.optimiser)}.")
+        except InputError as error:
+            raise InputError(f"groups[{name!r}]: {error}") from error
+        return {
+            key: float(own[key]) if key == "epochs" else getattr(alone, key) for key in GROUP_SETTINGS if key in own
+        }
+
+    def group_training(self, name: str) -> Training:
+        """Return the training of a group of parameters, as if they were all there are.
+
+        >>> muon = Training(optimiser="muon", groups={"*bias": {"optimiser": "sgd", "rate": 0.5}})
+        >>> muon.group_training("*bias").optimiser
+        'sgd'
+        """
+        own: dict[str, Any] = {key: value for key, value in (self.groups or {})[name].items() if key != "epochs"}
+        return replace(self, groups=None, **own)
 
     def _check_kinds(self) -> None:
         words = isinstance(self.augmentation, tuple) and all(isinstance(v, str) for v in self.augmentation)
@@ -206,6 +286,9 @@ class Training:
             ("weights_into", isinstance(self.weights_into, str | None), "Give the name of a part."),
             ("like", isinstance(self.like, str | None), "Give the path of a file."),
             ("options", isinstance(self.options, Mapping), "Give a dict of names and values."),
+            ("nesterov", isinstance(self.nesterov, bool | None), "Give true or false."),
+            ("rescale_filters", isinstance(self.rescale_filters, bool | None), "Give true or false."),
+            ("groups", isinstance(self.groups, Mapping | None), "Give a table of names and settings."),
         ):
             if not right:
                 raise misfit(name, getattr(self, name), remedy)
@@ -226,6 +309,9 @@ class Training:
             raise misfit("schedule", self.schedule, "counts epochs.", f"Give {arg('epochs')}, not {arg('steps')}.")
         if self.patience_n is not None and self.patience is None:
             raise misfit("patience_n", self.patience_n, f"needs {arg('patience')}, the epochs at that size.")
+        if self.first_layer is not None and self.trained == "head":
+            problem = "is for networks that are trained whole: the last layer alone is trained on features."
+            raise misfit("first_layer", self.first_layer, problem, f"Use {arg('trained', 'all')}.")
         if self.patience_steps is not None and self.patience is not None:
             problem = f"stands beside {arg('patience', self.patience)}, which counts epochs."
             raise misfit("patience_steps", self.patience_steps, problem, "Give one of them.")
@@ -274,8 +360,13 @@ class Training:
         # By setting: whether something reads it, what does, and how to say so.
         watches = self.schedule in ("early-stop", "plateau")
         shares = f"{arg('schedule', 'early-stop')} or {arg('schedule', 'plateau')}"
+        used = {self.optimiser, *(group.get("optimiser", self.optimiser) for group in (self.groups or {}).values())}
+        moving = ", ".join(arg("optimiser", name) for name in WITH_MOMENTUM)
         readers: dict[str, tuple[bool, str]] = {
-            "momentum": (self.optimiser in ("sgd", "sgdw"), f"{arg('optimiser', 'sgd')} or {arg('optimiser', 'sgdw')}"),
+            "momentum": (bool(used & set(WITH_MOMENTUM)), moving),
+            "nesterov": (bool(used & set(WITH_MOMENTUM)), moving),
+            "newton_schulz": ("muon" in used, arg("optimiser", "muon")),
+            "rescale_filters": ("muon" in used, arg("optimiser", "muon")),
             "epochs": (self.steps is None, f"a training without {arg('steps')}, which replaces it"),
             "drops": (self.schedule == "drops", arg("schedule", "drops")),
             "validation": (watches, shares),
@@ -298,9 +389,14 @@ class Training:
         # Schedules that watch passed over a warm-up before version 0.2: runs of that time are others.
         if self.warmup and self.schedule in CONTROLLED:
             plain["warmup_watched"] = True
-        return {
-            k: list(v) if isinstance(v, tuple) else dict(v) if isinstance(v, Mapping) else v for k, v in plain.items()
-        }
+        return {k: _plain(v) for k, v in plain.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return tuples as lists and mappings as dicts, as JSON has them."""
+    if isinstance(value, Mapping):
+        return {k: _plain(v) if isinstance(v, Mapping) else v for k, v in value.items()}
+    return list(value) if isinstance(value, tuple) else value
 
 
 AUGMENTATIONS: dict[str, str] = {
@@ -314,10 +410,11 @@ AUGMENTATIONS: dict[str, str] = {
     "colour": "brightness, contrast, saturation and hue by up to that share; 'colour:0.25'",
     "noise": "normal, of that standard deviation on the scale 0 to 1; 'noise:0.1'",
     "resized-crop": "a part of at least that share of the area, enlarged to the image; 'resized-crop:0.08'",
+    "alternating-flip": "left to right, for half of the examples at first, and then each the other way in each epoch",
 }
-"""Augmentations by name, and the meaning of their number."""
+"""Augmentations by name, and the meaning of their number; new ones come last, as draws are numbered by the place."""
 
-MOVES = ("flip", "translate", "crop", "cutout")
+MOVES = ("flip", "translate", "crop", "cutout", "alternating-flip")
 """Augmentations that move pixels and do not calculate with them."""
 
 _LARGEST = {"rotation": 180.0, "shift-x": 1.0, "shift-y": 1.0, "colour": 0.5, "noise": math.inf, "resized-crop": 1.0}
@@ -357,9 +454,9 @@ def parse_augmentation(specs: tuple[str, ...], shape: tuple[int, ...]) -> list[t
 
 
 def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, ...]) -> float:
-    if kind == "flip":
+    if kind in ("flip", "alternating-flip"):
         if text is not None:
-            raise misfit("augmentation", spec, "'flip' takes no number.")
+            raise misfit("augmentation", spec, f"{kind!r} takes no number.")
         return 0.0
     whole = kind in MOVES
     side = min(shape[1:])
@@ -378,6 +475,61 @@ def _amount(spec: str, kind: str, text: str | None, shape: tuple[int, ...]) -> f
     return value
 
 
+VIEWS: dict[str, str] = {
+    "mirror": "the image and its mirror image, averaged",
+    "shift": "half of the weight on the image, half on two copies that are moved by so many pixels along either "
+    "diagonal, edges reflected; 'shift:1'",
+}
+"""Views of an image whose outputs are averaged, by name (test-time augmentation)."""
+
+
+def parse_views(specs: Sequence[str], shape: tuple[int, ...]) -> list[tuple[float, int, bool]]:
+    """Parse specifications of views: for each view its weight, its shift in pixels, and whether it is mirrored.
+
+    Parameters
+    ----------
+    specs : sequence of str
+        Names of :data:`VIEWS`, each at most once; empty for the image alone.
+    shape : tuple of int
+        Of one input: (channels, height, width).
+
+    Raises
+    ------
+    InputError
+        A specification is not known, or does not fit inputs of this shape.
+
+    Examples
+    --------
+    >>> parse_views(["mirror"], (3, 32, 32))
+    [(0.5, 0, False), (0.5, 0, True)]
+    >>> [shift for _, shift, _ in parse_views(["shift:1"], (3, 32, 32))]
+    [0, -1, 1]
+    """
+    if specs and len(shape) != 3:
+        problem = f"for images, (channels, height, width); one input has shape {tuple(shape)}."
+        raise misfit("views", list(specs), problem, "Leave it out.")
+    shifts, mirrored, seen = [(1.0, 0)], False, set()
+    for spec in specs:
+        kind, colon, text = str(spec).partition(":")
+        if kind not in VIEWS or kind in seen:
+            known = "; ".join(f"{name}: {meaning}" for name, meaning in VIEWS.items())
+            problem = "stands there twice." if kind in seen else f"not known.{suggest(kind, VIEWS)}"
+            raise misfit("views", spec, problem, f"There are: {known}.")
+        seen.add(kind)
+        if kind == "mirror":
+            if colon:
+                raise misfit("views", spec, "'mirror' takes no number.")
+            mirrored = True
+            continue
+        side = min(shape[1:])
+        if not text.isdecimal() or not 1 <= int(text) < side:
+            problem = f"Give a whole number from 1 to {side - 1} after the colon for images of {shape[1]}×{shape[2]}."
+            raise misfit("views", spec, problem)
+        shifts = [(0.5, 0), (0.25, -int(text)), (0.25, int(text))]
+    turned = (False, True) if mirrored else (False,)
+    return [(weight / len(turned), shift, turn) for weight, shift in shifts for turn in turned]
+
+
 def misfit(argument: str, value: Any, problem: str, remedy: str = "") -> InputError:
     """Return the error for a value that cannot be used, its parts in the order of the message."""
     return InputError(problem, argument=argument, value=value, remedy=remedy)
@@ -385,13 +537,28 @@ def misfit(argument: str, value: Any, problem: str, remedy: str = "") -> InputEr
 
 def check_sides(architecture: str, stem: Any, sides: Sequence[int]) -> None:
     """Refuse images that are too small for a network."""
-    least = SMALLEST_SIDES.get((architecture, str(stem)), 1)
+    stem = None if (architecture, None) in SMALLEST_SIDES else str(stem)
+    least = SMALLEST_SIDES.get((architecture, stem), 1)
     if min(sides) < least:
-        problem = (
-            f"with stem={stem!r} needs images of {least}×{least} pixels or more; these have {sides[0]}×{sides[1]}."
-        )
+        form = "" if stem is None else f"with stem={stem!r} "
+        problem = f"{form}needs images of {least}×{least} pixels or more; it is given {sides[0]}×{sides[1]}."
         remedy = "Use stem='small'." if stem == "imagenet" else "Use larger images, or another architecture."
         raise misfit("architecture", architecture, problem, remedy)
+
+
+def behind_first_layer(training: Training, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of what the network behind a first layer is given, or raise where inputs are no such images.
+
+    >>> behind_first_layer(Training("speednet", first_layer="whitening"), (3, 32, 32))
+    (24, 31, 31)
+    """
+    if training.first_layer is None:
+        return shape
+    if len(shape) != 3 or min(shape[1:]) <= PATCH:
+        problem = f"takes images of more than {PATCH}×{PATCH} pixels; one input has shape {tuple(shape)}."
+        raise misfit("first_layer", training.first_layer, problem, "Leave it out.")
+    channels, height, width = shape
+    return 2 * channels * PATCH**2, height - PATCH + 1, width - PATCH + 1
 
 
 def check_torchvision_options(name: str, options: Mapping[str, Any]) -> None:

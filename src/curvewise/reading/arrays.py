@@ -6,7 +6,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -68,7 +68,14 @@ def named_arrays(path: Path, kind: str = "") -> tuple[list[str], Callable[[str],
 
 def npz_arrays(path: Path, opened: Opener) -> tuple[list[str], Callable[[str], NDArray[Any]]]:
     """Return the names of the arrays in an ``.npz`` file that ``opened`` opens, and a function that reads one."""
-    return [name.removesuffix(".npy") for name in _members(path, opened)], partial(_npz_array, path, opened)
+    members = _members(path, opened)
+    return [name.removesuffix(".npy") for name in members], partial(_npz_array, path, opened, members)
+
+
+def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """Read all arrays of an ``.npz`` file by name."""
+    members = _members(path, open_file)
+    return dict(_unpack(path, open_file, members, [name.removesuffix(".npy") for name in members]))
 
 
 def open_file(path: Path) -> IO[bytes]:
@@ -115,28 +122,38 @@ def _members(path: Path, opened: Opener) -> dict[str, zipfile.ZipInfo]:
     return {about.filename: about for about in found}
 
 
-def _npz_array(path: Path, opened: Opener, name: str) -> NDArray[Any]:
-    members, where = _members(path, opened), f"{brief(name)} in {format_path(path)}"
-    about = members.get(f"{name}.npy", members.get(name))
-    if about is None:
-        raise InputError(f"{where} is not there.")
-    if about.compress_type != zipfile.ZIP_STORED:
-        check_unpacked(path, about.file_size, LARGEST_ARRAYS)
+def _npz_array(path: Path, opened: Opener, members: Mapping[str, zipfile.ZipInfo], name: str) -> NDArray[Any]:
+    ((_, array),) = _unpack(path, opened, members, [name])
+    return array
+
+
+def _unpack(
+    path: Path, opened: Opener, members: Mapping[str, zipfile.ZipInfo], names: Sequence[str]
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Read arrays one after the other from an archive that is opened once: its directory may be long."""
+    places = [f"{brief(name)} in {format_path(path)}" for name in names]
+    where = next(iter(places), format_path(path))
     try:
         with opened(path) as file, zipfile.ZipFile(file) as archive:
-            with archive.open(about) as stream:
-                if not stream.read(6).startswith(b"\x93NUMPY"):
-                    raise InputError(f"{where} is no array: it was not saved by numpy.")
-            with archive.open(about) as stream:
-                _check_header(stream, about.file_size, where)
-            with archive.open(about) as stream:
-                array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
-                stream.read()  # to the end, where the checksum is looked at
+            for name, where in zip(names, places, strict=True):
+                about = members.get(f"{name}.npy", members.get(name))
+                if about is None:
+                    raise InputError(f"{where} is not there.")
+                if about.compress_type != zipfile.ZIP_STORED:
+                    check_unpacked(path, about.file_size, LARGEST_ARRAYS)
+                with archive.open(about) as stream:
+                    if not stream.read(6).startswith(b"\x93NUMPY"):
+                        raise InputError(f"{where} is no array: it was not saved by numpy.")
+                with archive.open(about) as stream:
+                    _check_header(stream, about.file_size, where)
+                with archive.open(about) as stream:
+                    array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+                    stream.read()  # to the end, where the checksum is looked at
+                yield name, array
     except InputError:
         raise
     except _UNREADABLE as error:
         raise InputError(f"{where} cannot be read ({error}): the file is damaged.") from error
-    return array
 
 
 def _tensor(path: Path, name: str) -> Any:

@@ -65,7 +65,7 @@ class ReportTable:
     written: Mapping[str, Sequence[Any]] | None = None
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
+        return len(next(iter((self.written or self.columns).values()), ()))
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
         """Return the columns as people read them: intervals behind estimates, in the digits that they support."""

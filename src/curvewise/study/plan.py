@@ -122,6 +122,14 @@ class Plan(Result):
         """The unit of the hours: ``"GPU"`` or ``"core"``."""
         return "core" if kind_of(self.device) == "cpu" else "GPU"
 
+    @property
+    def saved_seconds(self) -> float:
+        """Seconds that one more GPU would save; 0 on a CPU, or where there is not a run for each."""
+        more = self.workers + 1
+        if self.hours_of != "GPU" or self.total_to_do < more:
+            return 0.0
+        return self.known_seconds / self.workers - self.known_seconds / more
+
     def sentences(self) -> str:
         """A few sentences: runs, time, space."""
         done, failed = sum(self.done), sum(self.failed)
@@ -132,6 +140,9 @@ class Plan(Result):
             text += f" They take {self._time('at least' if unknown else 'about')}"
             disk = math.isfinite(self.bytes_needed)
             text += f" and {format_bytes(self.bytes_needed)} of disk space." if disk else "."
+            if self.saved_seconds >= 60:  # less than that is gone before another has compiled its steps
+                one = "A second GPU" if self.workers == 1 else "One more GPU"
+                text += f" {one} would save about {duration(self.saved_seconds)}."
         text += f" {', '.join(self.impossible)} cannot be trained as described." if self.impossible else ""
         rows = [row for row in zip(self.learner, self.unknown, self.source, strict=True) if row[1]]
         rows = [row for row in rows if row[0].removesuffix(SEARCH) not in self.impossible]
@@ -170,7 +181,7 @@ class Plan(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """All of the plan as plain Python values, with the totals."""
-        totals = ("total_runs", "total_to_do", "total_seconds", "hours", "hours_of")
+        totals = ("total_runs", "total_to_do", "total_seconds", "hours", "hours_of", "saved_seconds")
         values = {name: getattr(self, name) for name in totals}
         hours = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
         return {**super().to_dict(), **hours}

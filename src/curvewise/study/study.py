@@ -414,7 +414,8 @@ class Study(StudySpec):
             examples = self.grouped(job).examples
             network = make_network(bare, examples.shape, examples.outputs, self.folder)
             trained = head_of(network)[1] if training.trained == "head" else network
-            found[label] = job.learner.members * sum(p.numel() for p in trained.parameters())
+            weights = (p.numel() for p in trained.parameters() if p.requires_grad)
+            found[label] = job.learner.members * sum(weights)
         return found
 
     def save(self, path: str | PathLike[str]) -> Path:
@@ -872,4 +873,7 @@ def load_model(study: StudySpec, identity: str) -> StudyNetwork:
     first = training.trained == "all"
     initial = initial_network(training, shape, classes, seed, study.folder) if first else None
     network = restore_network(training, shape, classes, weights, study.folder, seed)
+    if initial is not None and training.first_layer is not None:
+        # Filters that come from the images and are never trained: those of the end are those of the beginning.
+        initial.get_buffer("first_layer.weight").copy_(network.get_buffer("first_layer.weight"))
     return StudyNetwork(identity, network, initial, replace(whole, x=whole.x[rows], y=whole.y[rows]))

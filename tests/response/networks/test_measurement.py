@@ -152,16 +152,16 @@ def test_an_example_alone_in_its_class_is_left_out(network: nn.Module) -> None:
 @pytest.mark.parametrize(
     ("name", "batch"),
     [
-        *(("mixup-intra", b) for b in (1, 7, 150, 4096)),
+        *(("mixup-intra", b) for b in (1, 7, 60, 4096)),
         *(("noise", b) for b in (7, 4096)),
         ("cutout", 1),
-        ("rotation", 150),
+        ("rotation", 60),
     ],
 )
 def test_batches_and_threads_do_not_matter(
     name: str, batch: int, network: nn.Module, digits: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    options: dict[str, Any] = {"magnitudes": [0.1, 0.2, 0.5], "examples": 150, "rng": 2}
+    options: dict[str, Any] = {"magnitudes": [0.1, 0.2, 0.5], "examples": 60, "rng": 2}
     wanted = measure_response(network, digits, name, **options)
     threads = torch.get_num_threads()
     try:

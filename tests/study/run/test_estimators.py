@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import threadpoolctl
 from sklearn.datasets import load_digits
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import SGDClassifier
@@ -135,6 +136,34 @@ def test_the_init_seed_decides_and_nothing_else_does():
     own = SGDClassifier(loss="log_loss", random_state=job.seeds["init"])
     expected = own.fit(flat(IMAGES[rows]), Y[rows]).predict_proba(flat(IMAGES[400:600]))
     np.testing.assert_allclose(second.probabilities["test"], expected, rtol=1e-5, atol=1e-7)
+
+
+def test_a_fit_has_one_thread_also_of_libraries_that_came_later(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "counting.py").write_text(
+        "import threadpoolctl\n"
+        "from sklearn.naive_bayes import GaussianNB\n"
+        "class Counting(GaussianNB):\n"
+        "    def fit(self, x, y):\n"
+        "        threads = [pool['num_threads'] for pool in threadpoolctl.threadpool_info()]\n"
+        "        assert threads and set(threads) == {1}, threads\n"
+        "        return super().fit(x, y)\n"
+    )
+    searched = []
+    found = threadpoolctl.ThreadpoolController.__init__
+    monkeypatch.setattr(
+        threadpoolctl.ThreadpoolController, "__init__", lambda self: (searched.append(self), found(self))[1]
+    )
+    study = study_of(Learner(estimator="counting:Counting"), folder=tmp_path)
+    with threadpoolctl.threadpool_limits(limits=2):
+        before = threadpoolctl.threadpool_info()
+        assert fit_estimator(study, study.jobs[0]).error is None
+        assert threadpoolctl.threadpool_info() == before
+        searched.clear()
+        assert fit_estimator(study, study.jobs[0]).error is None
+        assert len(searched) == 1  # by the estimator itself
+        monkeypatch.setitem(sys.modules, "brought_something", sys)  # as any module may have
+        assert fit_estimator(study, study.jobs[0]).error is None
+        assert len(searched) == 3
 
 
 def test_warnings_are_notes_and_failures_are_errors():

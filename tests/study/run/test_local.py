@@ -10,7 +10,8 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -215,6 +216,78 @@ def test_a_spoilt_gpu_gets_another_process(tmp_path: Path, monkeypatch: pytest.M
     assert Counter(e.kind for e in heard) == {"done": 8}
 
 
+class FakeWorker:
+    """Stands in for a process on a GPU, of which there is none here: one that works, or one that is lost."""
+
+    def __init__(self, drive: Any, device: str, inbox: Any) -> None:
+        self.device, self.inbox = device, inbox
+        self.chunk: list[Job] = []
+        self.last = self.reason = self.token = None
+        self.is_ready = self.is_busy = False
+        self.began = 0.0
+        self.process = SimpleNamespace(wait=lambda: 1, kill=lambda: None)
+        self.starts_of(device)
+
+    lost: ClassVar[dict[str, str]] = {}
+    started: ClassVar[list[str]] = []
+
+    def starts_of(self, device: str) -> None:
+        self.started.append(device)
+        if self.lost.get(device) == "start":
+            self.inbox.put((self, "spoilt", ("SpoiltDeviceError", "CUDA error: no device")))
+            self.inbox.put((self, "gone", None))
+        else:
+            self.inbox.put((self, "ready", None))
+
+    def give(self, chunk: list[Job], tried: dict[str, int]) -> None:
+        self.chunk, self.is_busy, self.last = chunk, True, chunk[0]
+        if self.device in self.lost:
+            self.inbox.put((self, "spoilt", ("SpoiltDeviceError", "CUDA error: device lost")))
+            self.inbox.put((self, "gone", None))
+            return
+        for job in chunk:
+            self.inbox.put((self, "event", Event(DONE, job.id)))
+        self.inbox.put((self, "finished", None))
+
+    def send(self, message: Any) -> None: ...
+
+    def end(self, until: float) -> None: ...
+
+
+@pytest.mark.parametrize("when", ["start", "work"])
+def test_a_study_goes_on_without_a_gpu_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    monkeypatch.setattr(drive, "_Worker", FakeWorker)
+    monkeypatch.setattr(drive, "choose_devices", lambda *_: ["cuda:0", "cuda:1", "cuda:2"])
+    monkeypatch.setattr(FakeWorker, "lost", {"cuda:1": when})
+    monkeypatch.setattr(FakeWorker, "started", [])
+    study = made_study(tmp_path, Learner(training=Training("mlp")), design=Design(sizes=[12], folds=3, seeds=40))
+    outcome = run_local(study, progress=False)
+    assert (outcome.made, outcome.failed) == (120, {})
+    (note,) = (note for note in outcome.notes if "cuda:1" in note)
+    assert "not used any more: 3 workers ended there, the last one with CUDA error" in note
+    assert Counter(FakeWorker.started) == {"cuda:0": 1, "cuda:1": 3, "cuda:2": 1}
+
+
+def test_a_study_ends_where_no_gpu_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drive, "_Worker", FakeWorker)
+    monkeypatch.setattr(drive, "choose_devices", lambda *_: ["cuda:0", "cuda:1"])
+    monkeypatch.setattr(FakeWorker, "lost", {"cuda:0": "start", "cuda:1": "start"})
+    study = made_study(tmp_path, Learner(training=Training("mlp")))
+    with pytest.raises(CurvewiseError, match="before they can train anything, the last one with CUDA error"):
+        run_local(study, progress=False)
+
+
+def test_several_gpus_are_used_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drive, "_Worker", FakeWorker)
+    monkeypatch.setattr("curvewise.nn.devices.list_gpus", lambda: ["cuda:0", "cuda:1", "cuda:2", "cuda:3"])
+    monkeypatch.setattr(FakeWorker, "lost", {})
+    monkeypatch.setattr(FakeWorker, "started", [])
+    study = made_study(tmp_path, Learner(training=Training("mlp")), design=Design(sizes=[12], folds=3, seeds=40))
+    outcome = run_local(study, progress=False)
+    assert (outcome.made, outcome.failed) == (120, {})
+    assert FakeWorker.started == ["cuda:0", "cuda:1", "cuda:2", "cuda:3"]
+
+
 def test_workers_that_cannot_start_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
     study = made_study(tmp_path)
     study.jobs  # noqa: B018  # planned while the data was still there
@@ -351,7 +424,9 @@ def test_a_limit_on_file_sizes_stops_the_study_cleanly(tmp_path: Path) -> None:
         "run_local(study, workers=2, progress=False)\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "study.pickle")]
-    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    # Python would keep byte code that is cut off at the limit too.
+    alone = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=alone)
     assert process.returncode == 1
     assert "StoreError: A run cannot be stored" in process.stderr
     assert "File too large" in process.stderr

@@ -86,11 +86,8 @@ def make_study(store):
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3
     data = Dataset((rng.normal(size=(90, 3)) + np.eye(3)[y]).astype(np.float32), y)
-    learners = {
-        "net": Learner(training=Training("mlp", rate=(0.1, 0.2), epochs=2, batch=8)),
-        "bayes": Learner(estimator="sklearn.naive_bayes:GaussianNB"),
-    }
-    return Study(data, learners, Design(sizes=[10, 20], folds=3, seeds=3), store=Path(store))
+    learners = {"net": Learner(training=Training("mlp", rate=(0.1, 0.2), epochs=2, batch=8))}
+    return Study(data, learners, Design(sizes=[10, 20], folds=3, seeds=6), store=Path(store))
 
 def tell(event):
     print(json.dumps([event.kind, event.id]), flush=True)

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from curvewise.errors import InputError
+from curvewise.nn.training import Training
 from curvewise.response.networks.perturbations import draw_magnitudes, perturb
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.spec.design import Learner
@@ -199,3 +200,28 @@ def test_classes_that_only_one_side_groups_are_not_matched_by_number() -> None:
         with pytest.raises(InputError, match=r"evaluate.o has the classes.*'0[+]1' is a group. Group both alike"):
             _ = study(own, o=Evaluation(other)).evaluation_sets
     assert study(joined, o=Evaluation(joined)).evaluation_sets["o"].y.tolist() == [0] * 60 + [1] * 30
+
+
+def test_views_are_for_networks_and_images() -> None:
+    network = {"net": Learner(Training("cnn"))}
+    views = {"averaged": Evaluation(views=["mirror", "shift:2"]), "same": Evaluation()}
+    sets = Study(images(), network, evaluate=views).evaluation_sets
+    assert sets["averaged"].views == ("mirror", "shift:2")
+    assert sets["same"].views == ()
+    digests = Study(images(), network, evaluate=views).label_digests()
+    assert digests["test"] == digests["same"] != digests["averaged"]
+    assert Evaluation(views="mirror").views == ("mirror",)
+    with pytest.raises(InputError, match=r"evaluate\.averaged\.views=.*is for networks, and 'svm' predict"):
+        assert study(images(), averaged=Evaluation(views=["mirror"])).evaluation_sets
+    with pytest.raises(InputError, match=r"evaluate\.v: views='shift:6': Give a whole number from 1 to 5"):
+        assert Study(images(), network, evaluate={"v": Evaluation(views=["shift:6"])}).evaluation_sets
+    table = Dataset(RNG.normal(size=(40, 5)).astype(np.float32), np.arange(40) % 2)
+    with pytest.raises(InputError, match=r"evaluate\.v: views=\['mirror'\]: for images"):
+        assert Study(table, network, evaluate={"v": Evaluation(views=["mirror"])}).evaluation_sets
+    with pytest.raises(InputError, match="give a list of words"):
+        Evaluation(views=[1])  # type: ignore[list-item]
+    pictures = Dataset(images().x, images().x.astype(np.float32), targets="numbers")
+    with pytest.raises(InputError, match="the targets are images"):
+        assert Study(
+            pictures, {"u": Learner(Training("unet"))}, evaluate={"v": Evaluation(views=["mirror"])}
+        ).evaluation_sets

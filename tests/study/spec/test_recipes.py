@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from curvewise.report.study import study_report
 from curvewise.store.read import list_runs
 from curvewise.study import RECIPES, Dataset, Evaluation, Keep, Learner, Study, load_study, study_recipe, transfer_risks
 from curvewise.study.spec.document import learner_from_table
+from curvewise.study.status import planned_runs
 
 
 def data(n: int = 400, classes: int = 4, images: bool = False) -> Dataset:
@@ -143,6 +145,120 @@ def test_variance_recipes_follow_jordan():
     assert (t.epochs, t.schedule, t.warmup * t.epochs) == (100, "linear", 2)
     assert t.augmentation == ("flip", "resized-crop:0.08")
     assert t.options == {"stem": "imagenet"}
+
+
+def test_the_speed_record_follows_jordan():
+    study = study_recipe("variance-fast", "cifar10")
+    training = study.learners["speednet"].training
+    assert (training.architecture, training.first_layer, training.precision) == ("speednet", "whitening", "bfloat16")
+    assert (training.batch, training.epochs, training.schedule, training.label_smoothing) == (2000, 8, "linear", 0.2)
+    assert training.augmentation == ("alternating-flip", "crop:2")
+    assert (training.optimiser, training.rate, training.momentum, training.nesterov) == ("muon", 0.24, 0.6, True)
+    assert (training.newton_schulz, training.rescale_filters) == (3, True)
+    # Published for a summed loss of 2,000: 0.053 and 0.67 with decays of (2e-6 · 2,000) over the rate.
+    for name, rate in (("first_layer.bias", 0.053), ("network.*bias", 0.053), ("network.head.weight", 0.67)):
+        group = training.group_training(name)
+        assert (group.optimiser, group.momentum, group.nesterov) == ("sgd", 0.85, True)
+        assert group.rate / 2000 == pytest.approx(rate)
+        assert group.weight_decay * 2000 == pytest.approx(2e-6 * 2000 / rate)
+    assert {name: own.get("epochs") for name, own in training.groups.items()} == {
+        "first_layer.bias": 3,
+        "network.*bias": None,
+        "network.head.weight": None,
+    }
+    assert study.evaluate["averaged"].views == ("mirror", "shift:1")
+    assert study.design.seeds == 100
+
+
+def test_the_speed_record_on_images_that_it_does_not_fit(tmp_path):
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+
+    def images(*shape):
+        return Dataset(rng.integers(0, 256, (60, *shape), dtype=np.uint8), np.arange(60) % 3)
+
+    def planned(data, **changes):
+        return study_recipe("variance-fast", data, seeds=2, folder=tmp_path, **changes).plan(measure=False)
+
+    for shape in ((1, 9, 9), (3, 28, 40), (4, 16, 16)):  # other sizes and colours are trained alike
+        assert planned(images(*shape)).total_runs == 2
+    with pytest.raises(InputError, match=r"speednet.*needs images of 8×8 pixels or more; it is given 7×7"):
+        planned(images(3, 8, 8))
+    table = Dataset(rng.normal(size=(60, 12)).astype(np.float32), np.arange(60) % 3)
+    with pytest.raises(InputError, match=r"evaluate\.averaged: views=.*for images"):
+        planned(table)
+    with pytest.raises(InputError, match=r"learners\.other: groups='network\.head\.weight': matches none"):
+        planned(images(3, 16, 16), learners={"other": {"architecture": "resnet9"}})
+    plain = {"architecture": "mlp", "optimiser": "muon", "groups": {}}
+    with pytest.raises(InputError, match=r"learners\.other: optimiser='muon': .*'network\.1\.bias'.*Give them a rule"):
+        planned(images(3, 16, 16), learners={"other": plain})
+    study = study_recipe("variance-fast", images(3, 16, 16), seeds=2, folder=tmp_path)
+    with pytest.raises(InputError, match=r"learners\.speednet\.precision='bfloat16': is for GPUs.*float32"):
+        study.run(workers=0, progress=False, device="cpu")
+    assert not list(study.runs_folder.glob("*/record.json"))
+
+
+def test_a_study_file_with_every_part_of_the_speed_record(tmp_path):
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    x = rng.integers(0, 80, (90, 3, 12, 12), dtype=np.uint8)
+    x[np.arange(90), y] += 120
+    np.savez(tmp_path / "tiny.npz", x=x, y=y)
+    (tmp_path / "study.toml").write_text(
+        """
+name = "tiny"
+data = "tiny.npz"
+
+[learners.fast]
+architecture = "speednet"
+width = 8
+first_layer = "whitening"
+optimiser = "muon"
+rate = 0.1
+momentum = 0.6
+newton_schulz = 3
+rescale_filters = true
+batch = 24
+epochs = 6
+label_smoothing = 0.2
+augmentation = ["alternating-flip", "crop:1"]
+
+[learners.fast.groups]
+"*bias" = { optimiser = "sgd", rate = 1.0, momentum = 0.85, nesterov = true, epochs = 4 }
+"network.head.weight" = { optimiser = "sgd", rate = 5.0, momentum = 0.85, nesterov = true }
+
+[design]
+seeds = 2
+test = 30
+
+[evaluate.averaged]
+views = ["mirror", "shift:1"]
+
+[keep]
+probabilities = true
+checkpoints = "end"
+"""
+    )
+    study = load_study(tmp_path / "study.toml")
+    status = study.run(workers=0, progress=False, device="cpu")
+    assert status.failures == ()
+    assert (study.frame()["error"] < 0.2).all()
+    plain, averaged = study.predictions(), study.predictions(evaluation="averaged")
+    assert plain.values[:].shape == averaged.values[:].shape == (2, 30)
+    # Its network is restored with the filters that its images gave, and counts only what is trained.
+    network = study.network()
+    torch = pytest.importorskip("torch")
+    assert torch.equal(network.initial.first_layer.weight, network.network.first_layer.weight)
+    trained = sum(p.numel() for p in network.network.parameters() if p.requires_grad)
+    assert study.parameters() == {"fast": trained}
+    # Saved and loaded, it is the same study; other views are another set, and the runs are made again.
+    study.save(tmp_path / "again.toml")
+    assert load_study(tmp_path / "again.toml") == study
+    ids = {job.id for job in study.jobs}
+    other = replace(study, evaluate={"averaged": Evaluation(views=["mirror"])})
+    assert {job.id for job in other.jobs} == ids
+    assert {run.state for run in planned_runs(other)} == {"outdated"}
 
 
 def test_the_convex_model_is_linear_and_regularised():
@@ -414,6 +530,7 @@ SHORTER = {
     "variance-rates": {"learners": {"linear": {"architecture": "linear", "epochs": 1}}},
     "variance-augmentation": {"sizes": [30, 60], "learners": {"cnn": {"architecture": "cnn", "width": 4, "epochs": 1}}},
     "variance-imagenet": {"learners": {"resnet18": {"width": 4, "epochs": 1, "batch": 32}}},
+    "variance-fast": {"precision": "float32", "learners": {"speednet": {"width": 4, "epochs": 1, "batch": 32}}},
     "response": {
         "grid": {"batch_norm": [False, True], "augmentation": [[], ["rotation:90"]]},
         "learners": {"vgg": {"width": 4, "epochs": 2, "batch": 32}},

@@ -20,7 +20,7 @@ from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.files.hugging_face import HuggingFace
 from curvewise.nn.files.kinds import unreadable
 from curvewise.nn.training import misfit
-from curvewise.reading.arrays import named_arrays
+from curvewise.reading.arrays import read_npz
 
 _SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".th")
 
@@ -147,8 +147,7 @@ def read_weights(path: Path, *, shapes: bool = False) -> dict[str, Tensor]:
     try:
         if path.suffix == ".npz":
             try:
-                names, get = named_arrays(path)
-                found = {name: torch.from_numpy(get(name)) for name in names}
+                found = {name: torch.from_numpy(array) for name, array in read_npz(path).items()}
             except (ValueError, TypeError) as error:
                 raise unreadable(path, error) from error
         else:

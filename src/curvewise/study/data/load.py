@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -423,13 +424,19 @@ def load_packaged(name: str) -> DataSource:
         raise MissingDependencyError(
             f'{arg("data", name)} comes with scikit-learn, which is not installed: pip install "curvewise[sklearn]".'
         ) from error
-    found: Any = getattr(package, f"load_{name.replace('-', '_')}")()
+    found = _read_packaged(getattr(package, f"load_{name.replace('-', '_')}"))
     classes = tuple(str(c) for c in found.target_names)
     if name == "digits":  # sixteen levels of grey and none
         x = np.round(found.images * (255 / 16)).astype(np.uint8)[:, None]
     else:
         x = found.data.astype(np.float32)
-    return DataSource([array_part(x, found.target, "data", "target")], classes, name)
+    return DataSource([array_part(x, found.target.copy(), "data", "target")], classes, name)
+
+
+@cache
+def _read_packaged(load: Callable[[], Any]) -> Any:
+    """Read a set once: the digits are text in a compressed file, and every load of a study asks for them."""
+    return load()
 
 
 # Tables in CSV or Parquet files: a column of classes, and numbers or a text to learn from.

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from types import TracebackType
 from typing import IO, Any, NoReturn
 
 from curvewise.errors import CurvewiseError, InputError, MissingDependencyError, StoreError, Terminated
+from curvewise.nn.devices import try_device
 from curvewise.nn.own_code import installed_only
 from curvewise.progress import Advance, progress_bar, say, waiting
 from curvewise.store.claims import Claims
@@ -29,8 +31,19 @@ from curvewise.store.tables import reason_of
 from curvewise.store.write import cannot_write, check_writable, own_folder, put_back, remove_partial, write_labels
 from curvewise.study.plan import default_folds, refuse_bad_learners
 from curvewise.study.run.board import MOST_DEATHS, Board
-from curvewise.study.run.maker import DONE, FAILED, HELD, MEMORY, STAYS, THERE, Event, Maker, store_run
-from curvewise.study.spec.study import Job, StudySpec, check_inputs
+from curvewise.study.run.maker import (
+    DONE,
+    FAILED,
+    HELD,
+    MEMORY,
+    STAYS,
+    THERE,
+    Event,
+    Maker,
+    SpoiltDeviceError,
+    store_run,
+)
+from curvewise.study.spec.study import Job, StudySpec, check_inputs, check_precision
 from curvewise.study.status import (
     Planned,
     Standing,
@@ -225,6 +238,8 @@ class Drive:
         due = [j for j in self.jobs if self._standings[j.id].is_due(self.settings.retry_failed)]
         self.due = {job.id: job for job in due}
         check_inputs(due, self.study.dataset)
+        if not self._on_gpu:
+            check_precision(due)
         self.study.check_trainings({job.name for job in due})
         refuse_bad_learners(self.study, due)
         for identity, standing in self._standings.items():
@@ -299,6 +314,12 @@ class Drive:
                     text = f"{STAYS}\n{text}"
                 self.claims.release(job.id)
             self.hear(Event(FAILED, job.id, text))
+
+    def give_up(self, device: str, reason: str) -> None:
+        """Say that a device is not used any more, while others are."""
+        text = f"{device} is not used any more: {reason}. The study goes on without it."
+        self._notes[text] = None
+        say(text, self.settings.progress)
 
     def tidy(self, chunk: Sequence[Job], token: str | None) -> None:
         """Remove the claims and half-written runs of a worker that was cut off."""
@@ -645,6 +666,8 @@ class _Pool:
         self.devices = devices[: len(drive.due)]
         self.workers: list[_Worker] = []
         self.false_starts = 0
+        self.strikes = Counter[str]()
+        """Workers in a row that ended on a device without finishing anything."""
 
     def run(self) -> None:
         try:
@@ -673,7 +696,7 @@ class _Pool:
             worker.is_ready, worker.token, self.false_starts = True, content, 0
             self.drive.stage = self.drive.first_stage()
         elif kind == "finished":
-            worker.is_busy = False
+            worker.is_busy, self.strikes[worker.device] = False, 0
             self.board.finish_chunk(worker.chunk, time.monotonic() - worker.began)
             worker.chunk = []
         elif kind == "fatal":
@@ -687,6 +710,13 @@ class _Pool:
     def _replace(self, worker: _Worker) -> None:
         ended = _how_it_ended(worker.process.wait())
         reason = worker.reason or ended
+        self.strikes[worker.device] += 1
+        if self.strikes[worker.device] >= MOST_FALSE_STARTS and self._is_spare(worker):
+            worker.end(time.monotonic() + STOP_SECONDS)
+            self.workers.remove(worker)
+            self.drive.lose(worker.chunk, reason, worker.token)
+            self.drive.give_up(worker.device, f"{MOST_FALSE_STARTS} workers ended there, the last one {reason}")
+            return
         if not worker.is_ready:
             self.false_starts += 1
             if self.false_starts >= MOST_FALSE_STARTS:
@@ -697,6 +727,10 @@ class _Pool:
         worker.end(time.monotonic() + STOP_SECONDS)
         self.drive.lose(worker.chunk, reason, worker.token)
         self.workers[self.workers.index(worker)] = _Worker(self.drive, worker.device, self.inbox)
+
+    def _is_spare(self, worker: _Worker) -> bool:
+        """Return whether the study can go on with other devices than that of a worker."""
+        return any(self.strikes[w.device] < MOST_FALSE_STARTS for w in self.workers if w.device != worker.device)
 
     def _stop(self) -> None:
         for worker in self.workers:
@@ -790,6 +824,13 @@ def send_message(stream: IO[bytes], message: Any) -> None:
 
 def _serve(orders: IO[bytes], answers: IO[bytes]) -> None:
     study, options = read_message(orders)
+    networks = any(learner.kind == "network" for learner in study.learners.values())
+    if networks and options["device"].startswith("cuda"):
+        # Before any run is given to it, and fails for no fault of its own.
+        try:
+            try_device(options["device"])
+        except Exception as error:
+            raise SpoiltDeviceError(str(error).partition("\n")[0]) from error
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(orders, tasks), daemon=True).start()
     with Claims(study.runs_folder) as claims:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import sys
 import time
 import traceback
 import warnings
@@ -30,6 +31,8 @@ from curvewise.study.spec.study import Job, StudySpec
 
 SEEDS = ("random_state", "seed")
 """Usual names of a seed in classes that are not scikit-learn's."""
+_POOLS: dict[str, Any] = {}
+"""The thread pools found last, and how many modules were loaded then."""
 
 
 def fit_estimator(study: StudySpec, job: Job) -> Trained:
@@ -90,11 +93,9 @@ def fit_estimator(study: StudySpec, job: Job) -> Trained:
         raise tried.error
     found = tried.result if tried.error is None else {"error": tried.traceback}
     notes = (*tried.warnings, *((HARD_NOTE,) if found.get("hard") else ()))
-    from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
-
     # The reason why an estimator that is fitted again may have other bits, if there is one.
     mkl = "numpy uses MKL, whose rounding depends on memory addresses: a repeated run may differ in the last digits."
-    doubts = (mkl,) if any(library["internal_api"] == "mkl" for library in threadpool_info()) else ()
+    doubts = (mkl,) if any(library["internal_api"] == "mkl" for library in _thread_pools().info()) else ()
     return Trained(seconds=tried.seconds, path="scikit-learn", notes=notes, doubts=doubts, **found)
 
 
@@ -269,23 +270,31 @@ def _alone(seed: int) -> Iterator[list[warnings.WarningMessage]]:
 
     Other threads of this process wait meanwhile.
     """
-    try:
-        from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            'Training estimators needs threadpoolctl, which is not installed: pip install "curvewise[sklearn]".'
-        ) from error
-
+    pools = _thread_pools()
     # Both the number of threads and numpy's generator belong to the whole process.
     with ONE_AT_A_TIME:
         state = np.random.get_state()  # noqa: NPY002
         try:
-            with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
+            with warnings.catch_warnings(record=True) as caught, pools.limit(limits=1):
                 warnings.simplefilter("always")
                 np.random.seed(seed)  # noqa: NPY002
                 yield caught
         finally:
             np.random.set_state(state)  # noqa: NPY002
+
+
+def _thread_pools() -> Any:
+    """Return threadpoolctl's control of all libraries that are loaded and have threads."""
+    try:
+        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            'Training estimators needs threadpoolctl, which is not installed: pip install "curvewise[sklearn]".'
+        ) from error
+    # Looking through all libraries takes as long as a small fit. Others can only have come with further modules.
+    if _POOLS.get("modules") != len(sys.modules):
+        _POOLS.update(modules=len(sys.modules), found=ThreadpoolController())
+    return _POOLS["found"]
 
 
 def _classify(

@@ -87,9 +87,18 @@ def toml_text(document: Mapping[str, Any], comments: Mapping[str, str] | None = 
             lines += ["", *(f"# {line}".rstrip() for line in comments[name].splitlines())]
         for i, (path, section) in enumerate(sections.items()):
             gap = [] if i == 0 and name in comments else [""]
+            # A table of tables, such as groups of parameters, has a section of its own.
+            nested = {k: v for k, v in section.items() if _is_nested(v)}
             lines += [*gap, f"[{'.'.join(map(_key, path))}]"]
-            lines += [_line(k, v) for k, v in section.items()]
+            lines += [_line(k, v) for k, v in section.items() if k not in nested]
+            for key, inner_table in nested.items():
+                lines += ["", f"[{'.'.join(map(_key, (*path, key)))}]"]
+                lines += [_line(k, v) for k, v in inner_table.items()]
     return "\n".join(lines).strip("\n") + "\n"
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, Mapping) and len(value) > 1 and all(isinstance(v, Mapping) for v in value.values())
 
 
 def _line(key: str, value: Any) -> str:
@@ -154,6 +163,8 @@ FOREIGN = {
     "model": "architecture",
     "network": "architecture",
     "ensemble": "members",
+    "param_groups": "groups",
+    "ns_steps": "newton_schulz",
 }
 """Names of our settings elsewhere, too far apart in spelling to be found by it."""
 

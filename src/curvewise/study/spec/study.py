@@ -11,7 +11,7 @@ import math
 import re
 import warnings
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -31,8 +31,10 @@ from curvewise.nn.training import (
     IMAGE_ARCHITECTURES,
     ROW_ARCHITECTURES,
     Training,
+    behind_first_layer,
     check_sides,
     check_torchvision_options,
+    parse_views,
 )
 from curvewise.store.record import TEST, data_digest, run_id
 from curvewise.study.data.dataset import Dataset, class_groups, hold_out, scaled, target_scale
@@ -64,6 +66,9 @@ class Evaluation:
     magnitude : float, or two, optional
         How strongly, in the unit of the perturbation. Two are a range: each example has a
         magnitude of its own, drawn uniformly from it; the same for every model.
+    views : sequence of str
+        Views of each image over which a network's outputs are averaged (test-time augmentation): names of
+        :data:`curvewise.nn.training.VIEWS`, such as ``["mirror", "shift:1"]``.
 
     Examples
     --------
@@ -74,8 +79,13 @@ class Evaluation:
     data: Dataset | Mapping[str, Any] | str | None = None
     perturbation: str | None = None
     magnitude: float | tuple[float, float] | None = None
+    views: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        views = (self.views,) if isinstance(self.views, str) else self.views
+        if not isinstance(views, list | tuple) or not all(isinstance(view, str) for view in views):
+            raise InputError("give a list of words, such as ['mirror'].", argument="views", value=self.views)
+        object.__setattr__(self, "views", tuple(views))
         if isinstance(self.magnitude, list | tuple):
             numbers = all(isinstance(m, Real) and not isinstance(m, bool) for m in self.magnitude)
             if not numbers or len(self.magnitude) != 2 or not self.magnitude[0] < self.magnitude[1]:
@@ -322,13 +332,14 @@ class StudySpec:
             )
         for name, evaluation in self.evaluate.items():  # before anything is loaded or perturbed
             _check_perturbation(name, evaluation, self.dataset)
+            _check_views(name, evaluation, self)
         sets = {TEST: self.test_examples()}
         for name, evaluation in self.evaluate.items():
             examples = sets[TEST]
             if evaluation.data is not None:
                 other = self.load_data(evaluation.data, f"evaluate.{name}.data")
                 examples = self.as_examples(*_matched(name, other, self.dataset))
-            sets[name] = _perturbed(examples, evaluation, self.seed)
+            sets[name] = replace(_perturbed(examples, evaluation, self.seed), views=tuple(evaluation.views))
         return sets
 
     def test_examples(self) -> Examples:
@@ -459,8 +470,30 @@ class StudySpec:
                 _check_options(job.name, job.learner.training)
                 if names_own_code(job.learner.training.architecture) and self.unimported(job.learner) is None:
                     _check_own_factory(job.name, job.learner.training, self.folder)
+                if self.unimported(job.learner) is None:
+                    self._check_groups(job)
         for name, found in versions.items():
             check_learner(name, list({id(learner): learner for learner in found}.values()), self.examples.shape)
+
+    def _check_groups(self, job: Job) -> None:
+        """Refuse groups of parameters, or Muon, that the network of a run has no parameters for."""
+        training = job.learner.training
+        assert training is not None
+        if training.groups is None and training.optimiser != "muon":
+            return
+        # Networks of a grid mostly differ in what has nothing to do with the names of their parameters.
+        about = (training.architecture, training.options, training.first_layer, training.optimiser, training.groups)
+        checked = self.__dict__.setdefault("_checked_groups", set())
+        if repr(about) in checked or training.trained == "head":
+            return
+        with suppress(ModuleNotFoundError):  # of torch
+            from curvewise.nn.networks import check_groups
+
+            try:
+                check_groups(training, self.examples.shape, self.grouped(job).examples.outputs, self.folder)
+            except InputError as error:
+                raise InputError(prefix(f"learners.{job.name}: ", str(error))) from error
+        checked.add(repr(about))
 
 
 def _check_options(name: str, training: Training) -> None:
@@ -526,11 +559,23 @@ def check_inputs(jobs: Iterable[Job], data: Dataset) -> None:
             raise InputError(problem, argument=f"learners.{job.name}.architecture", value=name, remedy=remedy)
         try:
             if data.is_image:
-                check_sides(name, training.options.get("stem", "small"), data.x.shape[2:])
+                inner = behind_first_layer(training, data.x.shape[1:])
+                check_sides(name, training.options.get("stem", "small"), inner[1:])
             if route == "torchvision":
                 check_torchvision_options(rest, training.options)
         except InputError as error:
             raise InputError(f"learners.{job.name}: {error}") from error
+
+
+def check_precision(jobs: Iterable[Job]) -> None:
+    """Refuse to train on a CPU what is to be computed in half precision, before any run fails for it."""
+    for job in jobs:
+        precision = "float32" if job.learner.training is None else job.learner.training.precision
+        if precision != "float32":
+            problem = "is for GPUs, and this study would be run on a CPU."
+            remedy = f"Run it on {arg('device', 'cuda')}, or use {arg('precision', 'float32')}."
+            place = f"learners.{job.name}.precision"
+            raise InputError(problem, argument=place, value=precision, remedy=remedy)
 
 
 def half_coloured(jobs: Iterable[Job], data: Dataset) -> list[str]:
@@ -547,8 +592,9 @@ def half_coloured(jobs: Iterable[Job], data: Dataset) -> list[str]:
 
 
 def examples_digest(examples: Examples) -> str:
-    """Hash the inputs and targets of an evaluation set."""
-    return data_digest([data_digest(examples.x), data_digest(examples.y)])
+    """Hash the inputs and targets of an evaluation set, and how it is looked at."""
+    views = [repr(examples.views)] if examples.views else []
+    return data_digest([data_digest(examples.x), data_digest(examples.y), *views])
 
 
 # ---- Evaluation sets
@@ -627,6 +673,24 @@ def _check_perturbation(name: str, evaluation: Evaluation, data: Dataset) -> Non
             raise InputError(problem, argument="perturbation", value=perturbation.name)
     except InputError as error:
         raise InputError(f"evaluate.{name}: {error}") from error
+
+
+def _check_views(name: str, evaluation: Evaluation, study: StudySpec) -> None:
+    """Refuse views of what is no image, or whose targets would have to move, and learners that do not have them."""
+    if not evaluation.views:
+        return
+    try:
+        parse_views(evaluation.views, tuple(study.dataset.x.shape[1:]))
+    except InputError as error:
+        raise InputError(f"evaluate.{name}: {error}") from error
+    others = [key for key, learner in study.learners.items() if learner.kind != "network"]
+    problem = ""
+    if others:
+        problem = f"is for networks, and {list_names(others, 3)} predict by themselves: leave one of both out."
+    elif study.dataset.y.ndim > 2:
+        problem = "averages over images that were moved, and the targets are images: leave it out."
+    if problem:
+        raise InputError(problem, argument=f"evaluate.{name}.views", value=list(evaluation.views))
 
 
 def _perturbed(examples: Examples, evaluation: Evaluation, seed: int) -> Examples:

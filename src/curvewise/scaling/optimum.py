@@ -1,0 +1,239 @@
+"""The size of a model that makes the best of a budget of compute, and how far from it one can go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.scaling.forecast import Forecast
+from curvewise.scaling.forms import Form, Place, Repeated
+from curvewise.scaling.uncertainty import Uncertainty
+from curvewise.text import arg, format_number
+from curvewise.types.results import Interval, Result
+from curvewise.types.units import FloatArray, as_floats
+
+NEAR = 1e-3
+"""Relative excess over the best loss that counts as equally good: about the noise of a run."""
+LOG6 = float(np.log(6.0))
+FAR = np.log(64.0)
+"""Beyond this factor of compute the benchmark has no data on how well laws extrapolate."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComputeOptimal(Result):
+    """Compute-optimal model for one or more budgets.
+
+    Attributes
+    ----------
+    budget : float or tuple of float
+        Compute C in FLOP, C = 6 N D.
+    params, tokens, loss, tokens_per_param : Interval, or tuple of Interval for several budgets
+        N*, D*, the expected loss and D*/N*.
+    params_range : tuple of float, or tuple of these
+        Smallest and largest N whose loss at that budget is within 0.1% of the best.
+    level : float
+        Coverage of the intervals.
+    unique_tokens : float or None
+        Distinct tokens, where data is repeated.
+    """
+
+    budget: Any
+    params: Any
+    tokens: Any
+    loss: Any
+    tokens_per_param: Any
+    params_range: Any
+    level: float
+    unique_tokens: float | None
+    warnings: tuple[str, ...]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Return one row per budget: params, tokens, loss and tokens per parameter, each with low and high."""
+        single = not isinstance(self.budget, tuple)
+
+        def listed(value: Any) -> list[Any]:
+            return [value] if single else list(value)
+
+        table: dict[str, list[Any]] = {"budget": listed(self.budget)}
+        for name in ("params", "tokens", "loss", "tokens_per_param"):
+            intervals = listed(getattr(self, name))
+            table[name] = [i.estimate for i in intervals]
+            table[f"{name}_low"] = [i.low for i in intervals]
+            table[f"{name}_high"] = [i.high for i in intervals]
+        ranges = listed(self.params_range)
+        table["params_range_low"], table["params_range_high"] = (list(v) for v in zip(*ranges, strict=True))
+        return table
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return one row per budget with counts as people write them."""
+        rows = self.columns()
+        table: dict[str, list[str]] = {"compute": [f"{c:.3g}" for c in rows["budget"]]}
+        for name in ("params", "tokens", "tokens_per_param"):
+            ends = zip(rows[name], rows[f"{name}_low"], rows[f"{name}_high"], strict=True)
+            table[name.replace("_", " ")] = [_with_limits(*e) for e in ends]
+        ends = zip(rows["loss"], rows["loss_low"], rows["loss_high"], strict=True)
+        table["loss"] = [str(Interval(*e)) for e in ends]
+        ranges = zip(rows["params_range_low"], rows["params_range_high"], strict=True)
+        table["params within 0.1% of the best loss"] = [f"{short(a)} to {short(b)}" for a, b in ranges]
+        return table
+
+    def sentences(self) -> str:
+        """The optimum in a few sentences."""
+        rows = self.columns()
+        lines = []
+        for k in range(len(rows["budget"])):
+            n, d, r = (
+                _with_limits(rows[v][k], rows[f"{v}_low"][k], rows[f"{v}_high"][k])
+                for v in ("params", "tokens", "tokens_per_param")
+            )
+            loss = Interval(rows["loss"][k], rows["loss_low"][k], rows["loss_high"][k])
+            lines.append(
+                f"For {rows['budget'][k]:.3g} FLOP: {n} parameters on {d} tokens ({r} tokens per parameter), "
+                f"loss {loss}. Any size from {short(rows['params_range_low'][k])} to "
+                f"{short(rows['params_range_high'][k])} is within 0.1% of the best loss."
+            )
+        return " ".join(lines[:5] + ([f"{len(lines) - 5} further budgets are in the table."] if len(lines) > 5 else []))
+
+
+def short(count: float) -> str:
+    """Write a number of parameters or tokens.
+
+    >>> short(7.03e10), short(1.4e12), short(1.9e8), short(float("inf")), short(20.1)
+    ('70.3B', '1.4T', '190M', '∞', '20.1')
+    """
+    if not np.isfinite(count):
+        return format_number(count)
+    for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if count >= size:
+            return f"{count / size:.4g}{letter}" if count >= 1000 * size else f"{count / size:.3g}{letter}"
+    return f"{count:.3g}" if count < 1e4 else f"{count:,.0f}"
+
+
+def _with_limits(estimate: float, low: float, high: float) -> str:
+    if np.isnan(low) or np.isnan(high):
+        return short(estimate)
+    return f"{short(estimate)} [{short(low)}, {short(high)}]"
+
+
+def find_optimum(
+    forecast: Forecast, uncertainty: Uncertainty, budget: Any, level: float, unique_tokens: float | None
+) -> ComputeOptimal:
+    """Find the compute-optimal model for a budget, or a list of them."""
+    single = np.ndim(budget) == 0
+    given = np.atleast_1d(as_floats(budget, "budget"))
+    if given.ndim != 1 or not len(given) or not (np.isfinite(given) & (given > 0)).all():
+        raise InputError(f"{arg('budget', budget)} must be a number of floating-point operations above 0, or a list.")
+    if unique_tokens is not None and not isinstance(forecast.leading.data.form, Repeated):
+        raise InputError(
+            f"{arg('unique_tokens', unique_tokens)} needs a law of repeated data: fit one with "
+            f"{arg('form', 'repeated')}."
+        )
+    logs = np.log(given)
+    unique = None if unique_tokens is None else float(np.log(unique_tokens))
+
+    def best(form: Form, theta: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        where = form.optimum(theta, at) if unique is None else _searched(form, theta, at, unique)
+        return where, np.log(form.own_loss(theta, _on_budget(at, where, unique)))
+
+    if len(forecast.members) == 1:
+        lead = forecast.leading
+        log_n, log_loss = best(lead.data.form, np.tile(lead.theta, (len(logs), 1)), logs)
+    else:
+        log_n, log_loss = _mixed_optimum(forecast, logs, unique)
+    (n_low, n_high), (l_low, l_high) = uncertainty.optima(best, logs, level, sampled=unique is not None)
+    ranges = _ranges(forecast, logs, log_n, log_loss, unique)
+    total = logs - LOG6
+
+    def intervals(centre: FloatArray, low: FloatArray, high: FloatArray) -> Any:
+        with np.errstate(over="ignore"):
+            ends = np.exp(np.stack([centre, low, high]))
+        made = tuple(Interval(float(e), float(a), float(b), level) for e, a, b in ends.T)
+        return made[0] if single else made
+
+    beyond = float(logs.max() - np.log(forecast.runs.compute.max()))
+    notes = []
+    if beyond > FAR:
+        notes.append(
+            f"{np.exp(logs.max()):.3g} FLOP is {format_number(float(np.exp(beyond)), 3)} times the largest run: "
+            "beyond 64 times no backtest shows how well scaling laws extrapolate."
+        )
+    return ComputeOptimal(
+        budget=float(given[0]) if single else tuple(given.tolist()),
+        params=intervals(log_n, n_low, n_high),
+        tokens=intervals(total - log_n, total - n_high, total - n_low),
+        loss=intervals(log_loss, l_low, l_high),
+        tokens_per_param=intervals(total - 2 * log_n, total - 2 * n_high, total - 2 * n_low),
+        params_range=ranges[0] if single else tuple(ranges),
+        level=level,
+        unique_tokens=unique_tokens,
+        warnings=tuple(notes),
+    )
+
+
+def _on_budget(log_budget: FloatArray, log_n: FloatArray, unique: float | None) -> Place:
+    """Return the places of models of these sizes on their budgets."""
+    return Place(log_n, log_budget - LOG6 - log_n, None if unique is None else np.full(len(log_n), unique))
+
+
+def _searched(form: Form, theta: FloatArray, logs: FloatArray, unique: float) -> FloatArray:
+    """Return log N* of each law on its budget where tokens repeat, shape (K,)."""
+    fresh = form.optimum(theta, logs)
+    return _lowest(lambda n: form.own_loss(theta, _on_budget(logs, n, unique)), fresh - 4.0, fresh + 4.0)
+
+
+def _lowest(loss: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return the places of the minima of K functions between bounds: a grid that is narrowed, then a parabola."""
+    shares = np.linspace(0.0, 1.0, 21)
+    for _ in range(6):
+        grid = low + shares[:, None] * (high - low)
+        best = np.array([loss(points) for points in grid]).argmin(axis=0)
+        low, high = (
+            grid[np.maximum(best - 1, 0), np.arange(len(low))],
+            grid[np.minimum(best + 1, 20), np.arange(len(low))],
+        )
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    a, b, c = loss(low), loss(middle), loss(high)
+    bend = a - 2 * b + c
+    shift = np.divide(0.5 * (a - c), bend, out=np.zeros_like(bend), where=bend > 0)
+    return np.asarray(middle + np.clip(shift, -1, 1) * half)
+
+
+def _mixed_optimum(forecast: Forecast, logs: FloatArray, unique: float | None) -> tuple[FloatArray, FloatArray]:
+    """Return log N* and the log loss there of weighted laws."""
+    heavy = [m for m in forecast.members if m.weight > 0.001]
+    own = np.stack([m.data.form.optimum(np.tile(m.theta, (len(logs), 1)), logs) for m in heavy])
+    wide = 0.5 if unique is None else 4.0
+
+    def loss(n: FloatArray) -> FloatArray:
+        return forecast.log_loss(_on_budget(logs, n, unique))
+
+    log_n = _lowest(loss, own.min(axis=0) - wide, own.max(axis=0) + wide)
+    return log_n, loss(log_n)
+
+
+def _ranges(
+    forecast: Forecast, logs: FloatArray, best: FloatArray, log_loss: FloatArray, unique: float | None
+) -> list[tuple[float, float]]:
+    """Return the smallest and the largest N within 0.1% of the best loss at each budget."""
+    goal = log_loss + np.log1p(NEAR)
+    ends = []
+    for side in (-1.0, 1.0):
+
+        def below(distance: FloatArray, side: float = side) -> NDArray[np.bool_]:
+            return np.asarray(forecast.log_loss(_on_budget(logs, best + side * distance, unique)) < goal)
+
+        inner, outer = np.zeros(len(logs)), np.full(len(logs), 0.1)
+        for _ in range(9):
+            within = below(outer)
+            inner, outer = np.where(within, outer, inner), np.where(within, 2 * outer, outer)
+        for _ in range(40):
+            middle = 0.5 * (inner + outer)
+            within = below(middle)
+            inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
+        ends.append(np.exp(best + side * outer))
+    return [(float(a), float(b)) for a, b in zip(*ends, strict=True)]

@@ -1,0 +1,339 @@
+"""Intervals by the profile of the objective: how far a quantity can move before the fit becomes too bad.
+
+For least squares with normal errors this is the profile likelihood with its exact small-sample quantile. For Huber's
+function, and for runs whose rows are not independent, the same curve is compared with a threshold that is scaled by
+the sandwich variance of the estimate: the curve gives the interval its shape, the sandwich its width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
+
+from curvewise.scaling.solve import BLOCK, Bowl, Data, minimise
+from curvewise.types.units import FloatArray
+
+Quantity: TypeAlias = Callable[[FloatArray], FloatArray]
+"""From parameters of K laws, shape (K, P), to a number for each, shape (K,)."""
+
+
+class Family(NamedTuple):
+    """Several quantities that are computed together.
+
+    Attributes
+    ----------
+    number : int
+        Number Q of quantities.
+    value : callable
+        From parameters of K laws, shape (K, P), and the number of a quantity for each, shape (K,), to these
+        quantities, shape (K,).
+    """
+
+    number: int
+    value: Callable[[FloatArray, NDArray[np.intp]], FloatArray]
+
+    @classmethod
+    def of(cls, quantities: Sequence[Quantity]) -> Self:
+        """Make a family of single quantities."""
+
+        def value(theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
+            found = np.empty(len(theta))
+            for k, quantity in enumerate(quantities):
+                if (here := which == k).any():
+                    found[here] = quantity(theta[here])
+            return found
+
+        return cls(len(quantities), value)
+
+    def slope(self, theta: FloatArray, which: NDArray[np.intp]) -> FloatArray:
+        """Return derivatives, shape (K, P), by central differences."""
+        count, size = theta.shape
+        step = 1e-6 * (1.0 + np.abs(theta))
+        moved = step[:, :, None] * np.eye(size)  # (K, P, P)
+        points = np.concatenate([theta[:, None] + moved, theta[:, None] - moved], axis=1)
+        value = self.value(points.reshape(-1, size), np.repeat(which, 2 * size)).reshape(count, 2, size)
+        return np.asarray((value[:, 0] - value[:, 1]) / (2 * step))
+
+
+STIFFNESS = 1e3
+"""Weight of the penalty that holds a quantity at its aim, over the curvature of the profile."""
+REFITS = 200
+"""Refits with random weights that show the variance of estimates of Huber's loss."""
+CLOSE = 1e-3
+"""Relative distance from the threshold, on the scale of standard errors, at which a limit is found."""
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileIntervals:
+    """Intervals of any quantities of one fitted law.
+
+    Attributes
+    ----------
+    data : Data
+        Runs, form and loss.
+    theta : ndarray, shape (P,)
+        The fit.
+    value : float
+        Its objective.
+    groups : ndarray of int, shape (n,)
+        Run of each row, from 0 on; rows of one run are left out and counted together.
+    """
+
+    data: Data
+    theta: FloatArray
+    value: float
+    groups: NDArray[np.intp]
+
+    def limits(self, quantities: Sequence[Quantity] | Family, level: float = 0.95) -> FloatArray:
+        """Return low and high of each quantity, shape (2, Q); infinite where the data do not bound it."""
+        family = quantities if isinstance(quantities, Family) else Family.of(quantities)
+        slopes = family.slope(np.tile(self.theta, (family.number, 1)), np.arange(family.number))
+        scale, degrees = self._grouped(slopes) if not self.independent else self._single(family, slopes)
+        threshold = 0.5 * stdtrit(degrees, 0.5 + level / 2) ** 2 * scale
+        return _search(self, family, slopes, threshold)
+
+    def _single(self, family: Family, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the scale of the objective's drop for each quantity where rows are independent, and its degrees.
+
+        With equal noise in all rows it is :attr:`noise`, for squares the variance of the residuals, with n − P degrees
+        of freedom. Where the variance of an estimate is clearly larger than equal noise would make it, by the squared
+        errors of the rows that it rests on (squares) or by refits with random weights (Huber), the scale is larger by
+        as much: the ratio r of the two is shrunk as James and Stein do, by 1 − s²/r², with s the error of r.
+        """
+        n, size = len(self.groups), len(self.theta)
+        influence = (slopes @ self.inverse @ self.jacobian) ** 2
+        total = influence.sum(axis=1)
+        rows = total**2 / (influence**2).sum(axis=1)  # that an estimate rests on
+        if np.isinf(self.data.delta):
+            square = self.errors**2
+            ratio = np.log(influence @ square / total / square.mean())
+            error = np.full(len(slopes), float(square.var() / square.mean() ** 2)) / rows
+        else:
+            refits, count = self.refits, family.number
+            values = family.value(np.tile(refits, (count, 1)), np.repeat(np.arange(count), len(refits)))
+            values = values.reshape(count, len(refits))
+            low, high = np.quantile(values, [0.16, 0.84], axis=1)
+            # The curvature of the profile itself, over a standard error on either side.
+            spread = total * self.noise / self.steepness
+            rise = _held(self, family, np.sqrt(spread)).mean(axis=0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.log((high - low) ** 2 / 4 * 2 * rise / spread / self.noise)
+            # Refits to few rows vary too little, by about the share of the rows that parameters take up.
+            ratio = np.nan_to_num(ratio - 1.5 * np.log1p(-size / n) if n > size else ratio, posinf=0.0, neginf=0.0)
+            error = 8.0 / rows
+        with np.errstate(divide="ignore"):
+            kept = np.maximum(0.0, 1.0 - error / ratio**2)
+        return self.noise * np.exp(np.clip(kept * ratio, 0.0, 3.0)), np.full(len(slopes), float(n - size))
+
+    def _grouped(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return scales and degrees of freedom where rows are checkpoints of runs: the runs' pulls are squared."""
+        pull = np.clip(self.errors, -self.data.delta, self.data.delta)
+        influence = slopes @ self.inverse @ self.jacobian
+        count = int(self.groups.max()) + 1
+        totals, parts = np.zeros((count, len(slopes))), np.zeros((count, len(slopes)))
+        np.add.at(totals, self.groups, (influence * pull).T)
+        np.add.at(parts, self.groups, (influence**2).T)
+        weight = parts.sum(axis=0)
+        degrees = (1 - 1 / count) * weight**2 / (parts**2).sum(axis=0)  # Satterthwaite's
+        return (totals**2).sum(axis=0) / weight / self.steepness, degrees
+
+    @cached_property
+    def refits(self) -> FloatArray:
+        """Parameters of fits with exponential weights of the rows, shape (resamples, P)."""
+        weights = np.random.default_rng(0).exponential(size=(REFITS, len(self.groups)))
+        return refit(self.data, self.theta, weights)
+
+    @property
+    def independent(self) -> bool:
+        """True where each row is a run of its own."""
+        return int(self.groups.max()) + 1 == len(self.groups)
+
+    @cached_property
+    def noise(self) -> float:
+        """Mean square of the rows' pulls over the mean curvature of their terms."""
+        pull = np.clip(self.errors, -self.data.delta, self.data.delta)
+        return float((pull**2).mean() / self.steepness)
+
+    @cached_property
+    def steepness(self) -> float:
+        """Mean second derivative of Huber's function over the distribution of errors; 1 for squares.
+
+        Few rows lie within δ, so that the share of those that do is smoothed over a normal kernel.
+        """
+        delta, error = self.data.delta, self.errors
+        if np.isinf(delta):
+            return 1.0
+        quarter = np.subtract(*np.quantile(error, [0.75, 0.25])) / 1.349
+        spread = min(x for x in (quarter, error.std(), np.inf) if x > 0)
+        if not np.isfinite(spread):
+            return 1.0
+        width = 1.06 * spread * len(error) ** -0.2  # Silverman's rule
+        return float((ndtr((delta - error) / width) - ndtr((-delta - error) / width)).mean())
+
+    @cached_property
+    def errors(self) -> FloatArray:
+        """Errors of rows, in the objective's scale, as independent runs would have them, shape (n,).
+
+        Each run is predicted by a fit without it; such errors are too large by the error of that fit, which
+        (I − H)^½ takes off, for H the rows' part of the hat matrix. For squares these are the residuals of CR2.
+        """
+        count = int(self.groups.max()) + 1
+        out = np.empty(len(self.groups))
+        block = max(1, BLOCK // len(self.groups))
+        for first in range(0, count, block):
+            left_out = np.arange(first, min(first + block, count))
+            weights = (left_out[:, None] != self.groups).astype(np.float64)
+            theta = refit(self.data, self.theta, weights, steps=40, tol=1e-7)
+            row, column = np.nonzero(weights == 0)
+            out[column] = -self.data.residuals(theta)[row, column]
+        if self.independent:
+            hat = np.einsum("pn,pq,qn->n", self.jacobian, self.inverse, self.jacobian)
+            return np.asarray(out * np.sqrt(np.clip(1 - hat, 0.02, 1.0)))
+        for group in range(count):
+            rows = np.flatnonzero(self.groups == group)
+            part = self.jacobian[:, rows]
+            values, vectors = np.linalg.eigh(part.T @ self.inverse @ part)
+            out[rows] = vectors @ (np.sqrt(np.clip(1 - values, 0.02, 1.0)) * (vectors.T @ out[rows]))
+        return out
+
+    @cached_property
+    def jacobian(self) -> FloatArray:
+        """Derivatives of log loss, or of the loss itself, in the parameters, shape (P, n)."""
+        values = self.data.form.values(self.theta[None], self.data.at)
+        return np.asarray(values.slope[0] / values.loss[0] if self.data.logs else values.slope[0])
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """Inverse of JJᵀ, shape (P, P)."""
+        size = np.sqrt((self.jacobian**2).sum(axis=1)) + 1e-100
+        unit = self.jacobian / size[:, None]
+        return np.asarray(np.linalg.pinv(unit @ unit.T, rcond=1e-13, hermitian=True) / np.outer(size, size))
+
+
+def refit(data: Data, theta: FloatArray, weights: FloatArray, *, steps: int = 100, tol: float = 1e-9) -> FloatArray:
+    """Fit again with weights of the rows, shape (K, n), beginning from a fit: shape (K, P)."""
+    found = np.empty((len(weights), len(theta)))
+    block = max(1, BLOCK // weights.shape[1])
+    for first in range(0, len(weights), block):
+        part = weights[first : first + block]
+
+        def objective(theta: FloatArray, which: NDArray[np.intp], part: FloatArray = part) -> Bowl:
+            return data.bowl(theta, part[which])
+
+        start = np.tile(theta, (len(part), 1))
+        found[first : first + len(part)] = minimise(objective, start, data.form, data.bounds, steps=steps, tol=tol)[0]
+    return found
+
+
+def _held(fit: ProfileIntervals, family: Family, distance: FloatArray) -> FloatArray:
+    """Return the rise of the objective with each quantity held at a distance below and above the fit, shape (2, Q)."""
+    walk = _Walk(fit, family, np.maximum(distance, 1e-15))
+    theta, _ = walk.fit_at(np.arange(2 * family.number), walk.start + walk.sign * walk.step)
+    return np.asarray(np.maximum(fit.data.value(theta) - fit.value, 0.0).reshape(2, -1))
+
+
+class _Walk:
+    """Fits with quantities held below and above the estimate: problems k and Q + k are those of quantity k.
+
+    Parameters
+    ----------
+    fit : ProfileIntervals
+        Data and estimate.
+    family : Family
+        The quantities that are held.
+    step : ndarray, shape (Q,)
+        Distance of about a standard error.
+    """
+
+    def __init__(self, fit: ProfileIntervals, family: Family, step: FloatArray) -> None:
+        count = family.number
+        self.fit, self.family = fit, family
+        self.which, self.sign = np.tile(np.arange(count), 2), np.repeat([-1.0, 1.0], count)
+        self.step = np.tile(step, 2)
+        self.theta = np.tile(fit.theta, (2 * count, 1))
+        self.start = self.family.value(self.theta, self.which)
+        self.value = self.start.copy()
+        slopes = self.family.slope(self.theta, self.which)
+        path = slopes @ fit.inverse
+        length = np.einsum("qp,qp->q", path, slopes)
+        self.path = path / np.maximum(length, 1e-300)[:, None]
+        # To first order the objective rises by (distance)² · curvature / 2.
+        self.stiff = STIFFNESS * fit.steepness / np.maximum(length, 1e-300)
+
+    def fit_at(self, active: NDArray[np.intp], aim: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Fit the active problems with their quantities held near ``aim``; return parameters and quantities.
+
+        A stiff spring pulls the quantity there; where it ends up, the fit is the best of all that have it there.
+        """
+        data, stiff, which = self.fit.data, self.stiff[active], self.which[active]
+
+        def spring(theta: FloatArray, k: NDArray[np.intp]) -> Bowl:
+            plain, slope = data.bowl(theta), self.family.slope(theta, which[k])
+            gap = self.family.value(theta, which[k]) - aim[k]
+            outer = stiff[k, None, None] * slope[:, :, None] * slope[:, None, :]
+            return Bowl(
+                plain.value + 0.5 * stiff[k] * gap**2,
+                plain.gradient + (stiff[k] * gap)[:, None] * slope,
+                plain.curvature + outer,
+                plain.metric + outer,
+            )
+
+        guess = self.theta[active] + self.path[active] * (aim - self.value[active])[:, None]
+        guess = np.where(np.isfinite(guess), guess, self.theta[active])
+        theta, _ = minimise(spring, guess, data.form, data.bounds, steps=40, tol=1e-7)
+        return theta, self.family.value(theta, which)
+
+
+def _search(fit: ProfileIntervals, family: Family, slopes: FloatArray, threshold: FloatArray) -> FloatArray:
+    """Walk each quantity down and up until the best objective with it held there has risen by the threshold."""
+    count = family.number
+    goal = np.sqrt(np.tile(threshold, 2))
+    length = np.maximum(np.einsum("qp,pr,qr->q", slopes, fit.inverse, slopes) / fit.steepness, 1e-30)
+    walk = _Walk(fit, family, np.sqrt(2 * threshold * length))
+    sign, start, step = walk.sign, walk.start, walk.step
+    # ``walk`` holds the furthest point below the threshold; beyond lies the nearest above it.
+    rise_near = np.zeros(2 * count)
+    far, rise_far = np.full(2 * count, np.nan), np.full(2 * count, np.nan)
+    limit, stalled = sign * np.inf, np.zeros(2 * count, dtype=np.int64)
+    aim = start + sign * step
+    active = np.arange(2 * count)
+    for turn in range(40):
+        theta, value = walk.fit_at(active, aim[active])
+        rise = np.sqrt(np.maximum(fit.data.value(theta) - fit.value, 0.0))
+        found = np.abs(rise - goal[active]) <= CLOSE * goal[active]
+        limit[active[found]] = value[found]
+        below = rise < goal[active]
+        near = walk.value[active]
+        moved = sign[active] * (value - near) > 1e-3 * np.abs(aim[active] - near)
+        # Where the profile is flatter than at the fit, the spring must be stiffer to lead the quantity on.
+        walk.stiff[active] *= np.where(np.abs(value - aim[active]) > 0.05 * np.abs(aim[active] - near), 10.0, 1.0)
+        forward = below & moved
+        place = active[forward]
+        walk.path[place] = (theta - walk.theta[active])[forward] / (value - near)[forward, None]
+        walk.value[place], walk.theta[place], rise_near[place] = value[forward], theta[forward], rise[forward]
+        far[active[~below]], rise_far[active[~below]] = value[~below], rise[~below]
+        between = ~np.isnan(far[active])
+        stalled[active] = np.where(below & ~moved, stalled[active] + 1, 0)
+        near = walk.value[active]
+        # No further along: parameters are at their bounds, and the data do not rule out what lies there.
+        given_up = ~found & ((stalled[active] > 2) | (np.abs(near - start[active]) > 1e3 * step[active]))
+        limit[active[given_up & between]] = near[given_up & between]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (goal - rise_near)[active] / (rise_far - rise_near)[active]
+            inside = near + (far[active] - near) * (np.clip(share, 0.1, 0.9) if turn % 3 else 0.5)
+            ratio = np.clip(goal[active] / rise_near[active] - 1, 0.2, 2.0)
+            beyond = np.maximum(np.abs(near - start[active]) * ratio, step[active] * 0.25) * 2.0 ** stalled[active]
+        beyond = np.where(np.isfinite(beyond), beyond, step[active])
+        aim[active] = np.where(between, inside, near + sign[active] * beyond)
+        active = active[~(found | given_up)]
+        if not len(active):
+            break
+    unfinished = active[~np.isnan(far[active])]
+    limit[unfinished] = walk.value[unfinished]
+    return limit.reshape(2, count)

@@ -1,0 +1,375 @@
+"""Runs by parameters and tokens with their losses: the input of the scaling lens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvewise.errors import InputError
+from curvewise.stats.correlation import spearman
+from curvewise.text import Message, arg, format_count, format_number, list_names
+from curvewise.types.results import RowTable, distinct
+from curvewise.types.units import FloatArray, as_column, as_floats
+
+FLOPS_PER = 6.0
+"""Training takes about six floating-point operations for each parameter and token."""
+FLOPS_OFF = 1.3
+"""Ratio of tokens to flops/6N from which the two do not belong to one count of parameters."""
+FEWEST = 6
+"""Runs below which five parameters and their uncertainty are not identified."""
+FLAT = 0.05
+"""Range of log D/N, or of log N D, below which it counts as constant."""
+PERPLEXITY = 20.0
+"""Values above this are no cross-entropy: that of a uniform guess among 400 million tokens is 20."""
+UNITS = ("loss", "perplexity")
+ROWS = ("params", "tokens", "flops", "loss", "run", "unique_tokens", "step", "source", "flagged")
+"""Fields of runs, which are also the roles of columns in a file."""
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "params": ("params", "n_params", "num_params", "parameters", "model_size", "n"),
+    "tokens": ("tokens", "n_tokens", "num_tokens", "train_tokens", "training_tokens", "d"),
+    "flops": ("flops", "flop", "training_flop", "training_flops", "compute", "budget", "c"),
+    "loss": ("loss", "val_loss", "validation_loss", "test_loss", "final_loss", "l"),
+    "run": ("run", "run_id", "run_name"),
+    "unique_tokens": ("unique_tokens", "unique"),
+    "step": ("step", "steps", "_step"),
+    "source": ("source", "experiment", "corpus"),
+    "flagged": ("flagged", "outlier"),
+}
+"""Keys of a dict and columns of a frame that fits take as they are; files go through ``load_scaling_runs``."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScalingRuns(RowTable):
+    """Losses of trained models by their size: what :func:`load_scaling_runs` makes.
+
+    Attributes
+    ----------
+    params, tokens : ndarray, shape (n,)
+        Parameters N and training tokens D. One of ``tokens`` and ``flops`` may be None: C = 6 N D.
+    loss : ndarray, shape (n,)
+        Loss above 0, in nats per token or another unit of a loss.
+    run : ndarray of str, shape (n,), optional
+        Run that a row is a checkpoint of. None if each row is a run of its own.
+    unique_tokens : ndarray, shape (n,), optional
+        Tokens that are distinct, where data is repeated.
+    step : ndarray, shape (n,), optional
+        Step of a checkpoint.
+    source : ndarray of str, shape (n,), optional
+        Where a run is from: data set, code base, family of models.
+    flops : ndarray, shape (n,), optional
+        Compute C, where it was given.
+    flagged : ndarray of bool, shape (n,), optional
+        Rows that whoever made the table holds for outliers. They are fitted; ``sensitivity`` shows the fit without.
+    metrics : dict of str to ndarray, shape (n,)
+        Further measurements, such as accuracies on tasks; NaN where a row has none.
+    name : str
+        For legends and sentences.
+    unit : {"loss", "perplexity"}, optional
+        What ``loss`` holds. Without it values that could be perplexities or accuracies are an error; perplexities
+        become their logarithms.
+    notes, warnings : tuple of str
+        How the input was interpreted, and what deserves a look.
+
+    Examples
+    --------
+    >>> runs = ScalingRuns([1e8, 1e9], None, [3.2, 2.6], flops=[1.2e18, 1.2e20])
+    >>> runs
+    ScalingRuns(2 runs, N from 1e+08 to 1e+09, D from 2e+09 to 2e+10)
+    >>> runs.tokens.tolist()
+    [2000000000.0, 20000000000.0]
+    """
+
+    params: FloatArray
+    tokens: FloatArray
+    loss: FloatArray
+    run: NDArray[np.str_] | None = None
+    unique_tokens: FloatArray | None = None
+    step: FloatArray | None = None
+    source: NDArray[np.str_] | None = None
+    flops: FloatArray | None = None
+    flagged: NDArray[np.bool_] | None = None
+    metrics: Mapping[str, FloatArray] = field(default_factory=dict)
+    name: str = "runs"
+    unit: str | None = None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    by_row: ClassVar[tuple[str, ...]] = (*ROWS, "metrics")
+    noun: ClassVar[str] = "rows"
+
+    def __post_init__(self) -> None:
+        params = as_floats(self.params, "params")
+        if params.ndim != 1 or not len(params):
+            raise InputError(f"has shape {params.shape}: give one number for each run.", argument="params")
+        object.__setattr__(self, "params", params)
+        for name in ("tokens", "flops", "loss", "unique_tokens", "step"):
+            if getattr(self, name) is not None:
+                column = as_column(as_floats(getattr(self, name), name), name, len(params), "runs")
+                object.__setattr__(self, name, column)
+        for name in ("run", "source"):
+            if getattr(self, name) is not None:
+                words = np.asarray(getattr(self, name)).astype(np.str_)
+                object.__setattr__(self, name, as_column(words, name, len(params), "runs"))
+        if self.flagged is not None:
+            object.__setattr__(
+                self, "flagged", as_column(np.asarray(self.flagged, bool), "flagged", len(params), "runs")
+            )
+        metrics = {k: as_column(as_floats(v, k), k, len(params), "runs") for k, v in self.metrics.items()}
+        object.__setattr__(self, "metrics", metrics)
+        for name in ("params", "tokens", "flops", "unique_tokens"):
+            _check_positive(getattr(self, name), name)
+        self._set_tokens()
+        self._check_loss()
+
+    def _set_tokens(self) -> None:
+        """Make tokens of flops where they are not given; where both are, they must belong to these parameters."""
+        if self.flops is None and self.tokens is None:
+            raise InputError("tokens are missing: give tokens, or flops from which tokens = flops/6N follow.")
+        if self.tokens is None:
+            assert self.flops is not None  # for the type checker
+            object.__setattr__(self, "tokens", self.flops / (FLOPS_PER * self.params))
+        elif self.flops is not None:
+            ratio = self.tokens * FLOPS_PER * self.params / self.flops
+            off = np.abs(np.log(ratio)) > np.log(FLOPS_OFF)
+            if off.any():
+                raise InputError(
+                    f"tokens differ from flops/6N by more than {FLOPS_OFF - 1:.0%} in {int(off.sum())} of {len(off)} "
+                    f"runs (by a factor of {format_number(float(np.median(ratio[off])), 3)}): which parameter count "
+                    "is it, with or without embeddings, and of all or of the active parameters? Pass the count that "
+                    "flops = 6 N D holds for, or leave out flops to use tokens and parameters as they are, or tokens "
+                    "to use flops/6N.",
+                    argument="params",
+                )
+        if self.unique_tokens is not None and bool((self.unique_tokens > self.tokens * 1.001).any()):
+            # A data set that is larger than what was read of it has no repetition.
+            object.__setattr__(self, "unique_tokens", np.minimum(self.unique_tokens, self.tokens))
+
+    def _check_loss(self) -> None:
+        loss = self.loss
+        bad = ~np.isfinite(loss)
+        if bad.any():
+            raise InputError(
+                f"holds {format_count(int(bad.sum()), 'value')} that are NaN or infinite: leave diverged runs out.",
+                argument="loss",
+            )
+        if self.unit is not None and self.unit not in UNITS:
+            raise InputError(
+                f"is not known: use one of {', '.join(map(repr, UNITS))}.", argument="unit", value=self.unit
+            )
+        if loss.min() <= 0:
+            raise InputError(
+                f"holds {loss.min():g}: a loss lies above 0. Which unit is it? For log-likelihoods change the sign; "
+                "differences to another loss cannot be fitted.",
+                argument="loss",
+            )
+        if self.unit is None:
+            self._check_unit()
+        if self.unit == "perplexity":
+            if loss.min() <= 1:
+                raise InputError(f"holds {loss.min():g}: a perplexity lies above 1.", argument="loss")
+            object.__setattr__(self, "loss", np.log(loss))
+        # From here on the unit is known, for every part of the rows.
+        object.__setattr__(self, "unit", "loss")
+
+    def _check_unit(self) -> None:
+        most = float(self.loss.max())
+        if most > PERPLEXITY:
+            raise InputError(
+                f"holds {most:g}: is it a perplexity? Pass {arg('unit', 'perplexity')}, or {arg('unit', 'loss')} if it "
+                "is a loss of another kind.",
+                argument="loss",
+            )
+        compute = np.log(self.params) + np.log(self.tokens)
+        if len(self.loss) >= FEWEST and float(spearman(compute[None], self.loss)[0]) > 0.5:
+            raise InputError(
+                "rises with compute: are these accuracies? A scaling law is fitted to a loss, which falls; for "
+                f"accuracies use predict_downstream. Pass {arg('unit', 'loss')} if they are losses nevertheless.",
+                argument="loss",
+            )
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    @property
+    def compute(self) -> FloatArray:
+        """C = 6 N D of each row."""
+        return FLOPS_PER * self.params * self.tokens
+
+    @property
+    def groups(self) -> NDArray[np.intp]:
+        """Number of the run of each row, from 0 on."""
+        if self.run is None:
+            return np.arange(len(self))
+        place = {name: k for k, name in enumerate(distinct(self.run))}
+        return np.array([place[name] for name in self.run.tolist()], dtype=np.intp)
+
+    @property
+    def count(self) -> int:
+        """Number of runs."""
+        return int(self.groups.max()) + 1
+
+    @property
+    def checkpoints(self) -> str:
+        """State of the rows: "none", "grouped" (by runs) or "unclear" (no column says which run)."""
+        if self.run is not None:
+            return "none" if self.count == len(self) else "grouped"
+        return "unclear" if self._same_run() else "none"
+
+    def _same_run(self) -> bool:
+        """Return whether rows look like checkpoints of one run: several steps, or equal gaps in tokens, of a model."""
+        unique = np.zeros(len(self)) if self.unique_tokens is None else self.unique_tokens
+        source = np.zeros(len(self), dtype=np.intp)
+        if self.source is not None:
+            source = np.unique(self.source, return_inverse=True)[1]
+        keys = np.stack([self.params, unique, source])
+        _, model = np.unique(keys, axis=1, return_inverse=True)
+        for k in range(int(model.max()) + 1):
+            rows = np.flatnonzero(model.ravel() == k)
+            if self.step is not None and len(np.unique(self.step[rows])) > 1:
+                return True
+            tokens = np.unique(self.tokens[rows])
+            gaps = np.diff(tokens)
+            # Five and more equal steps are those of a schedule of evaluations; designs go by factors.
+            if len(gaps) >= 5 and gaps.max() < 1.05 * np.median(gaps) and gaps.min() > 0.95 * np.median(gaps):
+                return True
+        return False
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return a row for each row: params, tokens, loss and what else is known."""
+        table: dict[str, NDArray[Any]] = {"params": self.params, "tokens": self.tokens, "loss": self.loss}
+        for name in ("run", "step", "unique_tokens", "source", "flops", "flagged"):
+            if getattr(self, name) is not None:
+                table[name] = getattr(self, name)
+        return table | dict(self.metrics)
+
+    def __repr__(self) -> str:
+        rows = format_count(self.count, "run")
+        if self.count < len(self):
+            rows += f", {format_count(len(self), 'checkpoint')}"
+        spans = [f"{k} from {v.min():.3g} to {v.max():.3g}" for k, v in (("N", self.params), ("D", self.tokens))]
+        return f"ScalingRuns({rows}, {', '.join(spans)})"
+
+
+def as_scaling_runs(source: Any, **fields: Any) -> ScalingRuns:
+    """Make runs of a dict of arrays or any frame with columns such as params, tokens and loss.
+
+    Rows whose loss is NaN or infinite have diverged: they are left out, and a warning says how many.
+    """
+    if isinstance(source, ScalingRuns):
+        return source
+    if isinstance(source, str | PathLike):
+        raise InputError(f"is a name: pass load_scaling_runs({str(source)!r}).", argument="runs", value=str(source))
+    listed = source if isinstance(source, Mapping) else getattr(source, "columns", None)
+    if listed is None or callable(listed):
+        raise InputError(
+            f"is a {type(source).__name__}: pass what load_scaling_runs gives, or a table with the columns params, "
+            "tokens (or flops) and loss.",
+            argument="runs",
+        )
+    there = {str(name).strip().lower(): name for name in listed}
+    found: dict[str, Any] = {}
+    for role, names in NAMES.items():
+        held = [name for name in names if name in there]
+        if len(held) > 1:
+            raise InputError(
+                f"has {list_names(there[name] for name in held)}, all of them {role}: keep one, or say which with "
+                "load_scaling_runs(…, columns=…).",
+                argument="runs",
+            )
+        if held:
+            found[role] = np.asarray(source[there[held[0]]])
+    if missing := [role for role in ("params", "loss") if role not in found]:
+        raise InputError(
+            f"has no column {' and no '.join(map(repr, missing))}; it has {list_names(there.values())}. Rename them, "
+            "or say which is which with load_scaling_runs(…, columns=…).",
+            argument="runs",
+        )
+    return without_diverged({"tokens": None} | found | fields)
+
+
+def without_diverged(fields: dict[str, Any]) -> ScalingRuns:
+    """Make runs of fields, leaving out rows whose loss is NaN or infinite with a warning."""
+    loss = as_floats(fields["loss"], "loss")
+    bad = ~np.isfinite(loss)
+    if not bad.any():
+        return ScalingRuns(**fields)
+    if bad.all():
+        raise InputError("holds no finite number: all runs have diverged or are empty.", argument="loss")
+    kept = {k: np.asarray(v)[~bad] if k in ROWS and v is not None else v for k, v in fields.items()}
+    if "metrics" in fields:
+        kept["metrics"] = {k: np.asarray(v)[~bad] for k, v in fields["metrics"].items()}
+    text = Message(f"{format_count(int(bad.sum()), 'row')} without a finite loss left out (diverged or unfinished).")
+    return ScalingRuns(**kept | {"warnings": (*kept.get("warnings", ()), text)})
+
+
+def check_identified(runs: ScalingRuns, parameters: int = 5, fewest: int = FEWEST) -> None:
+    """Raise where no fit can tell the parameters of a law apart, and name those that are not identified."""
+    remedy = "Add runs with other sizes."
+    count = runs.count
+    need = max(fewest, parameters + (fewest >= FEWEST))
+    if count < need:
+        raise InputError(
+            f"holds {format_count(count, 'run')}: with fewer than {need} neither the {parameters} parameters of the "
+            "law nor their uncertainty are identified.",
+            argument="runs",
+        )
+    n, d = np.log(runs.params), np.log(runs.tokens)
+    for values, symbol, names in ((n, "N", "A and α"), (d, "D", "B and β")):
+        if np.ptp(values) < FLAT:
+            raise InputError(
+                f"has one {symbol} only ({np.exp(values[0]):.3g}): {names} are not identified. {remedy}",
+                argument="runs",
+            )
+    if np.ptp(d - n) < FLAT:
+        raise InputError(
+            f"has the same tokens per parameter throughout (D/N = {np.exp(np.median(d - n)):.3g}): the parts of N "
+            "and D, A and α against B and β, are not identified. Train some models on more or fewer tokens.",
+            argument="runs",
+        )
+    if np.ptp(d + n) < FLAT:
+        raise InputError(
+            f"has one compute budget only ({FLOPS_PER * np.exp(np.median(d + n)):.3g}): E and the exponents are not "
+            "identified. Add runs at another budget.",
+            argument="runs",
+        )
+
+
+def input_warnings(runs: ScalingRuns) -> list[str]:
+    """Return what deserves a look before anything is fitted: duplicates, mixed sources, unclear checkpoints."""
+    notes: list[str] = []
+    rows = np.column_stack([runs.params, runs.tokens, runs.loss])
+    double = len(rows) - len(np.unique(rows, axis=0))
+    if double:
+        notes.append(
+            f"{format_count(double, 'row')} repeat the sizes and the loss of another: duplicated runs make intervals "
+            "too narrow. Remove them."
+        )
+    if runs.source is not None and len(distinct(runs.source)) > 1:
+        notes.append(
+            f"Runs of {len(distinct(runs.source))} sources ({list_names(distinct(runs.source), 4)}) are fitted as one "
+            "law: losses on different data or tokens are not comparable. Select one source."
+        )
+    if runs.checkpoints == "unclear":
+        notes.append(
+            "Rows look like checkpoints of one training, and no column names the run: they are not independent, so "
+            f"that no intervals are given. Name the runs with {arg('columns', {'run': 'COLUMN'})}, or drop the steps "
+            "if each row is a run of its own."
+        )
+    return [Message(note) for note in notes]
+
+
+def _check_positive(values: FloatArray | None, name: str) -> None:
+    if values is None:
+        return
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        raise InputError(
+            f"holds {format_number(float(values[bad][0]))} in {format_count(int(bad.sum()), 'row')}: give numbers "
+            "above 0.",
+            argument=name,
+        )
