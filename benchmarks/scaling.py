@@ -45,7 +45,7 @@ from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.scaling import ScalingRuns, fit_scaling_law, load_scaling_runs
-from curvewise.scaling.forecast import EMPHASES, FAMILY, Forecast, fit_forecast, make_place, split_by_compute
+from curvewise.scaling.forecast import EMPHASES, FAMILY, REACH, Forecast, fit_forecast, make_place, split_by_compute
 from curvewise.scaling.runs import check_identified
 
 Array = NDArray[np.float64]
@@ -135,7 +135,7 @@ def held_out(forecast: Forecast, inside: ScalingRuns, outside: ScalingRuns) -> d
     error = forecast.log_loss(at) - np.log(outside.loss)
     quantile = float(stdtrit(max(len(inside) - forecast.leading.data.form.size, 2), 0.975))
     near, far = (forecast.half_width(at, quantile, ratio) for ratio in (0.0, 1.0))
-    drift = np.sqrt(np.maximum(far**2 - near**2, 1e-300)) / forecast.reach
+    drift = np.sqrt(np.maximum(far**2 - near**2, 1e-300)) / REACH
     return {"error": error, "half": far, "needs": np.sqrt(np.maximum(error**2 - near**2, 0.0)) / drift}
 
 

@@ -13,17 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.scaling.backtest import Backtest, band_half_width, run_backtest
-from curvewise.scaling.forecast import (
-    EMPHASES,
-    FAMILY,
-    REACH,
-    Design,
-    Forecast,
-    Member,
-    fit_forecast,
-    make_data,
-    make_place,
-)
+from curvewise.scaling.forecast import EMPHASES, FAMILY, Design, Forecast, Member, fit_forecast, make_data, make_place
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place
 from curvewise.scaling.optimum import ComputeOptimal, find_optimum, short
 from curvewise.scaling.profile import Quantity, refit
@@ -136,7 +126,7 @@ def _with_base(runs: ScalingRuns, base: Mapping[str, float] | ScalingLaw, loss: 
     fixed[5:] = np.nan
     theta, value = fit_global(data, fixed)
     member = Member(("repeated", 0.0), data, theta, value)
-    return Forecast((member,), runs, loss, REACH["single"])
+    return Forecast((member,), runs, loss)
 
 
 def _make_law(
