@@ -2,3 +2,9 @@ from curvewise.scaling.load import load_scaling_runs as load_scaling_runs
 from curvewise.scaling.runs import ScalingRuns as ScalingRuns
 from curvewise.scaling.law import ScalingLaw as ScalingLaw
 from curvewise.scaling.law import fit_scaling_law as fit_scaling_law
+from curvewise.scaling.trials import Trials as Trials
+from curvewise.scaling.trials import load_trials as load_trials
+from curvewise.scaling.tuned import ExpectedBest as ExpectedBest
+from curvewise.scaling.tuned import TunedComparison as TunedComparison
+from curvewise.scaling.tuned import compare_tuned as compare_tuned
+from curvewise.scaling.tuned import expected_best as expected_best
