@@ -4,6 +4,8 @@ from curvewise.scaling.law import ScalingLaw as ScalingLaw
 from curvewise.scaling.law import fit_scaling_law as fit_scaling_law
 from curvewise.scaling.compare import ScalingComparison as ScalingComparison
 from curvewise.scaling.compare import compare_scaling_laws as compare_scaling_laws
+from curvewise.scaling.downstream import DownstreamPrediction as DownstreamPrediction
+from curvewise.scaling.downstream import predict_downstream as predict_downstream
 from curvewise.scaling.trials import Trials as Trials
 from curvewise.scaling.trials import load_trials as load_trials
 from curvewise.scaling.tuned import ExpectedBest as ExpectedBest

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from curvewise.errors import InputError, warn_all
-from curvewise.scaling.forms import FORMS, Form, Place, Values
+from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Form, Place, Values
 from curvewise.scaling.law import LOSSES, ScalingLaw
 from curvewise.scaling.profile import ProfileIntervals, Quantity
 from curvewise.scaling.runs import ScalingRuns, as_scaling_runs, check_identified, input_warnings
@@ -248,6 +248,9 @@ class Paired(Form):
         size = self.base.size
         found = theta[:, :size].copy()
         found[:, list(self.moved)] += theta[:, size:]
+        # Bounds of a sum are no bounds of the solver: keep the law one that falls, from a loss above 0.
+        found[:, 0] = np.maximum(found[:, 0], 0.0)
+        found[:, 3:] = np.maximum(found[:, 3:], EXPONENT_BOUNDS[0])
         return found
 
     def exponents(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
