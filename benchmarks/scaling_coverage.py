@@ -99,7 +99,9 @@ RUNS = {
     "run": by_run(lambda rng: NOISE * rng.standard_normal() + 0.5 * NOISE * rng.standard_normal(20)),
     "run, t3": by_run(lambda rng: NOISE * rng.standard_t(3) / np.sqrt(3) + 0.5 * NOISE * rng.standard_normal(20)),
     "carried over": by_run(carried),
-    "growing": by_run(lambda rng: NOISE * rng.standard_normal() * np.linspace(0, 2, 20) + 0.25 * NOISE * rng.standard_normal(20)),
+    "growing": by_run(
+        lambda rng: NOISE * rng.standard_normal() * np.linspace(0, 2, 20) + 0.25 * NOISE * rng.standard_normal(20)
+    ),
 }
 DESIGNS = {
     "240 runs": (spread_out, {k: PLAIN[k] for k in ("normal", "t3", "falling")}, False),

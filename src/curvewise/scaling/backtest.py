@@ -12,8 +12,9 @@ from scipy.special import ndtri, stdtrit
 
 from curvewise.errors import InputError
 from curvewise.scaling.forecast import Design, fit_forecast, make_place, split_by_compute
+from curvewise.scaling.forms import FORMS
 from curvewise.scaling.runs import FEWEST, ScalingRuns, check_identified
-from curvewise.text import arg, format_count, format_number
+from curvewise.text import arg, format_count
 from curvewise.types.results import Result
 from curvewise.types.units import FloatArray
 
@@ -40,7 +41,7 @@ class Backtest(Result):
     level : float
         Nominal coverage.
     fitted : int
-        Rows that were fitted.
+        Runs that were fitted.
     params, tokens, loss, predicted, low, high, published : ndarray
         The held-out rows with their predictions.
     """
@@ -69,11 +70,12 @@ class Backtest(Result):
     def sentences(self) -> str:
         """The backtest in two sentences."""
         count = len(self.loss)
-        better = "lower" if self.error < self.published_error else "higher"
+        ratio = self.error / self.published_error
+        better = "like" if 0.995 < ratio < 1.005 else "less than" if ratio < 1 else "more than"
         return (
             f"Fitted to {format_count(self.fitted, 'run')} and asked for the {count} within {self.hold_out:g}× of the "
             f"largest compute, the {self.form} law errs by {self.error:.2%} (geometric mean of |Δ log loss|), "
-            f"{better} than the published method's {self.published_error:.2%}. "
+            f"{better} the published method's {self.published_error:.2%}. "
             f"{self.coverage:.0%} of the held-out losses lie inside their {self.level:.0%} prediction band."
         )
 
@@ -85,18 +87,19 @@ def run_backtest(
     if not isinstance(hold_out, int | float | np.number) or not hold_out > 1:
         raise InputError("must be a factor of compute above 1, such as 16.", argument="hold_out", value=hold_out)
     kept, held = split_by_compute(runs, float(hold_out))
-    if kept.sum() < FEWEST:
+    left = len(np.unique(runs.groups[kept]))
+    if left < FEWEST:
         raise InputError(
-            f"leaves {format_count(int(kept.sum()), 'run')} of {len(runs)} to fit to: at least {FEWEST} are needed.",
+            f"leaves {format_count(left, 'run')} of {runs.count} to fit to: at least {FEWEST} are needed.",
             argument="hold_out",
             value=hold_out,
             remedy="Hold out a smaller factor of compute.",
         )
     inside, outside = runs.select(kept), runs.select(held)
     try:
-        check_identified(inside)
-    except InputError as error:
-        raise InputError(f"{arg('hold_out', hold_out)} leaves runs that identify no law: {error}") from None
+        check_identified(inside, min(len(FORMS[name].names) for name, _ in designs))
+    except InputError as problem:
+        raise InputError(f"{arg('hold_out', hold_out)} leaves runs that identify no law: {problem}") from None
     forecast = fit_forecast(inside, designs, loss)
     published = "repeated" if any(name == "repeated" for name, _ in designs) else "additive"
     rival = fit_forecast(inside, [(published, 0.0)], "huber")
@@ -104,7 +107,9 @@ def run_backtest(
     predicted, measured = forecast.log_loss(at), np.log(outside.loss)
     half = band_half_width(forecast, at, len(inside), level)
     beside = rival.log_loss(at)
-    error, other = (float(np.exp(np.log(np.maximum(np.abs(p - measured), NEAREST)).mean())) for p in (predicted, beside))
+    error, other = (
+        float(np.exp(np.log(np.maximum(np.abs(p - measured), NEAREST)).mean())) for p in (predicted, beside)
+    )
     few = [f"Only {format_count(len(outside), 'run')} are held out: their coverage says little."] * (len(outside) < 5)
     return Backtest(
         hold_out=float(hold_out),
@@ -113,7 +118,7 @@ def run_backtest(
         coverage=float((np.abs(predicted - measured) <= half).mean()),
         published_error=other,
         level=level,
-        fitted=len(inside),
+        fitted=left,
         params=outside.params,
         tokens=outside.tokens,
         loss=outside.loss,

@@ -22,7 +22,7 @@ from curvewise.types.units import FloatArray
 
 FAMILY = ("additive", "tied", "coupled")
 EMPHASES = (0.0, 0.5)
-"""Powers of compute by which rows are weighted: all alike, and the large ones more, as they lie nearer to what is asked."""
+"""Powers of compute by which rows are weighted: all alike, and the large more, which lie nearer to what is asked."""
 INNER = (2.0, 4.0, 8.0, 16.0)
 """Factors of compute that are held out inside the data."""
 FEWEST_INNER = 8
@@ -80,7 +80,7 @@ class Forecast:
     @cached_property
     def noise(self) -> float:
         """Root mean square of the log residuals, with the degrees of freedom that remain."""
-        residual = np.asarray(sum(m.weight * m.data.residuals(m.theta[None])[0] for m in self.members))
+        residual = self.log_loss(make_place(self.runs)) - np.log(self.runs.loss)
         return float(np.sqrt((residual**2).sum() / max(len(residual) - self.members[0].data.form.size, 2)))
 
     @cached_property
@@ -90,7 +90,7 @@ class Forecast:
         weights = np.array([m.weight for m in self.members])
         squares = far = 0.0
         for error, distance in zip(*inner, strict=True):
-            tried = ~np.isnan(error).any(axis=1)
+            tried = np.asarray(~np.isnan(error).any(axis=1))
             if (weights * tried).sum() > 0:
                 share = weights * tried / (weights * tried).sum()
                 squares += float(((share @ np.where(tried[:, None], error, 0.0)) ** 2).mean())
@@ -132,7 +132,9 @@ class Forecast:
         beyond = np.maximum(np.log(6.0 / self.runs.compute.max()) + at.params + at.tokens, 0.0)
         far = self.reach * level_ratio
         drift = self.drift if np.isfinite(self.drift) else DRIFT
-        return np.asarray(np.sqrt((quantile * self.noise) ** 2 + far**2 * ((drift * beyond) ** 2 + self.spread(at) ** 2)))
+        return np.asarray(
+            np.sqrt((quantile * self.noise) ** 2 + far**2 * ((drift * beyond) ** 2 + self.spread(at) ** 2))
+        )
 
 
 def make_place(runs: ScalingRuns) -> Place:
@@ -197,15 +199,18 @@ def inner_errors(runs: ScalingRuns, designs: Sequence[Design], loss: str = "hube
         outside = runs.select(held)
         at, measured = make_place(outside), np.log(outside.loss)
         fits = [_fit(inside, design, loss, 1) for design in designs]
-        errors.append(np.stack([np.full(len(outside), np.nan) if m is None else m.log_loss(at) - measured for m in fits]))
+        errors.append(
+            np.stack([np.full(len(outside), np.nan) if m is None else m.log_loss(at) - measured for m in fits])
+        )
         distances.append(np.log(outside.compute / inside.compute.max()))
     return errors, distances
 
 
 def split_by_compute(runs: ScalingRuns, factor: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return masks of the rows to fit to, up to the largest compute over a factor, and of those held out."""
-    kept = runs.compute <= runs.compute.max() / factor * (1 + 1e-9)
-    return kept, ~kept
+    held = runs.compute > runs.compute.max() / factor * (1 + 1e-9)
+    # Earlier checkpoints of a run that is held out share its error: they are not fitted either.
+    return ~np.isin(runs.groups, runs.groups[held]), held
 
 
 def _weights(errors: Sequence[FloatArray], count: int) -> FloatArray:

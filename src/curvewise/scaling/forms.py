@@ -290,29 +290,23 @@ class Repeated(Form):
     def _read(self, name: str, given: Mapping[str, float]) -> float:
         return float(np.log(given[{"log_rd": "R_D", "log_rn": "R_N"}[name]]))
 
-    def effective(self, theta: FloatArray, at: Place) -> tuple[FloatArray, FloatArray]:
-        """Return log N' and log D', shape (K, n), at places shifted to the centre."""
-        _, a, b, alpha, beta, log_rd, log_rn = (theta[:, i : i + 1] for i in range(7))
-        x, y = at.params, at.tokens
-        u = y if at.unique is None else np.minimum(at.unique, y)
-        # On the optimal path α A/N^α = β B/D^β: the parameters that are optimal for U tokens.
-        best = (np.log(alpha / beta) + a - b + beta * u) / alpha
-        base = np.minimum(best, x)
-        return base + _saturating(x - base, np.exp(log_rn)), u + _saturating(y - u, np.exp(log_rd))
-
     def values(self, theta: FloatArray, at: Place) -> Values:
-        """Losses with derivatives, those through N' and D' by differences."""
-        slope = np.empty((len(theta), 7, len(at.params)))
+        """Losses with derivatives, through N' and D' by the chain rule."""
+        alpha, beta = theta[:, 3:4], theta[:, 4:5]
         of_n, of_d, x, y = self._terms(theta, at)
+        u, best, base = self._bases(theta, at)
+        d_n, d_rn = _saturating_slopes(at.params - base, np.exp(theta[:, 6:7]))
+        _, d_rd = _saturating_slopes(at.tokens - u, np.exp(theta[:, 5:6]))
+        # N' moves with its base only where parameters exceed what is optimal for the distinct tokens.
+        pull = np.where(best < at.params, 1.0 - d_n, 0.0) / alpha
+        slope = np.zeros((len(theta), 7, len(at.params)))
         slope[:, 0] = 1.0
-        step = 1e-6
-        # N' and D' themselves move with all parameters but E.
-        for j in range(1, 7):
-            moved = [theta.copy(), theta.copy()]
-            moved[0][:, j] -= step
-            moved[1][:, j] += step
-            low, high = (np.add(*self._terms(t, at)[:2]) for t in moved)
-            slope[:, j] = (high - low) / (2 * step)
+        slope[:, 1] = of_n * (1.0 - alpha * pull)
+        slope[:, 2] = of_n * alpha * pull + of_d
+        slope[:, 3] = -of_n * (x + alpha * pull * (1.0 / alpha - best))
+        slope[:, 4] = -of_n * alpha * pull * (u - 1.0 / beta) - of_d * y
+        slope[:, 5] = -of_d * beta * d_rd
+        slope[:, 6] = -of_n * alpha * d_rn
 
         def bend(c: FloatArray) -> FloatArray:
             # The part of the two exponentials, with N' and D' held: enough to keep the steps of the right length.
@@ -338,13 +332,32 @@ class Repeated(Form):
         return (theta[:, :1] + of_n + of_d)[:, 0]
 
     def _terms(self, theta: FloatArray, at: Place) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        x, y = self.effective(theta, at)
+        """Return the terms of N and D, and log N' and log D', shape (K, n) each, at places shifted to the centre."""
+        u, _, base = self._bases(theta, at)
+        x = base + _saturating(at.params - base, np.exp(theta[:, 6:7]))
+        y = u + _saturating(at.tokens - u, np.exp(theta[:, 5:6]))
         return np.exp(theta[:, 1:2] - theta[:, 3:4] * x), np.exp(theta[:, 2:3] - theta[:, 4:5] * y), x, y
+
+    def _bases(self, theta: FloatArray, at: Place) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the logs of the distinct tokens U, of the parameters that are optimal for U, and of those up to N."""
+        a, b, alpha, beta = (theta[:, i : i + 1] for i in range(1, 5))
+        u = at.tokens if at.unique is None else np.minimum(at.unique, at.tokens)
+        # On the optimal path α A/N^α = β B/D^β.
+        best = (np.log(alpha / beta) + a - b + beta * u) / alpha
+        return u, best, np.minimum(best, at.params)
 
 
 def _saturating(log_ratio: FloatArray, scale: FloatArray) -> FloatArray:
     """Return log(1 + s (1 − exp(−R/s))) for R = exp(log_ratio) − 1 repetitions and decay constant s."""
     return np.log1p(-scale * np.expm1(-np.expm1(log_ratio) / scale))
+
+
+def _saturating_slopes(log_ratio: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the derivatives of :func:`_saturating` in the log ratio and in log s."""
+    share = np.expm1(log_ratio) / scale
+    left, gone = np.exp(-share), -np.expm1(-share)
+    whole = 1.0 + scale * gone
+    return left * np.exp(log_ratio) / whole, scale * (gone - share * left) / whole
 
 
 FORMS: Mapping[str, type[Form]] = {form.name: form for form in (Additive, Tied, Coupled, Repeated)}

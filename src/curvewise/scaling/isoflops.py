@@ -274,7 +274,9 @@ class IsoflopFit(Result):
         single = np.ndim(budget) == 0
         given = np.atleast_1d(as_floats(budget, "budget"))
         if given.ndim != 1 or not (np.isfinite(given) & (given > 0)).all():
-            raise InputError(f"{arg('budget', budget)} must be a number of floating-point operations above 0, or a list.")
+            raise InputError(
+                f"{arg('budget', budget)} must be a number of floating-point operations above 0, or a list."
+            )
         n = self._law.at(given, level)
         total = np.log(given) - LOG6
         # Half the width of the parabola at 0.1% above the loss of the largest budget.

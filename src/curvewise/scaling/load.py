@@ -22,7 +22,7 @@ from curvewise.reading.roles import (
     select_rows,
     synonyms,
 )
-from curvewise.reading.table import Table, full_names, is_measured, is_missing, names_in, numbers
+from curvewise.reading.table import Column, Table, full_names, is_measured, is_missing, names_in, numbers
 from curvewise.reading.trackers import plain_names
 from curvewise.scaling.runs import ROWS, ScalingRuns, without_diverged
 from curvewise.text import Message, arg, list_names
@@ -46,16 +46,34 @@ _LOSSES = (
     synonyms("train_loss training_loss smooth_loss"),
 )
 
+_TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+
+
+def _plain_count(cell: Any) -> Any:
+    """Read 1.3B as 1.3e9; leave other cells as they are."""
+    text = cell.strip().lower() if isinstance(cell, str) else ""
+    if len(text) > 1 and text[-1] in _TIMES:
+        try:
+            return float(text[:-1]) * _TIMES[text[-1]]
+        except ValueError:
+            return cell
+    return cell
+
+
+def _holds_counts(cells: Column) -> bool:
+    return is_measured([_plain_count(cell) for cell in cells])
+
+
 ROLES = (
     Role(
         "params",
         (_PARAMS, synonyms("n"), synonyms("size")),
         noun="number of parameters N",
         required=True,
-        holds=is_measured,
+        holds=_holds_counts,
     ),
-    Role("tokens", (_TOKENS, synonyms("d t")), noun="number of training tokens D", holds=is_measured),
-    Role("flops", (_FLOPS, synonyms("c")), holds=is_measured),
+    Role("tokens", (_TOKENS, synonyms("d t")), noun="number of training tokens D", holds=_holds_counts),
+    Role("flops", (_FLOPS, synonyms("c")), holds=_holds_counts),
     Role("unique_tokens", (_UNIQUE,), noun="number of distinct tokens"),
     Role("loss", (*_LOSSES, synonyms("l")), required=True, if_several="rename the others"),
     Role("run", (synonyms("run run_id run_name run_index exp_name experiment_name"), synonyms("name")), first=True),
@@ -149,7 +167,9 @@ def load_scaling_runs(
             fields[role] = _sizes(table, roles[role]) if role != "loss" else numbers(table, column)
     for role in ("run", "source"):
         if role in roles:
-            fields[role] = np.array(full_names(table, roles[role], role) if role == "run" else names_in(table, roles[role]))
+            fields[role] = np.array(
+                full_names(table, roles[role], role) if role == "run" else names_in(table, roles[role])
+            )
     if "flagged" in roles:
         fields["flagged"] = np.array([_is_true(cell) for cell in table.columns[roles["flagged"]]])
     fields["metrics"] = _metrics(table, roles.rest, metrics)
@@ -158,8 +178,8 @@ def load_scaling_runs(
     for role in lost:
         if np.isnan(fields[role]).any():
             raise InputError(
-                f"{table.where(roles[role])} is empty in {int(np.isnan(fields[role]).sum())} rows: fill them, or remove "
-                "the rows."
+                f"{table.where(roles[role])} is empty in {int(np.isnan(fields[role]).sum())} rows: fill them, or "
+                "remove the rows."
             )
     return without_diverged(fields)
 
@@ -176,19 +196,6 @@ def _sizes(table: Table, column: str) -> FloatArray:
     return numbers(changed, column, thousands=True)
 
 
-_TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
-
-
-def _plain_count(cell: Any) -> Any:
-    text = cell.strip().lower() if isinstance(cell, str) else ""
-    if len(text) > 1 and text[-1] in _TIMES:
-        try:
-            return float(text[:-1]) * _TIMES[text[-1]]
-        except ValueError:
-            return cell
-    return cell
-
-
 def _is_true(cell: Any) -> bool:
     return not is_missing(cell) and str(cell).strip().lower() in ("true", "1", "1.0", "yes", "y")
 
@@ -201,7 +208,9 @@ def _metrics(table: Table, rest: Sequence[str], asked: Sequence[str] | None) -> 
         )
     found = {}
     for name in asked if asked is not None else rest:
-        if asked is None and (name in ROWS or normal(name) in ("seed", "index") or not is_measured(table.columns[name])):
+        if asked is None and (
+            name in ROWS or normal(name) in ("seed", "index") or not is_measured(table.columns[name])
+        ):
             continue
         try:
             found[name] = numbers(table, name)

@@ -93,9 +93,9 @@ class ComputeOptimal(Result):
             )
             loss = Interval(rows["loss"][k], rows["loss_low"][k], rows["loss_high"][k])
             lines.append(
-                f"For {rows['budget'][k]:.3g} FLOP: {n} parameters on {d} tokens ({r} tokens per parameter), loss {loss}."
-                f" Any size from {short(rows['params_range_low'][k])} to {short(rows['params_range_high'][k])} "
-                "is within 0.1% of the best loss."
+                f"For {rows['budget'][k]:.3g} FLOP: {n} parameters on {d} tokens ({r} tokens per parameter), "
+                f"loss {loss}. Any size from {short(rows['params_range_low'][k])} to "
+                f"{short(rows['params_range_high'][k])} is within 0.1% of the best loss."
             )
         return " ".join(lines[:5] + ([f"{len(lines) - 5} further budgets are in the table."] if len(lines) > 5 else []))
 
@@ -130,7 +130,8 @@ def find_optimum(
         raise InputError(f"{arg('budget', budget)} must be a number of floating-point operations above 0, or a list.")
     if unique_tokens is not None and not isinstance(forecast.leading.data.form, Repeated):
         raise InputError(
-            f"{arg('unique_tokens', unique_tokens)} needs a law of repeated data: fit one with {arg('form', 'repeated')}."
+            f"{arg('unique_tokens', unique_tokens)} needs a law of repeated data: fit one with "
+            f"{arg('form', 'repeated')}."
         )
     logs = np.log(given)
     unique = None if unique_tokens is None else float(np.log(unique_tokens))
@@ -144,7 +145,7 @@ def find_optimum(
         log_n, log_loss = best(lead.data.form, np.tile(lead.theta, (len(logs), 1)), logs)
     else:
         log_n, log_loss = _mixed_optimum(forecast, logs, unique)
-    (n_low, n_high), (l_low, l_high) = uncertainty.optima(best, logs, level)
+    (n_low, n_high), (l_low, l_high) = uncertainty.optima(best, logs, level, sampled=unique is not None)
     ranges = _ranges(forecast, logs, log_n, log_loss, unique)
     total = logs - LOG6
 
@@ -191,7 +192,10 @@ def _lowest(loss: Callable[[FloatArray], FloatArray], low: FloatArray, high: Flo
     for _ in range(6):
         grid = low + shares[:, None] * (high - low)
         best = np.array([loss(points) for points in grid]).argmin(axis=0)
-        low, high = grid[np.maximum(best - 1, 0), np.arange(len(low))], grid[np.minimum(best + 1, 20), np.arange(len(low))]
+        low, high = (
+            grid[np.maximum(best - 1, 0), np.arange(len(low))],
+            grid[np.minimum(best + 1, 20), np.arange(len(low))],
+        )
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     a, b, c = loss(low), loss(middle), loss(high)
     bend = a - 2 * b + c

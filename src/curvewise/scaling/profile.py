@@ -28,14 +28,14 @@ class Family(NamedTuple):
 
     Attributes
     ----------
-    count : int
+    number : int
         Number Q of quantities.
     value : callable
         From parameters of K laws, shape (K, P), and the number of a quantity for each, shape (K,), to these
         quantities, shape (K,).
     """
 
-    count: int
+    number: int
     value: Callable[[FloatArray, NDArray[np.intp]], FloatArray]
 
     @classmethod
@@ -59,6 +59,7 @@ class Family(NamedTuple):
         points = np.concatenate([theta[:, None] + moved, theta[:, None] - moved], axis=1)
         value = self.value(points.reshape(-1, size), np.repeat(which, 2 * size)).reshape(count, 2, size)
         return np.asarray((value[:, 0] - value[:, 1]) / (2 * step))
+
 
 STIFFNESS = 1e3
 """Weight of the penalty that holds a quantity at its aim, over the curvature of the profile."""
@@ -92,7 +93,7 @@ class ProfileIntervals:
     def limits(self, quantities: Sequence[Quantity] | Family, level: float = 0.95) -> FloatArray:
         """Return low and high of each quantity, shape (2, Q); infinite where the data do not bound it."""
         family = quantities if isinstance(quantities, Family) else Family.of(quantities)
-        slopes = family.slope(np.tile(self.theta, (family.count, 1)), np.arange(family.count))
+        slopes = family.slope(np.tile(self.theta, (family.number, 1)), np.arange(family.number))
         scale, degrees = self._grouped(slopes) if not self.independent else self._single(family, slopes)
         threshold = 0.5 * stdtrit(degrees, 0.5 + level / 2) ** 2 * scale
         return _search(self, family, slopes, threshold)
@@ -114,7 +115,7 @@ class ProfileIntervals:
             ratio = np.log(influence @ square / total / square.mean())
             error = np.full(len(slopes), float(square.var() / square.mean() ** 2)) / rows
         else:
-            refits, count = self.refits, family.count
+            refits, count = self.refits, family.number
             values = family.value(np.tile(refits, (count, 1)), np.repeat(np.arange(count), len(refits)))
             values = values.reshape(count, len(refits))
             low, high = np.quantile(values, [0.16, 0.84], axis=1)
@@ -177,25 +178,23 @@ class ProfileIntervals:
 
     @cached_property
     def errors(self) -> FloatArray:
-        """Log errors of rows as independent runs would have them, shape (n,).
+        """Errors of rows, in the objective's scale, as independent runs would have them, shape (n,).
 
         Each run is predicted by a fit without it; such errors are too large by the error of that fit, which
         (I − H)^½ takes off, for H the rows' part of the hat matrix. For squares these are the residuals of CR2.
         """
         count = int(self.groups.max()) + 1
-        lower, upper = self.data.bounds
         out = np.empty(len(self.groups))
         block = max(1, BLOCK // len(self.groups))
         for first in range(0, count, block):
             left_out = np.arange(first, min(first + block, count))
             weights = (left_out[:, None] != self.groups).astype(np.float64)
-            start = np.tile(self.theta, (len(left_out), 1))
-            theta, _ = minimise(lambda t, k, w=weights: self.data.bowl(t, w[k]), start, self.data.form, (lower, upper), steps=40, tol=1e-7)
+            theta = refit(self.data, self.theta, weights, steps=40, tol=1e-7)
             row, column = np.nonzero(weights == 0)
             out[column] = -self.data.residuals(theta)[row, column]
         if self.independent:
             hat = np.einsum("pn,pq,qn->n", self.jacobian, self.inverse, self.jacobian)
-            return out * np.sqrt(np.clip(1 - hat, 0.02, 1.0))
+            return np.asarray(out * np.sqrt(np.clip(1 - hat, 0.02, 1.0)))
         for group in range(count):
             rows = np.flatnonzero(self.groups == group)
             part = self.jacobian[:, rows]
@@ -205,35 +204,37 @@ class ProfileIntervals:
 
     @cached_property
     def jacobian(self) -> FloatArray:
-        """Derivatives of log loss in the parameters, shape (P, n)."""
+        """Derivatives of log loss, or of the loss itself, in the parameters, shape (P, n)."""
         values = self.data.form.values(self.theta[None], self.data.at)
-        return values.slope[0] / values.loss[0]
+        return np.asarray(values.slope[0] / values.loss[0] if self.data.logs else values.slope[0])
 
     @cached_property
     def inverse(self) -> FloatArray:
         """Inverse of JJᵀ, shape (P, P)."""
         size = np.sqrt((self.jacobian**2).sum(axis=1)) + 1e-100
         unit = self.jacobian / size[:, None]
-        return np.linalg.pinv(unit @ unit.T, rcond=1e-13, hermitian=True) / np.outer(size, size)
+        return np.asarray(np.linalg.pinv(unit @ unit.T, rcond=1e-13, hermitian=True) / np.outer(size, size))
 
 
-def refit(data: Data, theta: FloatArray, weights: FloatArray) -> FloatArray:
+def refit(data: Data, theta: FloatArray, weights: FloatArray, *, steps: int = 100, tol: float = 1e-9) -> FloatArray:
     """Fit again with weights of the rows, shape (K, n), beginning from a fit: shape (K, P)."""
     found = np.empty((len(weights), len(theta)))
     block = max(1, BLOCK // weights.shape[1])
     for first in range(0, len(weights), block):
         part = weights[first : first + block]
+
+        def objective(theta: FloatArray, which: NDArray[np.intp], part: FloatArray = part) -> Bowl:
+            return data.bowl(theta, part[which])
+
         start = np.tile(theta, (len(part), 1))
-        found[first : first + len(part)] = minimise(
-            lambda t, k, part=part: data.bowl(t, part[k]), start, data.form, data.bounds, tol=1e-9
-        )[0]
+        found[first : first + len(part)] = minimise(objective, start, data.form, data.bounds, steps=steps, tol=tol)[0]
     return found
 
 
 def _held(fit: ProfileIntervals, family: Family, distance: FloatArray) -> FloatArray:
     """Return the rise of the objective with each quantity held at a distance below and above the fit, shape (2, Q)."""
     walk = _Walk(fit, family, np.maximum(distance, 1e-15))
-    theta, _ = walk.fit_at(np.arange(2 * family.count), walk.start + walk.sign * walk.step)
+    theta, _ = walk.fit_at(np.arange(2 * family.number), walk.start + walk.sign * walk.step)
     return np.asarray(np.maximum(fit.data.value(theta) - fit.value, 0.0).reshape(2, -1))
 
 
@@ -251,7 +252,7 @@ class _Walk:
     """
 
     def __init__(self, fit: ProfileIntervals, family: Family, step: FloatArray) -> None:
-        count = family.count
+        count = family.number
         self.fit, self.family = fit, family
         self.which, self.sign = np.tile(np.arange(count), 2), np.repeat([-1.0, 1.0], count)
         self.step = np.tile(step, 2)
@@ -291,7 +292,7 @@ class _Walk:
 
 def _search(fit: ProfileIntervals, family: Family, slopes: FloatArray, threshold: FloatArray) -> FloatArray:
     """Walk each quantity down and up until the best objective with it held there has risen by the threshold."""
-    count = family.count
+    count = family.number
     goal = np.sqrt(np.tile(threshold, 2))
     length = np.maximum(np.einsum("qp,pr,qr->q", slopes, fit.inverse, slopes) / fit.steepness, 1e-30)
     walk = _Walk(fit, family, np.sqrt(2 * threshold * length))

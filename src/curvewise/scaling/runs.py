@@ -116,7 +116,9 @@ class ScalingRuns(RowTable):
                 words = np.asarray(getattr(self, name)).astype(np.str_)
                 object.__setattr__(self, name, as_column(words, name, len(params), "runs"))
         if self.flagged is not None:
-            object.__setattr__(self, "flagged", as_column(np.asarray(self.flagged, bool), "flagged", len(params), "runs"))
+            object.__setattr__(
+                self, "flagged", as_column(np.asarray(self.flagged, bool), "flagged", len(params), "runs")
+            )
         metrics = {k: as_column(as_floats(v, k), k, len(params), "runs") for k, v in self.metrics.items()}
         object.__setattr__(self, "metrics", metrics)
         for name in ("params", "tokens", "flops", "unique_tokens"):
@@ -156,7 +158,9 @@ class ScalingRuns(RowTable):
                 argument="loss",
             )
         if self.unit is not None and self.unit not in UNITS:
-            raise InputError(f"is not known: use one of {', '.join(map(repr, UNITS))}.", argument="unit", value=self.unit)
+            raise InputError(
+                f"is not known: use one of {', '.join(map(repr, UNITS))}.", argument="unit", value=self.unit
+            )
         if loss.min() <= 0:
             raise InputError(
                 f"holds {loss.min():g}: a loss lies above 0. Which unit is it? For log-likelihoods change the sign; "
@@ -211,13 +215,13 @@ class ScalingRuns(RowTable):
 
     @property
     def checkpoints(self) -> str:
-        """Whether rows are checkpoints: "none", "grouped" (by runs) or "unclear" (no column says which run)."""
+        """State of the rows: "none", "grouped" (by runs) or "unclear" (no column says which run)."""
         if self.run is not None:
             return "none" if self.count == len(self) else "grouped"
         return "unclear" if self._same_run() else "none"
 
     def _same_run(self) -> bool:
-        """Return whether rows look like checkpoints of one run: several steps, or even steps in tokens, of one model."""
+        """Return whether rows look like checkpoints of one run: several steps, or equal gaps in tokens, of a model."""
         unique = np.zeros(len(self)) if self.unique_tokens is None else self.unique_tokens
         source = np.zeros(len(self), dtype=np.intp)
         if self.source is not None:
@@ -281,8 +285,8 @@ def as_scaling_runs(source: Any, **fields: Any) -> ScalingRuns:
             found[role] = np.asarray(source[there[held[0]]])
     if missing := [role for role in ("params", "loss") if role not in found]:
         raise InputError(
-            f"has no column {' and no '.join(map(repr, missing))}; it has {list_names(there.values())}. Rename them, or "
-            "say which is which with load_scaling_runs(…, columns=…).",
+            f"has no column {' and no '.join(map(repr, missing))}; it has {list_names(there.values())}. Rename them, "
+            "or say which is which with load_scaling_runs(…, columns=…).",
             argument="runs",
         )
     return without_diverged({"tokens": None} | found | fields)
@@ -297,8 +301,8 @@ def without_diverged(fields: dict[str, Any]) -> ScalingRuns:
     if bad.all():
         raise InputError("holds no finite number: all runs have diverged or are empty.", argument="loss")
     kept = {k: np.asarray(v)[~bad] if k in ROWS and v is not None else v for k, v in fields.items()}
-    if "metrics" in kept:
-        kept["metrics"] = {k: np.asarray(v)[~bad] for k, v in kept["metrics"].items()}
+    if "metrics" in fields:
+        kept["metrics"] = {k: np.asarray(v)[~bad] for k, v in fields["metrics"].items()}
     text = Message(f"{format_count(int(bad.sum()), 'row')} without a finite loss left out (diverged or unfinished).")
     return ScalingRuns(**kept | {"warnings": (*kept.get("warnings", ()), text)})
 
@@ -318,12 +322,13 @@ def check_identified(runs: ScalingRuns, parameters: int = 5, fewest: int = FEWES
     for values, symbol, names in ((n, "N", "A and α"), (d, "D", "B and β")):
         if np.ptp(values) < FLAT:
             raise InputError(
-                f"has one {symbol} only ({np.exp(values[0]):.3g}): {names} are not identified. {remedy}", argument="runs"
+                f"has one {symbol} only ({np.exp(values[0]):.3g}): {names} are not identified. {remedy}",
+                argument="runs",
             )
     if np.ptp(d - n) < FLAT:
         raise InputError(
-            f"has the same tokens per parameter throughout (D/N = {np.exp(np.median(d - n)):.3g}): the parts of N and D, "
-            f"A and α against B and β, are not identified. Train some models on more or fewer tokens.",
+            f"has the same tokens per parameter throughout (D/N = {np.exp(np.median(d - n)):.3g}): the parts of N "
+            "and D, A and α against B and β, are not identified. Train some models on more or fewer tokens.",
             argument="runs",
         )
     if np.ptp(d + n) < FLAT:
@@ -352,8 +357,8 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
     if runs.checkpoints == "unclear":
         notes.append(
             "Rows look like checkpoints of one training, and no column names the run: they are not independent, so "
-            f"that no intervals are given. Name the runs with {arg('columns', {'run': 'COLUMN'})}, or drop the steps if "
-            "each row is a run of its own."
+            f"that no intervals are given. Name the runs with {arg('columns', {'run': 'COLUMN'})}, or drop the steps "
+            "if each row is a run of its own."
         )
     return [Message(note) for note in notes]
 

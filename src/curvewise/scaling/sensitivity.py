@@ -67,10 +67,11 @@ class Sensitivity(Result):
 
     def sentences(self) -> str:
         """The range of answers in a sentence."""
-        low, high = float(np.nanmin(self.tokens_per_param)), float(np.nanmax(self.tokens_per_param))
+        low, high = int(np.nanargmin(self.tokens_per_param)), int(np.nanargmax(self.tokens_per_param))
+        ends = [f"{self.tokens_per_param[k]:.3g} ({self.window[k]})" for k in (low, high)]
         return (
             f"At {self.budget:.3g} FLOP the optimum is {format_interval(self.interval)} tokens per parameter by all "
-            f"rows, and from {low:.3g} to {high:.3g} as the fitting window moves."
+            f"rows, and from {ends[0]} to {ends[1]} as the fitting window moves."
         )
 
 
@@ -127,9 +128,9 @@ def measure_sensitivity(
         said = ", ".join(f"{r:.3g} {name}" for name, r in zip(names, ratio, strict=True) if name in outside)
         notes.append(
             Message(
-                f"The answer depends on which runs are fitted: at {budget:.3g} FLOP {ratio[0]:.3g} tokens per parameter "
-                f"[{short(interval.low)}, {short(interval.high)}] by all rows, but {said}. The interval does not cover "
-                "the choice of the window."
+                f"The answer depends on which runs are fitted: at {budget:.3g} FLOP {ratio[0]:.3g} tokens per "
+                f"parameter [{short(interval.low)}, {short(interval.high)}] by all rows, but {said}. The interval does "
+                "not cover the choice of the window."
             )
         )
     return Sensitivity(

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from curvewise.scaling.forms import Additive, Coupled, Form, Place, Repeated, Tied
+from curvewise.scaling.forms import Coupled, Form, Place, Repeated, Tied
 from curvewise.types.units import FloatArray
 
 HUBER = 1e-3
@@ -78,13 +78,13 @@ class Data:
         return self.form.bounds(float(np.exp(self.log_loss.min())))
 
     def residuals(self, theta: FloatArray) -> FloatArray:
-        """Return log predicted minus log measured loss, shape (K, n)."""
-        return np.asarray(np.log(self.form.values(theta, self.at).loss) - self.log_loss)
+        """Return log predicted minus log measured loss, shape (K, n); without logarithms where those are not fitted."""
+        loss = self.form.values(theta, self.at).loss
+        return np.asarray(np.log(loss) - self.log_loss if self.logs else loss - np.exp(self.log_loss))
 
     def value(self, theta: FloatArray) -> FloatArray:
         """Return the objective of K laws, shape (K,)."""
-        loss = self.form.values(theta, self.at).loss
-        residual = np.log(loss) - self.log_loss if self.logs else loss - np.exp(self.log_loss)
+        residual = self.residuals(theta)
         clipped = np.clip(residual, -self.delta, self.delta)
         terms = clipped * (residual - 0.5 * clipped)
         return np.asarray((terms if self.weights is None else self.weights * terms).sum(axis=1))
@@ -235,11 +235,7 @@ def _in_valley(
     across = turn.transpose(0, 2, 1)
     pull = gradient[:, 0, None, None]
     further[:, 1:, 1:] -= pull * (inner.transpose(0, 2, 1) @ twice[:, 1:, 1:] @ inner)
-    return (
-        (across @ gradient[:, :, None])[:, :, 0],
-        across @ curvature @ turn + further,
-        across @ metric @ turn,
-    )
+    return ((across @ gradient[:, :, None])[:, :, 0], across @ curvature @ turn + further, across @ metric @ turn)
 
 
 def _move(
@@ -282,6 +278,8 @@ def _partners(form: Form) -> tuple[int, int]:
 
 GRID = np.geomspace(0.05, 2.0, 13)
 """Exponents at which the linear part of the law is solved for, to begin with."""
+FINISHED = 6
+"""Starts that are followed to the end, of those that are best after a few steps."""
 
 
 def fit_global(data: Data, fixed: FloatArray | None = None, most: int = 4) -> tuple[FloatArray, float]:
@@ -311,6 +309,10 @@ def fit_global(data: Data, fixed: FloatArray | None = None, most: int = 4) -> tu
     if fixed is not None:
         lower, upper = (np.where(np.isnan(fixed), bound, fixed) for bound in (lower, upper))
     guesses = np.clip(starts(data, most), lower, upper)
+    if len(guesses) > FINISHED:
+        # Forms with more parameters have many starts, most of which lead to the same few minima.
+        guesses, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, (lower, upper), steps=15)
+        guesses = guesses[np.argsort(value)[:FINISHED]]
     theta, value = minimise(lambda t, _: data.bowl(t), guesses, data.form, (lower, upper))
     best = int(value.argmin())
     return theta[best], float(value[best])
@@ -326,7 +328,9 @@ def starts(data: Data, most: int = 4) -> FloatArray:
         # At the centre both terms are alike, so that T is 2^g of them: keep it as the additive law has it.
         powers = (0.25, 0.5, 1.0, 2.0, 4.0)
         shift = [np.array([0.0, *[(1 - g) * np.log(2.0)] * 2, 0.0, 0.0]) for g in powers]
-        return np.vstack([np.column_stack([found + s, np.full(len(found), g)]) for g, s in zip(powers, shift, strict=True)])
+        return np.vstack(
+            [np.column_stack([found + s, np.full(len(found), g)]) for g, s in zip(powers, shift, strict=True)]
+        )
     if isinstance(form, Repeated):
         return _decays(data, found)
     return found
@@ -373,10 +377,11 @@ def _not_negative(gram: FloatArray, right: FloatArray) -> FloatArray:
     bad = np.flatnonzero((best < 0).any(axis=1))
     if len(bad):
         lowest = np.full(len(bad), np.inf)
-        for pair in ([0, 1], [0, 2], [1, 2]):
+        for pair in map(np.array, ([0, 1], [0, 2], [1, 2])):
             part = np.linalg.solve((gram + ridge)[np.ix_(bad, pair, pair)], right[bad][:, pair, None])[:, :, 0]
             part = np.maximum(part, 0.0)
-            cost = (part * ((gram[np.ix_(bad, pair, pair)] @ part[:, :, None])[:, :, 0] - 2 * right[bad][:, pair])).sum(1)
+            pull = (gram[np.ix_(bad, pair, pair)] @ part[:, :, None])[:, :, 0] - 2 * right[bad][:, pair]
+            cost = (part * pull).sum(axis=1)
             better = cost < lowest
             lowest[better] = cost[better]
             whole = np.zeros((len(bad), 3))

@@ -81,15 +81,18 @@ class Uncertainty:
         best: Callable[[Form, FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
         budgets: FloatArray,
         level: float,
+        sampled: bool = False,
     ) -> tuple[FloatArray, FloatArray]:
         """Return limits of log N* and of the log loss there for log budgets, shape (2, M) each.
 
-        ``best`` gives both, shape (K,), for laws of a form, shape (K, P), and a log budget for each, shape (K,).
+        ``best`` gives both, shape (K,), for laws of a form, shape (K, P), and a log budget for each, shape (K,). If it
+        is itself a search, which has no smooth derivatives, limits are ``sampled``: quantiles of refits.
         """
         if not self.known:
             return np.full((2, len(budgets)), np.nan), np.full((2, len(budgets)), np.nan)
         ends = [0.5 - level / 2, 0.5 + level / 2]
-        if len(self.forecast.members) > 1:
+        if sampled or len(self.forecast.members) > 1:
+
             def both(form: Form, theta: FloatArray) -> FloatArray:
                 many = len(budgets)
                 pair = best(form, np.repeat(theta, many, axis=0), np.tile(budgets, len(theta)))

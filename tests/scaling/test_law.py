@@ -1,0 +1,352 @@
+"""Fits of scaling laws: known laws, other optimisers, optima by brute force, intervals."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import curvewise as cw
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.scaling import ScalingRuns, fit_scaling_law
+
+quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+TRUTH = {"E": 1.8, "A": 480.0, "B": 2000.0, "alpha": 0.35, "beta": 0.37}
+
+
+@quiet
+@pytest.mark.parametrize("loss", ["huber", "squares", "linear"])
+@pytest.mark.parametrize("form", ["additive", "coupled"])
+def test_a_law_without_noise_is_found_exactly(made, form, loss):
+    law = fit_scaling_law(made(), form=form, loss=loss)
+    for name, value in TRUTH.items():
+        assert getattr(law, name) == pytest.approx(value, rel=2e-3), name
+    assert law.exponent == pytest.approx(0.37 / 0.72, rel=1e-3)
+    assert law.objective < 1e-12
+
+
+@quiet
+def test_a_tied_law_is_found_exactly(made):
+    law = fit_scaling_law(made(beta=0.35), form="tied", loss="squares")
+    assert law.alpha == law.beta
+    assert law.alpha == pytest.approx(0.35, rel=1e-5)
+    assert law.exponent == 0.5
+
+
+@quiet
+@pytest.mark.parametrize("g", [0.5, 2.0])
+def test_a_coupled_law_is_found_exactly(made, g):
+    law = fit_scaling_law(made(g=g), form="coupled", loss="squares")
+    assert law.further["g"] == pytest.approx(g, rel=1e-3)
+    assert law.alpha == pytest.approx(0.35, rel=1e-3)
+    assert pytest.approx(1.8, rel=1e-3) == law.E
+
+
+@quiet
+def test_a_law_of_repeated_data_is_found():
+    rng = np.random.default_rng(0)
+    n, u = 10 ** rng.uniform(7.3, 9.7, 150), 10 ** rng.uniform(8, 10, 150)
+    d = u * np.exp(rng.uniform(0, np.log(60), 150))
+    # The equations of Muennighoff et al. (2023), written out.
+    best = (u**0.37 * 0.35 * 480 / (0.37 * 2000)) ** (1 / 0.35)
+    base = np.minimum(best, n)
+    of_n = base * (1 + 5 * (1 - np.exp(-(n / base - 1) / 5)))
+    of_d = u * (1 + 15 * (1 - np.exp(-(d / u - 1) / 15)))
+    runs = {"params": n, "tokens": d, "unique_tokens": u, "loss": 1.8 + 480 / of_n**0.35 + 2000 / of_d**0.37}
+    law = fit_scaling_law(runs, form="repeated", loss="squares")
+    assert law.further["R_D"] == pytest.approx(15, rel=1e-3)
+    assert law.further["R_N"] == pytest.approx(5, rel=1e-3)
+    assert law.alpha == pytest.approx(0.35, rel=1e-3)
+    # Ten billion distinct tokens at hand and compute for far more: repeating pays, but less than fresh tokens.
+    fresh, scarce = law.compute_optimal(1e22), law.compute_optimal(1e22, unique_tokens=1e9)
+    assert scarce.loss.estimate > fresh.loss.estimate
+    n_grid = np.geomspace(1e8, 1e12, 20001)
+    assert scarce.loss.estimate == pytest.approx(law.loss_at(n_grid, 1e22 / 6 / n_grid, 1e9).min(), rel=1e-7)
+    assert scarce.params.low <= scarce.params.estimate <= scarce.params.high
+
+
+def _objective(theta, runs, delta, logs=True):
+    """The sum of Huber terms, written apart from the library: E, log A, log B, α, β."""
+    e, a, b, alpha, beta = theta
+    x, y = np.log(runs["params"]), np.log(runs["tokens"])
+    predicted = e + np.exp(a - alpha * x) + np.exp(b - beta * y)
+    gap = np.abs(np.log(predicted) - np.log(runs["loss"])) if logs else np.abs(predicted - runs["loss"])
+    return float(np.where(gap <= delta, 0.5 * gap**2, delta * (gap - 0.5 * delta)).sum())
+
+
+@quiet
+@pytest.mark.parametrize("seed", range(4))
+def test_least_squares_of_scipy_agrees(made, seed):
+    runs = made(noise=0.01, seed=seed)
+    law = fit_scaling_law(runs, loss="squares")
+    x, y = np.log(runs["params"]), np.log(runs["tokens"])
+
+    def gaps(t):
+        return np.log(t[0] + np.exp(t[1] - t[3] * x) + np.exp(t[2] - t[4] * y)) - np.log(runs["loss"])
+
+    start = [1.8, np.log(480), np.log(2000), 0.35, 0.37]
+    found = optimize.least_squares(gaps, start, x_scale=[0.1, 1, 1, 0.1, 0.1], xtol=1e-15, ftol=1e-15, gtol=1e-15)
+    assert law.objective == pytest.approx(found.cost, rel=1e-8)
+    np.testing.assert_allclose([law.E, law.alpha, law.beta], found.x[[0, 3, 4]], rtol=1e-4)
+    # Far from its bounds the profile interval of so many runs is close to the linear one.
+    inverse = np.linalg.inv(found.jac.T @ found.jac) * 2 * found.cost / (len(x) - 5)
+    half = stats.t.ppf(0.975, len(x) - 5) * np.sqrt(inverse[3, 3])
+    interval = law.interval("alpha")
+    assert interval.width / (2 * half) == pytest.approx(1.0, abs=0.35)
+
+
+@quiet
+@pytest.mark.parametrize("seed", range(3))
+def test_no_other_start_of_scipy_is_lower(made, seed):
+    """Huber's objective has dents: forty starts of L-BFGS and Nelder-Mead."""
+    runs = made(noise=0.02, seed=seed, sizes=4)
+    law = fit_scaling_law(runs)
+    assert law.objective == pytest.approx(
+        _objective([law.E, np.log(law.A), np.log(law.B), law.alpha, law.beta], runs, 1e-3), rel=1e-9
+    )
+    rng = np.random.default_rng(seed)
+    limits = [(0, runs["loss"].min()), (-10, 70), (-10, 80), (0.01, 3), (0.01, 3)]
+    for _ in range(40):
+        alpha, beta = rng.uniform(0.1, 1.0, 2)
+        a, b = alpha * np.log(3e8) + rng.uniform(-3, 0.5), beta * np.log(2e10) + rng.uniform(-3, 0.5)
+        start = [rng.uniform(0.2, 2.2), a, b, alpha, beta]
+        found = optimize.minimize(_objective, start, (runs, 1e-3), method="L-BFGS-B", bounds=limits)
+        assert law.objective <= found.fun * (1 + 1e-9)
+
+
+@quiet
+@pytest.mark.parametrize("form", ["additive", "tied", "coupled"])
+def test_the_optimum_is_the_lowest_loss_of_a_fine_grid(made, form):
+    law = fit_scaling_law(made(noise=0.003, g=0.8), form=form)
+    best = law.compute_optimal(1e22)
+    n = best.params.estimate * np.exp(np.linspace(-3, 3, 60001))
+    loss = law.loss_at(n, 1e22 / 6 / n)
+    assert best.loss.estimate == pytest.approx(loss.min(), rel=1e-9)
+    assert best.params.estimate == pytest.approx(n[loss.argmin()], rel=2e-3)
+    assert best.tokens.estimate == pytest.approx(1e22 / 6 / best.params.estimate, rel=1e-9)
+    assert best.tokens_per_param.estimate == pytest.approx(best.tokens.estimate / best.params.estimate, rel=1e-9)
+    near = n[loss <= loss.min() * 1.001]
+    np.testing.assert_allclose(best.params_range, (near[0], near[-1]), rtol=1e-3)
+
+
+@quiet
+def test_several_budgets_are_those_one_by_one(made):
+    law = fit_scaling_law(made(noise=0.005))
+    budgets = np.geomspace(1e19, 1e24, 30)
+    table = law.compute_optimal(budgets).columns()
+    for k in (0, 7, 29):
+        one = law.compute_optimal(float(budgets[k]))
+        for name in ("params", "tokens", "loss", "tokens_per_param"):
+            interval = getattr(one, name)
+            assert table[name][k] == pytest.approx(interval.estimate, rel=1e-9)
+            # Limits between nodes are interpolated.
+            assert table[f"{name}_low"][k] == pytest.approx(interval.low, rel=0.01)
+            assert table[f"{name}_high"][k] == pytest.approx(interval.high, rel=0.01)
+
+
+@quiet
+def test_the_profile_interval_by_brute_force(made):
+    """The limits of α are where the best fit with α held there has an objective too high by the F threshold."""
+    runs = made(noise=0.01, seed=3, sizes=4)
+    law = fit_scaling_law(runs, loss="squares")
+    interval = law.interval("alpha")
+    count = len(runs["loss"])
+
+    def best(alpha):
+        x, y = np.log(runs["params"] / 3e8), np.log(runs["tokens"] / 2e10)
+
+        def gaps(t):
+            return np.log(np.abs(t[0]) + np.exp(t[1] - alpha * x) + np.exp(t[2] - t[3] * y)) - np.log(runs["loss"])
+
+        starts = ([1.8, -0.6, -0.7, 0.37], [1.5, -0.5, -0.5, 0.2], [2.0, -0.9, -0.9, 0.6])
+        return min(optimize.least_squares(gaps, s, xtol=1e-14, ftol=1e-14).cost for s in starts)
+
+    rises = [best(limit) - law.objective for limit in (interval.low, interval.high)]
+    # Threshold t² s²/2; the scale s² is at least that of the residuals, and larger if noise is clearly uneven.
+    assert rises[0] == pytest.approx(rises[1], rel=0.01)
+    usual = stats.t.ppf(0.975, count - 5) ** 2 * law.objective / (count - 5)
+    assert 0.9 * usual < rises[0] < 2.5 * usual
+
+
+@quiet
+@pytest.mark.parametrize("loss", ["huber", "squares", "linear"])
+def test_intervals_hold_the_estimate_and_shrink_with_the_noise(made, loss):
+    wide, narrow = (fit_scaling_law(made(noise=s, seed=1), loss=loss) for s in (0.01, 0.001))
+    for name in ("alpha", "beta", "E", "A", "B", "exponent"):
+        for law in (wide, narrow):
+            assert getattr(law, name) in law.interval(name)
+        assert narrow.interval(name).width < 0.3 * wide.interval(name).width
+    assert (
+        wide.interval("alpha", level=0.5).width
+        < wide.interval("alpha").width
+        < wide.interval("alpha", level=0.99).width
+    )
+
+
+@quiet
+def test_the_linear_loss_has_intervals_of_its_own_scale(made):
+    """With little noise, squares of log loss and of loss are about the same fit, and so are the intervals."""
+    runs = made(noise=0.002, seed=5)
+    squares, linear = (fit_scaling_law(runs, loss=loss).interval("exponent") for loss in ("squares", "linear"))
+    assert linear.width == pytest.approx(squares.width, rel=0.4)
+
+
+def _checkpoints(seed, runs=18, steps=20):
+    """Runs with one error for all of their checkpoints."""
+    rng = np.random.default_rng(seed)
+    n, multiple = (v.ravel() for v in np.meshgrid(np.geomspace(5e7, 3e9, 6), [10.0, 40, 160], indexing="ij"))
+    params = np.repeat(n, steps)
+    tokens = np.concatenate([k * np.linspace(0.05, 1, steps) for k in n * multiple])
+    error = np.repeat(0.004 * rng.standard_normal(runs), steps)
+    loss = (1.8 + 480 / params**0.35 + 2000 / tokens**0.37) * np.exp(error)
+    return {"params": params, "tokens": tokens, "loss": loss, "run": np.repeat(np.arange(runs), steps).astype(str)}
+
+
+@quiet
+@pytest.mark.parametrize("loss", ["huber", "squares"])
+def test_whole_runs_are_resampled(loss):
+    """Twenty checkpoints of a run are not twenty runs: intervals must be those of 18 runs."""
+    table = _checkpoints(0)
+    law = fit_scaling_law(table, loss=loss)
+    assert law.count == 18
+    alone = fit_scaling_law(
+        {k: v for k, v in table.items() if k != "run"} | {"run": np.arange(360).astype(str)}, loss=loss
+    )
+    assert alone.alpha == law.alpha
+    assert law.interval("exponent").width > 2 * alone.interval("exponent").width
+    errors, small = law.standard_errors(resamples=200), alone.standard_errors(resamples=200)
+    assert errors["exponent"] > 2 * small["exponent"]
+
+
+@quiet
+def test_resamples_are_those_of_runs_drawn_with_replacement():
+    """With equal copies of every checkpoint, refits of whole runs are those of single rows with these weights."""
+    table = _checkpoints(1)
+    copies = {k: np.repeat(v, 2) for k, v in table.items()}
+    one, two = (fit_scaling_law(t, loss="squares").standard_errors(resamples=100) for t in (table, copies))
+    for name in ("alpha", "beta", "exponent"):
+        assert two[name] == pytest.approx(one[name], rel=1e-4)
+
+
+@quiet
+@pytest.mark.slow
+def test_coverage_of_intervals_in_short():
+    """The long version is benchmarks/scaling_coverage.py. 60 sets: 95% is between 88 and 100%."""
+    c, off = np.repeat(np.geomspace(1e18, 1e21, 5), 7), np.tile(np.geomspace(0.2, 5, 7), 5)
+    n = np.sqrt(c / 120) * off
+    truth = 1.8 + 480 / n**0.35 + 2000 / (c / 6 / n) ** 0.37
+    held = []
+    for seed in range(60):
+        noise = np.random.default_rng(seed).standard_t(3, len(n)) * 0.004 / np.sqrt(3)
+        law = fit_scaling_law({"params": n, "flops": c, "loss": truth * np.exp(noise)}, loss="squares")
+        held.append([TRUTH["alpha"] in law.interval("alpha"), 0.37 / 0.72 in law.interval("exponent")])
+    assert np.mean(held, axis=0).min() >= 0.88
+
+
+@quiet
+def test_predictions_are_wider_for_new_runs_and_grow_beyond_the_data(made):
+    law = fit_scaling_law(made(noise=0.005))
+    n, d = [1e9, 1e10, 1e11], [2e10, 2e11, 2e12]
+    confidence, new = (law.prediction(n, d, interval=kind) for kind in ("confidence", "prediction"))
+    np.testing.assert_allclose(
+        confidence["loss"], law.E + law.A / np.array(n) ** law.alpha + law.B / np.array(d) ** law.beta
+    )
+    width = np.log(new["high"] / new["low"])
+    assert (width > np.log(confidence["high"] / confidence["low"])).all()
+    assert (np.diff(width) > 0).all()
+    assert width[0] > 2 * 0.005 * 1.96 * 0.7  # at least the noise of a run
+    for wrong in ({"params": [0], "tokens": [1e9]}, {"params": [1e9, 1e9], "tokens": [1e9] * 3}):
+        with pytest.raises(InputError):
+            law.prediction(**wrong)
+    with pytest.raises(InputError, match="confidence"):
+        law.prediction(1e9, 1e10, interval="both")
+
+
+@quiet
+def test_auto_weighs_forms_by_backtests_inside_the_runs(made):
+    coupled = fit_scaling_law(made(noise=0.001, g=0.4, sizes=5), form="auto")
+    share = sum(w for name, w in coupled.weights.items() if name.startswith("coupled"))
+    assert sum(coupled.weights.values()) == pytest.approx(1.0)
+    assert share > 0.6
+    best = coupled.compute_optimal(1e22)
+    assert best.params.low < best.params.estimate < best.params.high
+    assert "weighted laws" in coupled.summary()
+
+
+@quiet
+def test_a_backtest_uses_nothing_of_what_is_held_out(made):
+    runs = made(noise=0.004, seed=2)
+    law = fit_scaling_law(runs, form="additive")
+    found = law.backtest(hold_out=8)
+    compute = 6 * runs["params"] * runs["tokens"]
+    held = compute > compute.max() / 8
+    assert found.fitted == (~held).sum()
+    np.testing.assert_allclose(found.loss, runs["loss"][held])
+    alone = fit_scaling_law({k: v[~held] for k, v in runs.items()})
+    expected = alone.loss_at(runs["params"][held], runs["tokens"][held])
+    np.testing.assert_allclose(found.predicted, expected)
+    np.testing.assert_allclose(found.published, expected)
+    gaps = np.abs(np.log(expected) - np.log(runs["loss"][held]))
+    assert found.error == pytest.approx(stats.gmean(gaps))
+    assert found.coverage == np.mean((found.low <= found.loss) & (found.loss <= found.high))
+    band = alone.prediction(runs["params"][held], runs["tokens"][held], interval="prediction")
+    np.testing.assert_allclose(found.low, band["low"])
+    for wrong in (1, 0.5, "16", 1e9):
+        with pytest.raises(InputError, match="hold_out"):
+            law.backtest(hold_out=wrong)
+
+
+@quiet
+def test_earlier_checkpoints_of_a_held_out_run_are_not_fitted():
+    table = _checkpoints(0)
+    found = fit_scaling_law(table).backtest(hold_out=16)
+    compute = 6 * table["params"] * table["tokens"]
+    largest = {name for name, c in zip(table["run"], compute, strict=True) if c > compute.max() / 16}
+    assert found.fitted == 18 - len(largest)
+
+
+@quiet
+def test_sensitivity_refits_each_window(made):
+    runs = made(noise=0.002)
+    law = fit_scaling_law(runs)
+    found = law.sensitivity(1e23, drop=[0, 3, 9])
+    assert found.window == ("all rows", "without the 3 highest losses", "without the 9 highest losses")
+    for k, dropped in enumerate((0, 3, 9)):
+        part = {name: v[np.argsort(-runs["loss"])[dropped:]] for name, v in runs.items()}
+        expected = fit_scaling_law(part).compute_optimal(1e23)
+        assert found.tokens_per_param[k] == pytest.approx(expected.tokens_per_param.estimate, rel=1e-6)
+        assert found.loss[k] == pytest.approx(expected.loss.estimate, rel=1e-6)
+    inside = [r in found.interval for r in found.tokens_per_param]
+    assert list(found.columns()["inside"]) == inside
+    assert bool(found.warnings) == (not all(inside))
+    with pytest.raises(InputError, match="drop"):
+        law.sensitivity(drop=[len(runs["loss"])])
+
+
+@quiet
+def test_a_far_budget_is_warned_of(made):
+    law = fit_scaling_law(made(noise=0.003))
+    with pytest.warns(CurvewiseWarning, match="times the largest run"):
+        law.compute_optimal(1e27)
+    for wrong in (0, -1, np.nan, [], "much"):
+        with pytest.raises(InputError, match="budget"):
+            law.compute_optimal(wrong)
+
+
+def test_results_are_plain_values_and_sentences(made):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        law = cw.fit_scaling_law(ScalingRuns(**made(noise=0.004)))
+        found = [law, law.compute_optimal(1e22), law.backtest(8), law.sensitivity(1e22)]
+        for result in found:
+            assert result.summary()
+            assert result.table()
+            json.dumps(result.to_dict(), allow_nan=False)
+    assert set(law.columns()["quantity"]) == {"E", "A", "B", "alpha", "beta", "exponent"}
+    with pytest.raises(InputError, match="gamma"):
+        law.interval("gamma")
+    with pytest.raises(InputError, match="level"):
+        law.interval("alpha", level=95)

@@ -1,0 +1,204 @@
+"""Runs that identify no law, that are in another unit, or that deserve a look."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import curvewise as cw
+from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.scaling import ScalingRuns, fit_scaling_law
+
+quiet = pytest.mark.filterwarnings("ignore::curvewise.errors.CurvewiseWarning")
+
+
+def _part(runs, mask):
+    return {k: v[mask] for k, v in runs.items()}
+
+
+def test_fewer_than_six_runs(made):
+    with pytest.raises(InputError, match=r"runs holds 5 runs: with fewer than 6"):
+        fit_scaling_law(_part(made(), np.array([0, 7, 14, 21, 28])))
+
+
+def test_as_many_runs_as_the_form_has_parameters(made):
+    with pytest.raises(InputError, match="fewer than 7 neither the 6 parameters"):
+        fit_scaling_law(_part(made(), np.array([0, 7, 14, 21, 28, 35])), form="coupled")
+
+
+def test_checkpoints_do_not_count_as_runs(made):
+    runs = made(noise=0.01)
+    with pytest.raises(InputError, match="holds 4 runs"):
+        fit_scaling_law(runs | {"run": np.repeat(list("abcd"), 9)})
+
+
+@pytest.mark.parametrize(
+    ("chosen", "missing"),
+    [
+        (lambda n, d: n == n[0], "one N only .* A and α are not identified"),
+        (lambda n, d: d == d[0], "one D only .* B and β are not identified"),
+    ],
+)
+def test_one_size_names_what_is_not_identified(made, chosen, missing):
+    runs = made(sizes=7)
+    with pytest.raises(InputError, match=missing):
+        fit_scaling_law(_part(runs, chosen(runs["params"], runs["tokens"])))
+
+
+def test_constant_tokens_per_parameter():
+    n = np.geomspace(1e7, 1e9, 8)
+    with pytest.raises(InputError, match=r"same tokens per parameter .* \(D/N = 20\).* A and α against B and β"):
+        fit_scaling_law({"params": n, "tokens": 20 * n, "loss": 2 + 100 / n**0.3})
+
+
+def test_one_budget():
+    n = np.geomspace(1e7, 1e9, 8)
+    runs = {"params": n, "flops": np.full(8, 1e19), "loss": 2 + np.log(n / 1e8) ** 2}
+    with pytest.raises(InputError, match=r"one compute budget only .* E and the exponents"):
+        fit_scaling_law(runs)
+
+
+def test_tokens_that_do_not_belong_to_flops_and_parameters(made):
+    runs = made()
+    flops = 6 * runs["params"] * runs["tokens"]
+    ScalingRuns(**runs, flops=1.25 * flops)
+    with pytest.raises(InputError, match="which parameter count"):
+        ScalingRuns(**runs, flops=1.4 * flops)
+    with pytest.raises(InputError, match="which parameter count"):
+        cw.load_scaling_runs(runs | {"flops": flops / 1.4})
+
+
+def test_tokens_or_flops_are_needed(made):
+    with pytest.raises(InputError, match="tokens are missing"):
+        fit_scaling_law({k: v for k, v in made().items() if k != "tokens"})
+    with pytest.raises(InputError, match="no column 'loss'"):
+        fit_scaling_law({k: v for k, v in made().items() if k != "loss"})
+
+
+@pytest.mark.parametrize(
+    ("change", "question"),
+    [
+        (lambda loss: loss - 3, "above 0. Which unit"),
+        (lambda loss: -loss, "above 0. Which unit"),
+        (lambda loss: np.exp(loss), "perplexity"),
+        (lambda loss: 1 / loss, "are these accuracies"),
+    ],
+)
+def test_values_that_are_no_loss_are_asked_about(made, change, question):
+    runs = made(noise=0.002)
+    with pytest.raises(InputError, match=question):
+        fit_scaling_law(runs | {"loss": change(runs["loss"])})
+
+
+@quiet
+def test_perplexities_become_losses(made):
+    runs = made(noise=0.002)
+    asked = ScalingRuns(**runs | {"loss": np.exp(runs["loss"])}, unit="perplexity")
+    assert fit_scaling_law(asked).alpha == pytest.approx(fit_scaling_law(runs).alpha)
+    named = cw.load_scaling_runs({**{k: runs[k] for k in ("params", "tokens")}, "perplexity": np.exp(runs["loss"])})
+    np.testing.assert_allclose(named.loss, runs["loss"])
+    with pytest.raises(InputError, match="unit"):
+        ScalingRuns(**runs, unit="bits")
+
+
+def test_rows_of_steps_without_a_run_have_no_intervals(made):
+    runs = made(noise=0.002)
+    with pytest.warns(CurvewiseWarning, match="no column names the run"):
+        law = fit_scaling_law(runs | {"step": np.arange(36.0)})
+    assert np.isnan(law.interval("alpha").low)
+    assert np.isnan(law.compute_optimal(1e21).params.high)
+    assert np.isnan(law.prediction(1e9, 1e10)["low"][0])
+    assert np.isnan(law.standard_errors()["alpha"])
+    assert np.isfinite(law.alpha)
+
+
+def test_equal_steps_in_tokens_without_a_run_have_no_intervals():
+    n, d = (v.ravel() for v in np.meshgrid([1e8, 3e8, 1e9], np.linspace(1e9, 2e10, 20), indexing="ij"))
+    with pytest.warns(CurvewiseWarning, match="no column names the run"):
+        law = fit_scaling_law({"params": n, "tokens": d, "loss": 1.8 + 480 / n**0.35 + 2000 / d**0.37})
+    assert np.isnan(law.interval("alpha").low)
+
+
+def _warnings_of(runs, **options):
+    with pytest.warns(CurvewiseWarning):
+        return " ".join(fit_scaling_law(runs, **options).warnings)
+
+
+def test_duplicated_runs_are_flagged(made):
+    runs = made(noise=0.01)
+    text = _warnings_of({k: np.append(v, v[:2]) for k, v in runs.items()})
+    assert "2 rows repeat the sizes and the loss" in text
+
+
+def test_mixed_sources_are_flagged(made):
+    text = _warnings_of(made(noise=0.01) | {"source": np.repeat(["c4", "pile"], 18)})
+    assert "2 sources (c4, pile)" in text or "2 sources ('c4'" in text
+
+
+def test_diverged_runs_are_flagged_or_left_out(made):
+    runs = made(noise=0.002)
+    high = runs["loss"].copy()
+    high[10] *= 1.3
+    assert "Diverged? 1 run" in _warnings_of(runs | {"loss": high})
+    high[10] = np.nan
+    assert "1 row without a finite loss" in _warnings_of(runs | {"loss": high})
+    with pytest.raises(InputError, match="no finite number"):
+        fit_scaling_law(runs | {"loss": np.full(36, np.nan)})
+
+
+def test_no_irreducible_loss_is_flagged(made):
+    assert "E is at 0" in _warnings_of(made(noise=0.002, E=-0.3), loss="squares")
+
+
+def test_an_exponent_at_its_bound_is_flagged(made):
+    runs = made(noise=0.001)
+    step = 1.8 + np.where(runs["tokens"] == runs["tokens"].min(), 1.0, 0.0) + 480 / runs["params"] ** 0.35
+    assert "β is at its bound" in _warnings_of(runs | {"loss": step}, loss="squares")
+
+
+def test_repeated_tokens_are_flagged(made):
+    runs = made(noise=0.002)
+    assert "repeat their tokens" in _warnings_of(runs | {"unique_tokens": runs["tokens"] / 4})
+    with pytest.raises(InputError, match="needs unique_tokens"):
+        fit_scaling_law(runs, form="repeated")
+
+
+@pytest.mark.parametrize(("name", "value"), [("form", "additve"), ("loss", "l1")])
+def test_unknown_options(made, name, value):
+    with pytest.raises(InputError, match=name):
+        fit_scaling_law(made(), **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("params", 0.0), ("params", np.nan), ("tokens", -1.0), ("tokens", np.inf), ("loss", np.inf)]
+)
+def test_impossible_sizes(made, name, value):
+    runs = made()
+    column = runs[name].copy()
+    column[3] = value
+    with pytest.raises(InputError, match=name):
+        ScalingRuns(**runs | {name: column})
+
+
+def test_columns_of_other_lengths(made):
+    with pytest.raises(InputError, match="tokens"):
+        ScalingRuns(**made() | {"tokens": np.ones(3)})
+    with pytest.raises(InputError, match="load_scaling_runs"):
+        fit_scaling_law("runs.csv")
+    with pytest.raises(InputError, match="load_scaling_runs"):
+        fit_scaling_law(np.ones((6, 3)))
+
+
+def test_a_table_with_two_columns_for_one_role(made):
+    runs = made()
+    with pytest.raises(InputError, match="all of them loss"):
+        fit_scaling_law(runs | {"val_loss": runs["loss"]})
+
+
+def test_selection_and_groups(made):
+    runs = ScalingRuns(**made(), run=np.repeat([f"r{k}" for k in range(9)], 4))
+    assert (runs.count, len(runs), runs.checkpoints) == (9, 36, "grouped")
+    part = runs.select(runs.params > 1e8)
+    assert len(part) == (runs.params > 1e8).sum()
+    np.testing.assert_allclose(part.compute, 6 * part.params * part.tokens)
+    assert "checkpoints" in repr(runs)
