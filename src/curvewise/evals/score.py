@@ -305,12 +305,12 @@ class ModelScores(Result):
         words = format_count(self.questions, "question")
         if self.groups is not None:
             words += f" in {format_count(self.groups, 'group')}"
-        if self.average != "questions":
-            words += ", averaged over tasks" if self.average == "tasks" else ", averaged over weighted tasks"
         least, most = self.samples.min(), self.samples.max()
         if most > 1:
             count = f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
             words += f" with {count} samples each"
         if max(self.seeds) > 1:
             words += f" and {max(self.seeds)} training seeds"
+        if self.average != "questions":
+            words += ", averaged over tasks" if self.average == "tasks" else ", averaged over weighted tasks"
         return words
