@@ -78,8 +78,8 @@ def fit_scaling_law(
     -----
     Given the exponents the law is linear in E, A and B. These are solved for on a grid of exponents by least squares
     without negative coefficients, and from the best valleys of that grid all parameters are refined together by a
-    bounded Newton method. On all data sets of the benchmark, and on thousands of simulated ones, hundreds of random
-    starts found no lower minimum of the additive and the tied form.
+    bounded Newton method. On the published runs of ``benchmarks/scaling.py`` 200 random starts found no lower minimum
+    of the additive, tied and coupled forms.
 
     Confidence intervals are profile intervals: how far a quantity can move before the best fit with it held there is
     significantly worse. Where rows are checkpoints of runs, their scale comes from fits that leave out whole runs.
