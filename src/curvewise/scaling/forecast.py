@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvewise.scaling.forms import FORMS, Form, Place
-from curvewise.scaling.runs import ScalingRuns
+from curvewise.scaling.runs import ScalingRuns, count_sizes
 from curvewise.scaling.solve import HUBER, Data, fit_global
 from curvewise.types.units import FloatArray
 
@@ -186,9 +186,10 @@ def fit_forecast(runs: ScalingRuns, designs: Sequence[Design], loss: str = "hube
 
 
 def _fit(runs: ScalingRuns, design: Design, loss: str, spare: int) -> Member | None:
-    """Fit one member; None where there are fewer runs than its parameters and some to spare."""
+    """Fit one member; None where there are fewer runs than its parameters and some to spare, or too few sizes."""
     data = make_data(runs, design[0], loss, design[1])
-    if runs.count < data.form.size + spare:
+    few_sizes = spare and data.form.size > 4 and min(map(count_sizes, make_place(runs)[:2])) < 3
+    if runs.count < data.form.size + spare or few_sizes:
         return None
     theta, value = fit_global(data)
     return Member(design, data, theta, value)
