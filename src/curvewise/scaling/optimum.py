@@ -169,10 +169,10 @@ def find_optimum(
     measured = np.log(forecast.runs.tokens / forecast.runs.params)
     ratio = total - 2 * log_n
     if unique is None and (ratio.min() < measured.min() - OFF or ratio.max() > measured.max() + OFF):
+        ends = " to ".join(dict.fromkeys(f"{np.exp(v):.3g}" for v in (ratio.min(), ratio.max())))
         notes.append(
-            f"The optimum has from {np.exp(ratio.min()):.3g} to {np.exp(ratio.max()):.3g} tokens per parameter, "
-            f"far from the {np.exp(measured.min()):.3g} to {np.exp(measured.max()):.3g} of the runs: train some such models "
-            "before relying on it."
+            f"The optimum has {ends} tokens per parameter, far from the {np.exp(measured.min()):.3g} to "
+            f"{np.exp(measured.max()):.3g} of the runs: train some such models before relying on it."
         )
     return ComputeOptimal(
         budget=float(given[0]) if single else tuple(given.tolist()),
