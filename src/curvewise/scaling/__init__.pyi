@@ -1,4 +1,4 @@
-from curvewise.scaling.backtest import Backtest as Backtest
+from curvewise.scaling.forecast import Backtest as Backtest
 from curvewise.scaling.isoflops import IsoflopFit as IsoflopFit
 from curvewise.scaling.isoflops import fit_isoflops as fit_isoflops
 from curvewise.scaling.isoflops import fit_power_law as fit_power_law
@@ -6,5 +6,5 @@ from curvewise.scaling.law import ScalingLaw as ScalingLaw
 from curvewise.scaling.law import fit_scaling_law as fit_scaling_law
 from curvewise.scaling.load import load_scaling_runs as load_scaling_runs
 from curvewise.scaling.optimum import ComputeOptimal as ComputeOptimal
+from curvewise.scaling.optimum import Sensitivity as Sensitivity
 from curvewise.scaling.runs import ScalingRuns as ScalingRuns
-from curvewise.scaling.sensitivity import Sensitivity as Sensitivity
