@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.scaling.optimum import LOG6, NEAR, ComputeOptimal
+from curvewise.scaling.optimum import LOG6, NEAR, ComputeOptimal, Sensitivity, measure_sensitivity
 from curvewise.scaling.runs import ScalingRuns, as_scaling_runs, input_warnings
-from curvewise.scaling.sensitivity import Sensitivity, measure_sensitivity
 from curvewise.text import Message, arg, format_count, format_interval
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray, as_floats

@@ -12,15 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.scaling.backtest import Backtest, band_half_width, run_backtest
-from curvewise.scaling.forecast import EMPHASES, FAMILY, Design, Forecast, Member, fit_forecast, make_data, make_place
+from curvewise.scaling.forecast import (
+    EMPHASES,
+    FAMILY,
+    Backtest,
+    Design,
+    Forecast,
+    Member,
+    band_half_width,
+    fit_forecast,
+    make_data,
+    make_place,
+    run_backtest,
+)
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place
-from curvewise.scaling.optimum import ComputeOptimal, find_optimum, short
-from curvewise.scaling.profile import Quantity, refit
+from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, find_optimum, measure_sensitivity, short
+from curvewise.scaling.profile import Quantity, Uncertainty, refit, resample_runs
 from curvewise.scaling.runs import FEWEST, ScalingRuns, as_scaling_runs, check_identified, input_warnings
-from curvewise.scaling.sensitivity import Sensitivity, measure_sensitivity
 from curvewise.scaling.solve import fit_global
-from curvewise.scaling.uncertainty import Uncertainty, resample_runs
 from curvewise.text import Message, arg, format_count, format_interval, format_number, suggest
 from curvewise.types.results import Interval, Result, check_level, data_frame, interval_columns
 from curvewise.types.units import FloatArray, as_floats
@@ -78,8 +87,8 @@ def fit_scaling_law(
     -----
     Given the exponents the law is linear in E, A and B. These are solved for on a grid of exponents by least squares
     without negative coefficients, and from the best valleys of that grid all parameters are refined together by a
-    bounded Newton method. On all data sets of the benchmark, and on thousands of simulated ones, hundreds of random
-    starts found no lower minimum of the additive and the tied form.
+    bounded Newton method. On the published runs of ``benchmarks/scaling.py`` 200 random starts found no lower minimum
+    of the additive, tied and coupled forms.
 
     Confidence intervals are profile intervals: how far a quantity can move before the best fit with it held there is
     significantly worse. Where rows are checkpoints of runs, their scale comes from fits that leave out whole runs.
