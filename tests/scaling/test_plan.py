@@ -30,6 +30,11 @@ def log_width(interval):
     return np.log(interval.high / interval.low)
 
 
+def scatter(law):
+    residual = np.log(law.runs.loss / law.loss_at(law.runs.params, law.runs.tokens))
+    return np.sqrt((residual**2).sum() / (len(residual) - 5))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("quantity", ["params", "loss"])
 def test_the_promised_width_comes_out(quantity):
@@ -43,9 +48,10 @@ def test_the_promised_width_comes_out(quantity):
             ScalingRuns(np.concatenate([N, n]), np.concatenate([D, d]), loss, unit="loss"), loss="squares"
         )
         width = log_width(getattr(after.compute_optimal(BUDGET), quantity))
-        ratios.append(width / log_width(plan.current) / plan.expected_factor)
+        # Both widths follow the estimated scatter, which 16 runs know to a fifth only: compare for one scatter.
+        ratios.append(width / scatter(after) / (log_width(plan.current) / scatter(law)) / plan.expected_factor)
         assert plan.expected_factor <= 0.525
-    assert 0.8 < np.median(ratios) < 1.25
+    assert 0.85 < np.median(ratios) < 1.15
 
 
 def test_a_plan_says_what_it_costs():
