@@ -227,8 +227,8 @@ class ScalingRuns(RowTable):
         if self.source is not None:
             source = np.unique(self.source, return_inverse=True)[1]
         keys = np.stack([self.params, unique, source])
-        _, model = np.unique(keys, axis=1, return_inverse=True)
-        for k in range(int(model.max()) + 1):
+        _, model, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+        for k in np.flatnonzero(counts >= (6 if self.step is None else 2)):
             rows = np.flatnonzero(model.ravel() == k)
             if self.step is not None and len(np.unique(self.step[rows])) > 1:
                 return True
