@@ -326,7 +326,8 @@ class _Joint:
         start = np.stack([np.concatenate([g, shift]) for g in guesses for shift in (apart, 0.0 * apart)])
         theta, value = minimise(lambda t, _: data.bowl(t), start, data.form, data.bounds)
         best = int(value.argmin())
-        kind = _UnequalScatter if self._scatter_differs() else ProfileIntervals
+        # Intervals of Huber's loss follow refits with random weights, in which each run counts by itself already.
+        kind = _UnequalScatter if np.isinf(self.delta) and self._scatter_differs() else ProfileIntervals
         return kind(data, theta[best], float(value[best]), self.groups)
 
     def _scatter_differs(self) -> bool:
