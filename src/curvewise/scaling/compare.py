@@ -25,8 +25,9 @@ SHARED = {"additive": ("E", "alpha", "beta"), "tied": ("E", "alpha")}
 """Parameters that two laws have in common where one needs the same multiple of compute at every loss."""
 UNEQUAL = 0.05
 """P-value below which one family is taken to scatter more than the other."""
-DIFFERENT = 0.05
-"""P-value below which the shared parameters are taken to differ."""
+DIFFERENT = 0.01
+"""P-value below which the shared parameters are taken to differ. With few runs and unequal noise the test rejects more
+often than nominal (`benchmarks/scaling_compare.py`), and real differences of exponents show far below it."""
 
 
 def compare_scaling_laws(
