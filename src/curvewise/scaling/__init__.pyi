@@ -11,6 +11,8 @@ from curvewise.scaling.law import fit_scaling_law as fit_scaling_law
 from curvewise.scaling.load import load_scaling_runs as load_scaling_runs
 from curvewise.scaling.optimum import ComputeOptimal as ComputeOptimal
 from curvewise.scaling.optimum import Sensitivity as Sensitivity
+from curvewise.scaling.plan import ScalingPlan as ScalingPlan
+from curvewise.scaling.plan import plan_scaling_runs as plan_scaling_runs
 from curvewise.scaling.runs import ScalingRuns as ScalingRuns
 from curvewise.scaling.trials import Trials as Trials
 from curvewise.scaling.trials import load_trials as load_trials
