@@ -454,10 +454,23 @@ def test_options_that_make_no_sense(call, file):
     outcome = call("study", "run", file, "--gpus", 0.5)
     assert outcome.code == 2
     assert "--gpus is for --on ray" in outcome.err
+    outcome = call("study", "run", file, "--memory", "8GiB")
+    assert (outcome.code, "--memory is for --on ray" in outcome.err) == (2, True)
+    outcome = call("study", "run", file, "--on", "ray", "--resources", "fast")
+    assert (outcome.code, "write NAME=AMOUNT" in outcome.err) == (2, True)
+    outcome = call("study", "run", file, "--on", "ray", "--runtime-env", "none.json")
+    assert (outcome.code, "none.json cannot be read" in outcome.err) == (2, True)
+    outcome = call("study", "run", file, "--on", "ray://head:10001")
+    assert outcome.code == 1
+    assert "ray job submit --address http://head:8265" in outcome.err
 
 
-def test_gpus_reach_the_cluster(call, file, monkeypatch):
+@pytest.mark.parametrize("way", ["toml", "json"])
+def test_what_tasks_ask_for_reaches_the_cluster(call, file, monkeypatch, tmp_path, way):
     from curvewise.study.run import ray
+
+    environment = tmp_path / f"environment.{way}"
+    environment.write_text('pip = ["einops"]' if way == "toml" else '{"pip": ["einops"]}')
 
     asked = {}
 
@@ -466,5 +479,16 @@ def test_gpus_reach_the_cluster(call, file, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ray, "run_ray", run_ray)
-    call("study", "run", file, "--on", "head:6379", "--gpus", 0.5)
-    assert (asked["address"], asked["gpus"]) == ("head:6379", 0.5)
+    given = ("--gpus", 0.5, "--cpus", 2, "--memory", "8GiB", "--logs", "--runtime-env", environment)
+    many = ("--resources", "accelerator_type:A100=0.01", "--resources", "fast=1")
+    call("study", "run", file, "--on", "head:6379", *given, *many)
+    found = {name: asked[name] for name in ("address", "gpus", "cpus", "memory", "logs", "runtime_env", "resources")}
+    assert found == {
+        "address": "head:6379",
+        "gpus": 0.5,
+        "cpus": 2,
+        "memory": "8GiB",
+        "logs": True,
+        "runtime_env": {"pip": ["einops"]},
+        "resources": {"accelerator_type:A100": 0.01, "fast": 1},
+    }
