@@ -465,6 +465,21 @@ def test_options_that_make_no_sense(call, file):
     assert "ray job submit --address http://head:8265" in outcome.err
 
 
+def test_a_script_for_slurm_is_written_once(call, file):
+    options = ("--on", "slurm", "--shards", 4, "--gpus", 1, "--time", "01:00:00", "--sbatch", "partition=gpu")
+    outcome = call("study", "submit", file, *options)
+    script = file.with_suffix(".sbatch")
+    assert (outcome.code, f"Next: sbatch {script}" in outcome.err) == (0, True)
+    text = script.read_text()
+    assert "#SBATCH --array=1-4\n" in text
+    assert "#SBATCH --partition=gpu\n" in text
+    outcome = call("study", "submit", file, *options)
+    assert (outcome.code, "already exists" in outcome.err) == (2, True)
+    assert call("study", "submit", file, "--shards", 4, "--time", "4h", "--out", file.with_name("b")).code == 1
+    assert not file.with_name("b").exists()
+    assert call("study", "submit", file).code == 2
+
+
 @pytest.mark.parametrize("way", ["toml", "json"])
 def test_what_tasks_ask_for_reaches_the_cluster(call, file, monkeypatch, tmp_path, way):
     from curvewise.study.run import ray

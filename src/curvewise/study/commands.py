@@ -1,4 +1,4 @@
-"""``curvewise study``: new, plan, run, status, report."""
+"""``curvewise study``: new, plan, run, submit, status, report."""
 
 from __future__ import annotations
 
@@ -208,6 +208,68 @@ def run(
     found = loaded.run(on, **options)
     show_status(page, found)
     return page.close(FAILED if found.failed else DONE)
+
+
+@study.command
+def submit(
+    file: File,
+    /,
+    *,
+    shards: Annotated[int, Parameter(validator=Number(gte=1))],
+    on: Literal["slurm"] = "slurm",
+    at_once: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    cpus: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
+    gpus: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    memory: str | None = None,
+    time: str | None = None,
+    sbatch: Annotated[list[str] | None, Parameter(negative="")] = None,
+    out: Path | None = None,
+) -> int:
+    """Write a script that makes the runs of a study as an array of Slurm jobs; submit it with sbatch.
+
+    Each job makes a share of the runs, with the Python of this command. Submit the script again to
+    continue after the time was over. An existing file is not changed.
+
+    Example: `curvewise study submit study.toml --shards 16 --gpus 1 --time 04:00:00 --sbatch partition=gpu`
+
+    Parameters
+    ----------
+    file
+        The study, in a folder that all nodes see.
+    shards
+        Jobs of the array.
+    on
+        The scheduler.
+    at_once
+        Jobs that may run at the same time.
+    cpus
+        Cores of each job.
+    gpus
+        GPUs of each job.
+    memory
+        Memory of each job, such as 16GiB.
+    time
+        Limit for each job, such as 04:00:00 or 2-12 (days-hours).
+    sbatch
+        Another option of sbatch without its dashes, such as partition=gpu; may be repeated.
+    out
+        The script; by default NAME.sbatch beside the study.
+    """
+    from curvewise.study.run.slurm import slurm_script
+
+    _load(file, trust=False)  # a mistake in it is cheaper here than in sixteen jobs
+    jobs = {"at_once": at_once, "cpus": cpus, "gpus": gpus}
+    text = slurm_script(file, shards, **jobs, memory=memory, time=time, sbatch=sbatch or ())
+    place = out or file.with_suffix(".sbatch")
+    try:
+        with place.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise UsageError(f"{place} already exists: choose another name with --out, or remove it.") from None
+    except OSError as error:
+        raise UsageError(f"{place} cannot be written: {os_reason(error, place=False)}.") from error
+    note(f"written to {place}. Next: sbatch {place}")
+    return DONE
 
 
 def _amounts(given: list[str] | None) -> dict[str, float] | None:
