@@ -15,6 +15,7 @@ from curvewise.errors import InputError, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.evals import Evals
 from curvewise.evals.looks import LookPlan, plan_looks, significance
+from curvewise.evals.score import in_points
 from curvewise.stats.sequential import sequential_design
 from curvewise.tables import Cell
 from curvewise.text import arg, format_count, format_number, format_size, format_target
@@ -444,7 +445,7 @@ class EvalPlan(Result):
 def _in_points(value: float, unit: str) -> str:
     if unit != "fraction":
         return format_number(value)
-    return format_target(value, "fraction").replace("%", " points")
+    return in_points(format_target(value, "fraction"))
 
 
 def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> LookPlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -183,6 +184,15 @@ def error_cells(errors: FloatArray, unit: str) -> list[Cell]:
     """
     scale, sign = (100.0, "%") if unit == "fraction" else (1.0, "")
     return [Cell("–" if math.isnan(x) else f"{format_number(scale * x, 2)}{sign}") for x in errors.tolist()]
+
+
+def in_points(text: str) -> str:
+    """Write a difference of percentages in points.
+
+    >>> in_points("13% [4, 22]"), in_points("1%")
+    ('13 points [4, 22]', '1 point')
+    """
+    return re.sub(r"^(-?1)%", r"\1 point", text).replace("%", " points", 1)
 
 
 @dataclass(frozen=True, eq=False)
