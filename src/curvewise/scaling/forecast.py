@@ -35,7 +35,7 @@ DRIFT = 0.0085
 """Drift of log loss per factor e of compute, where too few runs show it: the median over the benchmark's data sets."""
 REACH = 1.5
 """Multiple of the drift in a 95% prediction band. In the backtests of `benchmarks/scaling.py`, with one weight per
-source, 95% of the held-out losses take 1.33 where forms are weighed and 1.64 for a single form."""
+source, 95% of the held-out losses take 1.28 where forms are weighed and 1.62 for a single form."""
 NEAREST_LEAST = 8
 """Rows, at least, whose residuals show the noise at a place."""
 
