@@ -258,8 +258,8 @@ def submit(
     from curvewise.study.run.slurm import slurm_script
 
     _load(file, trust=False)  # a mistake in it is cheaper here than in sixteen jobs
-    jobs = {"at_once": at_once, "cpus": cpus, "gpus": gpus}
-    text = slurm_script(file, shards, **jobs, memory=memory, time=time, sbatch=sbatch or ())
+    jobs: dict[str, Any] = {"at_once": at_once, "cpus": cpus, "gpus": gpus, "memory": memory, "time": time}
+    text = slurm_script(file, shards, **jobs, sbatch=sbatch or ())
     place = out or file.with_suffix(".sbatch")
     try:
         with place.open("x", encoding="utf-8", newline="\n") as stream:
