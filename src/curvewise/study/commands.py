@@ -170,17 +170,17 @@ def run(
     fresh
         Move the stored runs of the study aside, and train all of them again.
     cpus
-        Cores for each task; by default 1.
+        Cores for each worker; by default 1.
     gpus
-        GPUs for each task; 0.5 puts two tasks on one. By default none.
+        GPUs for each worker; 0.5 puts two workers on one. By default none.
     memory
-        Memory for each task, such as 8GiB.
+        Memory for each worker, such as 8GiB.
     resources
-        NAME=AMOUNT of a custom resource for each task; may be repeated.
+        NAME=AMOUNT of a custom resource for each worker; may be repeated.
     runtime_env
-        File (JSON or TOML) with the environment of the tasks, as Ray takes it.
+        File (JSON or TOML) with the environment of the workers, as Ray takes it.
     logs
-        Show what tasks print, on stderr.
+        Show what workers print, on stderr.
     dry_run
         Only print the plan.
     trust
@@ -196,7 +196,7 @@ def run(
     options |= {"stream": True} if stream else {}
     options |= {"fresh": fresh, "shard": shard, "retry_failed": retry_failed}
     if on != "local" and device is not None:
-        raise UsageError("--device is for --on local: tasks of Ray take the devices they are given.")
+        raise UsageError("--device is for --on local: workers of Ray take the devices they are given.")
     if on == "local" and gpus is not None:
         raise UsageError("--gpus is for --on ray: on this machine, choose with --device.")
     given: dict[str, Any] = {"cpus": cpus, "gpus": gpus, "memory": memory, "logs": logs or None}
@@ -258,8 +258,8 @@ def submit(
     from curvewise.study.run.slurm import slurm_script
 
     _load(file, trust=False)  # a mistake in it is cheaper here than in sixteen jobs
-    jobs = {"at_once": at_once, "cpus": cpus, "gpus": gpus}
-    text = slurm_script(file, shards, **jobs, memory=memory, time=time, sbatch=sbatch or ())
+    jobs: dict[str, Any] = {"at_once": at_once, "cpus": cpus, "gpus": gpus, "memory": memory, "time": time}
+    text = slurm_script(file, shards, **jobs, sbatch=sbatch or ())
     place = out or file.with_suffix(".sbatch")
     try:
         with place.open("x", encoding="utf-8", newline="\n") as stream:

@@ -173,7 +173,7 @@ def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path, monkeypatch: p
     ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="error")
     try:
         bad = {j.id for j in study.jobs if j.n == 24}
-        # Another process holds a run: slots without work are given back until it lets go of it.
+        # Another process holds a run: workers without work are given back until it lets go of it.
         monkeypatch.setattr("curvewise.study.run.ray.IDLE_SECONDS", 0.2)
         heard: list[Event] = []
         released: list[bool] = []
@@ -303,7 +303,7 @@ def test_a_scheduler_ends_a_study_on_ray(tmp_path: Path) -> None:
     limit = time.monotonic() + 300
     while any(map(is_running, started_by_it)) and time.monotonic() < limit:
         time.sleep(0.1)
-    # A task that Ray kills while it claims its run may leave that one claim behind.
+    # A worker that Ray kills while it claims its run may leave that one claim behind.
     assert len([c for c in (study.runs_folder / ".claims").iterdir() if c.name[0] != "."]) <= 1
     assert not [pid for pid in started_by_it if is_running(pid)]
 
@@ -322,9 +322,9 @@ def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"cpus": -1}, "a task needs"),
-    ({"cpus": 0}, "a task needs"),
-    ({"gpus": -0.5}, "a task needs"),
+    ({"cpus": -1}, "a worker needs"),
+    ({"cpus": 0}, "a worker needs"),
+    ({"gpus": -0.5}, "a worker needs"),
     ({"workers": 0}, "workers=0: give a whole number"),
     ({"memory": "much"}, "memory='much': give bytes, or a text such as '8GiB'"),
     ({"resources": {"fast": 0}}, "give a positive number for each name"),

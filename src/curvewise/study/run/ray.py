@@ -64,8 +64,8 @@ def run_ray(
 ) -> Outcome:
     """Make the runs that a study lacks on a Ray cluster.
 
-    Each slot is an actor, which has the data and compiled steps for as long as it has work and is
-    released when it has none. Nodes may come and go: slots are asked for whenever there is room,
+    Each worker is an actor, which has the data and compiled steps for as long as it has work and is
+    released when it has none. Nodes may come and go: workers are asked for whenever there is room,
     and two beyond it, so that an autoscaler sees that more nodes would be used. The data is read
     here and put into the object store, of which each node has one copy; only images that are
     memory-mapped are read from their file by each node.
@@ -73,7 +73,7 @@ def run_ray(
     The store must be a folder that all nodes see under the same path, and curvewise installed on
     all of them. Ids and results are those of a run on one machine.
 
-    A slot that is lost, with its node or without, is replaced by us, not by Ray (``max_restarts=0``):
+    A worker that is lost, with its node or without, is replaced by us, not by Ray (``max_restarts=0``):
     only so are its claims known to be void. Its runs are then tried one by one, and a run that was
     lost three times is stored as failed.
 
@@ -95,18 +95,18 @@ def run_ray(
         connected to already, or that RAY_ADDRESS names, is used. ``"ray://…"`` is refused: submit
         the command to the cluster with ``ray job submit``.
     cpus, gpus : float
-        What each slot asks for; half a GPU puts two slots on one. Networks are trained on the GPU
+        What each worker asks for; half a GPU puts two workers on one. Networks are trained on the GPU
         if there is some. Where no node has as much, the study waits for one.
     memory : float or str, optional
-        What each slot asks for, in bytes or as ``"8GiB"``.
+        What each worker asks for, in bytes or as ``"8GiB"``.
     resources : dict of str to float, optional
-        Custom resources that each slot asks for, such as ``{"accelerator_type:A100": 0.01}``.
+        Custom resources that each worker asks for, such as ``{"accelerator_type:A100": 0.01}``.
     runtime_env : dict, optional
-        Environment of the slots as Ray takes it: ``pip``, ``working_dir``, ``env_vars``, …
+        Environment of the workers as Ray takes it: ``pip``, ``working_dir``, ``env_vars``, …
     workers : int, optional
-        Slots at a time; by default as many as the cluster has room for.
+        Workers at a time; by default as many as the cluster has room for.
     logs : bool
-        Whether to show on stderr what slots print. A process that is connected already has its own
+        Whether to show on stderr what workers print. A process that is connected already has its own
         setting.
     **options
         As for :func:`~curvewise.study.run.drive.run_local`.
@@ -124,7 +124,7 @@ def run_ray(
         If a run cannot be stored.
     """
     if cpus < 0 or gpus < 0 or cpus + gpus == 0:
-        raise InputError(f"cpus={cpus!r}, gpus={gpus!r}: a task needs some of either.")
+        raise InputError(f"cpus={cpus!r}, gpus={gpus!r}: a worker needs some of either.")
     if workers is not None and workers < 1:
         raise InputError("give a whole number from 1 on.", argument="workers", value=workers)
     asked = _asked(cpus, gpus, memory, resources)
@@ -148,13 +148,15 @@ def run_ray(
         room = _room(ray, asked)
         if not room and own:
             raise InputError(
-                f"A task asks for {_text(asked)}, and this machine has less: ask for less, or name a cluster."
+                f"A worker asks for {_text(asked)}, and this machine has less: ask for less, or name a cluster."
             )
         with Drive(study, settings, workers or max(1, room), on_gpu=gpus > 0) as drive:
             if drive.due:
                 # A cluster of our own does not grow.
                 limit = workers if workers is not None else room if own else None
-                Slots(ray, drive, asked, limit, environment).run()
+                # Where the user has sent a folder along, workers stay in it.
+                folder = None if "working_dir" in (runtime_env or {}) else os.getcwd()
+                Slots(ray, drive, asked, limit, environment, folder).run()
             return drive.outcome()
 
 
@@ -198,7 +200,7 @@ def _environment(given: Mapping[str, Any] | None) -> dict[str, Any]:
     variables = found.get("env_vars", {})
     for name in ONE_THREAD.keys() & variables.keys():
         if variables[name] != ONE_THREAD[name]:
-            problem = f"sets {name}, on which the bits of results depend: slots work with one thread each."
+            problem = f"sets {name}, on which the bits of results depend: workers have one thread each."
             raise InputError(problem, argument="runtime_env", remedy="Leave it out.")
 
     def absolute(value: Any) -> Any:
@@ -338,10 +340,18 @@ class Slots:
         How many; by default as many as there is room for, and a few that wait for room.
     environment : dict
         Runtime environment of each.
+    folder : str, optional
+        Where they work.
     """
 
     def __init__(
-        self, ray: Any, drive: Drive, asked: dict[str, float], limit: int | None, environment: dict[str, Any]
+        self,
+        ray: Any,
+        drive: Drive,
+        asked: dict[str, float],
+        limit: int | None,
+        environment: dict[str, Any],
+        folder: str | None,
     ) -> None:
         self.ray, self.drive, self.board, self.asked, self.limit = ray, drive, drive.board, asked, limit
         self.slots: list[_Slot] = []
@@ -349,7 +359,6 @@ class Slots:
         study = drive.study
         # In one object, so that arrays that are in both are there once.
         self.study = ray.put((study, loaded_data(study)))
-        folder = None if "working_dir" in environment else os.getcwd()
         self.given = ({"device": "cuda" if "GPU" in asked else "cpu", **drive.settings.making}, folder)
         variables = {**environment.get("env_vars", {}), **ONE_THREAD}
         self.actor = ray.remote(RunMaker).options(
@@ -379,7 +388,7 @@ class Slots:
         self.looked = time.monotonic()
         room = _room(self.ray, self.asked)
         if not room and not self.waits:
-            text = f"No node of the cluster has room for a task ({_text(self.asked)}): waiting for one."
+            text = f"No node of the cluster has room for a worker ({_text(self.asked)}): waiting for one."
             say(text, self.drive.settings.progress)
             self.drive.stage = "waiting for a node"
         self.waits = not room
@@ -424,7 +433,7 @@ class Slots:
             self.board.finish_chunk(slot.jobs, time.monotonic() - slot.since)
             slot.jobs, slot.answer, slot.since = [], None, time.monotonic()
         except errors.RuntimeEnvSetupError as error:
-            raise CurvewiseError(f"The runtime_env of the slots cannot be set up. {error}") from error
+            raise CurvewiseError(f"The runtime_env of the workers cannot be set up. {error}") from error
         except errors.RayTaskError:  # not of a run: of the data, or of our own
             raise
         except errors.RayError as error:
@@ -446,7 +455,7 @@ class Slots:
             self.false_starts += 1
             if self.false_starts >= MOST_FALSE_STARTS:
                 raise CurvewiseError(
-                    f"Slots end before they can train anything; show what they print with {arg('logs', True)}. The "
+                    f"Workers end before they can train anything; show what they print with {arg('logs', True)}. The "
                     f"last one said: {why}"
                 )
         jobs, slot.jobs = slot.jobs, []
@@ -485,7 +494,8 @@ class RunMaker:
     options : dict
         Device and networks at once.
     folder : str, optional
-        Where to work, if it is on this machine: code of the user's may rely on it.
+        Where to work, if it is on this machine: code of the user's may rely on it. None for the folder that came
+        with the runtime environment, whose modules may be imported.
     """
 
     def __init__(
@@ -501,10 +511,10 @@ class RunMaker:
         # What a training prints goes to stderr, here and where logs are shown.
         sys.stdout.flush()
         os.dup2(2, 1)
-        folders = (self.study.folder,) if self.folder is None else (self.study.folder, Path(self.folder))
-        sys.path[:] = installed_only(sys.path, *folders)
-        with suppress(OSError):
-            os.chdir(self.folder or ".")
+        if self.folder is not None:
+            sys.path[:] = installed_only(sys.path, self.study.folder, Path(self.folder))
+            with suppress(OSError):
+                os.chdir(self.folder)
         device = self.options["device"]
         networks = any(learner.kind == "network" for learner in self.study.learners.values())
         if networks and device.startswith("cuda"):

@@ -35,7 +35,7 @@ def slurm_script(
     r"""Return a script for ``sbatch`` that makes a study's runs in an array of jobs.
 
     Each job makes the runs of one shard (see ``shard`` of
-    :func:`~curvewise.study.run.drive.run_local`) and is told to stop a minute before its time is
+    :func:`~curvewise.study.run.drive.run_local`) and is asked to stop a minute before its time is
     over. Submit the script again to continue: finished runs stay. Nothing here calls Slurm.
 
     Parameters
@@ -93,7 +93,7 @@ def slurm_script(
         *([f"gres=gpu:{gpus}"] if gpus else []),
         *([] if memory is None else [f"mem={math.ceil(parse_bytes(memory) / 2**20)}M"]),
         *([] if time is None else [f"time={time}"]),
-        # B: only the shell of the batch is told, so that the command must take its place.
+        # B: only the shell of the batch gets the signal, so that the command must take its place.
         f"signal=B:TERM@{LAST_SECONDS}",
         *sbatch,
     ]
@@ -107,7 +107,7 @@ def slurm_script(
             "",
             "# Submit it again to continue: finished runs stay.",
             f"cd {shlex.quote(str(place.parent))}",
-            "# In the place of the shell, which is the one that is told to stop before the time is over.",
+            "# In the place of the shell, which is the only process that gets the signal.",
             f'exec {command} --shard "$SLURM_ARRAY_TASK_ID/{shards}" {how}',
             "",
         ]
