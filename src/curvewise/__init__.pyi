@@ -48,9 +48,12 @@ from curvewise.response.networks.measurement import measure_responses as measure
 from curvewise.response.networks.measures import measure_model as measure_model
 from curvewise.response.scores import gi_score as gi_score
 from curvewise.response.scores import pal_score as pal_score
+from curvewise.scaling.compare import compare_scaling_laws as compare_scaling_laws
+from curvewise.scaling.downstream import predict_downstream as predict_downstream
 from curvewise.scaling.isoflops import fit_isoflops as fit_isoflops
 from curvewise.scaling.law import fit_scaling_law as fit_scaling_law
 from curvewise.scaling.load import load_scaling_runs as load_scaling_runs
+from curvewise.scaling.tuned import compare_tuned as compare_tuned
 from curvewise.store.tables import export_store as export_store
 from curvewise.store.verify import verify_store as verify_store
 from curvewise.store.write import write_run as write_run
