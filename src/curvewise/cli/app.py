@@ -44,7 +44,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 # By name, so that a command loads its own lens only.
-GROUPS = ("learning", "variance", "response", "transfer", "ranking", "evals", "study", "store")
+GROUPS = ("learning", "variance", "response", "transfer", "ranking", "evals", "scaling", "study", "store")
 for _group in GROUPS:
     app.command(f"curvewise.{_group}.commands:{_group}", name=_group)
 app.command("curvewise.cli.demo:demo", name="demo")

@@ -58,7 +58,7 @@ def write_count(value: float) -> str:
 def log_axis(axis: Axis, low: float, high: float, *, flops: bool = False) -> None:
     """Make a log axis of compute or of counts between limits, with ticks that leave room for their labels."""
     ax = axis.axes
-    if axis.axis_name == "x":
+    if axis is ax.xaxis:
         ax.set(xscale="log", xlim=(low, high))
         most = width_of(ax) / (0.62 if flops else 0.5)
     else:

@@ -20,7 +20,6 @@ from curvewise.scaling.optimum import short
 from curvewise.scaling.plot.axes import log_axis, scaling_canvas, span_of
 from curvewise.scaling.tuned import ExpectedBest, TunedComparison, expected_best
 from curvewise.text import format_interval
-from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray, Unit
 
 RUN = "curvewise-run"

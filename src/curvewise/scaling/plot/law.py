@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from curvewise.drawing.axes import is_narrow, rows_of, view
@@ -22,10 +20,9 @@ from curvewise.scaling.backtest import Backtest
 from curvewise.scaling.isoflops import IsoflopFit, budget_groups
 from curvewise.scaling.law import ScalingLaw
 from curvewise.scaling.optimum import ComputeOptimal, short
-from curvewise.scaling.plot.axes import graded, log_axis, scaling_canvas, span_of, write_count, write_flops
+from curvewise.scaling.plot.axes import graded, log_axis, scaling_canvas, span_of, write_flops
 from curvewise.scaling.sensitivity import Sensitivity
 from curvewise.text import arg, format_count, format_interval
-from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
 
 RUN = "curvewise-run"
@@ -106,8 +103,8 @@ def plot_scaling_law(
         ax.set(xlabel="compute (FLOP)", ylabel="parameters")
         exponent = law.interval("exponent", level=level)
         said = (
-            f"N* ∝ C^{format_interval(exponent)}; loss falls from {_loss(best['loss'][0])} to {_loss(best['loss'][-1])} "
-            "along the path. Dotted: the largest run; right of it the law extrapolates."
+            f"N* ∝ C^{format_interval(exponent)}; the loss along the path falls from {best['loss'][0]:.2f} to "
+            f"{best['loss'][-1]:.2f}. Dotted: the largest run; right of it the law extrapolates."
         )
         finish(ax, own, key, [said, *warned(law)], legend=legend, caption=caption, columns=3 if own else 1)
     return ax
@@ -115,10 +112,6 @@ def plot_scaling_law(
 
 def _grey(value: float) -> str:
     return to_hex((value, value, value))
-
-
-def _loss(value: float) -> str:
-    return f"{value:.2f}"
 
 
 def _contours(ax: Axes, c: FloatArray, n: FloatArray, grid: FloatArray, best: FloatArray) -> None:
@@ -304,9 +297,9 @@ def plot_isoflops(
                 "label": "_runs",
                 "gid": RUN,
             }
-            ax.plot(n[~marks], loss[~marks], alpha=0.85, mew=0, **look)
+            ax.plot(n[~marks], loss[~marks], alpha=0.85, mew=0, gid=RUN, **look)
             if marks.any():
-                ax.plot(n[marks], loss[marks], mfc="none", mew=0.9, **look)
+                ax.plot(n[marks], loss[marks], mfc="none", mew=0.9, gid=RUN, **look)
             if k is None:
                 continue
             x = np.geomspace(n.min(), n.max(), GRID)
@@ -315,16 +308,9 @@ def plot_isoflops(
             ends.append((float(x[-1]), float(y[-1])))
             names.append(write_flops(float(c)))
             tones.append(shade)
-        error = np.nan_to_num(result.optimum_std)
-        for at, low, high, loss, shade in zip(
-            result.optimum,
-            result.optimum * np.exp(-error),
-            result.optimum * np.exp(error),
-            result.optimum_loss,
-            shades,
-            strict=True,
-        ):
-            ax.hlines(loss, low, high, color=shade, lw=1.5, zorder=3)
+        wide = np.exp(np.nan_to_num(result.optimum_std))
+        ax.hlines(result.optimum_loss, result.optimum / wide, result.optimum * wide, colors=shades, lw=1.5, zorder=3)
+        for at, loss, shade in zip(result.optimum, result.optimum_loss, shades, strict=True):
             ax.plot([at], [loss], "D", color=shade, mec="white", mew=0.7, ms=7, zorder=3.5, gid=MINIMUM, label="_best")
         ax.plot(result.optimum, result.optimum_loss, color=NEUTRAL, lw=1.0, ls="--", zorder=1.5, label="_path")
         log_axis(ax.xaxis, *span)
@@ -385,7 +371,7 @@ def plot_backtest(
         key = [
             (
                 Line2D([], [], ls="none", marker="o", color=colour(0)),
-                f"inside the {result.level:.0%} band ({inside.sum()})",
+                f"in the {result.level:.0%} band ({inside.sum()})",
             ),
             (Line2D([], [], ls="none", marker="o", color=colour(1)), f"outside ({(~inside).sum()})"),
         ]
