@@ -1,8 +1,9 @@
 """Scaling laws on published runs: how well they extrapolate, and how long fits take. One JSON line each.
 
-    python benchmarks/scaling.py                 # both
+    python benchmarks/scaling.py                 # all
     python benchmarks/scaling.py backtest        # the largest runs held out, the published method beside it
     python benchmarks/scaling.py speed           # beside Epoch's method, PyPI's chinchilla and scipy
+    python benchmarks/scaling.py minimum         # whether random starts find lower minima
 
 Backtest: runs within 4, 16 and 64 times of the largest compute are held out of each data set and predicted from the
 rest, by ``form="auto"`` and by the published method (additive form, or that of repeated data; Huber loss; the global
@@ -14,6 +15,9 @@ on held-out runs.
 Speed: CPU seconds of one thread on the 240 runs of Chinchilla. Epoch's method is BFGS from 4,500 starts and from the
 optimum for each of 4,000 resamples, measured on a few and scaled; ``chinchilla`` (if installed) has the grid of its
 manual, 3,125 starts, thinned to 32 and scaled; scipy is ``least_squares(loss="huber")`` from one start.
+
+Minimum: every data set and form is fitted from 200 random starts as well; how often, and by how much, the lowest of
+these ends below the fit.
 
 Data: the folder ``scaling`` below CURVEWISE_DATA (default ../shared/data).
 """
@@ -45,8 +49,18 @@ from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.scaling import ScalingRuns, fit_scaling_law, load_scaling_runs
-from curvewise.scaling.forecast import EMPHASES, FAMILY, Forecast, fit_forecast, make_place, split_by_compute
+from curvewise.scaling.forecast import (
+    EMPHASES,
+    FAMILY,
+    REACH,
+    Forecast,
+    fit_forecast,
+    make_data,
+    make_place,
+    split_by_compute,
+)
 from curvewise.scaling.runs import check_identified
+from curvewise.scaling.solve import fit_global, minimise
 
 Array = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,9 +70,9 @@ LADDER = {"190M": 190354176, "370M": 371262464, "760M": 758220288, "1B": 1279395
 
 
 def main() -> None:
-    """Run the benchmarks named on the command line, or both."""
+    """Run the benchmarks named on the command line, or all."""
     warnings.simplefilter("ignore", CurvewiseWarning)
-    available = {"backtest": backtest, "speed": speed}
+    available = {"backtest": backtest, "speed": speed, "minimum": minimum}
     for name in sys.argv[1:] or available:
         print(json.dumps(available[name]()), flush=True)
 
@@ -135,7 +149,7 @@ def held_out(forecast: Forecast, inside: ScalingRuns, outside: ScalingRuns) -> d
     error = forecast.log_loss(at) - np.log(outside.loss)
     quantile = float(stdtrit(max(len(inside) - forecast.leading.data.form.size, 2), 0.975))
     near, far = (forecast.half_width(at, quantile, ratio) for ratio in (0.0, 1.0))
-    drift = np.sqrt(np.maximum(far**2 - near**2, 1e-300)) / forecast.reach
+    drift = np.sqrt(np.maximum(far**2 - near**2, 1e-300)) / REACH
     return {"error": error, "half": far, "needs": np.sqrt(np.maximum(error**2 - near**2, 0.0)) / drift}
 
 
@@ -297,6 +311,37 @@ def plain_scipy(runs: ScalingRuns) -> dict[str, Any]:
     t = fit().x
     objective = huber_sum(np.array([t[1], t[2], np.log(t[0]), t[3], t[4]]), x, y, z)
     return {"fit": seconds(fit, 5), "objective": objective}
+
+
+def minimum() -> dict[str, Any]:
+    """Compare fits with the lowest of 200 random starts."""
+    found: dict[str, list[float]] = {}
+    for name, runs in data_sets().items():
+        for form in ("repeated",) if name.endswith("repeated") else FAMILY:
+            for loss in ("huber", "squares"):
+                data = make_data(runs, form, loss)
+                if len(runs) < data.form.size:
+                    continue
+                _, value = fit_global(data)
+                low, high = data.bounds
+                rng = np.random.default_rng(0)
+                start = np.empty((200, data.form.size))
+                start[:, 0] = rng.uniform(0.0, high[0], 200)
+                start[:, 1:3] = np.log(high[0]) + rng.uniform(-4.0, 1.0, (200, 2))
+                start[:, 3:] = np.exp(rng.uniform(np.log(0.03), np.log(1.5), (200, data.form.size - 3)))
+                if form in ("coupled", "repeated"):  # g, or the logs of two constants
+                    start[:, 5:] = rng.uniform(0.2, 3.0, (200, data.form.size - 5))
+                other = minimise(lambda t, _, data=data: data.bowl(t), start, data.form, (low, high), steps=200)[
+                    1
+                ].min()
+                found.setdefault(f"{form}, {loss}", []).append(value / float(other) - 1)
+    return {
+        "benchmark": "global minimum of scaling laws",
+        "starts": 200,
+        "fits": {name: len(v) for name, v in found.items()},
+        "lower by random starts": {name: int(np.sum(np.array(v) > 1e-6)) for name, v in found.items()},
+        "worst": {name: float(f"{max(v):.2g}") for name, v in found.items()},
+    }
 
 
 def package(runs: ScalingRuns) -> dict[str, Any] | None:

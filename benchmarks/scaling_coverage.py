@@ -1,6 +1,6 @@
 """Coverage of the confidence intervals of scaling laws, where the noise is not what a model assumes.
 
-    python benchmarks/scaling_coverage.py [sets] [design …]
+    python benchmarks/scaling_coverage.py [sets] ["part of a cell's name" …]     # 1000 "35 isoFLOP runs, t3"
 
 Designs: 240 runs spread over four decades of compute; 35 isoFLOP runs, seven sizes at each of five budgets; a ladder of
 16 runs, four sizes by four multiples of tokens, narrow as OLMo's (190M to 1.3B) or wide (20M to 1B); 18 runs of 20
@@ -116,15 +116,15 @@ def main() -> None:
     """Simulate every cell, print."""
     warnings.simplefilter("ignore", CurvewiseWarning)
     sets = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    chosen = [k for k in DESIGNS if any(w in k for w in sys.argv[2:])] if sys.argv[2:] else list(DESIGNS)
     cells: dict[str, dict[str, float]] = {}
     print(f"{'':52}" + "".join(f"{q:>10}" for q in QUANTITIES), file=sys.stderr)
-    for design in chosen:
-        place, noises, grouped = DESIGNS[design]
+    for design, (place, noises, grouped) in DESIGNS.items():
         for noise, draw in noises.items():
             for loss in ("squares", "huber"):
-                held = np.mean([covered(place, draw, grouped, loss, seed) for seed in range(sets)], axis=0)
                 name = f"{design}, {noise}, {loss}"
+                if sys.argv[2:] and not any(word in name for word in sys.argv[2:]):
+                    continue
+                held = np.mean([covered(place, draw, grouped, loss, seed) for seed in range(sets)], axis=0)
                 cells[name] = {q: round(100 * float(h), 1) for q, h in zip(QUANTITIES, held, strict=True)}
                 print(f"{name:52}" + "".join(f"{100 * h:10.1f}" for h in held), file=sys.stderr, flush=True)
     print(json.dumps({"benchmark": "coverage of scaling laws", "sets": sets, "nominal": 95, "coverage": cells}))

@@ -277,6 +277,18 @@ def test_auto_weighs_forms_by_backtests_inside_the_runs(made):
 
 
 @quiet
+def test_few_runs_have_wide_intervals_where_forms_are_weighed(made):
+    """Seven runs and two values of D leave the tied form alone: its interval by refits is about the profile's."""
+    runs = made(noise=0.004, seed=2)
+    rows = np.flatnonzero(np.isin(runs["tokens"], np.unique(runs["tokens"])[[1, 4]]))[[0, 2, 5, 6, 8, 10, 11]]
+    few = {k: v[rows] for k, v in runs.items()}
+    auto, tied = (
+        fit_scaling_law(few, form=form, loss="squares").compute_optimal(1e21).params for form in ("auto", "tied")
+    )
+    assert np.log(auto.high / auto.low) == pytest.approx(np.log(tied.high / tied.low), rel=0.5)
+
+
+@quiet
 def test_a_backtest_uses_nothing_of_what_is_held_out(made):
     runs = made(noise=0.004, seed=2)
     law = fit_scaling_law(runs, form="additive")
@@ -331,6 +343,9 @@ def test_a_far_budget_is_warned_of(made):
     law = fit_scaling_law(made(noise=0.003))
     with pytest.warns(CurvewiseWarning, match="times the largest run"):
         law.compute_optimal(1e27)
+    flat = fit_scaling_law(made(noise=0.001, beta=0.15, B=60.0))
+    with pytest.warns(CurvewiseWarning, match="tokens per parameter, far from the"):
+        flat.compute_optimal(1e30)
     for wrong in (0, -1, np.nan, [], "much"):
         with pytest.raises(InputError, match="budget"):
             law.compute_optimal(wrong)

@@ -45,6 +45,25 @@ def test_one_size_names_what_is_not_identified(made, chosen, missing):
         fit_scaling_law(_part(runs, chosen(runs["params"], runs["tokens"])))
 
 
+@quiet
+@pytest.mark.parametrize("name", ["params", "tokens"])
+def test_two_sizes_do_not_identify_an_exponent(made, name):
+    runs = made(noise=0.002)
+    two = np.isin(runs[name], np.unique(runs[name])[[0, 3]])
+    with pytest.raises(InputError, match=r"two values of [ND] only.*tied"):
+        fit_scaling_law(_part(runs, two))
+    assert fit_scaling_law(_part(runs, two), form="tied").alpha > 0
+    weighed = fit_scaling_law(_part(runs, two), form="auto")
+    assert {name.split(",")[0] for name in weighed.weights} == {"tied"}
+
+
+@quiet
+def test_six_runs_have_a_summary(made):
+    law = fit_scaling_law(_part(made(noise=0.002), np.array([0, 7, 14, 21, 28, 33])))
+    assert "6 runs" in law.summary()
+    assert law.sensitivity(1e21).window == ("all rows",)
+
+
 def test_constant_tokens_per_parameter():
     n = np.geomspace(1e7, 1e9, 8)
     with pytest.raises(InputError, match=r"same tokens per parameter .* \(D/N = 20\).* A and α against B and β"):

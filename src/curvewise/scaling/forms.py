@@ -347,13 +347,19 @@ class Repeated(Form):
         return u, best, np.minimum(best, at.params)
 
 
+MOST = 300.0
+"""Log ratio beyond which exponentials overflow; there D' has long reached its limit."""
+
+
 def _saturating(log_ratio: FloatArray, scale: FloatArray) -> FloatArray:
     """Return log(1 + s (1 − exp(−R/s))) for R = exp(log_ratio) − 1 repetitions and decay constant s."""
+    log_ratio = np.minimum(log_ratio, MOST)
     return np.log1p(-scale * np.expm1(-np.expm1(log_ratio) / scale))
 
 
 def _saturating_slopes(log_ratio: FloatArray, scale: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the derivatives of :func:`_saturating` in the log ratio and in log s."""
+    log_ratio = np.minimum(log_ratio, MOST)
     share = np.expm1(log_ratio) / scale
     left, gone = np.exp(-share), -np.expm1(-share)
     whole = 1.0 + scale * gone

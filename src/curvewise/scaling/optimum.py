@@ -24,6 +24,10 @@ FAR = np.log(64.0)
 """Beyond this factor of compute the benchmark has no data on how well laws extrapolate."""
 
 
+OFF = np.log(10.0)
+"""Distance of the optimal tokens per parameter from those of all runs at which the law is not to be relied on."""
+
+
 @dataclass(frozen=True, eq=False)
 class ComputeOptimal(Result):
     """Compute-optimal model for one or more budgets.
@@ -161,6 +165,14 @@ def find_optimum(
         notes.append(
             f"{np.exp(logs.max()):.3g} FLOP is {format_number(float(np.exp(beyond)), 3)} times the largest run: "
             "beyond 64 times no backtest shows how well scaling laws extrapolate."
+        )
+    measured = np.log(forecast.runs.tokens / forecast.runs.params)
+    ratio = total - 2 * log_n
+    if unique is None and (ratio.min() < measured.min() - OFF or ratio.max() > measured.max() + OFF):
+        ends = " to ".join(dict.fromkeys(f"{np.exp(v):.3g}" for v in (ratio.min(), ratio.max())))
+        notes.append(
+            f"The optimum has {ends} tokens per parameter, far from the {np.exp(measured.min()):.3g} to "
+            f"{np.exp(measured.max()):.3g} of the runs: train some such models before relying on it."
         )
     return ComputeOptimal(
         budget=float(given[0]) if single else tuple(given.tolist()),

@@ -227,8 +227,8 @@ class ScalingRuns(RowTable):
         if self.source is not None:
             source = np.unique(self.source, return_inverse=True)[1]
         keys = np.stack([self.params, unique, source])
-        _, model = np.unique(keys, axis=1, return_inverse=True)
-        for k in range(int(model.max()) + 1):
+        _, model, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+        for k in np.flatnonzero(counts >= (6 if self.step is None else 2)):
             rows = np.flatnonzero(model.ravel() == k)
             if self.step is not None and len(np.unique(self.step[rows])) > 1:
                 return True
@@ -325,6 +325,14 @@ def check_identified(runs: ScalingRuns, parameters: int = 5, fewest: int = FEWES
                 f"has one {symbol} only ({np.exp(values[0]):.3g}): {names} are not identified. {remedy}",
                 argument="runs",
             )
+    if parameters >= 5:
+        for values, symbol, names in ((n, "N", "A and α"), (d, "D", "B and β")):
+            if count_sizes(values) < 3:
+                raise InputError(
+                    f"has two values of {symbol} only: they fix the difference that {symbol} makes, not {names} apart "
+                    f"from E. {remedy} Or fit one exponent for both with {arg('form', 'tied')}.",
+                    argument="runs",
+                )
     if np.ptp(d - n) < FLAT:
         raise InputError(
             f"has the same tokens per parameter throughout (D/N = {np.exp(np.median(d - n)):.3g}): the parts of N "
@@ -337,6 +345,11 @@ def check_identified(runs: ScalingRuns, parameters: int = 5, fewest: int = FEWES
             "identified. Add runs at another budget.",
             argument="runs",
         )
+
+
+def count_sizes(logs: FloatArray) -> int:
+    """Return the number of sizes, by their logarithms; sizes that differ by less than 1% count as one."""
+    return 1 + int((np.diff(np.sort(logs)) > 0.01).sum())
 
 
 def input_warnings(runs: ScalingRuns) -> list[str]:

@@ -98,7 +98,10 @@ def measure_sensitivity(
         How many of the highest losses to drop; by default about 2, 8 and 16% of the rows.
     """
     count = len(runs)
-    counts = [round(share * count) for share in SHARES] if drop is None else [int(k) for k in drop]
+    if drop is None:
+        counts = [k for k in (round(share * count) for share in SHARES) if k <= count - 6]
+    else:
+        counts = [int(k) for k in drop]
     if any(k < 0 or k > count - 6 for k in counts):
         raise InputError(f"must lie between 0 and {count - 6}, so that six runs remain.", argument="drop", value=drop)
     order = np.argsort(-runs.loss, kind="stable")

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from curvewise.scaling.forecast import Forecast
 from curvewise.scaling.forms import Form, Place
@@ -60,7 +61,7 @@ class Uncertainty:
         if not self.known:
             return np.full((2, count), np.nan)
         if len(self.forecast.members) > 1:
-            draws = self._picked(lambda form, theta: np.log(form.loss(theta, at)))
+            draws = self._picked(lambda form, theta: np.log(form.loss(theta, at)), level)
             return np.asarray(np.quantile(draws, [0.5 - level / 2, 0.5 + level / 2], axis=0))
         form = self.forecast.leading.data.form
         found = np.empty((2, count))
@@ -98,7 +99,7 @@ class Uncertainty:
                 pair = best(form, np.repeat(theta, many, axis=0), np.tile(budgets, len(theta)))
                 return np.concatenate([v.reshape(len(theta), many) for v in pair], axis=1)
 
-            low_high = np.quantile(self._picked(both), ends, axis=0)
+            low_high = np.quantile(self._picked(both, level), ends, axis=0)
             return low_high[:, : len(budgets)], low_high[:, len(budgets) :]
         form, theta = self.forecast.leading.data.form, self.forecast.leading.theta
         nodes = budgets if len(budgets) <= NODES else np.linspace(budgets.min(), budgets.max(), NODES)
@@ -117,14 +118,23 @@ class Uncertainty:
             found.append(np.stack([here + _smooth(nodes, side - centre, budgets) for side in limits[:, k]]))
         return found[0], found[1]
 
-    def _picked(self, of: Callable[[Form, FloatArray], FloatArray]) -> FloatArray:
-        """Return a quantity of refits, those of each member by its weight: forms differ, too."""
+    def _picked(self, of: Callable[[Form, FloatArray], FloatArray], level: float) -> FloatArray:
+        """Return a quantity of refits, those of each member by its weight: forms differ, too.
+
+        Refits to few runs vary too little, by the degrees of freedom that the parameters take up and by Student's
+        quantile over the normal: their distances from the fit are stretched by as much.
+        """
         rng = np.random.default_rng(self.seed)
+        runs = int(self.groups.max()) + 1
         kept = []
         for member, refits in zip(self.forecast.members, self.refits, strict=True):
             take = int(np.round(member.weight * RESAMPLES))
             if take:
-                kept.append(of(member.data.form, refits[rng.permutation(RESAMPLES)[:take]]))
+                form = member.data.form
+                free = max(runs - form.size, 1)
+                stretch = np.sqrt(runs / free) * stdtrit(free, 0.5 + level / 2) / ndtri(0.5 + level / 2)
+                centre = of(form, member.theta[None])
+                kept.append(centre + stretch * (of(form, refits[rng.permutation(RESAMPLES)[:take]]) - centre))
         return np.concatenate(kept)
 
     @cached_property
