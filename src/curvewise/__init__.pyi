@@ -53,6 +53,7 @@ from curvewise.scaling.downstream import predict_downstream as predict_downstrea
 from curvewise.scaling.isoflops import fit_isoflops as fit_isoflops
 from curvewise.scaling.law import fit_scaling_law as fit_scaling_law
 from curvewise.scaling.load import load_scaling_runs as load_scaling_runs
+from curvewise.scaling.plan import plan_scaling_runs as plan_scaling_runs
 from curvewise.scaling.tuned import compare_tuned as compare_tuned
 from curvewise.store.tables import export_store as export_store
 from curvewise.store.verify import verify_store as verify_store

@@ -10,6 +10,8 @@ from curvewise.scaling.law import ScalingLaw as ScalingLaw
 from curvewise.scaling.law import fit_scaling_law as fit_scaling_law
 from curvewise.scaling.load import load_scaling_runs as load_scaling_runs
 from curvewise.scaling.optimum import ComputeOptimal as ComputeOptimal
+from curvewise.scaling.plan import ScalingPlan as ScalingPlan
+from curvewise.scaling.plan import plan_scaling_runs as plan_scaling_runs
 from curvewise.scaling.runs import ScalingRuns as ScalingRuns
 from curvewise.scaling.sensitivity import Sensitivity as Sensitivity
 from curvewise.scaling.trials import Trials as Trials

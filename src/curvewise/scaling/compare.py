@@ -23,6 +23,8 @@ from curvewise.types.units import FloatArray, as_floats
 
 SHARED = {"additive": ("E", "alpha", "beta"), "tied": ("E", "alpha")}
 """Parameters that two laws have in common where one needs the same multiple of compute at every loss."""
+UNEQUAL = 0.05
+"""P-value below which one family is taken to scatter more than the other."""
 DIFFERENT = 0.05
 """P-value below which the shared parameters are taken to differ."""
 
@@ -283,6 +285,15 @@ class Paired(Form):
         return Values(np.where(is_second > 0, two.loss, one.loss), slope, bend)
 
 
+class _UnequalScatter(ProfileIntervals):
+    """Intervals from the scatter of each run by itself, as for checkpoints: one noise of all runs would mislead."""
+
+    @property
+    def independent(self) -> bool:
+        """False, so that runs count by their own errors."""
+        return False
+
+
 class _Joint:
     """Runs of two families as one problem, around one centre."""
 
@@ -319,7 +330,20 @@ class _Joint:
         start = np.stack([np.concatenate([g, shift]) for g in guesses for shift in (apart, 0.0 * apart)])
         theta, value = minimise(lambda t, _: data.bowl(t), start, data.form, data.bounds)
         best = int(value.argmin())
-        return ProfileIntervals(data, theta[best], float(value[best]), self.groups)
+        kind = _UnequalScatter if self._scatter_differs() else ProfileIntervals
+        return kind(data, theta[best], float(value[best]), self.groups)
+
+    def _scatter_differs(self) -> bool:
+        """Return whether one family scatters significantly more about its own law than the other does."""
+        spreads, spare = [], []
+        for law, runs, rows in zip(self.alone, self.sets, (self.is_second == 0, self.is_second == 1), strict=True):
+            at = Place(self.at.params[rows], self.at.tokens[rows])
+            residual = np.log(self.base.values(law[None], at).loss[0]) - self.log_loss[rows]
+            spare.append(max(runs.count - self.base.size, 1))
+            spreads.append(float((residual**2).sum()) / spare[-1] * runs.count / len(residual))
+        ratio = spreads[0] / max(spreads[1], 1e-300)
+        tail = fdtrc(spare[0], spare[1], ratio) if ratio > 1 else fdtrc(spare[1], spare[0], 1 / max(ratio, 1e-300))
+        return bool(tail < UNEQUAL)
 
     def quantities(self, fit: ProfileIntervals, compute: float) -> dict[str, Quantity]:
         """Return log ρ and the shared parameters as functions of the parameters of the solver."""
@@ -358,10 +382,18 @@ class _Joint:
         pull = np.clip(free.errors, -free.data.delta, free.data.delta)
         totals = np.zeros((int(self.groups.max()) + 1, dropped))
         np.add.at(totals, self.groups, (influence * pull).T)
-        scale = np.trace(np.linalg.pinv(influence @ influence.T) @ totals.T @ totals) / dropped / free.steepness
+        # The rise is distributed as a sum of squares with weights that the two sets have by their own scatter: its mean
+        # and degrees of freedom are matched (Satterthwaite), those of the scatter too (Welch).
+        inverse = np.linalg.pinv(influence @ influence.T)
+        first = self.sets[0].count
+        shares = [inverse @ part.T @ part / free.steepness for part in (totals[:first], totals[first:])]
+        both = shares[0] + shares[1]
+        mean, size = float(np.trace(both)), self.base.size
+        degrees = mean**2 / float(np.trace(both @ both))
+        spare = [max(runs.count - size, 1) for runs in self.sets]
+        further = mean**2 / sum(float(np.trace(s)) ** 2 / k for s, k in zip(shares, spare, strict=True))
         rise = max(shared.value - free.value, 0.0)
-        degrees = max(len(totals) - free.data.form.size, 1)
-        return float(fdtrc(dropped, degrees, 2 * rise / dropped / max(scale, 1e-300)))
+        return float(fdtrc(degrees, further, 2 * rise / max(mean, 1e-300)))
 
     def public(self, fit: ProfileIntervals | None = None) -> dict[str, tuple[float, float]]:
         """Return the parameters of the separate laws, or of those of a fit, as papers write them."""

@@ -1,0 +1,391 @@
+"""Which runs to train next: those that narrow an interval of a scaling law most for their compute.
+
+The choice is made with the linearised law, in which the effect of a further run has a closed form. What the chosen runs
+would bring is then simulated: their losses are drawn, the law is fitted again, and its interval measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from curvewise.errors import InputError, quietly, warn_all
+from curvewise.scaling.forecast import make_data
+from curvewise.scaling.forms import Place
+from curvewise.scaling.law import ScalingLaw, fit_scaling_law
+from curvewise.scaling.optimum import LOG6, short
+from curvewise.scaling.profile import Family, ProfileIntervals
+from curvewise.scaling.runs import ScalingRuns
+from curvewise.text import Message, arg, format_count, format_interval, format_number
+from curvewise.types.results import Interval, Result, check_level
+from curvewise.types.units import FloatArray, as_floats
+
+QUANTITIES = ("params", "loss", "exponent", "alpha", "beta", "E")
+LEVELS = 10
+"""Budgets of candidate runs, from the cheapest run at hand to the largest that is allowed."""
+OFF_PATH = np.geomspace(1 / 12, 12, 11)
+"""Sizes of candidate runs over the compute-optimal size for their budget."""
+BELOW = 2.0
+"""Factor by which a planned model or training may be smaller than the smallest at hand."""
+DRAWS = 15
+"""Simulated outcomes of a plan."""
+ROUNDS = 4
+"""Times that a plan is made larger where its simulated outcome falls short."""
+SLACK = 1.05
+"""Ratio to the goal within which a simulated outcome counts as reaching it."""
+
+
+def plan_scaling_runs(
+    law: ScalingLaw,
+    budget: float,
+    *,
+    quantity: str = "params",
+    factor: float = 0.5,
+    largest: float | None = None,
+    most: int = 16,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> ScalingPlan:
+    """Plan further runs that narrow an interval of a scaling law, by default to half its width.
+
+    Parameters
+    ----------
+    law : ScalingLaw
+        The law as it is fitted now.
+    budget : float
+        Compute in FLOP of the model that the law is for, as in ``law.compute_optimal(budget)``.
+    quantity : {"params", "loss", "exponent", "alpha", "beta", "E"}
+        Interval to narrow: of the optimal size N*, of the loss there, or of a parameter.
+    factor : float
+        Width to reach over the present one.
+    largest : float, optional
+        Most compute of a single new run; by default that of the largest run so far.
+    most : int
+        Most runs to plan.
+    level : float
+        Coverage of the interval.
+    rng : int or Generator
+        Seed of the simulated outcomes.
+
+    Returns
+    -------
+    ScalingPlan
+        The cheapest of the plans compared: runs, their cost, and the width that simulated outcomes have.
+
+    Notes
+    -----
+    For each of several limits on the compute of one run, runs are chosen one by one by how much they lower the variance
+    of the quantity; the plan with the least total compute is kept. A run is taken to scatter about the law as those at
+    hand do, which few runs show only roughly: 16 runs to a fifth. Where rows are checkpoints, only the last of each run
+    counts.
+
+    Examples
+    --------
+    >>> n, d = (v.ravel() for v in np.meshgrid([1e8, 3e8, 1e9], [2e9, 8e9, 3e10]))
+    >>> noise = np.random.default_rng(0).standard_normal(len(n))
+    >>> loss = (1.8 + 480 / n**0.35 + 2000 / d**0.37) * np.exp(0.002 * noise)
+    >>> law = fit_scaling_law({"params": n, "tokens": d, "loss": loss}, loss="squares")
+    >>> plan = plan_scaling_runs(law, 1e23, largest=1e21)
+    >>> plan.expected_factor < 0.55, len(plan.params) == len(plan.tokens) > 0
+    (True, True)
+    """
+    check_level(level)
+    if not isinstance(law, ScalingLaw):
+        raise InputError(f"is a {type(law).__name__}: pass what fit_scaling_law gives.", argument="law")
+    if quantity not in QUANTITIES:
+        raise InputError(f"{arg('quantity', quantity)} is not known: use one of {', '.join(map(repr, QUANTITIES))}.")
+    if not 0 < factor < 1:
+        raise InputError(f"{arg('factor', factor)} must lie between 0 and 1, such as 0.5 for half the width.")
+    log_budget = float(np.log(_positive(budget, "budget")))
+    if most < 1:
+        raise InputError(f"{arg('most', most)} must be at least 1.")
+    planner = _Planner(law, quantity, log_budget, level)
+    limit = float(planner.runs.compute.max()) if largest is None else _positive(largest, "largest")
+    now = planner.interval(planner.runs)
+    notes = []
+    if not np.isfinite(planner.width(now)):
+        notes.append(
+            f"The present runs do not bound the interval of {_SAID[quantity]}: the plan begins from its linear "
+            "approximation, and its outcome is uncertain."
+        )
+    generator = np.random.default_rng(rng)
+    aim, chosen = factor, planner.choose(factor, limit, most)
+    for _ in range(ROUNDS):
+        widths = planner.simulate(chosen.places, generator)
+        reached = float(np.median(widths)) / planner.base_width(now)
+        if reached <= factor * SLACK or not chosen.reached:
+            break
+        # The linear law promised more than the law itself keeps: aim further.
+        aim *= max(factor / reached, 0.5)
+        chosen = planner.choose(aim, limit, most)
+    if reached > factor * SLACK:
+        notes.append(
+            f"No plan of up to {format_count(most, 'run')} of {limit:.2g} FLOP at most is expected to narrow the "
+            f"interval to {factor:.0%} of its width: this one reaches {reached:.0%}. Allow larger runs with "
+            f"{arg('largest')}, or more with {arg('most')}."
+        )
+    warn_all(map(Message, notes))
+    order = np.argsort(chosen.places.sum(axis=1))
+    n, d = np.exp(chosen.places[order]).T
+    return ScalingPlan(
+        quantity=quantity,
+        budget=float(budget),
+        current=now,
+        expected_factor=reached,
+        factor=factor,
+        cost=float((6 * n * d).sum()),
+        spent=float(planner.runs.compute.sum()),
+        params=tuple(n.tolist()),
+        tokens=tuple(d.tolist()),
+        largest=limit,
+        level=level,
+        warnings=tuple(map(Message, notes)),
+    )
+
+
+_SAID = {
+    "params": "the optimal size",
+    "loss": "the loss",
+    "exponent": "the exponent a",
+    "alpha": "α",
+    "beta": "β",
+    "E": "E",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ScalingPlan(Result):
+    """Runs to train next.
+
+    Attributes
+    ----------
+    quantity : str
+        Whose interval is narrowed.
+    budget : float
+        Compute in FLOP that the law is for.
+    current : Interval
+        The interval now.
+    expected_factor : float
+        Width of the interval with the new runs over the present one: the median of simulated outcomes. Widths of N* and
+        of the loss are those of their logarithms.
+    factor : float
+        What was asked for.
+    cost : float
+        Compute of the new runs together, in FLOP.
+    spent : float
+        Compute of the runs at hand together.
+    params, tokens : tuple of float
+        N and D of each new run, from the cheapest to the most expensive.
+    largest : float
+        Most compute that one run was allowed.
+    level : float
+        Coverage of the interval.
+    """
+
+    quantity: str
+    budget: float
+    current: Interval
+    expected_factor: float
+    factor: float
+    cost: float
+    spent: float
+    params: tuple[float, ...]
+    tokens: tuple[float, ...]
+    largest: float
+    level: float
+    warnings: tuple[str, ...]
+
+    def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """Return a row for each new run: params, tokens, flops and tokens per parameter."""
+        n, d = np.array(self.params), np.array(self.tokens)
+        return {"params": n, "tokens": d, "flops": 6 * n * d, "tokens_per_param": d / n}
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return a row for each new run with counts as people write them."""
+        rows = self.columns()
+        return {
+            "params": [short(v) for v in rows["params"]],
+            "tokens": [short(v) for v in rows["tokens"]],
+            "compute": [f"{v:.2g}" for v in rows["flops"]],
+            "tokens per param": [format_number(float(v), 3) for v in rows["tokens_per_param"]],
+        }
+
+    def sentences(self) -> str:
+        """The plan in a few sentences."""
+        unit = short if self.quantity == "params" else None
+        now = format_interval(self.current, write=unit)
+        where = f" for {self.budget:.3g} FLOP" if self.quantity in ("params", "loss") else ""
+        sizes = ", ".join(f"{short(n)} on {short(d)}" for n, d in zip(self.params, self.tokens, strict=True))
+        return (
+            f"The {self.level:.0%} interval of {_SAID[self.quantity]}{where} is {now}. "
+            f"{format_count(len(self.params), 'run')} with {self.cost:.2g} FLOP in total, "
+            f"{format_number(self.cost / self.spent, 2)} times what the present runs took, are expected to narrow it "
+            f"to {self.expected_factor:.0%} of its width: {sizes} tokens."
+        )
+
+
+def _positive(value: Any, name: str) -> float:
+    number = as_floats(value, name)
+    if number.ndim or not np.isfinite(number) or number <= 0:
+        raise InputError(f"{arg(name, value)} must be a number of floating-point operations above 0.")
+    return float(number)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Logarithms of N and D of the runs chosen, shape (m, 2), and whether they reach the goal by the linear law."""
+
+    places: FloatArray
+    reached: bool
+
+
+class _Planner:
+    """A law, linearised around its fit, and what further runs would add to it."""
+
+    def __init__(self, law: ScalingLaw, quantity: str, log_budget: float, level: float) -> None:
+        if law.runs.checkpoints == "unclear":
+            raise InputError(
+                "rests on rows that look like checkpoints of unnamed runs: there is no interval to narrow. Name the "
+                f"runs with {arg('columns', {'run': 'COLUMN'})}.",
+                argument="law",
+            )
+        if law.form == "repeated":
+            raise InputError(
+                "is one of repeated data, which is not planned for: fit runs of one epoch.", argument="law"
+            )
+        name = law.form if law.form != "auto" else max(law.weights, key=lambda k: law.weights[k]).partition(",")[0]
+        self.name, self.loss, self.quantity, self.log_budget, self.level = name, law.loss, quantity, log_budget, level
+        self.runs = _last_rows(law.runs)
+        with quietly():
+            fitted = fit_scaling_law(self.runs, form=name, loss=law.loss)
+        data = make_data(self.runs, name, law.loss)
+        self.form = data.form
+        public = {k: getattr(fitted, k) for k in ("E", "A", "B", "alpha", "beta")} | dict(fitted.further)
+        self.theta = np.clip(self.form.private(public), *data.bounds)
+        profile = ProfileIntervals(data, self.theta, float(data.value(self.theta[None])[0]), self.runs.groups)
+        self.inverse = profile.inverse
+        self.slope = Family.of([self._value]).slope(self.theta[None], np.zeros(1, dtype=np.intp))[0]
+        self.degrees = max(len(self.runs) - self.form.size, 1)
+        # Errors of runs that are left out; residuals of few runs are too small, and with Huber's loss many are zero.
+        self.errors = profile.errors - profile.errors.mean()
+
+    def _value(self, theta: FloatArray) -> FloatArray:
+        """Return the quantity, on the scale of its width."""
+        alpha, beta = self.form.exponents(theta)
+        if self.quantity in ("alpha", "beta"):
+            return alpha if self.quantity == "alpha" else beta
+        if self.quantity == "E":
+            return theta[:, 0]
+        if self.quantity == "exponent":
+            return beta / (alpha + beta)
+        at = np.full(len(theta), self.log_budget)
+        size = self.form.optimum(theta, at)
+        if self.quantity == "params":
+            return size
+        return np.asarray(np.log(self.form.own_loss(theta, Place(size, at - LOG6 - size))))
+
+    def interval(self, runs: ScalingRuns) -> Interval:
+        """Return the interval of the quantity for some runs."""
+        with quietly():
+            law = fit_scaling_law(runs, form=self.name, loss=self.loss)
+            if self.quantity not in ("params", "loss"):
+                return law.interval(self.quantity, level=self.level)
+            found = law.compute_optimal(float(np.exp(self.log_budget)), level=self.level)
+        made: Interval = getattr(found, self.quantity)
+        return made
+
+    def width(self, interval: Interval) -> float:
+        """Return the width of an interval, on the scale on which it is about symmetric."""
+        if self.quantity not in ("params", "loss"):
+            return interval.width
+        with np.errstate(divide="ignore"):
+            return float(np.log(interval.high) - np.log(interval.low))
+
+    def base_width(self, now: Interval) -> float:
+        """Return the present width: that of the interval, or where it is infinite that of the linear law."""
+        width = self.width(now)
+        if np.isfinite(width):
+            return width
+        spread = float(np.sqrt(self.slope @ self.inverse @ self.slope) * self.errors.std())
+        return 2 * float(stdtrit(self.degrees, 0.5 + self.level / 2)) * spread
+
+    def choose(self, goal: float, limit: float, most: int) -> _Choice:
+        """Return the runs that reach a width over the present one with the least compute, by the linear law."""
+        floor = min(float(self.runs.compute.min()), limit)
+        caps = np.geomspace(floor, limit, LEVELS)
+        places, costs = self._candidates(caps)
+        found = []
+        for cap in caps:
+            allowed = costs <= cap * (1 + 1e-9)
+            if not allowed.any():
+                continue
+            picked, ratio = self._greedy(places[allowed], goal, most)
+            total = float(costs[allowed][picked].sum())
+            found.append((ratio > goal, total if ratio <= goal else ratio, places[allowed][picked]))
+        if not found:
+            raise InputError(f"{arg('largest', limit)} is less than any run takes that the law could be trusted for.")
+        missed, _, best = min(found, key=lambda each: each[:2])
+        return _Choice(best, not missed)
+
+    def _candidates(self, budgets: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sizes on and off the optimal path, shape (K, 2), with their compute."""
+        logs = np.repeat(np.log(budgets), len(OFF_PATH))
+        size = self.form.optimum(np.tile(self.theta, (len(logs), 1)), logs) + np.tile(np.log(OFF_PATH), len(budgets))
+        places = np.column_stack([size, logs - LOG6 - size])
+        # Nobody has seen the law hold far below the smallest model and the shortest training.
+        least = np.log([self.runs.params.min() / BELOW, self.runs.tokens.min() / BELOW])
+        seen = (places >= least).all(axis=1)
+        return places[seen], np.exp(logs[seen])
+
+    def _greedy(self, places: FloatArray, goal: float, most: int) -> tuple[list[int], float]:
+        """Add the run that lowers the variance most until the goal is reached; return runs and the ratio of widths."""
+        values = self.form.values(self.theta[None], self.form.shift(Place(*places.T)))
+        rows = (values.slope[0] / values.loss[0]).T  # (K, P)
+        inverse = self.inverse.copy()
+        start = float(self.slope @ inverse @ self.slope)
+        t = stdtrit(self.degrees, 0.5 + self.level / 2)
+        picked: list[int] = []
+        ratio = 1.0
+        while len(picked) < most and ratio > goal:
+            # Sherman and Morrison: one more row changes the variance of a quantity by a rank-one term.
+            across = rows @ inverse
+            gain = (across @ self.slope) ** 2 / (1.0 + np.einsum("kp,kp->k", across, rows))
+            best = int(gain.argmax())
+            picked.append(best)
+            inverse -= np.outer(across[best], across[best]) / (1.0 + across[best] @ rows[best])
+            left = max(float(self.slope @ inverse @ self.slope), 1e-300)
+            ratio = float(np.sqrt(left / start) * stdtrit(self.degrees + len(picked), 0.5 + self.level / 2) / t)
+        return picked, ratio
+
+    def simulate(self, places: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return widths of the interval after runs whose losses are drawn around the law, shape (draws,)."""
+        at = Place(*places.T)
+        expected = np.log(self.form.loss(self.theta[None], at)[0])
+        kernel = 1.06 * self.errors.std() * len(self.errors) ** -0.2  # Silverman's rule
+        shrink = self.errors.std() / np.hypot(self.errors.std(), kernel)
+        widths = []
+        for _ in range(DRAWS):
+            error = rng.choice(self.errors, len(expected)) + kernel * rng.standard_normal(len(expected))
+            drawn = np.exp(expected + shrink * error)
+            n, d = (
+                np.concatenate([getattr(self.runs, k), np.exp(v)]) for k, v in (("params", at[0]), ("tokens", at[1]))
+            )
+            runs = ScalingRuns(
+                n, d, np.concatenate([self.runs.loss, drawn]), run=np.arange(len(n)).astype(str), unit="loss"
+            )
+            widths.append(self.width(self.interval(runs)))
+        return np.array(widths)
+
+
+def _last_rows(runs: ScalingRuns) -> ScalingRuns:
+    """Return the last row of each run."""
+    if runs.checkpoints != "grouped":
+        return replace(runs, warnings=())
+    groups = runs.groups
+    last = [rows[np.argmax(runs.tokens[rows])] for rows in (np.flatnonzero(groups == k) for k in range(runs.count))]
+    return replace(runs.select(np.array(last)), warnings=())
