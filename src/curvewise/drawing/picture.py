@@ -75,6 +75,7 @@ PICTURES = {
     "IsoflopFit": "curvewise.scaling.plot.law:plot_isoflops",
     "Backtest": "curvewise.scaling.plot.law:plot_backtest",
     "Sensitivity": "curvewise.scaling.plot.law:plot_scaling_sensitivity",
+    "ScalingPlan": "curvewise.scaling.plot.law:plot_scaling_plan",
     "ScalingComparison": "curvewise.scaling.plot.compare:plot_scaling_comparison",
     "DownstreamPrediction": "curvewise.scaling.plot.compare:plot_downstream",
     "ExpectedBest": "curvewise.scaling.plot.compare:plot_expected_best",

@@ -252,9 +252,10 @@ def tuned(
     title = " and ".join(f"{t.name}: {format_count(len(t), 'trial')}" for t in given) + f" ({level:.0%} intervals)"
     columns = dict(result.readable())
     if len(given) == 2 and page.markup is None:
-        columns = {
-            k.replace("expected a", given[0].name).replace("expected b", given[1].name): v for k, v in columns.items()
-        }
+        # In the terminal names stand for the letters.
+        sides = {f"expected {side}": t.name for side, t in zip("ab", given, strict=True)}
+        columns = {sides.get(k, k): v for k, v in columns.items()}
+        columns["verdict"] = [_named(str(v), given) for v in columns["verdict"]]
     return answer(page, result, title, drawing, columns=columns)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from curvewise.cli.console import Drawing, Flag, Level, Showing
 from curvewise.errors import quietly
@@ -316,4 +317,66 @@ def backtest(
         more=more,
         document=document,
         warnings=[*law.warnings, *(w for b in found for w in b.warnings)],
+    )
+
+
+@scaling.command
+def plan(
+    file: File,
+    /,
+    *,
+    budget: Annotated[Amount, Parameter(required=True)],
+    quantity: Literal["params", "loss", "exponent", "alpha", "beta", "E"] = "params",
+    factor: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.5,
+    largest: Amount = None,
+    most: Annotated[int, Parameter(validator=Number(gte=1))] = 16,
+    seed: int = 0,
+    level: Level = 0.95,
+    fitting: LawFitting | None = None,
+    reading: ScalingReading | None = None,
+    drawing: Drawing | None = None,
+    showing: Showing | None = None,
+) -> int:
+    """Plan which runs to train next to narrow an interval of a law, and what they cost.
+
+    Example: `curvewise scaling plan runs.csv --budget 1e24 --plot plan.png`
+
+    Example: `curvewise scaling plan runs.csv --budget 1e24 --quantity loss --largest 1e22`
+
+    Parameters
+    ----------
+    file
+        Table of the runs at hand.
+    budget
+        Compute in FLOP of the model that the law is for.
+    quantity
+        Interval to narrow: of the optimal size, of the loss there, or of a parameter of the law.
+    factor
+        Width to reach over the present one.
+    largest
+        Most compute of a single new run; by default that of the largest run so far.
+    most
+        Most runs to plan.
+    seed
+        Determines the simulated outcomes.
+    level
+        Coverage of the interval.
+    """
+    page = (showing or Showing()).page()
+    from curvewise.progress import waiting
+    from curvewise.scaling.plan import plan_scaling_runs
+
+    assert budget is not None  # required: for the type checker
+    law = (fitting or LawFitting()).fit((reading or ScalingReading()).load(file))
+    with quietly(), waiting("simulating further runs"):
+        result = plan_scaling_runs(
+            law, budget, quantity=quantity, factor=factor, largest=largest, most=most, level=level, rng=seed
+        )
+    return answer(
+        page,
+        result,
+        f"{format_count(len(result.params), 'further run')} of {result.cost:.2g} FLOP",
+        drawing,
+        draw=lambda: result.plot(law=law),
+        warnings=law.warnings,
     )

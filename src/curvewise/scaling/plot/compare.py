@@ -9,9 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from curvewise.drawing.axes import log_sizes, view
+from curvewise.drawing.axes import is_narrow, log_sizes, view
 from curvewise.drawing.labels import safe_names
 from curvewise.drawing.marks import bars, finish, mark_value, note, warned
+from curvewise.drawing.panels import name_ends
 from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour, colours_of, pale
 from curvewise.errors import quietly
 from curvewise.scaling.compare import ScalingComparison
@@ -216,22 +217,15 @@ def plot_downstream(
         bars(ax, rows["loss"], rows["low"], rows["high"], colour(1), limits=(low, high), width=2)
         bars(ax, rows["accuracy"], rows["loss_low"], rows["loss_high"], colour(1), limits=ends, horizontal=True)
         (new,) = ax.plot(rows["loss"], rows["accuracy"], "D", color=colour(1), ms=7, gid=PREDICTED, label="_new")
-        for n, d, at, y in zip(*(rows[k] for k in ("params", "tokens", "loss", "accuracy")), strict=True):
-            note(
-                ax,
-                f"{short(n)} on {short(d)}",
-                (at, y),
-                xytext=(-9, 5),
-                textcoords="offset points",
-                ha="right",
-                color=colour(1),
-            )
         if result.chance is not None:
             ax.axhline(result.chance, color=NEUTRAL, lw=0.9, ls=":", label="_chance")
         # A lower loss is a better model: it stands at the right, as more compute does elsewhere.
         ax.set(xlim=ends[::-1], ylim=(low, high), xlabel="loss of the task", ylabel="accuracy (%)")
         ax.yaxis.set_major_locator(MaxNLocator(6))
         as_percent(ax.yaxis, Unit("fraction"))
+        if not is_narrow(ax):
+            names = [f"{short(n)} on {short(d)}" for n, d in zip(rows["params"], rows["tokens"], strict=True)]
+            name_ends(ax, list(zip(rows["loss"], rows["accuracy"], strict=True)), names, [colour(1)] * len(names))
         key: list[tuple[Any, str]] = [
             (dots, f"runs ({result.count})"),
             (line, "fitted curve"),

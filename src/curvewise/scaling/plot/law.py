@@ -20,6 +20,7 @@ from curvewise.scaling.backtest import Backtest
 from curvewise.scaling.isoflops import IsoflopFit, budget_groups
 from curvewise.scaling.law import ScalingLaw
 from curvewise.scaling.optimum import ComputeOptimal, short
+from curvewise.scaling.plan import ScalingPlan
 from curvewise.scaling.plot.axes import graded, log_axis, scaling_canvas, span_of, write_flops
 from curvewise.scaling.sensitivity import Sensitivity
 from curvewise.text import arg, format_count, format_interval
@@ -35,6 +36,7 @@ MINIMUM = "curvewise-minimum"
 HELD_OUT = "curvewise-held-out"
 RESIDUAL = "curvewise-residual"
 WINDOW = "curvewise-window"
+PLANNED = "curvewise-planned"
 """Group ids of the artists."""
 
 AHEAD = 10.0
@@ -279,24 +281,17 @@ def plot_isoflops(
     """
     runs = result.runs
     groups = budget_groups(runs, result._budgets)
-    place = {round(float(c), 0): k for k, c in enumerate(result.budget)}
+    place = {float(c): k for k, c in enumerate(result.budget)}
     shades = graded(len(result.budget))
     with scaling_canvas(ax, 5.0) as (ax, own):
         span = span_of(runs.params)
         ends, names, tones = [], [], []
         for c, rows in groups:
-            k = place.get(round(float(c), 0))
+            k = place.get(c)
             shade = NEUTRAL if k is None else shades[k]
             n, loss = runs.params[rows], runs.loss[rows]
             marks = np.zeros(len(rows), np.bool_) if runs.flagged is None else runs.flagged[rows]
-            look: dict[str, Any] = {
-                "color": shade,
-                "ls": "none",
-                "marker": "o",
-                "ms": 4.0,
-                "label": "_runs",
-                "gid": RUN,
-            }
+            look: dict[str, Any] = {"color": shade, "ls": "none", "marker": "o", "ms": 4.0, "label": "_runs"}
             ax.plot(n[~marks], loss[~marks], alpha=0.85, mew=0, gid=RUN, **look)
             if marks.any():
                 ax.plot(n[marks], loss[marks], mfc="none", mew=0.9, gid=RUN, **look)
@@ -414,4 +409,51 @@ def plot_scaling_sensitivity(result: Sensitivity, ax: Axes | None = None, *, cap
         if result.outside:
             said += f" {format_count(len(result.outside), 'window')} outside it (orange)."
         finish(ax, own, [], [said, *warned(result)], caption=caption, indent=2.3)
+    return ax
+
+
+def plot_scaling_plan(
+    result: ScalingPlan,
+    ax: Axes | None = None,
+    *,
+    law: ScalingLaw | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the runs to train next by compute and parameters, beside those at hand.
+
+    Parameters
+    ----------
+    result : ScalingPlan
+        The result to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    law : ScalingLaw, optional
+        The law that the plan is for: its runs and its compute-optimal path are drawn, too.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    n, d = np.array(result.params), np.array(result.tokens)
+    with scaling_canvas(ax, 4.4) as (ax, own):
+        key: list[tuple[Any, str]] = []
+        old = (np.array([]), np.array([])) if law is None else (law.runs.compute, law.runs.params)
+        span, ends = span_of(6 * n * d, old[0], room=1.8), span_of(n, old[1], room=1.8)
+        log_axis(ax.xaxis, *span, flops=True)
+        log_axis(ax.yaxis, *ends)
+        if law is not None:
+            c = np.geomspace(*span, GRID)
+            with quietly():
+                best = law.compute_optimal(c, level=result.level).columns()
+            (line,) = ax.plot(c, best["params"], color=NEUTRAL, lw=1.4, gid=PATH, label="_path", zorder=1.5)
+            key = [(_runs(ax, old[0], old[1], law.runs.flagged), "runs at hand"), (line, "compute-optimal")]
+        (new,) = ax.plot(6 * n * d, n, "D", color=colour(1), mec="white", ms=8, gid=PLANNED, label="_new", zorder=3)
+        for (size, tokens), count in result.repeats().items():
+            if count > 1:
+                place = {"xytext": (-8, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
+                note(ax, f"{count} times", (6 * size * tokens, size), color=colour(1), **place)
+        key.append((new, f"to train ({len(n)})"))
+        ax.set(xlabel="compute (FLOP)", ylabel="parameters")
+        finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption, columns=3)
     return ax
