@@ -44,6 +44,7 @@ def test_a_known_law_is_found_closely():
     assert not fit.warnings
 
 
+@pytest.mark.slow
 def test_the_error_of_a_minimum_is_its_spread_in_simulations():
     fits = [fit_isoflops(_runs(noise=0.002, seed=s)) for s in range(200)]
     spread = np.std([np.log(f.optimum) for f in fits], axis=0)

@@ -99,6 +99,7 @@ def test_least_squares_of_scipy_agrees(made, seed):
 
 
 @quiet
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_no_other_start_of_scipy_is_lower(made, seed):
     """Huber's objective has dents: forty starts of L-BFGS and Nelder-Mead."""
@@ -266,6 +267,7 @@ def test_predictions_are_wider_for_new_runs_and_grow_beyond_the_data(made):
 
 
 @quiet
+@pytest.mark.slow
 def test_auto_weighs_forms_by_backtests_inside_the_runs(made):
     coupled = fit_scaling_law(made(noise=0.001, g=0.4, sizes=5), form="auto")
     share = sum(w for name, w in coupled.weights.items() if name.startswith("coupled"))

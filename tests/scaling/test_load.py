@@ -83,3 +83,9 @@ def test_rows_are_selected_and_diverged_ones_left_out():
     assert len(runs) == 2
     assert "1 row without a finite loss" in runs.warnings[0]
     assert load_scaling_runs(table, where={"corpus": "pile"}).loss.tolist() == [2.4]
+
+
+def test_a_perplexity_by_its_name_becomes_a_loss(made):
+    runs = made(noise=0.002)
+    read = load_scaling_runs({"params": runs["params"], "tokens": runs["tokens"], "val_ppl": np.exp(runs["loss"])})
+    np.testing.assert_allclose(read.loss, runs["loss"])

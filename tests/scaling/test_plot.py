@@ -97,8 +97,9 @@ def test_sizes_have_their_minimum_at_the_optimum(law) -> None:
 def test_optimum_of_one_and_of_many_budgets(law) -> None:
     for budgets in (1e22, [1e21, 1e22], np.geomspace(1e20, 1e24, 9).tolist()):
         found = law.compute_optimal(budgets)
-        params, tokens = of(found.plot(), PATH)
+        params, tokens = of(found.plot(what="path"), PATH)
         assert np.allclose(params.get_ydata() * tokens.get_ydata() * 6, np.atleast_1d(budgets))
+        assert len(of(found.plot(), MINIMUM)) == (0 if np.size(budgets) > 4 else np.size(budgets))
 
 
 def test_parabolas_pass_through_their_minima() -> None:

@@ -61,6 +61,7 @@ QUESTIONS = {
     "Does pretraining pay?": "transfer measure risks.csv",
     "Which checkpoint to fine-tune?": "ranking rank nets/ --data x.npz",
     "What is in my evaluation logs?": "evals show logs/",
+    "How large a model for my compute?": "scaling optimal runs.csv --budget 1e22",
     "No runs yet? Train many models:": "study new study.toml",
 }
 """Questions of a new user, each with the command that answers it."""
@@ -68,7 +69,8 @@ QUESTIONS = {
 FILES = (
     "errors.csv has a row per trained model: learner, n (the training size), and error or accuracy. risks.csv is "
     "the same with a column method, such as scratch or pretrained. a.npz holds what several runs predicted for "
-    "the same test examples, and the labels. x.npz holds inputs x and labels y."
+    "the same test examples, and the labels. x.npz holds inputs x and labels y. runs.csv has params, tokens "
+    "and loss of language models."
 )
 
 

@@ -1,8 +1,8 @@
-from curvewise.scaling.backtest import Backtest as Backtest
 from curvewise.scaling.compare import ScalingComparison as ScalingComparison
 from curvewise.scaling.compare import compare_scaling_laws as compare_scaling_laws
 from curvewise.scaling.downstream import DownstreamPrediction as DownstreamPrediction
 from curvewise.scaling.downstream import predict_downstream as predict_downstream
+from curvewise.scaling.forecast import Backtest as Backtest
 from curvewise.scaling.isoflops import IsoflopFit as IsoflopFit
 from curvewise.scaling.isoflops import fit_isoflops as fit_isoflops
 from curvewise.scaling.isoflops import fit_power_law as fit_power_law
@@ -10,10 +10,10 @@ from curvewise.scaling.law import ScalingLaw as ScalingLaw
 from curvewise.scaling.law import fit_scaling_law as fit_scaling_law
 from curvewise.scaling.load import load_scaling_runs as load_scaling_runs
 from curvewise.scaling.optimum import ComputeOptimal as ComputeOptimal
+from curvewise.scaling.optimum import Sensitivity as Sensitivity
 from curvewise.scaling.plan import ScalingPlan as ScalingPlan
 from curvewise.scaling.plan import plan_scaling_runs as plan_scaling_runs
 from curvewise.scaling.runs import ScalingRuns as ScalingRuns
-from curvewise.scaling.sensitivity import Sensitivity as Sensitivity
 from curvewise.scaling.trials import Trials as Trials
 from curvewise.scaling.trials import load_trials as load_trials
 from curvewise.scaling.tuned import ExpectedBest as ExpectedBest

@@ -182,7 +182,11 @@ class ScalingComparison(Result):
     _runs: tuple[ScalingRuns, ScalingRuns]
     _joint: Mapping[str, tuple[float, float]]
 
-    row_names: ClassVar[Mapping[str, str]] = {"efficiency": "compute that {b} needs over that of {a}"}
+    row_names: ClassVar[Mapping[str, str]] = {
+        "efficiency": "compute that {b} needs over that of {a}",
+        "alpha": "α",
+        "beta": "β",
+    }
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for ρ and each shared parameter: estimate, low and high."""

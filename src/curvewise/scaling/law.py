@@ -6,21 +6,30 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.scaling.backtest import Backtest, band_half_width, run_backtest
-from curvewise.scaling.forecast import EMPHASES, FAMILY, Design, Forecast, Member, fit_forecast, make_data, make_place
+from curvewise.scaling.forecast import (
+    EMPHASES,
+    FAMILY,
+    Backtest,
+    Design,
+    Forecast,
+    Member,
+    band_half_width,
+    fit_forecast,
+    make_data,
+    make_place,
+    run_backtest,
+)
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place
-from curvewise.scaling.optimum import ComputeOptimal, find_optimum, short
-from curvewise.scaling.profile import Quantity, refit
+from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, find_optimum, measure_sensitivity, short
+from curvewise.scaling.profile import Quantity, Uncertainty, refit, resample_runs
 from curvewise.scaling.runs import FEWEST, ScalingRuns, as_scaling_runs, check_identified, input_warnings
-from curvewise.scaling.sensitivity import Sensitivity, measure_sensitivity
 from curvewise.scaling.solve import fit_global
-from curvewise.scaling.uncertainty import Uncertainty, resample_runs
 from curvewise.text import Message, arg, format_count, format_interval, format_number, suggest
 from curvewise.types.results import Interval, Result, check_level, data_frame, interval_columns
 from curvewise.types.units import FloatArray, as_floats
@@ -254,6 +263,8 @@ class ScalingLaw(Result):
     _designs: tuple[Design, ...]
     _forecast: Forecast
     _few: bool
+
+    row_names: ClassVar[Mapping[str, str]] = {"alpha": "α", "beta": "β", "exponent": "a, of N* ∝ C^a"}
 
     def interval(self, name: str, *, level: float = 0.95) -> Interval:
         """Return a parameter with its confidence interval.

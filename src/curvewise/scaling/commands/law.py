@@ -153,7 +153,7 @@ def optimal(
         result,
         f"{law.name}: {law.form} law ({level:.0%} intervals)",
         drawing,
-        more={} if windows is None else _window_table(windows),
+        more={} if windows is None else {windows.table_note(): windows.readable()},
         draw=lambda: windows.plot() if what == "sensitivity" else law.plot(what=what, budget=budget, level=level),
         document={} if windows is None else {"sensitivity": windows.to_dict()},
         # The windows that were asked for say the same as the usual ones, for this budget.
@@ -205,20 +205,10 @@ def isoflops(
     """
     page = (showing or Showing()).page()
     from curvewise.scaling.isoflops import fit_isoflops
-    from curvewise.scaling.optimum import short
 
     runs = (reading or ScalingReading()).load(file)
     with quietly():
         result = fit_isoflops(runs, budgets=nominal or None, weighted=weighted, level=level)
-    rows = result.columns()
-    columns = {
-        "compute": [f"{c:.3g}" for c in rows["budget"]],
-        "best params": [short(float(v)) for v in rows["params"]],
-        "tokens": [short(float(v)) for v in rows["tokens"]],
-        "tokens per param": [short(float(d / n)) for d, n in zip(rows["tokens"], rows["params"], strict=True)],
-        "loss": [f"{v:.4g}" for v in rows["loss"]],
-        "runs": [int(v) for v in rows["rows"]],
-    }
     more, document = {}, {}
     if budget:
         found = result.compute_optimal(budget if len(budget) > 1 else budget[0], level=level)
@@ -229,13 +219,12 @@ def isoflops(
     if sensitivity or drop or what == "sensitivity":
         windows = _windows(result, max(budget, default=None), drop, level)
         document["sensitivity"] = windows.to_dict()
-        more |= _window_table(windows)
+        more |= {windows.table_note(): windows.readable()}
     return answer(
         page,
         result,
         f"{result.name}: minima of {format_count(len(result.budget), 'budget')}",
         drawing,
-        columns=columns,
         more=more,
         draw=result.plot if windows is None or what == "parabolas" else windows.plot,
         document=document,
@@ -245,21 +234,6 @@ def isoflops(
 def _windows(fitted: Any, budget: float | None, drop: Sequence[int], level: float) -> Any:
     with quietly():
         return fitted.sensitivity(budget, drop=drop or None, level=level)
-
-
-def _window_table(windows: Any) -> dict[str, dict[str, Any]]:
-    """Make the table of answers as the fitting window moves, under its title."""
-    from curvewise.scaling.optimum import short
-
-    columns = {
-        "fitted": list(windows.window),
-        "rows": list(windows.rows),
-        "tokens per param": [f"{v:.3g}" for v in windows.tokens_per_param],
-        "params": [short(float(v)) for v in windows.params],
-        "inside": ["no" if name in windows.outside else "yes" for name in windows.window],
-    }
-    low, high = short(windows.interval.low), short(windows.interval.high)
-    return {f"Answers at {windows.budget:.3g} FLOP, inside [{low}, {high}] or not": columns}
 
 
 @scaling.command

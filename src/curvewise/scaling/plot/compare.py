@@ -94,8 +94,9 @@ def _ratio_arrow(ax: Axes, result: ScalingComparison, c: FloatArray, best: list[
     ax.annotate("", (at * ratio.estimate, loss), (at, loss), arrowprops=arrow, gid=RATIO, zorder=4)
     estimate, _, rest = format_interval(ratio).partition(" ")
     text = f"{estimate}× {rest} the compute".replace("  ", " ")
-    middle = (at * np.sqrt(ratio.estimate), loss)
-    note(ax, text, middle, xytext=(0, -13), textcoords="offset points", ha="center", color=INK)
+    # Left of both curves there are no runs.
+    place = {"xytext": (-6, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
+    note(ax, text, (at * min(ratio.estimate, 1.0), loss), color=INK, **place)
 
 
 def plot_expected_best(

@@ -16,13 +16,12 @@ from curvewise.drawing.marks import bars, choose, diagonal, finish, note, warned
 from curvewise.drawing.panels import name_ends
 from curvewise.drawing.style import INK, NEUTRAL, colour, pale
 from curvewise.errors import InputError, quietly
-from curvewise.scaling.backtest import Backtest
+from curvewise.scaling.forecast import Backtest
 from curvewise.scaling.isoflops import IsoflopFit, budget_groups
 from curvewise.scaling.law import ScalingLaw
-from curvewise.scaling.optimum import ComputeOptimal, short
+from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, short
 from curvewise.scaling.plan import ScalingPlan
 from curvewise.scaling.plot.axes import graded, log_axis, scaling_canvas, span_of, write_flops
-from curvewise.scaling.sensitivity import Sensitivity
 from curvewise.text import arg, format_count, format_interval
 from curvewise.types.units import FloatArray
 
@@ -43,6 +42,8 @@ AHEAD = 10.0
 """Factor of compute beyond the largest run up to which contours are drawn, unless budgets reach further."""
 GRID = 80
 """Points of a grid along each axis."""
+FEW = 4
+"""Budgets that are drawn one by one."""
 
 
 def plot_scaling_law(
@@ -80,7 +81,11 @@ def plot_scaling_law(
     if what == "residuals":
         return _residuals(law, ax, legend, caption)
     if what == "sizes":
-        return _sizes(law, ax, budgets, level, legend, caption)
+        if not len(budgets):
+            raise InputError(f"{arg('budget')} is needed: at which compute?", argument="")
+        with quietly():
+            best_sizes = law.compute_optimal(budgets, level=level)
+        return plot_optimum(best_sizes, ax, what=what, legend=legend, caption=caption)
     runs = law.runs
     low, high = span_of(runs.compute)
     reach = max(high * AHEAD / 1.25, *(1.6 * budgets), 0.0)
@@ -192,40 +197,15 @@ def _edge(ax: Axes, x: FloatArray, y: FloatArray) -> None:
             ax.plot(x[rows], np.full(int(rows.sum()), edge), marker, color=INK, ms=5, clip_on=False, label="_beyond")
 
 
-def _sizes(
-    law: ScalingLaw, ax: Axes | None, budgets: FloatArray, level: float, legend: bool, caption: bool | None
-) -> Axes:
-    """Draw loss by model size at each budget."""
-    if not len(budgets):
-        raise InputError(f"{arg('budget')} is needed: at which compute?", argument="")
-    with quietly():
-        best = law.compute_optimal(budgets, level=level)
-    with scaling_canvas(ax, 4.2) as (ax, own):
-        key: list[tuple[Any, str]] = []
-        reach = span_of([r for pair in best.params_range for r in pair], [i.estimate for i in best.params], room=2.5)
-        for k, shade in enumerate(graded(len(budgets)) if len(budgets) > 1 else [colour(0)]):
-            optimum, loss = best.params[k], best.loss[k]
-            left, right = best.params_range[k]
-            n = np.geomspace(left / 2.2, right * 2.2, GRID)
-            curve = law.loss_at(n, budgets[k] / 6 / n)
-            (line,) = ax.plot(n, curve, color=shade, lw=2, gid=PARABOLA, label="_sizes")
-            near = (n >= left) & (n <= right)
-            wide: dict[str, Any] = {"color": pale(shade), "lw": 8, "solid_capstyle": "butt", "zorder": 1.5}
-            ax.plot(n[near], curve[near], gid=BAND, label="_near", **wide)
-            ax.plot([optimum.estimate], [loss.estimate], "D", color=shade, ms=6, gid=MINIMUM, label="_best", zorder=3)
-            bars(ax, [loss.estimate], [optimum.low], [optimum.high], shade, limits=reach, horizontal=True)
-            key.append((line, f"{write_flops(budgets[k])} FLOP: {short(optimum.estimate)} parameters"))
-        log_axis(ax.xaxis, *reach)
-        ax.set(xlabel="parameters", ylabel="expected loss")
-        said = f"Bars: {level:.0%} intervals of the best size. Thick: sizes within 0.1% of the best loss."
-        finish(ax, own, key, [said, *warned(best)], legend=legend, caption=caption)
-    return ax
-
-
 def plot_optimum(
-    result: ComputeOptimal, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+    result: ComputeOptimal,
+    ax: Axes | None = None,
+    *,
+    what: str | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
 ) -> Axes:
-    """Draw the compute-optimal parameters and tokens by budget, with their intervals.
+    """Draw the compute-optimal model of one or more budgets.
 
     Parameters
     ----------
@@ -233,34 +213,71 @@ def plot_optimum(
         The result to draw.
     ax : Axes, optional
         Axes to draw on; a new figure by default.
+    what : {"sizes", "path"}, optional
+        The loss by model size at each budget; or parameters and tokens by budget, with their intervals. By default
+        sizes for up to four budgets of a law.
     legend : bool
         Say what is what.
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
+    few = len(np.atleast_1d(result.budget)) <= FEW and result._forecast is not None
+    what = choose("what", what or ("sizes" if few else "path"), ("sizes", "path"))
+    if what == "sizes" and result._forecast is None:
+        raise InputError(f"{arg('what', what)} needs a law: isoFLOP fits predict no losses.")
+    with scaling_canvas(ax, 4.2) as (ax, own):
+        key = _sizes(ax, result) if what == "sizes" else _path(ax, result)
+        said = f"Bars: {result.level:.0%} intervals of the best size. Thick: sizes within 0.1% of the best loss."
+        lines = [said if what == "sizes" else f"{result.level:.0%} intervals.", *warned(result)]
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=1 if what == "sizes" else 2)
+    return ax
+
+
+def _sizes(ax: Axes, result: ComputeOptimal) -> list[tuple[Any, str]]:
+    """Draw loss by model size at each budget; return the key."""
+    rows = {k: np.asarray(v) for k, v in result.columns().items()}
+    key: list[tuple[Any, str]] = []
+    limits = span_of(rows["params_range_low"], rows["params_range_high"], rows["params"], room=2.5)
+    shades = graded(len(rows["budget"])) if len(rows["budget"]) > 1 else [colour(0)]
+    for k in np.argsort(rows["budget"]):
+        shade, c, best, loss = shades[len(key)], *(float(rows[name][k]) for name in ("budget", "params", "loss"))
+        left, right = (float(rows[f"params_range_{side}"][k]) for side in ("low", "high"))
+        n = np.geomspace(left / 2.2, right * 2.2, GRID)
+        (line,) = ax.plot(n, result.loss_by_size(c, n), color=shade, lw=2, gid=PARABOLA, label="_sizes")
+        near = np.geomspace(left, right, GRID)
+        wide: dict[str, Any] = {"color": pale(shade), "lw": 8, "solid_capstyle": "butt", "zorder": 1.5}
+        ax.plot(near, result.loss_by_size(c, near), gid=BAND, label="_near", **wide)
+        ax.plot([best], [loss], "D", color=shade, ms=6, gid=MINIMUM, label="_best", zorder=3)
+        low, high = (float(rows[f"params_{side}"][k]) for side in ("low", "high"))
+        bars(ax, [loss], [low], [high], shade, limits=limits, horizontal=True)
+        tokens = short(float(rows["tokens"][k]))
+        key.append((line, f"{write_flops(c)} FLOP: {short(best)} parameters on {tokens} tokens"))
+    log_axis(ax.xaxis, *limits)
+    ax.set(xlabel="parameters", ylabel="expected loss")
+    return key
+
+
+def _path(ax: Axes, result: ComputeOptimal) -> list[tuple[Any, str]]:
+    """Draw parameters and tokens by budget; return the key."""
     rows = {k: np.asarray(v) for k, v in result.columns().items()}
     order = np.argsort(rows["budget"])
     c = rows["budget"][order]
-    with scaling_canvas(ax, 4.2) as (ax, own):
-        key: list[tuple[Any, str]] = []
-        ends = [rows[f"{name}{side}"] for name in ("params", "tokens") for side in ("", "_low", "_high")]
-        limits = span_of(*ends, room=1.5)
-        log_axis(ax.xaxis, *span_of(c, room=1.6), flops=True)
-        log_axis(ax.yaxis, *limits)
-        for k, name in enumerate(("params", "tokens")):
-            shade = colour(k)
-            low, high = (np.clip(rows[f"{name}_{side}"][order], *limits) for side in ("low", "high"))
-            if len(c) > 4:
-                ax.fill_between(c, low, high, color=pale(shade), lw=0, alpha=0.7, gid=BAND)
-            else:
-                bars(ax, c, low, high, shade, limits=limits)
-            mark = "-" if len(c) > 4 else "o-"
-            (line,) = ax.plot(c, rows[name][order], mark, color=shade, lw=1.8, gid=PATH, label=f"_{name}")
-            key.append((line, "parameters" if name == "params" else "tokens"))
-        ax.set(xlabel="compute (FLOP)", ylabel="compute-optimal parameters and tokens")
-        said = f"{result.level:.0%} intervals." if len(c) > 1 else result.sentences()
-        finish(ax, own, key, [said, *warned(result)], legend=legend, caption=caption, columns=2)
-    return ax
+    key: list[tuple[Any, str]] = []
+    ends = [rows[f"{name}{side}"] for name in ("params", "tokens") for side in ("", "_low", "_high")]
+    limits = span_of(*ends, room=1.5)
+    log_axis(ax.xaxis, *span_of(c, room=1.6), flops=True)
+    log_axis(ax.yaxis, *limits)
+    for shade, name in zip((colour(0), colour(1)), ("params", "tokens"), strict=True):
+        low, high = (np.clip(rows[f"{name}_{side}"][order], *limits) for side in ("low", "high"))
+        if len(c) > FEW:
+            ax.fill_between(c, low, high, color=pale(shade), lw=0, alpha=0.7, gid=BAND)
+        else:
+            bars(ax, c, low, high, shade, limits=limits)
+        mark = "-" if len(c) > FEW else "o-"
+        (line,) = ax.plot(c, rows[name][order], mark, color=shade, lw=1.8, gid=PATH, label=f"_{name}")
+        key.append((line, "parameters" if name == "params" else "tokens"))
+    ax.set(xlabel="compute (FLOP)", ylabel="compute-optimal parameters and tokens")
+    return key
 
 
 def plot_isoflops(
@@ -301,7 +318,7 @@ def plot_isoflops(
             y = result.optimum_loss[k] + result.curvature[k] * np.log(x / result.optimum[k]) ** 2
             ax.plot(x, y, color=shade, lw=1.4, gid=PARABOLA, label="_parabola")
             ends.append((float(x[-1]), float(y[-1])))
-            names.append(write_flops(float(c)))
+            names.append(write_flops(float(f"{c:.2g}")))
             tones.append(shade)
         wide = np.exp(np.nan_to_num(result.optimum_std))
         ax.hlines(result.optimum_loss, result.optimum / wide, result.optimum * wide, colors=shades, lw=1.5, zorder=3)
