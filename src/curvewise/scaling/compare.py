@@ -25,8 +25,9 @@ SHARED = {"additive": ("E", "alpha", "beta"), "tied": ("E", "alpha")}
 """Parameters that two laws have in common where one needs the same multiple of compute at every loss."""
 UNEQUAL = 0.05
 """P-value below which one family is taken to scatter more than the other."""
-DIFFERENT = 0.05
-"""P-value below which the shared parameters are taken to differ."""
+DIFFERENT = 0.01
+"""P-value below which the shared parameters are taken to differ. With few runs and unequal noise the test rejects more
+often than nominal (`benchmarks/scaling_compare.py`), and real differences of exponents show far below it."""
 
 
 def compare_scaling_laws(
@@ -334,7 +335,8 @@ class _Joint:
         start = np.stack([np.concatenate([g, shift]) for g in guesses for shift in (apart, 0.0 * apart)])
         theta, value = minimise(lambda t, _: data.bowl(t), start, data.form, data.bounds)
         best = int(value.argmin())
-        kind = _UnequalScatter if self._scatter_differs() else ProfileIntervals
+        # Intervals of Huber's loss follow refits with random weights, in which each run counts by itself already.
+        kind = _UnequalScatter if np.isinf(self.delta) and self._scatter_differs() else ProfileIntervals
         return kind(data, theta[best], float(value[best]), self.groups)
 
     def _scatter_differs(self) -> bool:
