@@ -2,8 +2,9 @@
 
     python examples/evals/compare_models.py
 
-Where the variable CURVEWISE_DATA names a folder with real logs (CRUXEval answers of 28 models, ten samples of each; trials
-of an agent in tau-bench), these are read. Elsewhere the small logs beside this file are, which are made: see make_logs.py.
+Where the variable CURVEWISE_DATA names a folder with real logs (CRUXEval, 27 models with ten samples of each question;
+trials of an agent in tau-bench), these are read. Elsewhere the small logs beside this file are, which are made: see
+make_logs.py.
 """
 
 from __future__ import annotations

@@ -75,7 +75,8 @@ BEHIND: dict[str, tuple[str, ...]] = {
     "scaling tuned": ("scaling:load_trials", "scaling:compare_tuned", "scaling:expected_best"),
     "study new": ("study.commands:starter_text",),
     "study plan": ("study:Study.plan",),
-    "study run": ("study:Study.run", "study.run.drive:run_local"),
+    "study run": ("study:Study.run", "study.run.drive:run_local", "study.run.ray:run_ray"),
+    "study submit": ("study.run.slurm:slurm_script",),
     "study status": (),
     "study report": ("report.study:study_report",),
     "store list": (),
@@ -118,6 +119,8 @@ DERIVED = {
     ("variance compare", "variance:compare_runs", "higher_is_better"),
     ("variance compare", "variance:compare_trainings", "higher_is_better"),
     # Passed only where the option is given.
+    *(("study run", "study.run.ray:run_ray", name) for name in ("cpus", "gpus")),
+    ("study submit", "study.run.slurm:slurm_script", "sbatch"),
     ("ranking judge", "ranking:judge_rankings", "k"),
     ("transfer tasks", "transfer:rank_tasks", "levels"),
     ("response measures", "response:measure_model", "batch"),

@@ -276,3 +276,19 @@ def test_type_one_errors(samples, grouped):
         e = Evals(scores, tuple(map(str, range(2 * sets))), np.arange(n), groups=groups)
         found.append(pair_tests(e, pairs=(np.arange(sets) * 2, np.arange(sets) * 2 + 1)).pvalues() < 0.05)
     assert np.mean(found) < 0.06
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("std", [0.0, 0.1])
+def test_coverage_of_differences_with_twelve_clusters_of_unequal_size(std):
+    """A short version of ``benchmarks/evals_coverage.py clusters``, where CR1 with t(G − 1) holds 82 to 91%."""
+    rng = np.random.default_rng(9)
+    groups = np.repeat(np.arange(12), [22, 231, 34, 2, 1, 8, 22, 10, 19, 32, 44, 75])
+    sets, truth, held = 200, 0.05, []
+    for _ in range(5):
+        shift = rng.normal(0, std, (sets, 12))[:, groups]
+        pair = np.stack([rng.random(shift.shape) < 0.6 + shift, rng.random(shift.shape) < 0.55], axis=1)
+        e = Evals(pair.reshape(2 * sets, -1), tuple(map(str, range(2 * sets))), np.arange(500), groups=groups)
+        low, high = pair_tests(e, pairs=(np.arange(sets) * 2, np.arange(sets) * 2 + 1)).intervals(0.95)
+        held.append((low <= truth) & (truth <= high))
+    assert 0.93 <= np.mean(held) <= 0.985

@@ -111,3 +111,12 @@ def test_a_leaderboard_of_cruxeval(cruxeval):
     plan = cw.plan_evals(pilot=e, models=(r.models[0], r.models[1]))
     error = cw.compare_evals(e, r.models[0], r.models[1]).standard_error
     assert plan.detectable == pytest.approx(2.8016 * error, rel=0.01)
+
+
+def test_inspect_has_this_standard_error_and_no_interval(folder):
+    (path,) = (folder / "inspect").glob("2025-02-11T15-18-04*.eval")
+    found = cw.score_evals(cw.load_evals(path))
+    assert found.scores[0] == pytest.approx(0.8)
+    assert found.standard_errors[0] == pytest.approx(0.13333333333333333)
+    wilson = stats.binomtest(8, 10).proportion_ci(method="wilson")
+    assert (found.low[0], found.high[0]) == pytest.approx((wilson.low, wilson.high))

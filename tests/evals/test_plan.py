@@ -187,3 +187,12 @@ def test_the_power_is_what_was_planned():
         e = Evals(scores, tuple(map(str, range(400))), np.arange(n))
         found.append(pair_tests(e, pairs=(np.arange(200) * 2, np.arange(200) * 2 + 1)).pvalues() < 0.05)
     assert np.mean(found) == pytest.approx(0.8, abs=0.04)
+
+
+def test_a_pilot_with_training_seeds_says_what_the_plan_is_about():
+    rng = np.random.default_rng(0)
+    seeds = np.array([["1", "2", "3", "4"]] * 2)
+    e = Evals(rng.random((2, 40, 4)) < [[[0.7]], [[0.6]]], ("a", "b"), np.arange(40), seeds=seeds)
+    with pytest.warns(CurvewiseWarning, match="variance between seeds"):
+        plan = cw.plan_evals(0.05, pilot=e)
+    assert "one sample" not in plan.sentences()

@@ -9,9 +9,10 @@ from matplotlib import pyplot as plt
 import curvewise as cw
 import curvewise.evals
 from curvewise.drawing.picture import picture_of
+from curvewise.evals.plot.canvas import model_names
 from curvewise.evals.plot.compare import CELL, COUNT, DIFFERENCE, QUESTION
 from curvewise.evals.plot.plan import FRONTIER, PATH, POINT
-from curvewise.evals.plot.scores import CURVE, SCORE, TIE, VALUE, model_names
+from curvewise.evals.plot.scores import CURVE, SCORE, TIE, VALUE
 
 HOSTILE = ("$x^2$", "a\nb", "_hidden", "模型", "x" * 300)
 

@@ -220,7 +220,23 @@ def test_coverage_with_twelve_clusters_of_unequal_size(std):
     assert 0.935 <= ((s.low <= 0.6) & (s.high >= 0.6)).mean() <= 0.98
 
 
-@pytest.mark.parametrize("n", [10, 30, 100])
+@pytest.mark.slow
+@quiet
+@pytest.mark.parametrize("metric", [None, "pass@2"])
+@pytest.mark.parametrize("hard", [False, True])
+def test_coverage_of_ragged_samples(metric, hard):
+    """Of 2 to 5 samples, as many by chance or more of hard questions; a short version of the table `ragged`."""
+    rng = np.random.default_rng(11)
+    p = rng.random((1000, 60))
+    scores = (rng.random((1000, 60, 5)) < p[..., None]).astype(float)
+    count = np.where(hard, 5 - np.floor(4 * p), rng.integers(2, 6, p.shape))
+    scores[np.arange(5) >= count[..., None]] = np.nan
+    s = cw.score_evals(evals(scores), metric)
+    truth = 0.5 if metric is None else 2 / 3  # the mean of 1 − (1 − p)² is 1 − 1/3
+    assert 0.935 <= ((s.low <= truth) & (truth <= s.high)).mean() <= 0.975
+
+
+@pytest.mark.parametrize("n", [10, 30, 100, pytest.param(1000, marks=pytest.mark.slow)])
 @quiet
 def test_exact_coverage_of_single_answers_averaged_over_rates(n):
     right = np.arange(n + 1)

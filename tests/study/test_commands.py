@@ -454,10 +454,38 @@ def test_options_that_make_no_sense(call, file):
     outcome = call("study", "run", file, "--gpus", 0.5)
     assert outcome.code == 2
     assert "--gpus is for --on ray" in outcome.err
+    outcome = call("study", "run", file, "--memory", "8GiB")
+    assert (outcome.code, "--memory is for --on ray" in outcome.err) == (2, True)
+    outcome = call("study", "run", file, "--on", "ray", "--resources", "fast")
+    assert (outcome.code, "write NAME=AMOUNT" in outcome.err) == (2, True)
+    outcome = call("study", "run", file, "--on", "ray", "--runtime-env", "none.json")
+    assert (outcome.code, "none.json cannot be read" in outcome.err) == (2, True)
+    outcome = call("study", "run", file, "--on", "ray://head:10001")
+    assert outcome.code == 1
+    assert "ray job submit --address http://head:8265" in outcome.err
 
 
-def test_gpus_reach_the_cluster(call, file, monkeypatch):
+def test_a_script_for_slurm_is_written_once(call, file):
+    options = ("--on", "slurm", "--shards", 4, "--gpus", 1, "--time", "01:00:00", "--sbatch", "partition=gpu")
+    outcome = call("study", "submit", file, *options)
+    script = file.with_suffix(".sbatch")
+    assert (outcome.code, f"Next: sbatch {script}" in outcome.err) == (0, True)
+    text = script.read_text()
+    assert "#SBATCH --array=1-4\n" in text
+    assert "#SBATCH --partition=gpu\n" in text
+    outcome = call("study", "submit", file, *options)
+    assert (outcome.code, "already exists" in outcome.err) == (2, True)
+    assert call("study", "submit", file, "--shards", 4, "--time", "4h", "--out", file.with_name("b")).code == 1
+    assert not file.with_name("b").exists()
+    assert call("study", "submit", file).code == 2
+
+
+@pytest.mark.parametrize("way", ["toml", "json"])
+def test_what_tasks_ask_for_reaches_the_cluster(call, file, monkeypatch, tmp_path, way):
     from curvewise.study.run import ray
+
+    environment = tmp_path / f"environment.{way}"
+    environment.write_text('pip = ["einops"]' if way == "toml" else '{"pip": ["einops"]}')
 
     asked = {}
 
@@ -466,5 +494,16 @@ def test_gpus_reach_the_cluster(call, file, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ray, "run_ray", run_ray)
-    call("study", "run", file, "--on", "head:6379", "--gpus", 0.5)
-    assert (asked["address"], asked["gpus"]) == ("head:6379", 0.5)
+    given = ("--gpus", 0.5, "--cpus", 2, "--memory", "8GiB", "--logs", "--runtime-env", environment)
+    many = ("--resources", "accelerator_type:A100=0.01", "--resources", "fast=1")
+    call("study", "run", file, "--on", "head:6379", *given, *many)
+    found = {name: asked[name] for name in ("address", "gpus", "cpus", "memory", "logs", "runtime_env", "resources")}
+    assert found == {
+        "address": "head:6379",
+        "gpus": 0.5,
+        "cpus": 2,
+        "memory": "8GiB",
+        "logs": True,
+        "runtime_env": {"pip": ["einops"]},
+        "resources": {"accelerator_type:A100": 0.01, "fast": 1},
+    }

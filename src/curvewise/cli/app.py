@@ -60,7 +60,8 @@ QUESTIONS = {
     "What if the input is perturbed?": "response measure a.pt2 --data x.npz",
     "Does pretraining pay?": "transfer measure risks.csv",
     "Which checkpoint to fine-tune?": "ranking rank nets/ --data x.npz",
-    "What is in my evaluation logs?": "evals show logs/",
+    "Is my new language model better?": "evals compare logs/",
+    "Which models really differ?": "evals rank logs/",
     "How large a model for my compute?": "scaling optimal runs.csv --budget 1e22",
     "No runs yet? Train many models:": "study new study.toml",
 }
@@ -69,8 +70,8 @@ QUESTIONS = {
 FILES = (
     "errors.csv has a row per trained model: learner, n (the training size), and error or accuracy. risks.csv is "
     "the same with a column method, such as scratch or pretrained. a.npz holds what several runs predicted for "
-    "the same test examples, and the labels. x.npz holds inputs x and labels y. runs.csv has params, tokens "
-    "and loss of language models."
+    "the same test examples, and the labels. x.npz holds inputs x and labels y. logs/ holds evaluation logs of "
+    "Inspect, lm-eval or others. runs.csv has params, tokens and loss of language models."
 )
 
 

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 evals = App(
     name="evals",
     help="Is this language model or agent better, and on how many questions?\n\n"
-    "FILE is an evaluation log, a folder of logs, or a table: .eval or .json of Inspect, samples_*.jsonl of "
-    "lm-eval, details_*.parquet of lighteval, runs of HELM, Every Eval Ever records, or CSV, JSON lines or "
+    "FILE is an evaluation log, a folder of logs, or a table: .eval or .json of Inspect, `samples_*.jsonl` of "
+    "lm-eval, `details_*.parquet` of lighteval, runs of HELM, Every Eval Ever records, or CSV, JSON lines or "
     "Parquet with a row for each model, question and sample.",
     error_formatter=usage_panel,
 )

@@ -14,7 +14,7 @@ from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.pairs import PairTests, pair_tests
 from curvewise.evals.questions import QuestionScores, question_design, question_scores, question_warnings
-from curvewise.evals.score import error_cells
+from curvewise.evals.score import error_cells, in_points
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.tables import Cell
 from curvewise.text import (
@@ -328,7 +328,7 @@ class EvalComparison(Result):
 
     def _evidence(self) -> str:
         one, two = (self._written(score, 1) for score in self.scores)
-        gap = self.written_difference().replace("%", " points", 1)
+        gap = in_points(self.written_difference())
         design = format_count(self.questions, "question")
         design += f" in {format_count(self.groups, 'group')}" if self.groups is not None else ""
         if self.average != "questions":
@@ -372,4 +372,4 @@ class EvalComparison(Result):
     def _points(self, value: float) -> str:
         if self.unit != "fraction":
             return format_number(value)
-        return format_target(value, "fraction").replace("%", " points")
+        return in_points(format_target(value, "fraction"))

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, quietly, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.score import error_cells, score_evals
-from curvewise.tables import interval_cell
 from curvewise.text import format_count, format_interval, list_names
 from curvewise.types.results import Interval, Result
 from curvewise.types.units import FloatArray
@@ -138,14 +137,25 @@ class PassCurve(Result):
             "questions": np.full(many * len(self.models), self.questions),
         }
 
+    def display_columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
+        """One row per model with a column for each k; of a single model one row per k."""
+        if len(self.models) == 1:
+            score, low, high = self.scores[0], self.low[0], self.high[0]
+            each = {f"{self.kind}k": score, "low": low, "high": high, "standard_error": self.standard_errors[0]}
+            return {"k": list(self.k), **each}
+        table: dict[str, Sequence[Any] | NDArray[Any]] = {"model": list(self.models)}
+        for i, k in enumerate(self.k):
+            name = f"{self.kind}{k}"
+            ends = {name: self.scores[:, i], f"{name}_low": self.low[:, i], f"{name}_high": self.high[:, i]}
+            table |= ends
+        return table
+
     def readable(self) -> Mapping[str, Sequence[Any]]:
-        """Return one row per model, or of a single model one row per k."""
-        cells = [[interval_cell(self.interval(name, k), self.unit) for k in self.k] for name in self.models]
-        if len(self.models) > 1:
-            each = {f"{self.kind}{k}": [row[i] for row in cells] for i, k in enumerate(self.k)}
-            return {"model": list(self.models), **each}
-        errors = error_cells(self.standard_errors[0], self.unit)
-        return {"k": list(self.k), self.kind + "k": cells[0], "std error": errors}
+        """Return the same with intervals beside the scores, standard errors in two digits."""
+        table = dict(super().readable())
+        if "std error" in table:
+            table["std error"] = error_cells(self.standard_errors[0], self.unit)
+        return table
 
     def sentences(self) -> str:
         """The scores of the first and the last k in a few sentences."""

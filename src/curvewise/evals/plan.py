@@ -15,6 +15,7 @@ from curvewise.errors import InputError, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.evals import Evals
 from curvewise.evals.looks import LookPlan, plan_looks, significance
+from curvewise.evals.score import in_points
 from curvewise.stats.sequential import sequential_design
 from curvewise.tables import Cell
 from curvewise.text import arg, format_count, format_number, format_size, format_target
@@ -280,6 +281,11 @@ def _from_pilot(
                 "the pilot has one sample of a question, so that the noise of samples is not known: the plan takes it"
                 " that more samples do not help."
             )
+    if max(pilot.seeds) > 1:
+        notes.append(
+            "the pilot has several training seeds, and the plan is about these trainings as they are: more questions do"
+            " not reduce the variance between seeds."
+        )
     if question + sum(sampling) == 0:
         raise InputError("shows no difference on any question: nothing can be planned on it.", argument="pilot")
     effect = design_effect if design_effect is not None else pilot._design_effect
@@ -429,7 +435,7 @@ class EvalPlan(Result):
         share = self.question_variance / (self.question_variance + noise)
         if noise > 0 and self.metric == "mean":
             text.append(f"{share:.0%} of the variance is how questions differ, which more samples do not reduce.")
-        if self._known.fixed and self.metric == "mean":
+        if self._known.fixed and self.samples == (1, 1) and self.metric == "mean":
             text.append("The pilot has one sample of each question: the gain of further samples is not known.")
         if self.looks is not None:
             text.append(self.looks.sentences())
@@ -439,7 +445,7 @@ class EvalPlan(Result):
 def _in_points(value: float, unit: str) -> str:
     if unit != "fraction":
         return format_number(value)
-    return format_target(value, "fraction").replace("%", " points")
+    return in_points(format_target(value, "fraction"))
 
 
 def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> LookPlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -185,6 +186,15 @@ def error_cells(errors: FloatArray, unit: str) -> list[Cell]:
     return [Cell("–" if math.isnan(x) else f"{format_number(scale * x, 2)}{sign}") for x in errors.tolist()]
 
 
+def in_points(text: str) -> str:
+    """Write a difference of percentages in points.
+
+    >>> in_points("13% [4, 22]"), in_points("1%")
+    ('13 points [4, 22]', '1 point')
+    """
+    return re.sub(r"^(-?1)%", r"\1 point", text).replace("%", " points", 1)
+
+
 @dataclass(frozen=True, eq=False)
 class ModelScores(Result):
     """Scores of models with their intervals.
@@ -305,12 +315,12 @@ class ModelScores(Result):
         words = format_count(self.questions, "question")
         if self.groups is not None:
             words += f" in {format_count(self.groups, 'group')}"
-        if self.average != "questions":
-            words += ", averaged over tasks" if self.average == "tasks" else ", averaged over weighted tasks"
         least, most = self.samples.min(), self.samples.max()
         if most > 1:
             count = f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
             words += f" with {count} samples each"
         if max(self.seeds) > 1:
             words += f" and {max(self.seeds)} training seeds"
+        if self.average != "questions":
+            words += ", averaged over tasks" if self.average == "tasks" else ", averaged over weighted tasks"
         return words

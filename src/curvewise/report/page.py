@@ -47,9 +47,9 @@ def write_report(
 
     Parameters
     ----------
-    source : Result, sequence or dict of results, Study or Report
-        What it is about. The first result is the answer; the keys of a dict are titles. A study is
-        analysed for every question that its design can answer.
+    source : Result, sequence or dict of results, Evals, Study or Report
+        What it is about. The first result is the answer; the keys of a dict are titles. A study, and evaluations of
+        models, are analysed for every question that they can answer.
     path : path
         Of the page; an existing file is replaced.
     title, question : str, optional
@@ -103,10 +103,19 @@ def report_of(source: Any, *, title: str | None = None, question: str | None = N
         return source
     if isinstance(source, Result | Mapping) or (isinstance(source, Sequence) and not isinstance(source, str | bytes)):
         return results_report(source, title=title, question=question, code=code)
+    from curvewise.evals.evals import Evals
     from curvewise.study.study import Study
 
+    if isinstance(source, Evals):
+        from curvewise.report.evals import evals_report
+
+        return evals_report(source, title=title, question=question, code=code)
     if not isinstance(source, Study):
-        raise InputError("give a result, several of them, or a study (cw.load_study).", argument="source", value=source)
+        raise InputError(
+            "give a result, several of them, evaluations (cw.load_evals) or a study (cw.load_study).",
+            argument="source",
+            value=source,
+        )
     from curvewise.report.study import study_report
 
     return study_report(source, title=title, question=question)

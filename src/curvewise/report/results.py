@@ -157,6 +157,7 @@ def section_of(
     figures = figures_of(result, name, heading, runs, alive=alive) if picture_of(type(result)) else ()
     table = table_of(result, name)
     values = {f.name: getattr(result, f.name) for f in fields(result) if f.name in SETTINGS}  # type: ignore[arg-type]
+    values = {k: v for k, v in values.items() if not isinstance(v, tuple)}  # a number for each model is no setting
     if isinstance(values.get("level"), float):
         values["level"] = f"{values['level']:.0%}"
     return Section(
@@ -212,6 +213,7 @@ QUESTIONS = {
     "response": "How does accuracy fall when the input is perturbed?",
     "transfer": "Does pretraining beat simple controls?",
     "ranking": "Which checkpoint should be fine-tuned?",
+    "evals": "Which model is better, and on how many questions?",
     "scaling": "How large a model on how much data for this compute?",
     "study": "How far is the study?",
 }
@@ -247,6 +249,14 @@ KINDS = {
     "RankingJudgement": "Which measure ranks checkpoints best?",
     "RankingAgreement": "How well does the measure rank checkpoints?",
     "RankingComparisons": "Which measure ranks checkpoints better?",
+    "ModelScores": "How well do the models score?",
+    "ModelRanking": "Which model is best?",
+    "EvalComparison": "Which of the two models is better?",
+    "PassCurve": "How reliable are the models?",
+    "EvalPlan": "How many questions are needed?",
+    "LookPlan": "When may the evaluation stop?",
+    "LookCheck": "May the evaluation stop?",
+    "JudgeCorrection": "How well do the models score, corrected by human labels?",
 }
 """Questions that results answer, where that is not the question of its lens."""
 
@@ -280,6 +290,12 @@ METHODS = {
     "ranking": (
         "Ranking of checkpoints: features of labelled examples are scored without any training "
         "(Li et al. 2021). Intervals of ranks come from scoring random parts of the examples again.",
+    ),
+    "evals": (
+        "Evaluations: questions are a sample of their kind, and models are compared question by question. One right or "
+        "wrong answer to each has Wilson's interval, and two models are compared by McNemar's exact test; several "
+        "samples, graded scores and groups of questions by t, groups with CR2 variances. pass@k and pass^k are "
+        "unbiased. All pairs of a ranking are adjusted by Holm's method.",
     ),
     "scaling": (
         "Scaling laws: loss is fitted as a function of parameters N and tokens D, by default E + A/N^α + B/D^β with "

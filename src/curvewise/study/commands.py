@@ -1,10 +1,12 @@
-"""``curvewise study``: new, plan, run, status, report."""
+"""``curvewise study``: new, plan, run, submit, status, report."""
 
 from __future__ import annotations
 
 import inspect
+import json as json_library
 import re
 import tempfile
+import tomllib
 from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -41,7 +43,8 @@ MOST_ROWS = 20
 File = Annotated[Path, Parameter(name="FILE")]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 MAKING = Group("How to make the runs", sort_key=3)
-WATCHING = Group("Watch it run", sort_key=4)
+ON_RAY = Group("On a Ray cluster", sort_key=4)
+WATCHING = Group("Watch it run", sort_key=5)
 Device = Annotated[str | None, Parameter(group=MAKING)]
 Trust = Annotated[bool, Parameter(negative="", show_default=False)]
 
@@ -58,8 +61,8 @@ def new(file: File, /, *, recipe: str | None = None) -> int:
         The file to write.
     recipe
         Protocol of a paper: learning, variance, variance-sources, variance-binary, variance-rates,
-        variance-augmentation, variance-imagenet, variance-linear, variance-text, response,
-        transfer, transfer-eurosat, transfer-imagenet, transfer-dense, ranking,
+        variance-augmentation, variance-imagenet, variance-fast, variance-linear, variance-text,
+        response, transfer, transfer-eurosat, transfer-imagenet, transfer-dense, ranking,
         ranking-checkpoints. By default two small learners on the digits data.
     """
     text = starter_text(recipe)
@@ -119,10 +122,15 @@ def run(
     in_flight: Annotated[int | None, Parameter(group=MAKING, validator=Number(gte=1))] = None,
     no_compile: Flag = False,
     stream: Flag = False,
-    gpus: Annotated[float | None, Parameter(group=MAKING, validator=Number(gte=0))] = None,
     shard: Annotated[str | None, Parameter(group=MAKING)] = None,
     retry_failed: Annotated[bool | None, Parameter(group=MAKING, show_default=False)] = None,
     fresh: Flag = False,
+    cpus: Annotated[float | None, Parameter(group=ON_RAY, validator=Number(gte=0))] = None,
+    gpus: Annotated[float | None, Parameter(group=ON_RAY, validator=Number(gte=0))] = None,
+    memory: Annotated[str | None, Parameter(group=ON_RAY)] = None,
+    resources: Annotated[list[str] | None, Parameter(group=ON_RAY, negative="")] = None,
+    runtime_env: Annotated[Path | None, Parameter(group=ON_RAY)] = None,
+    logs: Annotated[bool, Parameter(group=ON_RAY, negative="", show_default=False)] = False,
     dry_run: Flag = False,
     trust: Trust = False,
     showing: Showing | None = None,
@@ -142,7 +150,8 @@ def run(
     file
         The study.
     on
-        Where: local, ray (a cluster started here), or the address of a Ray cluster.
+        Where: local, ray (a cluster started here), auto (the cluster of this machine), or the
+        address of a Ray cluster.
     device
         Device for the networks: cpu, cuda (all GPUs) or cuda:1. By default GPUs if there are some.
     workers
@@ -154,14 +163,24 @@ def run(
     stream
         Leave images in the memory of this machine, and copy them to the device batch by batch; results stay the same.
         Without it, where they take more than half of the device's free memory.
-    gpus
-        With Ray: GPUs for each task; 0.5 puts two tasks on one. By default none.
     shard
         Only this share of the runs, such as 3/16; each of the 16 may run at the same time.
     retry_failed
         Repeat failed runs, always or never; by default until they have failed three times.
     fresh
         Move the stored runs of the study aside, and train all of them again.
+    cpus
+        Cores for each worker; by default 1.
+    gpus
+        GPUs for each worker; 0.5 puts two workers on one. By default none.
+    memory
+        Memory for each worker, such as 8GiB.
+    resources
+        NAME=AMOUNT of a custom resource for each worker; may be repeated.
+    runtime_env
+        File (JSON or TOML) with the environment of the workers, as Ray takes it.
+    logs
+        Show what workers print, on stderr.
     dry_run
         Only print the plan.
     trust
@@ -177,13 +196,108 @@ def run(
     options |= {"stream": True} if stream else {}
     options |= {"fresh": fresh, "shard": shard, "retry_failed": retry_failed}
     if on != "local" and device is not None:
-        raise UsageError("--device is for --on local: tasks of Ray take the devices they are given.")
+        raise UsageError("--device is for --on local: workers of Ray take the devices they are given.")
     if on == "local" and gpus is not None:
         raise UsageError("--gpus is for --on ray: on this machine, choose with --device.")
-    options |= {"device": device} if on == "local" else {"gpus": gpus or 0.0}
+    given: dict[str, Any] = {"cpus": cpus, "gpus": gpus, "memory": memory, "logs": logs or None}
+    given |= {"resources": _amounts(resources), "runtime_env": None if runtime_env is None else _table(runtime_env)}
+    given = {name: value for name, value in given.items() if value is not None}
+    if on == "local" and given:
+        raise UsageError(f"--{next(iter(given)).replace('_', '-')} is for --on ray.")
+    options |= {"device": device} if on == "local" else given
     found = loaded.run(on, **options)
     show_status(page, found)
     return page.close(FAILED if found.failed else DONE)
+
+
+@study.command
+def submit(
+    file: File,
+    /,
+    *,
+    shards: Annotated[int, Parameter(validator=Number(gte=1))],
+    on: Literal["slurm"] = "slurm",
+    at_once: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
+    cpus: Annotated[int, Parameter(validator=Number(gte=1))] = 1,
+    gpus: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    memory: str | None = None,
+    time: str | None = None,
+    sbatch: Annotated[list[str] | None, Parameter(negative="")] = None,
+    out: Path | None = None,
+) -> int:
+    """Write a script that makes the runs of a study as an array of Slurm jobs; submit it with sbatch.
+
+    Each job makes a share of the runs, with the Python of this command. Submit the script again to
+    continue after the time was over. An existing file is not changed.
+
+    Example: `curvewise study submit study.toml --shards 16 --gpus 1 --time 04:00:00 --sbatch partition=gpu`
+
+    Parameters
+    ----------
+    file
+        The study, in a folder that all nodes see.
+    shards
+        Jobs of the array.
+    on
+        The scheduler.
+    at_once
+        Jobs that may run at the same time.
+    cpus
+        Cores of each job.
+    gpus
+        GPUs of each job.
+    memory
+        Memory of each job, such as 16GiB.
+    time
+        Limit for each job, such as 04:00:00 or 2-12 (days-hours).
+    sbatch
+        Another option of sbatch without its dashes, such as partition=gpu; may be repeated.
+    out
+        The script; by default NAME.sbatch beside the study.
+    """
+    from curvewise.study.run.slurm import slurm_script
+
+    _load(file, trust=False)  # a mistake in it is cheaper here than in sixteen jobs
+    jobs: dict[str, Any] = {"at_once": at_once, "cpus": cpus, "gpus": gpus, "memory": memory, "time": time}
+    text = slurm_script(file, shards, **jobs, sbatch=sbatch or ())
+    place = out or file.with_suffix(".sbatch")
+    try:
+        with place.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise UsageError(f"{place} already exists: choose another name with --out, or remove it.") from None
+    except OSError as error:
+        raise UsageError(f"{place} cannot be written: {os_reason(error, place=False)}.") from error
+    note(f"written to {place}. Next: sbatch {place}")
+    return DONE
+
+
+def _amounts(given: list[str] | None) -> dict[str, float] | None:
+    """Read NAME=AMOUNT; a name may have a colon in it."""
+    found = {}
+    for text in given or ():
+        name, equals, amount = text.rpartition("=")
+        try:
+            found[name] = float(amount)
+        except ValueError:
+            equals = ""
+        if not equals or not name:
+            raise UsageError(f"--resources {text}: write NAME=AMOUNT, such as accelerator_type:A100=0.01.")
+    return found or None
+
+
+def _table(file: Path) -> dict[str, Any]:
+    """Read a table from a file of JSON or TOML."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        found = tomllib.loads(text) if file.suffix == ".toml" else json_library.loads(text)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {os_reason(error)}.") from error
+    except ValueError as error:  # of either kind
+        raise UsageError(f"{file} is neither JSON nor, ending in .toml, TOML: {error}") from error
+    if not isinstance(found, dict):
+        raise UsageError(f'{file} must hold one table, such as {{"pip": ["torch"]}}.')
+    return found
 
 
 @study.command

@@ -127,11 +127,13 @@ class Study(StudySpec):
         Parameters
         ----------
         on : str
-            ``"local"``: processes of this machine. ``"ray"``: a Ray cluster that is found or
-            started here; an address: that Ray cluster.
+            ``"local"``: processes of this machine. ``"ray"``: a Ray cluster that is started here;
+            ``"auto"``: the one that this machine belongs to; ``"host:6379"``: that Ray cluster.
         **options
             As of :func:`curvewise.study.run.drive.run_local`: ``device``, ``workers``,
             ``in_flight``, ``compile``, ``stream``, ``fresh``, ``shard``, ``retry_failed``, ``progress``.
+            On Ray, those of :func:`curvewise.study.run.ray.run_ray`: ``cpus``, ``gpus``, ``memory``,
+            ``resources``, ``runtime_env``, ``workers``, ``logs`` in place of ``device``.
 
         Returns
         -------

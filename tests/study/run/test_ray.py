@@ -7,10 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import pytest
 
 from curvewise.errors import InputError, MissingDependencyError, StoreError
 from curvewise.nn.training import Training
+from curvewise.store.claims import Claims
 from curvewise.store.read import list_runs, read_run
 from curvewise.store.verify import verify_store
 from curvewise.study.data.dataset import Dataset
@@ -33,11 +36,11 @@ import os, signal, time
 import numpy as np
 
 class Centres:
-    def __init__(self, kill_at=0, random_state=0):
-        self.kill_at, self.random_state = kill_at, random_state
+    def __init__(self, kill_at=0, gate="", random_state=0):
+        self.kill_at, self.gate, self.random_state = kill_at, gate, random_state
 
     def get_params(self, deep=True):
-        return {"kill_at": self.kill_at, "random_state": self.random_state}
+        return {"kill_at": self.kill_at, "gate": self.gate, "random_state": self.random_state}
 
     def set_params(self, **values):
         for name, value in values.items():
@@ -46,6 +49,8 @@ class Centres:
 
     def fit(self, x, y):
         time.sleep(0.1)
+        while self.gate and len(x) == 24 and not os.path.exists(self.gate):
+            time.sleep(0.05)
         if self.kill_at == len(x):
             os.kill(os.getpid(), signal.SIGKILL)
         self.centres = np.stack([x[y == k].mean(axis=0) for k in range(3)])
@@ -161,16 +166,31 @@ def test_a_worker_killed_on_a_real_cluster(tmp_path: Path, monkeypatch: pytest.M
     assert set().union(*addresses.values()) <= LOOPBACK
 
 
-def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path) -> None:
+def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray")
     killer = Learner(estimator="ray_models:Centres", options={"kill_at": 24})
     study = made_study(tmp_path, seeds=1, killer=killer)
     ray.init(address="local", num_cpus=2, include_dashboard=False, logging_level="error")
     try:
-        with pytest.raises(InputError, match="no node of the cluster has that much"):
-            run_ray(study, gpus=0.5, progress=False)
-        outcome = run_ray(study, progress=False)
         bad = {j.id for j in study.jobs if j.n == 24}
+        # Another process holds a run: workers without work are given back until it lets go of it.
+        monkeypatch.setattr("curvewise.study.run.ray.IDLE_SECONDS", 0.2)
+        heard: list[Event] = []
+        released: list[bool] = []
+
+        def let_go() -> None:
+            until(lambda: {e.id for e in heard if e.kind == "failed"} == bad)
+            released.append(until(lambda: not actors_in("ALIVE", "PENDING_CREATION")))
+            other.release(held)
+
+        with Claims(study.runs_folder) as other:
+            held = min(j.id for j in study.jobs if j.n == 12)
+            assert other.take(held)
+            waiting = threading.Thread(target=let_go)
+            waiting.start()
+            outcome = run_ray(study, progress=False, tell=heard.append)
+            waiting.join()
+        assert released == [True]
         assert set(outcome.failed) == bad
         assert "died 3 times" in str(read_run(study.runs_folder / min(bad)).error)
         assert outcome.made == 4
@@ -182,6 +202,72 @@ def test_a_cluster_that_is_there_is_used_and_left(tmp_path: Path) -> None:
         assert ray.is_initialized()
     finally:
         ray.shutdown()
+
+
+def test_nodes_come_and_go(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A head without a GPU, a node that is added when the study waits for it, another, and one that is taken away."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    gate = tmp_path / "gate"
+    learner = Learner(estimator="ray_models:Centres", options={"gate": str(gate)})
+    study = made_study(tmp_path / "ray", seeds=2, own=learner)
+    assert isinstance(study.data, Dataset)
+    np.savez(study.folder / "data.npz", x=study.data.x, y=study.data.y)
+    study = replace(study, data={"path": "data.npz"})
+    heard: list[Event] = []
+    trouble: list[BaseException] = []
+    # Not at exit, but here: only the main thread may have it set up.
+    cluster = Cluster(initialize_head=True, shutdown_at_exit=False, head_node_args={"num_cpus": 2, "num_gpus": 0})
+
+    def change() -> None:
+        try:
+            # GPUs in name only: estimators do not use them.
+            until(lambda: actors_in("PENDING_CREATION") == 2)
+            (study.folder / "data.npz").unlink()  # which is in the object store
+            first = cluster.add_node(num_cpus=1, num_gpus=1, resources={"fast": 1})
+            until(lambda: [e for e in heard if e.kind == "done"])
+            cluster.add_node(num_cpus=1, num_gpus=1, resources={"fast": 1})
+            # Both are at the gate: a run each, of different owners.
+            claims = study.runs_folder / ".claims"
+            until(lambda: len([c for c in claims.iterdir() if c.name[0] != "."]) == 2)
+            cluster.remove_node(first)
+            until(lambda: len([c for c in claims.iterdir() if c.name[0] != "."]) == 1)
+        except BaseException as error:
+            trouble.append(error)
+        gate.touch()
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        asked = {"gpus": 1, "memory": "10MB", "resources": {"fast": 0.5}, "runtime_env": {"env_vars": {"MARK": "1"}}}
+        outcome = run_ray(study, cluster.address, tell=heard.append, **asked)
+        changing.join()
+    finally:
+        gate.touch()
+        cluster.shutdown()
+    assert not trouble
+    assert "waiting for one" in capfd.readouterr().err
+    assert (outcome.made, outcome.failed, len(outcome.lost)) == (8, {}, 1)
+    assert len({e.where for e in heard}) == 2
+    assert verify_store(study.runs_folder).sound
+    assert not list((study.runs_folder / ".claims").iterdir())
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    limit = time.monotonic() + 300
+    while not (found := condition()):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    return found
+
+
+def actors_in(*states: str) -> int:
+    """Count the actors of the cluster in some states; those that wait are what an autoscaler is shown."""
+    import ray
+    from ray._private.state import actors
+
+    return sum(about["State"] in states for about in actors().values()) if ray.is_initialized() else 0
 
 
 ON_RAY = """
@@ -217,7 +303,7 @@ def test_a_scheduler_ends_a_study_on_ray(tmp_path: Path) -> None:
     limit = time.monotonic() + 300
     while any(map(is_running, started_by_it)) and time.monotonic() < limit:
         time.sleep(0.1)
-    # A task that Ray kills while it claims its run may leave that one claim behind.
+    # A worker that Ray kills while it claims its run may leave that one claim behind.
     assert len([c for c in (study.runs_folder / ".claims").iterdir() if c.name[0] != "."]) <= 1
     assert not [pid for pid in started_by_it if is_running(pid)]
 
@@ -235,8 +321,32 @@ def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         run_ray(study)
 
 
-@pytest.mark.parametrize("options", [{"cpus": -1}, {"cpus": 0}, {"gpus": -0.5}])
-def test_tasks_need_something(tmp_path: Path, options: dict[str, float]) -> None:
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"cpus": -1}, "a worker needs"),
+    ({"cpus": 0}, "a worker needs"),
+    ({"gpus": -0.5}, "a worker needs"),
+    ({"workers": 0}, "workers=0: give a whole number"),
+    ({"memory": "much"}, "memory='much': give bytes, or a text such as '8GiB'"),
+    ({"resources": {"fast": 0}}, "give a positive number for each name"),
+    ({"resources": {"CPU": 1}}, "say cpus=, gpus= or memory= instead"),
+    ({"runtime_env": ["pip"]}, "give a dict as Ray takes it"),
+    ({"runtime_env": {"working_directory": "."}}, "'working_directory', which Ray does not know."),
+    ({"runtime_env": {"env_vars": {"OMP_NUM_THREADS": "8"}}}, "one thread each"),
+    ({"address": "ray://head:10001"}, "ray job submit --address http://head:8265 -- curvewise study run"),
+]
+
+
+@pytest.mark.parametrize(("options", "text"), WRONG)
+def test_what_cannot_be_asked_for(tmp_path: Path, options: dict[str, Any], text: str) -> None:
+    pytest.importorskip("ray")
     study = made_study(tmp_path, own=Learner(estimator="ray_models:Centres"))
-    with pytest.raises(InputError, match="a task needs"):
-        run_ray(study, **options)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=re.escape(text)):
+        run_ray(study, **options)
+
+
+def test_ray_client_is_refused_wherever_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_ADDRESS", "ray://head:10001")
+    study = made_study(tmp_path, own=Learner(estimator="ray_models:Centres"))
+    with pytest.raises(InputError, match="ray job submit"):
+        run_ray(study)

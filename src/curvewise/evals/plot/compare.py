@@ -15,8 +15,9 @@ from curvewise.drawing.labels import clean, shorten
 from curvewise.drawing.marks import bars, choose, diagonal, finish, note, warned, zero_line
 from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour, colours_of
 from curvewise.evals.compare import EvalComparison
-from curvewise.evals.plot.scores import FRACTION, eval_canvas, metric_label, model_names, score_axis
+from curvewise.evals.plot.canvas import FRACTION, eval_canvas, metric_label, model_names, score_axis
 from curvewise.evals.rank import ModelRanking
+from curvewise.evals.score import in_points
 from curvewise.text import format_pvalue
 from curvewise.types.units import FloatArray
 
@@ -99,7 +100,7 @@ def _single(result: EvalComparison) -> bool:
 
 def _said(result: EvalComparison) -> str:
     a, b = (shorten(clean(n), 40) for n in (result.a, result.b))
-    gap = result.written_difference().replace("%", " points", 1)
+    gap = in_points(result.written_difference())
     verdict = {"a": f"{a} is better", "b": f"{b} is better", "equivalent": "they are equivalent"}
     said = verdict.get(result.verdict, "they are not significantly different")
     what = "" if result.metric == "mean" else f" in {result.metric}"

@@ -17,7 +17,7 @@ from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour
 from curvewise.errors import InputError
 from curvewise.evals.looks import LookCheck, LookPlan
 from curvewise.evals.plan import EvalPlan
-from curvewise.evals.plot.scores import FRACTION, eval_canvas
+from curvewise.evals.plot.canvas import FRACTION, eval_canvas
 from curvewise.text import arg, format_interval, format_number, format_size
 
 FRONTIER = "curvewise-frontier"

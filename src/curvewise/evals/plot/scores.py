@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,17 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from curvewise.drawing.axes import is_narrow, rows_of, rows_that_fit, view, width_of
-from curvewise.drawing.labels import safe_names
-from curvewise.drawing.marks import bars, finish, note, warned
+from curvewise.drawing.marks import bars, choose, finish, note, warned
 from curvewise.drawing.panels import name_ends
-from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour, colours_of, dashes, new_axes, style
+from curvewise.drawing.style import INK, NEUTRAL, as_percent, colour, colours_of, dashes
 from curvewise.evals.judge import JudgeCorrection
 from curvewise.evals.passes import KINDS, PassCurve
+from curvewise.evals.plot.canvas import FRACTION, eval_canvas, metric_label, model_names, score_axis
+from curvewise.evals.plot.compare import draw_pairs, draw_questions
 from curvewise.evals.rank import ModelRanking
 from curvewise.evals.score import ModelScores, error_cells
 from curvewise.text import format_interval
-from curvewise.types.units import FloatArray, Unit
+from curvewise.types.units import FloatArray
 
 SCORE = "curvewise-score"
 TIE = "curvewise-tie"
@@ -35,56 +35,6 @@ SHOWN = 60
 """Models of a longer table that are drawn."""
 NAMED = 8
 """Curves that have a colour and a name; the others are grey."""
-LEAST_LEFT = 7
-"""Letters of the longest name that are kept where names are shortened by what they share."""
-FRACTION = Unit("fraction")
-
-
-@contextmanager
-def eval_canvas(ax: Axes | None, height: float, width: float = 7.0) -> Iterator[tuple[Axes, bool]]:
-    """Draw in our style on the Axes given, or on those of a new figure; tell if it is new."""
-    with style():
-        yield ax or new_axes(width, height), ax is None
-
-
-def score_axis(ax: Axes, unit: str, label: str, sign: str = "%") -> None:
-    """Label the x axis of scores, fractions as percentages; differences of them are points."""
-    ax.set_xlabel(f"{label} ({sign})" if unit == "fraction" else label)
-    if unit == "fraction":
-        as_percent(ax.xaxis, FRACTION)
-
-
-def metric_label(metric: str, average: str) -> str:
-    """Name the score on an axis."""
-    name = "mean score" if metric == "mean" else metric
-    return name if average == "questions" else f"{name}, averaged over tasks"
-
-
-def model_names(names: Sequence[str], longest: int) -> list[str]:
-    """Make names of models safe to draw, without what all of them end or begin with where they are long.
-
-    >>> model_names(["org/phi-1.5_temp0.8_output", "org/phi-2_temp0.8_output"], 16)
-    ['org/phi-1.5…', 'org/phi-2…']
-    >>> model_names(["org/phi-1.5", "org/phi-2"], 16)
-    ['org/phi-1.5', 'org/phi-2']
-    """
-    if len(names) > 1 and max(map(len, names)) > longest:
-        tail = len(_common([name[::-1] for name in names]))
-        head = len(_common(names))
-        for start, end in ((0, tail), (head, 0), (head, tail)):
-            cut = [name[start : len(name) - end] for name in names]
-            # What is left must say something: a number alone does not.
-            if start + end and LEAST_LEFT <= max(map(len, cut)) < longest - 1:
-                return safe_names([f"{'…' * bool(start)}{name}{'…' * bool(end)}" for name in cut], longest)
-    return safe_names(names, longest)
-
-
-def _common(names: Sequence[str]) -> str:
-    """Return what all names begin with, up to the last sign between two words, leaving something of each."""
-    first, last = min(names), max(names)  # what these two share, all in between do
-    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    ends = [i + 1 for i, c in enumerate(first[: min(length, min(map(len, names)) - 1)]) if c in "/_-:. "]
-    return first[: ends[-1]] if ends else ""
 
 
 def plot_model_scores(
@@ -184,9 +134,6 @@ def plot_leaderboard(
     caption : bool, optional
         Say what was found under the picture; by default where there is room.
     """
-    from curvewise.drawing.marks import choose
-    from curvewise.evals.plot.compare import draw_pairs, draw_questions
-
     choose("what", what, ("leaderboard", "pairs", "questions"))
     if what == "pairs":
         return draw_pairs(result, ax, most, legend, caption)

@@ -100,7 +100,9 @@ class Board:
         self._waiting: dict[str, deque[Job]] = {}
         for job in waiting:
             self._waiting.setdefault(group_of(job), deque()).append(job)
-        self._workers, self._on_gpu, self._pace = max(1, workers), on_gpu, pace or Pace()
+        self._on_gpu, self._pace = on_gpu, pace or Pace()
+        self.workers = max(1, workers)
+        """Among how many the runs are shared out, which may change on the way."""
         self._first, self._least = in_flight or FIRST_CHUNK, in_flight or LEAST_CHUNK
         self._sizes: dict[str, int] = {}
         self._suspects: deque[Job] = deque()
@@ -123,6 +125,12 @@ class Board:
     def is_exhausted(self) -> bool:
         """True if only others' runs are left."""
         return not (self._running or self._suspects or any(self._waiting.values()))
+
+    @property
+    def ready(self) -> int:
+        """Count the runs that could be dealt out now."""
+        groups = self._waiting.values()
+        return len(self._suspects) + sum(len(g) for g in groups if g and g[0].needs not in self._open_searches)
 
     def seconds_left(self, elapsed: float) -> tuple[float, bool]:
         """Estimate the time until all is made.
@@ -148,7 +156,7 @@ class Board:
         # Storing and the end of a chunk take time, too: compare what was made with the time that it took. At the
         # start that says little, since runs being made do not count yet.
         rate = self._spent / elapsed if elapsed > 0 else 0.0
-        return sum(known) / min(max(rate, self._workers / 4), self._workers), len(known) == len(each)
+        return sum(known) / min(max(rate, self.workers / 4), self.workers), len(known) == len(each)
 
     def next_chunk(self, last: Job | None = None) -> list[Job]:
         """Take runs for a worker, on a GPU of the kind it made last where there are some; may be none."""
@@ -177,7 +185,7 @@ class Board:
             seconds = self._pace.seconds(first)
             fitting = 0.0 if math.isnan(seconds) else math.inf if seconds <= 0 else SHORT_SECONDS / seconds
             most = int(min(most, max(FEW, fitting)))
-        return max(1, min(most, math.ceil(len(group) / self._workers)))
+        return max(1, min(most, math.ceil(len(group) / self.workers)))
 
     def _rank(self, job: Job, last: Job | None) -> tuple[object, ...]:
         """Order the groups for a worker; the least rank comes first."""
@@ -196,7 +204,7 @@ class Board:
         """Find a chunk that would end last of all if it were not begun now."""
         self._early = [chunk for chunk in self._early if chunk & self._running.keys()]
         # One worker stays with the short ones.
-        if len(self._early) >= self._workers - 1 or any(group[0].is_search for group in ready.values()):
+        if len(self._early) >= self.workers - 1 or any(group[0].is_search for group in ready.values()):
             return None
         each = {key: self._pace.seconds(group[0]) for key, group in ready.items()}
         if any(map(math.isnan, each.values())):
@@ -204,7 +212,7 @@ class Board:
         longest = max(each, key=lambda key: each[key] * self._chunk_size(key, ready[key]))
         own = each[longest] * self._chunk_size(longest, ready[longest])
         total = sum(each[key] * len(group) for key, group in ready.items())
-        return longest if total - own <= own * (self._workers - 1) else None
+        return longest if total - own <= own * (self.workers - 1) else None
 
     def _company(self, chunk: list[Job]) -> list[Job]:
         """Runs on other sizes, where too few of one size are left to keep a GPU busy."""
