@@ -82,7 +82,13 @@ def _resolve_public_name(app, env, node, contnode):
     if node.get("refdomain") != "py" or node["reftarget"].startswith("curvewise."):
         return None
     domain = env.get_domain("py")
-    for module in ("", *(f".{lens}" for lens in ("learning", "variance", "response", "transfer", "ranking", "study"))):
+    for module in (
+        "",
+        *(
+            f".{lens}"
+            for lens in ("learning", "variance", "response", "transfer", "ranking", "evals", "scaling", "study")
+        ),
+    ):
         name = f"curvewise{module}.{node['reftarget']}"
         if name in domain.objects:
             return domain.resolve_xref(env, node["refdoc"], app.builder, node["reftype"], name, node, contnode)

@@ -17,6 +17,7 @@ from curvewise.cli.app import app
 
 READING = "learning:load_measurements"
 FITTING = "learning:fit_learning_curves"
+RUNS, LAW = "scaling:load_scaling_runs", "scaling:fit_scaling_law"
 EXAMINED = (
     "measure_accuracy_distribution measure_seed_luck measure_calibration measure_disagreement "
     "measure_ensemble measure_dependent_pairs measure_bipartitions"
@@ -64,6 +65,14 @@ BEHIND: dict[str, tuple[str, ...]] = {
     "evals compare": ("evals:load_evals", "evals:compare_evals", "evals.plot.compare:plot_eval_comparison"),
     "evals rank": ("evals:load_evals", "evals:rank_models", "evals.plot.scores:plot_leaderboard"),
     "evals plan": ("evals:load_evals", "evals:plan_evals", "evals.plot.plan:plot_eval_plan"),
+    "scaling fit": (RUNS, LAW, "scaling.plot.law:plot_scaling_law"),
+    "scaling optimal": (RUNS, LAW, "scaling:ScalingLaw.compute_optimal", "scaling.plot.law:plot_scaling_law"),
+    "scaling isoflops": (RUNS, "scaling:fit_isoflops"),
+    "scaling backtest": (RUNS, LAW, "scaling:ScalingLaw.backtest"),
+    "scaling plan": (RUNS, LAW, "scaling:plan_scaling_runs"),
+    "scaling compare": (RUNS, "scaling:compare_scaling_laws"),
+    "scaling downstream": (RUNS, "scaling:predict_downstream"),
+    "scaling tuned": ("scaling:load_trials", "scaling:compare_tuned", "scaling:expected_best"),
     "study new": ("study.commands:starter_text",),
     "study plan": ("study:Study.plan",),
     "study run": ("study:Study.run", "study.run.drive:run_local", "study.run.ray:run_ray"),
@@ -87,6 +96,8 @@ CALLED: dict[str, dict[str, str]] = {
     "ranking:load_checkpoint_scores": {"accuracies": "accuracy", "accuracy": "accuracy_column"},
     "response:load_corpus": {"hyperparameters": "hyperparameter", "measures": "measure"},
     "study:transfer_risks": {"metric": "risk_column"},
+    "scaling:load_scaling_runs": {"columns": "column"},
+    "scaling:fit_isoflops": {"budgets": "nominal"},
     "evals:load_evals": {"models": "model", "columns": "column"},
     "transfer:measure_transfer": {"methods": "method", "tasks": "task"},
     "transfer:rank_tasks": {"tasks": "task"},

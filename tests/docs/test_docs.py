@@ -82,7 +82,17 @@ def test_api_pages_list_every_public_name(extensions: None) -> None:
         "",
         *(
             f".{lens}"
-            for lens in ("learning", "variance", "response", "transfer", "ranking", "evals", "study", "store")
+            for lens in (
+                "learning",
+                "variance",
+                "response",
+                "transfer",
+                "ranking",
+                "evals",
+                "scaling",
+                "study",
+                "store",
+            )
         ),
     ):
         module = importlib.import_module(f"curvewise{package}")

@@ -67,7 +67,7 @@ def test_commands_run(tmp_path: Path, call: Callable[..., Any], monkeypatch: pyt
     consoles = [body for language, body in readme.FENCE.findall(TEXT) if language == "console"]
     shown = [session for body in consoles for session in readme.sessions(body) if session[0].startswith("$ ")]
     asked = [(f"$ {command}", "") for command in readme.table_commands(TEXT)]
-    assert len(asked) == 10
+    assert len(asked) == 11
     done: set[str] = set()
     for line, output in [*shown, *asked]:
         if line in done:

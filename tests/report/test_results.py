@@ -72,3 +72,25 @@ def test_transfer_begins_with_yes_or_no() -> None:
 
     assert measured({"one": 0.1, "two": -0.1}).answer[0] == "Yes: significantly better than scratch: one."
     assert measured({"two": -0.1}).answer[0] == "No method is significantly better than scratch."
+
+
+def test_scaling_laws_have_sections_with_pictures_and_warnings() -> None:
+    runs = cw.load_scaling_runs(EXAMPLES / "scaling" / "runs.csv", where={"family": "base"}, name="base")
+    new = cw.load_scaling_runs(EXAMPLES / "scaling" / "runs.csv", where={"family": "new"}, name="new")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.CurvewiseWarning)
+        law = cw.fit_scaling_law(runs)
+        results = [law.compute_optimal(1e23), law, law.backtest(), law.sensitivity(), cw.fit_isoflops(runs)]
+        results.append(cw.compare_scaling_laws(runs, new))
+    made = results_report(results)
+    assert made.question == "How large a model on how much data for this compute?"
+    assert made.answer[0].startswith("For 1e+23 FLOP: ")
+    assert made.figure is not None
+    assert any("beyond 64 times" in warning for warning in made.warnings)
+    assert [len(section.figures) for section in made.sections] == [1] * len(results)
+    assert all("Hoffmann" in section.method[0] for section in made.sections)
+    titles = [section.title for section in made.sections]
+    assert titles[2:4] == ["Does the law predict the largest runs?", "Does the answer depend on which runs are fitted?"]
+    assert "additive" in made.sections[1].settings["form"]
+    tuned = results_report(cw.scaling.expected_best([0.71, 0.64, 0.80, 0.58, 0.77]))
+    assert "random search" in tuned.sections[0].method[0]

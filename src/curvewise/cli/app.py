@@ -44,7 +44,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 # By name, so that a command loads its own lens only.
-GROUPS = ("learning", "variance", "response", "transfer", "ranking", "evals", "study", "store")
+GROUPS = ("learning", "variance", "response", "transfer", "ranking", "evals", "scaling", "study", "store")
 for _group in GROUPS:
     app.command(f"curvewise.{_group}.commands:{_group}", name=_group)
 app.command("curvewise.cli.demo:demo", name="demo")
@@ -62,6 +62,7 @@ QUESTIONS = {
     "Which checkpoint to fine-tune?": "ranking rank nets/ --data x.npz",
     "Is my new language model better?": "evals compare logs/",
     "Which models really differ?": "evals rank logs/",
+    "How large a model for my compute?": "scaling optimal runs.csv --budget 1e22",
     "No runs yet? Train many models:": "study new study.toml",
 }
 """Questions of a new user, each with the command that answers it."""
@@ -70,7 +71,7 @@ FILES = (
     "errors.csv has a row per trained model: learner, n (the training size), and error or accuracy. risks.csv is "
     "the same with a column method, such as scratch or pretrained. a.npz holds what several runs predicted for "
     "the same test examples, and the labels. x.npz holds inputs x and labels y. logs/ holds evaluation logs of "
-    "Inspect, lm-eval or others."
+    "Inspect, lm-eval or others. runs.csv has params, tokens and loss of language models."
 )
 
 

@@ -214,6 +214,7 @@ QUESTIONS = {
     "transfer": "Does pretraining beat simple controls?",
     "ranking": "Which checkpoint should be fine-tuned?",
     "evals": "Which model is better, and on how many questions?",
+    "scaling": "How large a model on how much data for this compute?",
     "study": "How far is the study?",
 }
 
@@ -237,6 +238,14 @@ KINDS = {
     "MeasureJudgement": "Which measure predicts generalization?",
     "MeasureComparison": "Which measure predicts generalization better?",
     "TransferComparison": "Which method transfers better?",
+    "ScalingLaw": "How does loss fall with parameters and data?",
+    "Backtest": "Does the law predict the largest runs?",
+    "Sensitivity": "Does the answer depend on which runs are fitted?",
+    "ScalingPlan": "Which runs should be trained next?",
+    "ScalingComparison": "Which family of models needs less compute?",
+    "DownstreamPrediction": "What accuracy will a larger model reach?",
+    "ExpectedBest": "What does tuning bring?",
+    "TunedComparison": "Which learner is better for the same tuning?",
     "RankingJudgement": "Which measure ranks checkpoints best?",
     "RankingAgreement": "How well does the measure rank checkpoints?",
     "RankingComparisons": "Which measure ranks checkpoints better?",
@@ -288,7 +297,18 @@ METHODS = {
         "samples, graded scores and groups of questions by t, groups with CR2 variances. pass@k and pass^k are "
         "unbiased. All pairs of a ranking are adjusted by Holm's method.",
     ),
+    "scaling": (
+        "Scaling laws: loss is fitted as a function of parameters N and tokens D, by default E + A/N^α + B/D^β with "
+        "Huber's function of log residuals (Hoffmann et al. 2022). Confidence intervals are profile intervals and "
+        "assume that form; prediction bands were calibrated on published runs whose largest were held out.",
+    ),
 }
+
+TUNING_METHOD = (
+    "Tuning: the expected best of k trials of a random search is the mean of the best over all subsets of k trials "
+    "(Dodge et al. 2019). Intervals come from drawing the ranks of the scores.",
+)
+"""Method of results on searches for hyperparameters."""
 
 
 ENSEMBLE_METHOD = (
@@ -308,6 +328,8 @@ def method_of(result: Result) -> tuple[str, ...]:
         curves: Any = result if isinstance(result, LearningCurves) else getattr(result, "_curves", (result,))
         if any(getattr(curve, "form", None) == "auto" for curve in curves):
             return ENSEMBLE_METHOD
+    if type(result).__name__ in ("ExpectedBest", "TunedComparison"):
+        return TUNING_METHOD
     return METHODS.get(lens, ())
 
 

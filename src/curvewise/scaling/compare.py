@@ -133,6 +133,8 @@ def compare_scaling_laws(
         counts=(sets[0].count, sets[1].count),
         level=level,
         warnings=tuple(notes),
+        _runs=(sets[0], sets[1]),
+        _joint=pair.public(shared),
     )
 
 
@@ -178,8 +180,14 @@ class ScalingComparison(Result):
     counts: tuple[int, int]
     level: float
     warnings: tuple[str, ...]
+    _runs: tuple[ScalingRuns, ScalingRuns]
+    _joint: Mapping[str, tuple[float, float]]
 
-    row_names: ClassVar[Mapping[str, str]] = {"efficiency": "compute that {b} needs over that of {a}"}
+    row_names: ClassVar[Mapping[str, str]] = {
+        "efficiency": "compute that {b} needs over that of {a}",
+        "alpha": "α",
+        "beta": "β",
+    }
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for ρ and each shared parameter: estimate, low and high."""
@@ -393,9 +401,14 @@ class _Joint:
         rise = max(shared.value - free.value, 0.0)
         return float(fdtrc(degrees, further, 2 * rise / max(mean, 1e-300)))
 
-    def public(self) -> dict[str, tuple[float, float]]:
-        """Return the parameters of the separate laws as papers write them."""
-        one, two = (self.base.public(law[None]) for law in self.alone)
+    def public(self, fit: ProfileIntervals | None = None) -> dict[str, tuple[float, float]]:
+        """Return the parameters of the separate laws, or of those of a fit, as papers write them."""
+        laws = [law[None] for law in self.alone]
+        if fit is not None:
+            form = fit.data.form
+            assert isinstance(form, Paired)  # for the type checker
+            laws = [fit.theta[None, : self.base.size], form.second(fit.theta[None])]
+        one, two = (self.base.public(law) for law in laws)
         return {name: (float(one[name][0]), float(two[name][0])) for name in one}
 
 

@@ -124,6 +124,7 @@ def predict_downstream(
         count=len(curves.end),
         level=level,
         warnings=tuple(map(Message, notes)),
+        _measured=curves.end,
     )
 
 
@@ -162,6 +163,7 @@ class DownstreamPrediction(Result):
     count: int
     level: float
     warnings: tuple[str, ...]
+    _measured: FloatArray
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each size: params, tokens, loss and accuracy, each of these with low and high."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.scaling.optimum import LOG6, NEAR, ComputeOptimal, Sensitivity, measure_sensitivity
+from curvewise.scaling.optimum import LOG6, NEAR, ComputeOptimal, Sensitivity, measure_sensitivity, short
 from curvewise.scaling.runs import ScalingRuns, as_scaling_runs, input_warnings
 from curvewise.text import Message, arg, format_count, format_interval
 from curvewise.types.results import Interval, Result, check_level
@@ -349,6 +349,18 @@ class IsoflopFit(Result):
             "loss": self.optimum_loss,
             "log_params_std": self.optimum_std,
             "rows": self.rows,
+        }
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return a row for each budget with counts as people write them."""
+        tokens = self.budget / 6 / self.optimum
+        return {
+            "compute": [f"{c:.3g}" for c in self.budget],
+            "best params": [short(float(v)) for v in self.optimum],
+            "tokens": [short(float(v)) for v in tokens],
+            "tokens per param": [short(float(v)) for v in tokens / self.optimum],
+            "loss": [f"{v:.4g}" for v in self.optimum_loss],
+            "runs": [int(v) for v in self.rows],
         }
 
     def sentences(self) -> str:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -206,7 +206,7 @@ def _fit_warnings(runs: ScalingRuns, forecast: Forecast, form: str, repeats: boo
         )
         notes.append(
             f"Diverged? {format_count(int(diverged.sum()), 'run')} more than {DIVERGED:g} standard deviations above "
-            f"the law ({said}). Look at the training, or see sensitivity()."
+            f"the law ({said}). Look at their training, and at how the answer moves without them (sensitivity)."
         )
     if repeats and form not in ("repeated", "auto"):
         notes.append(
@@ -263,6 +263,8 @@ class ScalingLaw(Result):
     _designs: tuple[Design, ...]
     _forecast: Forecast
     _few: bool
+
+    row_names: ClassVar[Mapping[str, str]] = {"alpha": "α", "beta": "β", "exponent": "a, of N* ∝ C^a"}
 
     def interval(self, name: str, *, level: float = 0.95) -> Interval:
         """Return a parameter with its confidence interval.
@@ -488,9 +490,9 @@ class ScalingLaw(Result):
         """Return a row for each parameter: estimate, low and high."""
         return interval_columns(self._intervals(list(self._quantities()), 0.95))
 
-    def sentences(self) -> str:
-        """The law in a few sentences."""
-        found = self._intervals(["exponent", "alpha", "beta", "E"], 0.95)
+    def sentences(self, level: float = 0.95) -> str:
+        """The law in a few sentences, with intervals of a level."""
+        found = self._intervals(["exponent", "alpha", "beta", "E"], level)
         kind = {
             "huber": "Huber loss of log residuals",
             "squares": "least squares of log loss",
@@ -508,7 +510,7 @@ class ScalingLaw(Result):
             f"the compute-optimal number of parameters grows as C^{format_interval(found['exponent'])}."
         )
         largest = float(self.runs.compute.max())
-        best = find_optimum(self._forecast, self._uncertainty, largest, 0.95, None)
+        best = find_optimum(self._forecast, self._uncertainty, largest, level, None)
         lines.append(
             f"At the largest compute measured, {largest:.3g} FLOP, {format_interval(best.tokens_per_param)} tokens per "
             "parameter are optimal."

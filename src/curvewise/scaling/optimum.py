@@ -56,6 +56,15 @@ class ComputeOptimal(Result):
     level: float
     unique_tokens: float | None
     warnings: tuple[str, ...]
+    _forecast: Forecast | None = None
+
+    def loss_by_size(self, budget: float, params: FloatArray) -> FloatArray:
+        """Return the expected losses of models of these sizes on a budget; NaN for isoFLOP fits, which have none."""
+        if self._forecast is None:
+            return np.full(len(params), np.nan)
+        unique = None if self.unique_tokens is None else float(np.log(self.unique_tokens))
+        at = _on_budget(np.full(len(params), np.log(budget)), np.log(params), unique)
+        return np.exp(self._forecast.log_loss(at))
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return one row per budget: params, tokens, loss and tokens per parameter, each with low and high."""
@@ -185,6 +194,7 @@ def find_optimum(
         level=level,
         unique_tokens=unique_tokens,
         warnings=tuple(notes),
+        _forecast=forecast,
     )
 
 
@@ -300,6 +310,21 @@ class Sensitivity(Result):
             "loss": self.loss,
             "inside": [name not in self.outside for name in self.window],
         }
+
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return a row for each window with counts as people write them."""
+        return {
+            "fitted": list(self.window),
+            "rows": list(self.rows),
+            "tokens per param": [f"{v:.3g}" for v in self.tokens_per_param],
+            "params": [short(float(v)) for v in self.params],
+            "inside": ["no" if name in self.outside else "yes" for name in self.window],
+        }
+
+    def table_note(self) -> str:
+        """Return what the answers are inside of."""
+        low, high = short(self.interval.low), short(self.interval.high)
+        return f"Answers at {self.budget:.3g} FLOP, inside [{low}, {high}] or not"
 
     def sentences(self) -> str:
         """The range of answers in a sentence."""

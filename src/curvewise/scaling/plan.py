@@ -6,6 +6,7 @@ would bring is then simulated: their losses are drawn, the law is fitted again, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -206,26 +207,34 @@ class ScalingPlan(Result):
         return {"params": n, "tokens": d, "flops": 6 * n * d, "tokens_per_param": d / n}
 
     def readable(self) -> Mapping[str, Sequence[Any]]:
-        """Return a row for each new run with counts as people write them."""
-        rows = self.columns()
+        """Return a row for each size, with how many runs it has and counts as people write them."""
+        sizes = self.repeats()
         return {
-            "params": [short(v) for v in rows["params"]],
-            "tokens": [short(v) for v in rows["tokens"]],
-            "compute": [f"{v:.2g}" for v in rows["flops"]],
-            "tokens per param": [format_number(float(v), 3) for v in rows["tokens_per_param"]],
+            "params": [short(n) for n, _ in sizes],
+            "tokens": [short(d) for _, d in sizes],
+            "runs": list(sizes.values()),
+            "compute of each": [f"{6 * n * d:.2g}" for n, d in sizes],
+            "tokens per param": [format_number(d / n, 3) for n, d in sizes],
         }
+
+    def repeats(self) -> dict[tuple[float, float], int]:
+        """Return N and D of each size that is planned, with the number of runs of it."""
+        return dict(Counter(zip(self.params, self.tokens, strict=True)))
 
     def sentences(self) -> str:
         """The plan in a few sentences."""
         unit = short if self.quantity == "params" else None
         now = format_interval(self.current, write=unit)
         where = f" for {self.budget:.3g} FLOP" if self.quantity in ("params", "loss") else ""
-        sizes = ", ".join(f"{short(n)} on {short(d)}" for n, d in zip(self.params, self.tokens, strict=True))
+        sizes = ", ".join(
+            f"{short(n)} on {short(d)}" + (f" ({count} times)" if count > 1 else "")
+            for (n, d), count in self.repeats().items()
+        )
         return (
             f"The {self.level:.0%} interval of {_SAID[self.quantity]}{where} is {now}. "
             f"{format_count(len(self.params), 'run')} with {self.cost:.2g} FLOP in total, "
             f"{format_number(self.cost / self.spent, 2)} times what the present runs took, are expected to narrow it "
-            f"to {self.expected_factor:.0%} of its width: {sizes} tokens."
+            f"to {self.expected_factor:.0%} of its width; parameters and tokens: {sizes}."
         )
 
 

@@ -287,6 +287,7 @@ def compare_tuned(
         verdicts=tuple(verdicts),
         level=level,
         warnings=tuple(map(Message, notes)),
+        _trials=(given[0], given[1]),
     )
 
 
@@ -334,6 +335,7 @@ class TunedComparison(Result):
     verdicts: tuple[str, ...]
     level: float
     warnings: tuple[str, ...]
+    _trials: tuple[Trials, Trials]
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each budget: the expected best of each, b minus a with its limits, and the verdict."""

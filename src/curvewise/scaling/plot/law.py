@@ -1,0 +1,476 @@
+"""Pictures of one law: isoloss contours with the optimal path, residuals, isoFLOP parabolas, backtest, sensitivity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter
+
+from curvewise.drawing.axes import is_narrow, rows_of, view
+from curvewise.drawing.labels import safe_text
+from curvewise.drawing.marks import bars, choose, diagonal, finish, note, warned, zero_line
+from curvewise.drawing.panels import name_ends
+from curvewise.drawing.style import INK, NEUTRAL, colour, pale
+from curvewise.errors import InputError, quietly
+from curvewise.scaling.forecast import Backtest
+from curvewise.scaling.isoflops import IsoflopFit, budget_groups
+from curvewise.scaling.law import ScalingLaw
+from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, short
+from curvewise.scaling.plan import ScalingPlan
+from curvewise.scaling.plot.axes import graded, log_axis, scaling_canvas, span_of, write_flops
+from curvewise.text import arg, format_count, format_interval
+from curvewise.types.units import FloatArray
+
+RUN = "curvewise-run"
+CONTOUR = "curvewise-contour"
+PATH = "curvewise-optimal-path"
+BAND = "curvewise-optimal-band"
+BUDGET = "curvewise-budget"
+PARABOLA = "curvewise-parabola"
+MINIMUM = "curvewise-minimum"
+HELD_OUT = "curvewise-held-out"
+RESIDUAL = "curvewise-residual"
+WINDOW = "curvewise-window"
+PLANNED = "curvewise-planned"
+"""Group ids of the artists."""
+
+AHEAD = 10.0
+"""Factor of compute beyond the largest run up to which contours are drawn, unless budgets reach further."""
+GRID = 80
+"""Points of a grid along each axis."""
+FEW = 4
+"""Budgets that are drawn one by one."""
+
+
+def plot_scaling_law(
+    law: ScalingLaw,
+    ax: Axes | None = None,
+    *,
+    what: str = "contours",
+    budget: Any = None,
+    level: float = 0.95,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw a scaling law.
+
+    Parameters
+    ----------
+    law : ScalingLaw
+        The law to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    what : {"contours", "residuals", "sizes"}
+        Contours of equal loss by compute and parameters with the runs and the compute-optimal path; residuals of the
+        runs by compute; or the loss by model size at each budget, with the sizes within 0.1% of the best.
+    budget : float or list of float, optional
+        Budgets in FLOP to mark; needed for "sizes".
+    level : float
+        Coverage of intervals.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    choose("what", what, ("contours", "residuals", "sizes"))
+    budgets = np.array([]) if budget is None else np.sort(np.atleast_1d(np.asarray(budget, dtype=np.float64)))
+    if what == "residuals":
+        return _residuals(law, ax, legend, caption)
+    if what == "sizes":
+        if not len(budgets):
+            raise InputError(f"{arg('budget')} is needed: at which compute?", argument="")
+        with quietly():
+            best_sizes = law.compute_optimal(budgets, level=level)
+        return plot_optimum(best_sizes, ax, what=what, legend=legend, caption=caption)
+    runs = law.runs
+    low, high = span_of(runs.compute)
+    reach = max(high * AHEAD / 1.25, *(1.6 * budgets), 0.0)
+    c = np.geomspace(low, reach, GRID)
+    with quietly():
+        best = law.compute_optimal(c, level=level).columns()
+    ends = span_of(runs.params, best["params"], room=1.6)
+    with scaling_canvas(ax, 4.8) as (ax, own):
+        log_axis(ax.xaxis, low, reach, flops=True)
+        log_axis(ax.yaxis, *ends)
+        n = np.geomspace(*ends, GRID)
+        grid = law.loss_at(np.repeat(n, GRID), np.tile(c, GRID) / 6 / np.repeat(n, GRID)).reshape(GRID, GRID)
+        _contours(ax, c, n, grid, np.asarray(best["loss"]))
+        dots = _runs(ax, runs.compute, runs.params, runs.flagged)
+        ax.fill_between(c, best["params_low"], best["params_high"], color=pale(colour(1)), alpha=0.55, lw=0, gid=BAND)
+        (line,) = ax.plot(c, best["params"], color=colour(1), lw=2.0, zorder=2.6, gid=PATH, label="_path")
+        ax.axvline(float(runs.compute.max()), color=NEUTRAL, lw=0.9, ls=":", zorder=1, label="_largest")
+        key: list[tuple[Any, str]] = [(dots, f"runs ({len(runs)})"), (line, f"compute-optimal, {level:.0%} band")]
+        for b in budgets:
+            _mark_budget(ax, law, float(b), level)
+        key.append((Line2D([], [], color=_grey(0.45), lw=1.0), "equal loss"))
+        ax.set(xlabel="compute (FLOP)", ylabel="parameters")
+        exponent = law.interval("exponent", level=level)
+        said = (
+            f"N* ∝ C^{format_interval(exponent)}; the loss along the path falls from {best['loss'][0]:.2f} to "
+            f"{best['loss'][-1]:.2f}. Dotted: the largest run; right of it the law extrapolates."
+        )
+        finish(ax, own, key, [said, *warned(law)], legend=legend, caption=caption, columns=3 if own else 1)
+    return ax
+
+
+def _grey(value: float) -> str:
+    return to_hex((value, value, value))
+
+
+def _contours(ax: Axes, c: FloatArray, n: FloatArray, grid: FloatArray, best: FloatArray) -> None:
+    """Draw lines of equal loss, even in what the best model of a budget reaches, and write the loss on them."""
+    levels = np.unique(np.interp(np.linspace(0, 1, 11)[1:-1], np.linspace(0, 1, len(best)), best).round(3))
+    levels = levels[(levels > grid.min()) & (levels < grid.max())]
+    if not len(levels):
+        return
+    lines = ax.contour(c, n, grid, levels=levels, colors=_grey(0.45), linewidths=0.8, alpha=0.75, zorder=1.4)
+    lines.set_gid(CONTOUR)
+    digits = 2 if len({f"{v:.2f}" for v in levels}) == len(levels) else 3
+    ax.clabel(lines, fmt=lambda v: f"{v:.{digits}f}", fontsize=7.0, inline_spacing=2)
+
+
+def _runs(ax: Axes, x: FloatArray, y: FloatArray, flagged: Any) -> Line2D:
+    """Draw a dot for each run, hollow where it is flagged as an outlier."""
+    kept = np.ones(len(x), dtype=np.bool_) if flagged is None else ~flagged
+    size = 4.5 if len(x) <= 60 else 3.0
+    look: dict[str, Any] = {"ls": "none", "marker": "o", "ms": size, "gid": RUN, "label": "_runs", "zorder": 2.2}
+    (dots,) = ax.plot(x[kept], y[kept], color=colour(0), alpha=0.75, mew=0, **look)
+    if not kept.all():
+        ax.plot(x[~kept], y[~kept], color=colour(0), mfc="none", mew=0.8, **look)
+    return dots
+
+
+def _mark_budget(ax: Axes, law: ScalingLaw, budget: float, level: float) -> None:
+    with quietly():
+        best = law.compute_optimal(budget, level=level)
+    limits = ax.get_ylim()
+    bars(ax, [budget], [best.params.low], [best.params.high], INK, limits=limits, width=1.8)
+    ax.plot([budget], [best.params.estimate], "D", color=INK, ms=6, zorder=3.2, gid=BUDGET, label="_budget")
+    right = budget > np.sqrt(np.prod(ax.get_xlim()))
+    text = f"{write_flops(budget)}: {short(best.params.estimate)} on {short(best.tokens.estimate)} tokens"
+    place = {"xytext": (-8 if right else 8, 4), "textcoords": "offset points", "ha": "right" if right else "left"}
+    note(ax, text, (budget, best.params.estimate), color=INK, **place)
+
+
+def _residuals(law: ScalingLaw, ax: Axes | None, legend: bool, caption: bool | None) -> Axes:
+    runs = law.runs
+    off = 100 * (runs.loss / law.loss_at(runs.params, runs.tokens, runs.unique_tokens) - 1)
+    with scaling_canvas(ax, 4.0) as (ax, own):
+        zero_line(ax, horizontal=True)
+        sizes = np.unique(runs.params)
+        parts = np.array_split(sizes, min(len(sizes), 5))
+        for part, shade in zip(parts, graded(len(parts)), strict=True):
+            rows = (runs.params >= part[0]) & (runs.params <= part[-1])
+            name = short(part[0]) if len(part) == 1 else f"{short(part[0])} to {short(part[-1])}"
+            look: dict[str, Any] = {"color": shade, "ls": "none", "marker": "o", "alpha": 0.8, "mew": 0}
+            ax.plot(runs.compute[rows], off[rows], ms=4.0, gid=RESIDUAL, label=f"_{name}", **look)
+        key = [
+            (Line2D([], [], ls="none", marker="o", color=shade), short(part[0]) + _to(part))
+            for part, shade in zip(parts, graded(len(parts)), strict=True)
+        ]
+        # One diverged run must not flatten all others: it is shown at the edge, with its number.
+        reach = 1.3 * float(np.quantile(np.abs(off), 0.98)) + 1e-6
+        ax.set_ylim(max(-reach, 1.08 * off.min()) if off.min() < 0 else -reach, min(reach, 1.08 * max(off.max(), 1e-6)))
+        _edge(ax, runs.compute, off)
+        log_axis(ax.xaxis, *span_of(runs.compute), flops=True)
+        ax.set(xlabel="compute (FLOP)", ylabel="measured over fitted loss (%)")
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:+.3g}".replace("-", "−") if v else "0"))
+        spread = 1.4826 * float(np.median(np.abs(off)))
+        said = f"Robust standard deviation {spread:.2g}%. Colours: number of parameters."
+        finish(ax, own, key, [said, *warned(law)], legend=legend, caption=caption, columns=3 if own else 1)
+    return ax
+
+
+def _to(part: FloatArray) -> str:
+    return "" if len(part) == 1 else f" to {short(part[-1])}"
+
+
+def _edge(ax: Axes, x: FloatArray, y: FloatArray) -> None:
+    """Show points beyond the limits as arrowheads at the edge."""
+    low, high = ax.get_ylim()
+    for rows, edge, marker in ((y > high, high, "^"), (y < low, low, "v")):
+        if rows.any():
+            ax.plot(x[rows], np.full(int(rows.sum()), edge), marker, color=INK, ms=5, clip_on=False, label="_beyond")
+
+
+def plot_optimum(
+    result: ComputeOptimal,
+    ax: Axes | None = None,
+    *,
+    what: str | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the compute-optimal model of one or more budgets.
+
+    Parameters
+    ----------
+    result : ComputeOptimal
+        The result to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    what : {"sizes", "path"}, optional
+        The loss by model size at each budget; or parameters and tokens by budget, with their intervals. By default
+        sizes for up to four budgets of a law.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    few = len(np.atleast_1d(result.budget)) <= FEW and result._forecast is not None
+    what = choose("what", what or ("sizes" if few else "path"), ("sizes", "path"))
+    if what == "sizes" and result._forecast is None:
+        raise InputError(f"{arg('what', what)} needs a law: isoFLOP fits predict no losses.")
+    with scaling_canvas(ax, 4.2) as (ax, own):
+        key = _sizes(ax, result) if what == "sizes" else _path(ax, result)
+        said = f"Bars: {result.level:.0%} intervals of the best size. Thick: sizes within 0.1% of the best loss."
+        lines = [said if what == "sizes" else f"{result.level:.0%} intervals.", *warned(result)]
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=1 if what == "sizes" else 2)
+    return ax
+
+
+def _sizes(ax: Axes, result: ComputeOptimal) -> list[tuple[Any, str]]:
+    """Draw loss by model size at each budget; return the key."""
+    rows = {k: np.asarray(v) for k, v in result.columns().items()}
+    key: list[tuple[Any, str]] = []
+    limits = span_of(rows["params_range_low"], rows["params_range_high"], rows["params"], room=2.5)
+    shades = graded(len(rows["budget"])) if len(rows["budget"]) > 1 else [colour(0)]
+    for k in np.argsort(rows["budget"]):
+        shade, c, best, loss = shades[len(key)], *(float(rows[name][k]) for name in ("budget", "params", "loss"))
+        left, right = (float(rows[f"params_range_{side}"][k]) for side in ("low", "high"))
+        n = np.geomspace(left / 2.2, right * 2.2, GRID)
+        (line,) = ax.plot(n, result.loss_by_size(c, n), color=shade, lw=2, gid=PARABOLA, label="_sizes")
+        near = np.geomspace(left, right, GRID)
+        wide: dict[str, Any] = {"color": pale(shade), "lw": 8, "solid_capstyle": "butt", "zorder": 1.5}
+        ax.plot(near, result.loss_by_size(c, near), gid=BAND, label="_near", **wide)
+        ax.plot([best], [loss], "D", color=shade, ms=6, gid=MINIMUM, label="_best", zorder=3)
+        low, high = (float(rows[f"params_{side}"][k]) for side in ("low", "high"))
+        bars(ax, [loss], [low], [high], shade, limits=limits, horizontal=True)
+        tokens = short(float(rows["tokens"][k]))
+        key.append((line, f"{write_flops(c)} FLOP: {short(best)} parameters on {tokens} tokens"))
+    log_axis(ax.xaxis, *limits)
+    ax.set(xlabel="parameters", ylabel="expected loss")
+    return key
+
+
+def _path(ax: Axes, result: ComputeOptimal) -> list[tuple[Any, str]]:
+    """Draw parameters and tokens by budget; return the key."""
+    rows = {k: np.asarray(v) for k, v in result.columns().items()}
+    order = np.argsort(rows["budget"])
+    c = rows["budget"][order]
+    key: list[tuple[Any, str]] = []
+    ends = [rows[f"{name}{side}"] for name in ("params", "tokens") for side in ("", "_low", "_high")]
+    limits = span_of(*ends, room=1.5)
+    log_axis(ax.xaxis, *span_of(c, room=1.6), flops=True)
+    log_axis(ax.yaxis, *limits)
+    for shade, name in zip((colour(0), colour(1)), ("params", "tokens"), strict=True):
+        low, high = (np.clip(rows[f"{name}_{side}"][order], *limits) for side in ("low", "high"))
+        if len(c) > FEW:
+            ax.fill_between(c, low, high, color=pale(shade), lw=0, alpha=0.7, gid=BAND)
+        else:
+            bars(ax, c, low, high, shade, limits=limits)
+        mark = "-" if len(c) > FEW else "o-"
+        (line,) = ax.plot(c, rows[name][order], mark, color=shade, lw=1.8, gid=PATH, label=f"_{name}")
+        key.append((line, "parameters" if name == "params" else "tokens"))
+    ax.set(xlabel="compute (FLOP)", ylabel="compute-optimal parameters and tokens")
+    return key
+
+
+def plot_isoflops(
+    result: IsoflopFit, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+) -> Axes:
+    """Draw loss by model size at each budget, the parabolas and their minima.
+
+    Parameters
+    ----------
+    result : IsoflopFit
+        The result to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    runs = result.runs
+    groups = budget_groups(runs, result._budgets)
+    place = {float(c): k for k, c in enumerate(result.budget)}
+    shades = graded(len(result.budget))
+    with scaling_canvas(ax, 5.0) as (ax, own):
+        span = span_of(runs.params)
+        ends, names, tones = [], [], []
+        for c, rows in groups:
+            k = place.get(c)
+            shade = NEUTRAL if k is None else shades[k]
+            n, loss = runs.params[rows], runs.loss[rows]
+            marks = np.zeros(len(rows), np.bool_) if runs.flagged is None else runs.flagged[rows]
+            look: dict[str, Any] = {"color": shade, "ls": "none", "marker": "o", "ms": 4.0, "label": "_runs"}
+            ax.plot(n[~marks], loss[~marks], alpha=0.85, mew=0, gid=RUN, **look)
+            if marks.any():
+                ax.plot(n[marks], loss[marks], mfc="none", mew=0.9, gid=RUN, **look)
+            if k is None:
+                continue
+            x = np.geomspace(n.min(), n.max(), GRID)
+            y = result.optimum_loss[k] + result.curvature[k] * np.log(x / result.optimum[k]) ** 2
+            ax.plot(x, y, color=shade, lw=1.4, gid=PARABOLA, label="_parabola")
+            ends.append((float(x[-1]), float(y[-1])))
+            names.append(write_flops(float(f"{c:.2g}")))
+            tones.append(shade)
+        wide = np.exp(np.nan_to_num(result.optimum_std))
+        ax.hlines(result.optimum_loss, result.optimum / wide, result.optimum * wide, colors=shades, lw=1.5, zorder=3)
+        for at, loss, shade in zip(result.optimum, result.optimum_loss, shades, strict=True):
+            ax.plot([at], [loss], "D", color=shade, mec="white", mew=0.7, ms=7, zorder=3.5, gid=MINIMUM, label="_best")
+        ax.plot(result.optimum, result.optimum_loss, color=NEUTRAL, lw=1.0, ls="--", zorder=1.5, label="_path")
+        log_axis(ax.xaxis, *span)
+        _loss_limits(ax, runs.loss)
+        ax.set(xlabel="parameters", ylabel="loss")
+        if not is_narrow(ax):
+            name_ends(ax, ends, names, tones)
+        key = [(Line2D([], [], ls="none", marker="D", color=INK), "minimum of a budget (bars: standard error)")]
+        if runs.flagged is not None and runs.flagged.any():
+            key.append((Line2D([], [], ls="none", marker="o", mfc="none", color=INK), "flagged as outlier"))
+        if result.dropped:
+            key.append((Line2D([], [], ls="none", marker="o", color=NEUTRAL), "budget without a minimum"))
+        lines = [result.sentences(), *warned(result)]
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=2 if own else 1)
+    return ax
+
+
+def _loss_limits(ax: Axes, loss: FloatArray) -> None:
+    """Show nearly all losses; those far above the others would flatten the rest."""
+    low, high = float(loss.min()), float(np.quantile(loss, 0.97))
+    high = float(loss.max()) if loss.max() - low < 1.6 * (high - low) else high
+    pad = 0.05 * (high - low)
+    ax.set_ylim(low - pad, high + pad)
+
+
+def plot_backtest(
+    result: Backtest, ax: Axes | None = None, *, legend: bool = True, caption: bool | None = None
+) -> Axes:
+    """Draw the predicted losses of the runs that were held out against the measured ones, with prediction bands.
+
+    Parameters
+    ----------
+    result : Backtest
+        The result to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    inside = (result.loss >= result.low) & (result.loss <= result.high)
+    with scaling_canvas(ax, 5.4, 6.2) as (ax, own):
+        every = np.stack([result.loss, result.predicted, result.published])
+        low, high = view(every, np.tile(result.low, (3, 1)), np.tile(result.high, (3, 1)))
+        diagonal(ax, low, high)
+        width = 1.4 if len(inside) <= 40 else 0.8
+        for rows, shade in ((inside, colour(0)), (~inside, colour(1))):
+            x = result.loss[rows]
+            bars(ax, x, result.low[rows], result.high[rows], pale(shade), limits=(low, high), width=width)
+            look: dict[str, Any] = {"ls": "none", "marker": "o", "ms": 4.5, "color": shade, "zorder": 3, "mew": 0}
+            ax.plot(x, result.predicted[rows], gid=HELD_OUT, label="_held", **look)
+        same = np.allclose(result.predicted, result.published, rtol=1e-9)
+        if not same:
+            ax.plot(result.loss, result.published, "x", color=NEUTRAL, ms=4, mew=0.9, zorder=2.5, label="_published")
+        ax.set(xlim=(low, high), ylim=(low, high), xlabel="measured loss", ylabel="predicted loss")
+        ax.set_aspect("equal")
+        key = [
+            (
+                Line2D([], [], ls="none", marker="o", color=colour(0)),
+                f"in the {result.level:.0%} band ({inside.sum()})",
+            ),
+            (Line2D([], [], ls="none", marker="o", color=colour(1)), f"outside ({(~inside).sum()})"),
+        ]
+        if not same:
+            key.append((Line2D([], [], ls="none", marker="x", color=NEUTRAL), "published method"))
+        lines = [result.sentences(), *warned(result)]
+        finish(ax, own, key, lines, legend=legend, caption=caption, columns=3 if own else 1)
+    return ax
+
+
+def plot_scaling_sensitivity(result: Sensitivity, ax: Axes | None = None, *, caption: bool | None = None) -> Axes:
+    """Draw the optimal tokens per parameter of each fitting window, beside the interval of the fit to all rows.
+
+    Parameters
+    ----------
+    result : Sensitivity
+        The result to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    ratio = np.asarray(result.tokens_per_param)
+    with scaling_canvas(ax, 1.9 + 0.34 * len(ratio)) as (ax, own):
+        known = [v for v in (result.interval.low, result.interval.high) if np.isfinite(v) and v > 0]
+        limits = span_of(ratio, known, room=1.35)
+        log_axis(ax.xaxis, *limits)
+        if len(known) == 2:
+            ax.axvspan(*known, color=pale(colour(0)), alpha=0.5, lw=0, zorder=0.5, gid=BAND)
+        for i, (name, value) in enumerate(zip(result.window, ratio, strict=True)):
+            if not np.isfinite(value):
+                continue
+            shade = colour(1) if name in result.outside else colour(0)
+            ax.plot([value], [i], "o", color=shade, ms=7, gid=WINDOW, label="_window", zorder=3)
+            note(ax, f"{value:.3g}", (value, i), xytext=(8, 0), textcoords="offset points", va="center", color=shade)
+        rows_of(ax, [safe_text(f"{w} ({n})", 60) for w, n in zip(result.window, result.rows, strict=True)])
+        ax.set_xlabel(f"tokens per parameter at {write_flops(result.budget)} FLOP")
+        band = format_interval(result.interval)
+        said = f"Band: {result.interval.level:.0%} interval by all rows, {band}. Rows fitted in brackets."
+        if result.outside:
+            said += f" {format_count(len(result.outside), 'window')} outside it (orange)."
+        finish(ax, own, [], [said, *warned(result)], caption=caption, indent=2.3)
+    return ax
+
+
+def plot_scaling_plan(
+    result: ScalingPlan,
+    ax: Axes | None = None,
+    *,
+    law: ScalingLaw | None = None,
+    legend: bool = True,
+    caption: bool | None = None,
+) -> Axes:
+    """Draw the runs to train next by compute and parameters, beside those at hand.
+
+    Parameters
+    ----------
+    result : ScalingPlan
+        The result to draw.
+    ax : Axes, optional
+        Axes to draw on; a new figure by default.
+    law : ScalingLaw, optional
+        The law that the plan is for: its runs and its compute-optimal path are drawn, too.
+    legend : bool
+        Say what is what.
+    caption : bool, optional
+        Say what was found under the picture; by default where there is room.
+    """
+    n, d = np.array(result.params), np.array(result.tokens)
+    with scaling_canvas(ax, 4.4) as (ax, own):
+        key: list[tuple[Any, str]] = []
+        old = (np.array([]), np.array([])) if law is None else (law.runs.compute, law.runs.params)
+        span, ends = span_of(6 * n * d, old[0], room=1.8), span_of(n, old[1], room=1.8)
+        log_axis(ax.xaxis, *span, flops=True)
+        log_axis(ax.yaxis, *ends)
+        if law is not None:
+            c = np.geomspace(*span, GRID)
+            with quietly():
+                best = law.compute_optimal(c, level=result.level).columns()
+            (line,) = ax.plot(c, best["params"], color=NEUTRAL, lw=1.4, gid=PATH, label="_path", zorder=1.5)
+            key = [(_runs(ax, old[0], old[1], law.runs.flagged), "runs at hand"), (line, "compute-optimal")]
+        (new,) = ax.plot(6 * n * d, n, "D", color=colour(1), mec="white", ms=8, gid=PLANNED, label="_new", zorder=3)
+        for (size, tokens), count in result.repeats().items():
+            if count > 1:
+                place = {"xytext": (-8, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
+                note(ax, f"{count} times", (6 * size * tokens, size), color=colour(1), **place)
+        key.append((new, f"to train ({len(n)})"))
+        ax.set(xlabel="compute (FLOP)", ylabel="parameters")
+        finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption, columns=3)
+    return ax
