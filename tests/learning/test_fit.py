@@ -52,6 +52,44 @@ def test_any_data_frame(table):
         assert cw.fit_learning_curves(frame, unit="percent")["m3"].alpha == pytest.approx(expected)
 
 
+def test_tables_with_other_columns_and_files_are_read_as_measurements(table, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    expected = cw.fit_learning_curves(table, unit="percent", chance=90.0).frame()
+    named = pandas.DataFrame({"model": table["learner"], "train_size": table["n"], "error (%)": table["error"]})
+    named.to_csv(tmp_path / "errors.csv", index=False)
+    for source in (named, tmp_path / "errors.csv", str(tmp_path / "errors.csv"), named.to_dict("records")):
+        found = cw.fit_learning_curves(source, unit="percent", chance=90.0)
+        pandas.testing.assert_frame_equal(found.frame(), expected)
+        assert any("learner from 'model'" in note for note in found["m0"].notes)
+    # Accuracies are known by their name; a blind guess is an accuracy where the values are said to be.
+    named["acc (%)"] = 100.0 - named.pop("error (%)")
+    pandas.testing.assert_frame_equal(cw.fit_learning_curves(named).frame(), expected)
+    with pytest.warns(CurvewiseWarning, match="within a tenth of chance"):
+        turned = cw.fit_learning_curves(named, unit="percent", higher_is_better=True, chance=64.0)
+    with pytest.warns(CurvewiseWarning, match="within a tenth of chance"):
+        errors = cw.fit_learning_curves(table, unit="percent", chance=36.0)
+    assert [c.warnings for c in turned] == [c.warnings for c in errors]
+    with pytest.raises(cw.InputError, match="no such file"):
+        cw.fit_learning_curves("absent.csv")
+    with pytest.raises(cw.InputError, match="Did you mean 'model'"):
+        cw.fit_learning_curves(named, by="modell")
+    assert cw.rank_learners(tmp_path / "errors.csv").learners == cw.rank_learners(cw.load_measurements(named)).learners
+
+
+def test_curves_are_found_as_in_a_dict(table):
+    many = cw.fit_learning_curves(table, unit="percent")
+    assert list(many.keys()) == [f"m{i}" for i in range(6)]
+    assert dict(many) == dict(many.items()) == many.curves
+    assert list(many.values()) == list(many)
+    assert all(many[curve] is curve and curve in many for curve in many)
+    assert "m3" in many
+    assert "m9" not in many
+    with pytest.raises(cw.InputError, match=r"not the name of a learner.*'m0'.*list\(curves\)\[i\]"):
+        many[0]
+    with pytest.raises(cw.InputError, match="was not fitted"):
+        many["m9"]
+
+
 def test_pairs_and_measurements(table):
     keep = table["learner"] == "m3"
     pair = (table["n"][keep], table["error"][keep])
@@ -116,8 +154,9 @@ def test_flagged_curves_are_counted(table):
 
 
 def test_missing_columns_are_named(table):
-    with pytest.raises(cw.InputError, match="lacks the column"):
+    with pytest.raises(cw.InputError, match="No column") as caught:
         cw.fit_learning_curves({"learner": table["learner"], "size": table["n"]})
+    assert "cw.load_measurements" in caught.value.__notes__[0]
     with pytest.raises(cw.InputError, match="No curve can be fitted"):
         cw.fit_learning_curves({"a": ([1.0], [np.nan])})
 

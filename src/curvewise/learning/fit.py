@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings as python_warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from dataclasses import dataclass
 from functools import cached_property, partial
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -177,10 +178,11 @@ def fit_learning_curves(
 
     Parameters
     ----------
-    frame : Measurements, DataFrame or mapping
+    frame : Measurements, DataFrame, mapping or path
         Measurements; or a table with columns ``by``, "n" and "error", and perhaps "runs" and
         "variance" when errors are means, rows whose "status" is "failed" being left out; or a dict of
-        learner to (n, error).
+        learner to (n, error). A table with other columns, and a file, are read as by
+        :func:`curvewise.load_measurements`; ``notes`` of the curves then say how.
     by : str
         Column that names the learner.
     unit, higher_is_better : str, bool
@@ -188,7 +190,8 @@ def fit_learning_curves(
     form, weights, largest, constants
         As in :func:`fit_learning_curve`.
     chance : float, optional
-        Value of a blind guess, the same for all learners, in the unit of the frame.
+        Value of a blind guess, the same for all learners, in the unit of the frame: an error, or with
+        ``higher_is_better`` an accuracy.
     at : float, optional
         N of the table.
     refits : int
@@ -199,6 +202,10 @@ def fit_learning_curves(
     form, notes = _form_of(form, largest, constants)
     # Checked first: a wrong form would otherwise fail for each learner separately.
     check_choice("form", form, (*FORMS, *ENSEMBLE_FORMS))
+    guessed = higher_is_better  # the direction of the blind guess
+    if (read := _read_frame(frame, by, unit, higher_is_better)) is not None:
+        frame, unit, higher_is_better = read, None, False
+        notes = [*notes, *read.notes]
     read_as, groups = _group_by_learner(frame, by, unit, higher_is_better)
     kind = read_as.once_read
     data: dict[str, GroupedRuns] = {}
@@ -227,7 +234,7 @@ def fit_learning_curves(
     if not data:
         detail = next(iter(failures.values()), "the table has no rows.")
         raise InputError(prefix("No curve can be fitted: ", detail))
-    guess = _error_of_guess(chance, read_as)
+    guess = _error_of_guess(chance, read_as if read is None else Unit(read_as.name, guessed))
     curves = build_curves(data, kind, form=form, weights=weights, constants=constants, chance=guess, notes=notes)
     general = [*([left_out(lost, total)] if lost else []), *few]
     if isinstance(frame, Measurements) and (shared := frame.shared_subsets):
@@ -246,9 +253,10 @@ def fit_learning_curves(
 
 
 def fitted_curves(curves: Any, **options: Any) -> Any:
-    """Return fitted curves as they are; fit measurements, tables and dicts of learner to (n, error) with options."""
+    """Return fitted curves as they are; fit measurements, tables, files and dicts of (n, error) with options."""
     pairs = isinstance(curves, Mapping) and all(isinstance(v, tuple) for v in curves.values())
-    if (isinstance(curves, Measurements) or hasattr(curves, "columns") or pairs) and not isinstance(curves, Result):
+    table = isinstance(curves, Measurements | str | PathLike) or hasattr(curves, "columns")
+    if (table or pairs) and not isinstance(curves, Result):
         with quietly():  # the result that is made of them has their warnings
             return fit_learning_curves(curves, **options)
     for name, value in options.items():
@@ -264,10 +272,13 @@ FEW = 4
 class LearningCurves(Result):
     """Fitted curves of many learners.
 
+    Iterating gives the curves; ``curves["resnet"]`` is that of a learner, and ``keys()``, ``values()`` and ``items()``
+    are those of a dict of learner to curve.
+
     Attributes
     ----------
     curves : dict of str to LearningCurve or EnsembleCurve
-        By learner, in the order of the input. Iterating gives the curves.
+        By learner, in the order of the input.
     at : float or None
         N of the table; None for each curve's own largest size.
     bootstrap : dict of str to ndarray
@@ -283,7 +294,12 @@ class LearningCurves(Result):
     warnings: tuple[str, ...] = ()
     _general: tuple[str, ...] = ()
 
-    def __getitem__(self, learner: str) -> Curve:
+    def __getitem__(self, learner: str | Curve) -> Curve:
+        if isinstance(learner, Curve):  # iterating gives curves, and their names are keys
+            learner = learner.learner
+        if not isinstance(learner, str):
+            remedy = f"There are {list_names(self.curves)}; list(curves)[i] is the curve at place i."
+            raise InputError("is not the name of a learner.", argument="learner", value=learner, remedy=remedy)
         if learner in self.failures:
             raise InputError(prefix("could not be fitted. ", self.failures[learner]), argument="learner", value=learner)
         if learner not in self.curves:
@@ -300,6 +316,21 @@ class LearningCurves(Result):
 
     def __len__(self) -> int:
         return len(self.curves)
+
+    def __contains__(self, learner: object) -> bool:
+        return (learner.learner if isinstance(learner, Curve) else learner) in self.curves
+
+    def keys(self) -> KeysView[str]:
+        """Return the learners, in the order of the input."""
+        return self.curves.keys()
+
+    def values(self) -> ValuesView[Curve]:
+        """Return the curves, in the same order."""
+        return self.curves.values()
+
+    def items(self) -> ItemsView[str, Curve]:
+        """Return pairs of learner and curve."""
+        return self.curves.items()
 
     @property
     def general_warnings(self) -> tuple[str, ...]:
@@ -409,6 +440,33 @@ class LearningCurves(Result):
         return f"{text}: {said[0]}; then {', '.join(then)}."
 
 
+def _read_frame(frame: Any, by: str, unit: str | None, higher_is_better: bool) -> Measurements | None:
+    """Read a file, or a table that lacks one of the columns expected; None for what needs no reading."""
+    if isinstance(frame, Measurements) or _is_pairs(frame):
+        return None
+    names = [] if isinstance(frame, str | PathLike) else _names_of(frame)
+    if by in names and "n" in names and ("error" in names or "score" in names):
+        return None
+    from curvewise.learning.load import load_measurements  # here, because a fit of arrays reads no file
+
+    columns = None if by == "learner" else {"learner": by}
+    try:
+        return load_measurements(frame, unit=unit, higher_is_better=higher_is_better or None, columns=columns)
+    except InputError as error:
+        error.add_note("columns=…, wide=… and the like are options of cw.load_measurements: read it with that first.")
+        raise
+
+
+def _is_pairs(frame: Any) -> bool:
+    """Return True for a dict of learner to (n, error)."""
+    return isinstance(frame, Mapping) and all(isinstance(v, tuple) and len(v) == 2 for v in frame.values())
+
+
+def _names_of(frame: Any) -> list[Any]:
+    """Return the names of the columns of a data frame or a dict."""
+    return list(frame.columns if hasattr(frame, "columns") else frame if isinstance(frame, Mapping) else [])
+
+
 def _group_by_learner(
     frame: Any, by: str, unit: str | None, higher_is_better: bool
 ) -> tuple[Unit, dict[str, dict[str, NDArray[Any]]]]:
@@ -424,24 +482,14 @@ def _group_by_learner(
             columns.pop("variance", None)  # of how many runs is not known
         return frame.unit, _split_rows(_columns_of(columns, "learner"), "learner")
     kind = Unit(unit or "fraction", higher_is_better)
-    if isinstance(frame, str | bytes) or hasattr(frame, "__fspath__"):
-        raise InputError("is a path: read it first with cw.load_measurements.", argument="frame", value=frame)
-    if isinstance(frame, Mapping) and all(isinstance(v, tuple) and len(v) == 2 for v in frame.values()):
+    if _is_pairs(frame):
         return kind, {str(k): {"n": np.asarray(v[0]), "error": np.asarray(v[1])} for k, v in frame.items()}
     return kind, _split_rows(_columns_of(frame, by), by)
 
 
 def _columns_of(frame: Any, by: str) -> dict[str, Any]:
-    names = list(frame.columns if hasattr(frame, "columns") else frame)
+    names = _names_of(frame)
     value = "score" if "score" in names and "error" not in names else "error"
-    missing = [c for c in (by, "n", value) if c not in names]
-    if missing:
-        raise InputError(
-            f"lacks {'the column' if len(missing) == 1 else 'the columns'} {list_names(missing)}; it has"
-            f" {list_names(names)}. Rename them, pass {arg('by')}, or read it with cw.load_measurements, which takes a"
-            " column map.",
-            argument="frame",
-        )
     if "variance" in names and "runs" not in names:
         raise InputError("has a column 'variance' but no 'runs': over how many runs is it?", argument="frame")
     columns = {c: frame[c] for c in (by, "n", "runs", "variance", "status") if c in names}
