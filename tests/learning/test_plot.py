@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from curvewise.drawing.style import PALETTE, one_document, word_shade
 from curvewise.errors import CurvewiseWarning, InputError
-from curvewise.learning import fit_learning_curves, load_measurements
+from curvewise.learning import compare_learners, fit_learning_curves, load_measurements
 from curvewise.learning.plot import plot_learning_curves
 from curvewise.text import format_interval
 
@@ -225,6 +225,37 @@ def test_the_picture_reaches_the_size_asked_for(fit):
     assert 2560 < far < 6400
     assert plot_learning_curves(fit(), reach=13.5).get_xlim()[1] > far
     assert plot_learning_curves(fit(), reach=11.0).get_xlim()[1] == pytest.approx(2560), "too far out"
+
+
+def test_the_picture_ends_at_the_size_asked_for(fit):
+    ax = plot_learning_curves(fit(), to=800)
+    assert 800 < ax.get_xlim()[1] < 1000
+    assert 800 in ax.get_xticks()
+    assert lines(ax, "curvewise-limit") == [], "four times the largest size is outside"
+    before = len(plt.get_fignums())
+    for options in ({"to": 300}, {"to": 800, "at": 900}, {"to": 800, "predict": [900]}, {"to": 800, "x": "sqrt"}):
+        with pytest.raises(InputError, match="to=") as caught:
+            plot_learning_curves(fit(), **options)
+        assert caught.value.argument == "to"
+    assert len(plt.get_fignums()) == before
+
+
+@pytest.mark.parametrize("x", ["log", "log-log"])
+def test_sizes_asked_for_have_ticks(fit, x):
+    assert 900 in plot_learning_curves(fit(), at=900, x=x).get_xticks()
+    ax = plot_learning_curves(fit(), predict=[700, 800, 5000], x=x)
+    assert {800, 5000} <= set(ax.get_xticks())
+    assert 700 in ax.get_xticks(minor=True), "without room for its label"
+
+
+def test_a_comparison_of_several_is_drawn_at_its_size(fit):
+    curves = [fit("a"), fit("b", alpha=30.0), fit("c", alpha=40.0)]
+    ax = compare_learners(curves, at=800).plot()
+    assert all(text.endswith(" at 800") for text in names(ax))
+    assert len(names(ax)) == 3
+    (line,) = lines(ax, "curvewise-at")
+    assert line.get_xdata()[0] == 800
+    assert 800 in ax.get_xticks()
 
 
 def test_a_learner_looks_the_same_in_all_pictures_of_a_document(fit):

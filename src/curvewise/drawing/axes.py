@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike
 
 from curvewise.drawing.labels import safe_text
@@ -187,10 +187,12 @@ class SizeAxis:
         if self.name == "sqrt":
             return float("inf")
         finite = [float(n) for n in others if np.isfinite(n)]
-        return max(1.6 * max(limits), *(1.2 * n for n in finite), 0.0)
+        return max([*(1.6 * n for n in limits), *(1.2 * n for n in finite), 0.0])
 
-    def finish(self, ax: Axes, sizes: FloatArray, low: float, high: float) -> None:
-        """Scale, limits, ticks at (some of) the sizes, label."""
+    def finish(
+        self, ax: Axes, sizes: FloatArray, low: float, high: float, first: Sequence[float] | FloatArray = ()
+    ) -> None:
+        """Scale, limits, ticks at the sizes ``first`` and at those others that leave room for their labels, label."""
         if self.name == "sqrt":
             ax.set_xlim(1.04 * float(self.place(low)), 0.0)
         elif self.is_log:
@@ -200,11 +202,13 @@ class SizeAxis:
             ax.set_xlim(0.0, high)
         digits = 2
         if self.name != "linear":
-            ticks = self._thinned(sizes, ax.get_xlim(), _gap(ax, self.name))
+            ticks = self._thinned(sizes, first, ax.get_xlim(), _gap(ax, self.name))
             ax.xaxis.set_major_locator(FixedLocator(ticks.tolist()))
             # The fewest significant digits, from 2, in which all ticks differ.
             digits = next((d for d in range(2, 8) if len({f"{x:.{d}g}" for x in ticks}) == len(ticks)), 8)
-        ax.xaxis.set_minor_locator(NullLocator())
+        # A size asked for has a mark even where there is no room for its label.
+        ax.xaxis.set_minor_locator(FixedLocator(np.sort(self.place(first)).tolist()))
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: self.tick_text(x, digits)))
         ax.set_xlabel(self.label)
 
@@ -214,17 +218,19 @@ class SizeAxis:
             return format_number(x)
         return f"{x:.{digits}g}\n({format_number(float(np.round(self.size(x), 6)))})"
 
-    def _thinned(self, sizes: FloatArray, limits: tuple[float, float], gap: float) -> FloatArray:
-        """Positions of ticks that leave room for their labels: extremes first, then large sizes."""
+    def _thinned(
+        self, sizes: FloatArray, first: Sequence[float] | FloatArray, limits: tuple[float, float], gap: float
+    ) -> FloatArray:
+        """Positions of ticks that leave room for their labels: those to come first, extremes, then large sizes."""
 
         def along(x: float) -> float:
             a, b, c = np.log([*limits, x]) if self.is_log else (*limits, x)
             return float((c - a) / (b - a))
 
-        places = np.unique(self.place(sizes))
-        wanted = [places[0], places[-1], *places[::-1]]
+        places = np.unique(self.place([*sizes, *first]))
+        wanted = [*self.place(first), places[0], places[-1], *places[::-1]]
         if self.name == "sqrt":
-            wanted = [0.0, places[0], places[-1], *places]
+            wanted = [*self.place(first), 0.0, places[0], places[-1], *places]
         kept: list[float] = []
         for x in wanted:
             if all(abs(along(x) - along(k)) >= gap for k in kept) and -0.01 <= along(x) <= 1.01:

@@ -391,7 +391,7 @@ class LearningCurves(Result):
             Where to draw; a new figure by default.
         **options
             Those of :func:`curvewise.learning.plot_learning_curves`: x="log" (or "linear", "log-log", "sqrt"),
-            at=N, predict=[sizes to mark], to=size to draw to, reach=target, interval, level, held_out=(n, values),
+            at=N, predict=[sizes to mark], to=size to end at, reach=target, interval, level, held_out=(n, values),
             limit and legend.
         """
         return super().plot(ax, **options)

@@ -40,7 +40,7 @@ from curvewise.drawing.style import (
     write_caption,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.learning.comparison import CurveComparison, LearnerRanking
+from curvewise.learning.comparison import CurveComparison, LearnerComparison, LearnerRanking
 from curvewise.learning.curve import (
     EXTRAPOLATION_LIMIT,
     INTERVALS,
@@ -48,6 +48,7 @@ from curvewise.learning.curve import (
     LearningCurve,
     SamplesToReach,
     check_curves,
+    check_size,
     check_sizes_to_predict,
 )
 from curvewise.learning.design import SizePlan
@@ -63,7 +64,7 @@ Values: TypeAlias = tuple[ArrayLike, ArrayLike]
 
 
 def plot_learning_curves(
-    curves: Curve | Iterable[Curve] | LearningCurves,
+    curves: Curve | Iterable[Curve] | LearningCurves | LearnerComparison,
     ax: Axes | None = None,
     *,
     x: str = "log",
@@ -81,7 +82,7 @@ def plot_learning_curves(
 
     Parameters
     ----------
-    curves : LearningCurve, EnsembleCurve, iterable of them, or LearningCurves
+    curves : LearningCurve, EnsembleCurve, iterable of them, LearningCurves, or LearnerComparison
         In one unit. More than ten are drawn thin, with only the best and worst at N named.
     ax : Axes, optional
         Where to draw; a new pyplot figure by default. Curves already drawn there are kept.
@@ -105,7 +106,8 @@ def plot_learning_curves(
     legend : bool
         Name the curves, with their error at N: at their ends in a new figure, else in a legend.
     to : float, optional
-        Draw at least to this training size; by default to four times the largest measured.
+        Draw to this training size, which must not be below others that the picture shows; by default to four times
+        the largest measured and a bit beyond. The n^−½ scale has no end.
     predict : array_like, optional
         Training sizes to mark with squares and ticks; the error at the largest of them is written at each curve,
         unless ``at`` is given. The picture reaches at least as far.
@@ -125,12 +127,14 @@ def plot_learning_curves(
     """
     chosen = check_curves(curves.values() if isinstance(curves, Mapping) else curves)
     failures = curves.failures if isinstance(curves, LearningCurves) else {}
-    if isinstance(curves, LearningCurves) and at is None:
+    if isinstance(curves, LearningCurves | LearnerComparison) and at is None:
         at = curves.at
     _check_options(chosen, at, interval, level, reach)
     predicted = check_sizes_to_predict(predict) if np.size(predict) else np.zeros(0)
     outside = _held_out(held_out, chosen)
     axis = SizeAxis(x)
+    if to is not None:
+        _check_end(axis, to, np.concatenate([*(c.n for c in chosen), *(n for n, _ in outside.values()), predicted]), at)
     with style():
         found = warnings_of(chosen)
         warned = warning_lines(chosen, found, failures)
@@ -142,8 +146,8 @@ def plot_learning_curves(
         reached = [] if reach is None else [c.samples_to_reach(float(reach), level=level) for c in chosen]
         # N is always in the picture; the size that reaches a target only if it is not far out.
         farthest = FARTHEST_DRAWN * max(c.largest_n for c in chosen)
-        near = [r.estimate for r in reached if 0 < r.estimate < farthest]
-        picture = _curve_range(ax, axis, chosen, outside, [at, to, *near, *predicted])
+        near = [r.estimate for r in reached if 0 < r.estimate < farthest and to is None]
+        picture = _curve_range(ax, axis, chosen, outside, [at, *near, *predicted], to)
         written = float(predicted.max()) if at is None and len(predicted) else at
         looks = looks_of(chosen, written, start, _taken(ax))
         kind = "none" if interval is None and len(chosen) > CROWD else interval
@@ -167,7 +171,7 @@ def plot_learning_curves(
                 if look.named:
                     draw_reach(picture, look, samples)
             said += [r.sentences() for r, look in zip(reached, looks, strict=True) if look.named][:MOST_ANSWERS]
-        finish_axes(picture, chosen, predicted)
+        finish_axes(picture, chosen, [n for n in (at, *np.sort(predicted)[::-1], to) if n is not None])
         box, key = name_curves(ax, own, len(chosen)) if legend else (None, "")
         said[0] = f"{said[0]} {key}".strip()
         write_caption(ax, [*said, *warned], under=box if own else None)
@@ -227,18 +231,30 @@ def _held_out(
     return {i: pair for i, pair in out.items() if len(pair[0])}
 
 
+def _check_end(axis: SizeAxis, to: float, sizes: FloatArray, at: float | None) -> None:
+    """Refuse an end that the picture cannot have: before a size that it shows, or on a scale without end."""
+    if axis.name == "sqrt":
+        raise InputError("is for scales that end: x='sqrt' reaches to infinite data.", argument="to", value=to)
+    shown = float(max([*sizes[np.isfinite(sizes)], 0.0 if at is None or math.isinf(at) else at]))
+    if not shown <= check_size(to, "to") < math.inf:
+        problem = f"must be {format_number(shown)} or more, the largest size that the picture shows."
+        raise InputError(problem, argument="to", value=to)
+
+
 def _curve_range(
     ax: Axes,
     axis: SizeAxis,
     curves: Sequence[Curve],
     outside: Mapping[int, tuple[FloatArray, FloatArray]],
     asked_for: Sequence[float | None],
+    to: float | None,
 ) -> Picture:
     """The range of sizes: that of the data, what is held out, sizes asked for, and what is there already."""
     there = axis.size(points_of(ax, MEASURED, HELD_OUT)[:, 0])
     asked = np.array([curves[0]._size(n) for n in asked_for if n is not None])
     sizes = np.concatenate([*(c.n for c in curves), *(n for n, _ in outside.values()), there, asked])
-    high = axis.reach([EXTRAPOLATION_LIMIT * c.largest_n for c in curves], sizes)
+    limits = [EXTRAPOLATION_LIMIT * c.largest_n for c in curves]
+    high = axis.reach(limits, sizes) if to is None else axis.reach([], [*sizes, to])
     if len(there) and axis.name != "sqrt":
         high = max(high, ax.get_xlim()[1])
     return Picture(ax, axis, float(sizes.min()), high)
@@ -283,7 +299,7 @@ def plot_comparison(result: CurveComparison, ax: Axes | None = None, *, x: str =
         limits = draw_limits(picture, curves, result.at)
         if result.at not in limits:
             mark_size(picture, result.at, f"n = {format_number(result.at)}", gid=AT, ls=":")
-        finish_axes(picture, curves)
+        finish_axes(picture, curves, [result.at])
         _mark_crossing(picture, result.crossing, curves)
         _mark_equivalence(picture, result)
         box, names = name_curves(ax, own, 2) if legend else (None, "")
@@ -655,7 +671,7 @@ def finish_axes(picture: Picture, curves: Sequence[Curve], ticks: Sequence[float
     # Sizes asked for come before all others; of four times the largest size the line is enough.
     asked = [n for n in ticks if math.isfinite(n)]
     others = np.array([n for n in (*sizes, *marks) if all(abs(math.log(n / k)) > 0.2 or n == k for k in asked)])
-    picture.axis.finish(ax, np.concatenate([others, asked]), picture.low, picture.high)
+    picture.axis.finish(ax, others, picture.low, picture.high, asked)
 
 
 def name_curves(ax: Axes, own: bool, curves: int) -> tuple[Legend | None, str]:
@@ -830,7 +846,7 @@ def draw_limits(at: Picture, curves: Iterable[Curve], asked: float | None) -> li
     """Draw a line at four times the largest size, none where curves differ in it by much; return the sizes marked."""
     # More than three lines say nothing about any one curve; the dashes of each still do.
     limits = sorted({EXTRAPOLATION_LIMIT * c.largest_n for c in curves})
-    limits = limits if len(limits) <= 3 else []
+    limits = [n for n in limits if n <= at.high] if len(limits) <= 3 else []
     for limit in limits:
         also = f"n = {format_number(limit)}, " if limit == asked else ""
         mark_size(at, limit, f"{also}4 × largest size", gid=LIMIT)
