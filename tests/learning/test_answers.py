@@ -237,6 +237,52 @@ def test_a_law_out_of_its_own_interval_is_not_followed() -> None:
     assert abs(curve.error_at(1e6) - 10) < abs(law - 10)
 
 
+# Error in percent of four runs of a small network at each of four sizes: steeper than the prior expects.
+STEEP = {
+    100: [18.82, 26.47, 21.58, 24.47],
+    200: [12.92, 11.54, 10.54, 13.43],
+    400: [9.16, 9.41, 7.15, 8.66],
+    800: [7.65, 7.03, 7.03, 6.52],
+}
+
+
+def test_a_prior_that_disagrees_with_the_data_is_said() -> None:
+    n, error = np.repeat(list(STEEP), 4), np.ravel(list(STEEP.values()))
+    curve = build_curve(group_runs(n, error), Unit("percent"))
+    gamma = curve.gamma_interval()
+    assert gamma.estimate == gamma.high == pytest.approx(-0.5), "extended to the estimate"
+    text = (
+        "The prior on γ and the data disagree: the estimate of γ, β_N and the error at n = 100, 200, 400 is outside"
+        " the 95% interval that the data alone give, which is extended to it. Use form='auto'."
+    )
+    assert text in curve.all_warnings
+    assert curve.warnings_at(800) == (text,), "it matters at the sizes measured, too"
+    assert text in curve.summary()
+    for other in ({"form": "auto"}, {"form": "sqrt"}, {"constants": cw.learning.Constants(prior=0.0)}):
+        calm = build_curve(group_runs(n, error), Unit("percent"), **other)
+        assert not any("disagree" in w for w in calm.all_warnings)
+
+
+def test_estimates_at_an_end_of_their_interval_are_those_that_are_named() -> None:
+    rng = np.random.default_rng(5)
+    n = np.repeat([100.0, 200, 400, 800, 1600], 4)
+    found = set()
+    for truth in (-0.5, -1.1):
+        for _ in range(20):
+            error = 5 + 20 * (n / 100) ** truth + rng.normal(0, np.sqrt(0.02 + 60 / n))
+            curve = build_curve(group_runs(n, error), Unit("percent"))
+            (text,) = [w for w in curve.warnings_at(1600) if "disagree" in w] or [""]
+            gamma, reliance = curve.gamma_interval(), curve.interval_at().data_reliance
+            at_end = [v.estimate in (v.low, v.high) for v in (gamma, reliance)]
+            assert at_end == ["of γ" in text, "β_N" in text]
+            band = curve.band(curve.n)
+            on = (band["error"] == band["low"]) | (band["error"] == band["high"])
+            listed = text.partition("error at n = ")[2].partition(" is outside")[0]
+            assert [f"{size:,.0f}" for size in curve.n[on]] == [part for part in listed.split(", ") if part]
+            found.add((truth, bool(text)))
+    assert found == {(-0.5, False), (-1.1, False), (-1.1, True)}
+
+
 def test_a_fit_that_is_impossible_at_the_largest_size_itself() -> None:
     """Errors down to 0 whose law is negative at N: answers are possible there, too, and do not jump."""
     n = np.array([50.0, 100, 200, 400, 800])

@@ -668,16 +668,18 @@ class LearningCurve(Curve):
 
     @property
     def all_warnings(self) -> tuple[str, ...]:
-        """The warnings of the fit, and one where answers beyond the largest size do not follow it."""
+        """The warnings of the fit and those that need intervals: of the prior on γ, of answers beyond the law."""
         return self.warnings_at(np.inf)
 
     def warnings_at(self, n: float) -> tuple[str, ...]:
         """Return the warnings that matter to the curve at size n; one is only about sizes beyond those measured."""
-        if self._departure is None:
-            return self.warnings
-        text = not_followed(self._departure, self.largest_n)
+        beyond = n > self.largest_n
+        text = "" if self._departure is None else not_followed(self._departure, self.largest_n)
         found = [w for w in self.warnings if w != text]
-        return (*found, text) if n > self.largest_n else tuple(found)
+        # Beyond the data, a law out of its interval has a warning of its own.
+        if self._disagreement and not (beyond and self._departure == "outside"):
+            found.append(self._disagreement)
+        return (*found, text) if text and beyond else tuple(found)
 
     def is_supported_at(self, n: float) -> bool:
         """Return False for a size at which the curve does not follow what was fitted; see :attr:`beyond`."""
@@ -747,6 +749,32 @@ class LearningCurve(Curve):
         low, high = self._clip(*self._linear_interval(error_of(sizes[1:]), 0.95, "confidence"))
         inside = (law[1:] >= low - slack[1:]) & (law[1:] <= high + slack[1:]) & (law[0] <= ceiling)
         return None if inside.all() else "outside"
+
+    @cached_property
+    def _disagreement(self) -> str:
+        """Warn where the prior on γ moved an estimate out of the interval that the data alone give; else empty."""
+        if not self._gamma_is_free or self.constants.prior == 0:
+            return ""
+
+        def is_outside(value: float | FloatArray, ends: tuple[FloatArray, FloatArray]) -> NDArray[np.bool_]:
+            slack = 1e-6 * (1.0 + np.abs(value))
+            return np.asarray((value < ends[0] - slack) | (value > ends[1] + slack))
+
+        last, word = self.largest_n, self.unit.name if self.unit.name in ("loss", "score") else "error"
+        sizes = self.n[
+            is_outside(self._law_points(self.n), self._linear_interval(error_of(self.n), 0.95, "confidence"))
+        ]
+        reliance = self._linear_interval(reliance_of(last), 0.95, "confidence")
+        moved = ["γ"] if is_outside(self.gamma, self._profile.gamma_interval(0.95)).any() else []
+        moved += ["β_N"] if is_outside(self._reliance_points(last), reliance).any() else []
+        moved += [f"the {word} at n = {', '.join(map(format_number, sizes))}"] if len(sizes) else []
+        if not moved:
+            return ""
+        what = " and ".join([", ".join(moved[:-1]), moved[-1]] if len(moved) > 1 else moved)
+        return Message(
+            f"The prior on γ and the data disagree: the estimate of {what} is outside the 95% interval that the data"
+            f" alone give, which is extended to it. Use {arg('form', 'auto')}."
+        )
 
     @cached_property
     def _continuation(self) -> Continuation | None:
