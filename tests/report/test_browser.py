@@ -739,13 +739,21 @@ def test_text_and_figure_stand_side_by_side_where_there_is_room(opened: Opened, 
     assert figure[2] <= 390
 
 
-def test_words_in_pictures_and_captions_can_be_read_on_a_narrow_screen(opened: Opened, studied: Any) -> None:
+def test_pictures_and_tables_fit_a_narrow_screen_and_pictures_can_be_enlarged(opened: Opened, studied: Any) -> None:
     page = opened(studied[0], viewport={"width": 390, "height": 844})
-    stills = page.locator(".still:visible svg")
+    stills = page.locator(".still:visible")
     assert stills.count() > 0
     for i in range(stills.count()):
+        box = stills.nth(i).locator("svg").bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        stills.nth(i).click()
         # Pictures are drawn with letters of 8.5 points or more on a width of about 460 points.
-        assert stills.nth(i).bounding_box()["width"] >= 540
+        assert stills.nth(i).locator("svg").bounding_box()["width"] >= 540
+    # Tables of five columns or fewer; more are scrolled.
+    small = page.locator(".scroll:not(:has(th:nth-child(6)))")
+    assert small.locator(".range").count() > 0
+    assert small.evaluate_all("all => all.filter((e) => e.scrollWidth > e.clientWidth).length") == 0
     for left, _, right, _ in page.eval_on_selector_all(".scroll caption", BOXES):
         assert left >= 0
         assert right <= 390
