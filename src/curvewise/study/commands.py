@@ -451,11 +451,10 @@ def show_plan(page: Page, found: Plan) -> None:
             ]
             for name, some in joined.items()
         ]
-    values = dict(
-        zip(("learner", "n", "runs", "finished", "failed", "remaining", "time"), zip(*rows, strict=True), strict=True)
-    )
-    pairs = zip(values["time"], values["remaining"], strict=True)
-    columns: dict[str, Any] = values | {"time": [duration(s) if k else "–" for s, k in pairs]}
+    names = ("learner", "n", "runs", "finished", "failed", "remaining", "total time")
+    values = dict(zip(names, zip(*rows, strict=True), strict=True))
+    pairs = zip(values["total time"], values["remaining"], strict=True)
+    columns: dict[str, Any] = values | {"total time": [duration(s) if k else "–" for s, k in pairs]}
     if not any((*values["finished"], *values["failed"])):
         columns = {k: v for k, v in columns.items() if k not in ("finished", "remaining")}
     columns = {k: list(v) for k, v in columns.items() if k != "failed" or any(v)}
