@@ -141,7 +141,7 @@ def test_downstream_of_a_task(call, runs, made) -> None:
     path = runs("runs.csv", table, quiz_acc=accuracy)
     done = call("scaling", "downstream", path, "--task", "quiz", "--at", "10B,1T", "--chance", "0.25")
     assert "10B" in done.out
-    assert "accuracy (%)" in done.out
+    assert "loss of the task" in done.out
     document = call("scaling", "downstream", path, "--task", "loss,quiz_acc", "--at", "10B,1T", "--json").document
     found = cw.predict_downstream(cw.load_scaling_runs(path), ("loss", "quiz_acc"), at=(1e10, 1e12))
     assert document["accuracy"]["estimate"] == pytest.approx(found.accuracy.estimate)

@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 import curvewise as cw
 from curvewise.drawing.picture import picture_of
 from curvewise.scaling import ScalingRuns
-from curvewise.scaling.plot.axes import log_axis, write_count, write_flops
+from curvewise.scaling.plot.axes import graded, log_axis, write_count, write_flops
 from curvewise.scaling.plot.compare import BEST, CROSSING, PREDICTED, RATIO
 from curvewise.scaling.plot.law import (
     BUDGET,
@@ -198,3 +198,14 @@ def test_every_answer_has_a_picture() -> None:
         assert picture_of(getattr(cw.scaling, name)) is not None
     for name in ("ScalingComparison", "DownstreamPrediction", "ExpectedBest", "TunedComparison"):
         assert picture_of(getattr(cw.scaling, name)) is not None
+
+
+def test_colours_of_budgets_are_seen_on_white_and_on_black_paper() -> None:
+    for count in range(1, 30):
+        shades = graded(count)
+        assert len(set(shades)) == count
+        for shade in shades:
+            part = np.array([int(shade[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+            light = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+            assert 1.05 / (light + 0.05) >= 3
+            assert (light + 0.05) / 0.05 >= 3
