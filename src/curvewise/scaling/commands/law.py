@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import Drawing, Flag, Level, Showing
+from curvewise.cli.console import Drawing, Flag, Level, Showing, in_options
 from curvewise.errors import quietly
 from curvewise.scaling.commands.options import Amount, Amounts, File, LawFitting, ScalingReading, Sizes, answer, scaling
 from curvewise.text import format_count
@@ -58,6 +58,7 @@ def fit(
         Coverage of the intervals.
     """
     page = (showing or Showing()).page()
+    from curvewise.progress import waiting
     from curvewise.types.results import plain
 
     law = (fitting or LawFitting()).fit((reading or ScalingReading()).load(file))
@@ -71,8 +72,11 @@ def fit(
             for k, table in bands.items()
         }
         more["Predicted losses"] = _prediction_columns(bands)
-    found = {name: law.interval(name, level=level) for name in (*SYMBOLS, *law.further)}
+    with quietly(), waiting("computing intervals"):
+        found = {name: law.interval(name, level=level) for name in (*SYMBOLS, *law.further)}
+        said, warnings = law.sentences(level), law.all_warnings
     document["intervals"] = {name: plain(interval) for name, interval in found.items()}
+    document["summary"] = " ".join([said, *(f"Warning: {in_options(text)}" for text in warnings)])
     table = {"parameter": [(SYMBOLS | FURTHER)[name] for name in found], "estimate": list(found.values())}
     return answer(
         page,
@@ -83,12 +87,11 @@ def fit(
         more=more,
         draw=lambda: law.plot(what=what, level=level),
         document=document,
-        said=law.sentences(level),
+        said=said,
     )
 
 
 def _prediction_columns(bands: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-
     from curvewise.scaling.optimum import short
     from curvewise.types.results import Interval
 
@@ -143,11 +146,15 @@ def optimal(
         Coverage of the intervals.
     """
     page = (showing or Showing()).page()
+    from curvewise.progress import waiting
+
     law = (fitting or LawFitting()).fit((reading or ScalingReading()).load(file))
-    with quietly():
+    with quietly(), waiting("computing intervals"):
         result = law.compute_optimal(budget if len(budget) > 1 else budget[0], level=level, unique_tokens=unique_tokens)
-    asked = sensitivity or drop or what == "sensitivity"
-    windows: Any = _windows(law, max(budget), drop, level) if asked else None
+        asked = sensitivity or drop or what == "sensitivity"
+        windows: Any = _windows(law, max(budget), drop, level) if asked else None
+        # The windows that were asked for say the same as the usual ones, for this budget.
+        warnings = law.all_warnings if windows is None else (*law.warnings, *windows.warnings)
     return answer(
         page,
         result,
@@ -156,8 +163,7 @@ def optimal(
         more={} if windows is None else {windows.table_note(): windows.readable()},
         draw=lambda: windows.plot() if what == "sensitivity" else law.plot(what=what, budget=budget, level=level),
         document={} if windows is None else {"sensitivity": windows.to_dict()},
-        # The windows that were asked for say the same as the usual ones, for this budget.
-        warnings=law.all_warnings if windows is None else [*law.warnings, *windows.warnings],
+        warnings=warnings,
     )
 
 

@@ -97,4 +97,5 @@ def graded(count: int) -> list[str]:
     """
     known = np.array([to_rgb(shade) for shade in _RAMP])
     at = np.linspace(0.0, len(known) - 1.0, max(count, 1))
-    return [to_hex([float(np.interp(x, np.arange(len(known)), part)) for part in known.T]) for x in at]
+    red, green, blue = (np.interp(at, np.arange(len(known)), part).tolist() for part in known.T)
+    return [to_hex(mixed) for mixed in zip(red, green, blue, strict=True)]
