@@ -350,3 +350,22 @@ def test_ray_client_is_refused_wherever_it_is_named(tmp_path: Path, monkeypatch:
     study = made_study(tmp_path, own=Learner(estimator="ray_models:Centres"))
     with pytest.raises(InputError, match="ray job submit"):
         run_ray(study)
+
+
+def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+
+    def init(**how: Any) -> None:
+        raise ConnectionError("Could not find any running Ray instance. Please specify the one to connect to.")
+
+    monkeypatch.setattr(ray, "init", init)
+    study = made_study(tmp_path, own=Learner(estimator="ray_models:Centres"))
+    with pytest.raises(InputError, match=re.escape("on='auto': no Ray cluster answers")):
+        run_ray(study, "auto")
+
+
+def test_an_environment_that_ray_refuses_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    study = made_study(tmp_path, own=Learner(estimator="ray_models:Centres"))
+    with pytest.raises(InputError, match=r"Ray does not take it: .*gone\.zip"):
+        run_ray(study, workers=1, runtime_env={"py_modules": ["gone.zip"]})

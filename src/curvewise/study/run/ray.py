@@ -241,7 +241,7 @@ def _cluster(
     try:
         # Ray puts the current folder first on its workers' path, where a file json.py would be
         # imported instead of Python's: connect from a folder without modules.
-        with chdir(Path(sys.executable).parent):
+        with chdir(Path(sys.executable).parent), _worded(address, environment):
             if address == LOCAL:
                 with _loopback():
                     ray.init(address=LOCAL, num_cpus=cores, include_dashboard=False, **how)
@@ -253,6 +253,21 @@ def _cluster(
         ray.shutdown()
         if main:
             signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _worded(address: str, environment: dict[str, Any]) -> Iterator[None]:
+    """Name the argument that Ray refuses to connect with."""
+    try:
+        yield
+    except ConnectionError as error:
+        problem = f"no Ray cluster answers: {str(error).partition('.')[0]}."
+        remedy = "Start one there with `ray start --head`, or correct the address."
+        raise InputError(problem, argument="on", value=address, remedy=remedy) from error
+    except ValueError as error:
+        if not environment:
+            raise
+        raise InputError(f"Ray does not take it: {error}", argument="runtime_env", value=environment) from error
 
 
 def _no_client(address: str) -> InputError:
