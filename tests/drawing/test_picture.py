@@ -14,7 +14,7 @@ from curvewise.errors import InputError
 from curvewise.learning import compare_learning_curves
 from curvewise.types.results import Result
 
-LENSES = ("learning", "variance", "response", "transfer", "ranking")
+LENSES = ("learning", "variance", "response", "transfer", "ranking", "evals", "scaling")
 
 
 def result_classes():
