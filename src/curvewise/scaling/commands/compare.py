@@ -26,7 +26,7 @@ from curvewise.cli.console import (
     warn,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.scaling.commands.options import Amount, File, ScalingReading, Sizes, answer, scaling
+from curvewise.scaling.commands.options import Amount, Counts, File, ScalingReading, Sizes, answer, scaling
 from curvewise.text import format_count, list_names, prefix, suggest
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def tuned(
     files: Files,
     /,
     *,
-    budget: Annotated[list[int], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    budget: Counts = [],  # noqa: B006
     by: str | None = None,
     a: str | None = None,
     b: str | None = None,
@@ -203,7 +203,7 @@ def tuned(
         Tables with a row for each trial of a random search, exports of Optuna, MLflow and W&B
         among them: two, a first, as FILE or NAME=FILE; or one.
     budget
-        Number of trials; may be repeated. By default 1, 2, 5, 10, … up to the smaller search.
+        Numbers of trials, such as 1,5,20; by default 1, 2, 5, 10, … up to the smaller search.
     by
         Column that names the learner, in one table of several.
     a

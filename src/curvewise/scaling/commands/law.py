@@ -10,7 +10,17 @@ from cyclopts.validators import Number
 
 from curvewise.cli.console import Drawing, Flag, Level, Showing, in_options
 from curvewise.errors import quietly
-from curvewise.scaling.commands.options import Amount, Amounts, File, LawFitting, ScalingReading, Sizes, answer, scaling
+from curvewise.scaling.commands.options import (
+    Amount,
+    Amounts,
+    Counts,
+    File,
+    LawFitting,
+    ScalingReading,
+    Sizes,
+    answer,
+    scaling,
+)
 from curvewise.text import format_count
 
 SYMBOLS = {
@@ -112,7 +122,7 @@ def optimal(
     budget: Annotated[Amounts, Parameter(required=True)],
     unique_tokens: Amount = None,
     sensitivity: Flag = False,
-    drop: Annotated[list[int], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    drop: Counts = [],  # noqa: B006
     what: Literal["contours", "sizes", "sensitivity"] = "contours",
     level: Level = 0.95,
     fitting: LawFitting | None = None,
@@ -137,8 +147,8 @@ def optimal(
     sensitivity
         Print, too, how the answer for the largest budget moves as the highest losses are dropped.
     drop
-        How many of the highest losses to drop, in place of about 2, 8 and 16% of the rows. May be
-        repeated.
+        How many of the highest losses to drop, such as 5,20,40, in place of about 2, 8 and 16% of
+        the rows.
     what
         Picture that --plot draws: contours of equal loss with the budgets; the loss by model size
         at each budget; or tokens per parameter as the fitting window moves.
@@ -176,7 +186,7 @@ def isoflops(
     nominal: Amounts = [],  # noqa: B006
     weighted: Flag = False,
     sensitivity: Flag = False,
-    drop: Annotated[list[int], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    drop: Counts = [],  # noqa: B006
     what: Literal["parabolas", "sensitivity"] = "parabolas",
     level: Level = 0.95,
     reading: ScalingReading | None = None,
@@ -201,8 +211,8 @@ def isoflops(
     sensitivity
         Print, too, how the answer moves as the highest losses, or the flagged rows, are dropped.
     drop
-        How many of the highest losses to drop, in place of about 2, 8 and 16% of the rows. May be
-        repeated.
+        How many of the highest losses to drop, such as 5,20,40, in place of about 2, 8 and 16% of
+        the rows.
     what
         Picture that --plot draws: the parabolas, or tokens per parameter as the fitting window
         moves.
