@@ -72,7 +72,7 @@ def test_the_same_family_twice_is_not_significant():
     assert not found.warnings
     assert "not significant" in found.summary()
     assert json.loads(json.dumps(found.to_dict()))["efficiency"]["level"] == 0.95
-    assert list(found.frame()["quantity"]) == ["efficiency", "E", "alpha", "beta"]
+    assert list(found.columns()["quantity"]) == ["efficiency", "E", "alpha", "beta"]
 
 
 def test_other_exponents_are_noticed():
