@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from docutils import nodes
+from sphinx import addnodes
 
 from curvewise import __version__
 from curvewise.types import Result
@@ -116,6 +117,13 @@ def _plain_types(app, what, name, obj, options, lines):
             lines[i] = f"{field}: *{kind.replace('*', '')}*"
 
 
+def _unlink_shapes(app, doctree):
+    """Take the link from `shape` in a type that names a class too: it is no attribute of another."""
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        if link.get("reftarget") == "shape":
+            link.replace_self(link.children)
+
+
 def _write_dashes(app, doctree, page):
     """Put a dash between a parameter and its description, where Sphinx writes two hyphens."""
     for text in list(doctree.findall(nodes.Text)):
@@ -133,5 +141,6 @@ def setup(app):
     app.connect("autodoc-process-docstring", _join_attributes, priority=100)
     app.connect("autodoc-process-docstring", _plain_types, priority=900)
     app.connect("autodoc-process-signature", _hide_constructor)
+    app.connect("doctree-read", _unlink_shapes)
     app.connect("doctree-resolved", _write_dashes)
     app.connect("missing-reference", _resolve_public_name)

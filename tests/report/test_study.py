@@ -344,7 +344,7 @@ def test_names_are_shown_and_not_run(copied, tmp_path):
 
 @pytest.mark.parametrize("source", ["study.toml", 3, None])
 def test_a_source_that_is_none(source, tmp_path):
-    with pytest.raises(cw.InputError, match="give a result, several of them, or a study"):
+    with pytest.raises(cw.InputError, match="give a result, several of them, evaluations"):
         write_report(source, tmp_path / "a.html")
 
 

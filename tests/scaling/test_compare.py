@@ -72,7 +72,7 @@ def test_the_same_family_twice_is_not_significant():
     assert not found.warnings
     assert "not significant" in found.summary()
     assert json.loads(json.dumps(found.to_dict()))["efficiency"]["level"] == 0.95
-    assert list(found.frame()["quantity"]) == ["efficiency", "E", "alpha", "beta"]
+    assert list(found.columns()["quantity"]) == ["efficiency", "E", "alpha", "beta"]
 
 
 def test_other_exponents_are_noticed():
@@ -110,6 +110,7 @@ def test_losses_that_do_not_overlap_are_said():
     with pytest.warns(CurvewiseWarning) as seen:
         found = cw.compare_scaling_laws(family(0), far, loss="squares")
     assert any("do not overlap" in str(w.message) for w in seen)
+    assert found.verdict == "not significant"
     assert found.separate["E"][1] == pytest.approx(10 * fit_scaling_law(near, loss="squares").E, rel=1e-3)
 
 

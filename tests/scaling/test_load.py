@@ -89,3 +89,12 @@ def test_a_perplexity_by_its_name_becomes_a_loss(made):
     runs = made(noise=0.002)
     read = load_scaling_runs({"params": runs["params"], "tokens": runs["tokens"], "val_ppl": np.exp(runs["loss"])})
     np.testing.assert_allclose(read.loss, runs["loss"])
+
+
+def test_settings_that_differ_are_warned_of(made) -> None:
+    table = made() | {"schedule": ["cosine", "linear"] * 18, "label": [f"run {k}" for k in range(36)]}
+    runs = load_scaling_runs(table)
+    assert any("differ in 'schedule'" in text and "where={'schedule': 'cosine'}" in text for text in runs.warnings)
+    assert not load_scaling_runs(table, where={"schedule": "cosine"}).warnings
+    remarks = made() | {"remark": ["off centre", "twice", *[None] * 34]}
+    assert not load_scaling_runs(remarks).warnings

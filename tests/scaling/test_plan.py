@@ -57,7 +57,7 @@ def test_the_promised_width_comes_out(quantity):
 def test_a_plan_says_what_it_costs():
     law = make_law()
     plan = cw.plan_scaling_runs(law, BUDGET, largest=1e21)
-    rows = plan.frame()
+    rows = {name: np.asarray(column) for name, column in plan.columns().items()}
     assert list(rows) == ["params", "tokens", "flops", "tokens_per_param"]
     assert plan.cost == pytest.approx(rows["flops"].sum())
     assert rows["flops"].max() <= 1e21 * 1.001

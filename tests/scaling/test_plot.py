@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 import curvewise as cw
 from curvewise.drawing.picture import picture_of
 from curvewise.scaling import ScalingRuns
-from curvewise.scaling.plot.axes import log_axis, write_count, write_flops
+from curvewise.scaling.plot.axes import graded, log_axis, write_count, write_flops
 from curvewise.scaling.plot.compare import BEST, CROSSING, PREDICTED, RATIO
 from curvewise.scaling.plot.law import (
     BUDGET,
@@ -155,6 +155,8 @@ def test_searches_and_their_crossing() -> None:
     assert second.get_ydata()[0] == pytest.approx(found.expected_b[0])
     assert np.isfinite(found.crossing.estimate)
     assert of(ax, CROSSING)
+    bounded = cw.compare_tuned([0.7, 0.8, 0.9, 0.95, 0.6, 0.5], [0.65, 0.7, 0.72, 0.8, 0.75, 0.71], best_possible=1.0)
+    assert bounded.plot().dataLim.y1 <= 1.0
     one = cw.scaling.expected_best([0.71, 0.64, 0.80, 0.58, 0.77], budget=[1, 3])
     (line,) = of(one.plot(), BEST)
     assert line.get_ydata().tolist() == one.expected.tolist()
@@ -198,3 +200,14 @@ def test_every_answer_has_a_picture() -> None:
         assert picture_of(getattr(cw.scaling, name)) is not None
     for name in ("ScalingComparison", "DownstreamPrediction", "ExpectedBest", "TunedComparison"):
         assert picture_of(getattr(cw.scaling, name)) is not None
+
+
+def test_colours_of_budgets_are_seen_on_white_and_on_black_paper() -> None:
+    for count in range(1, 30):
+        shades = graded(count)
+        assert len(set(shades)) == count
+        for shade in shades:
+            part = np.array([int(shade[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+            light = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+            assert 1.05 / (light + 0.05) >= 3
+            assert (light + 0.05) / 0.05 >= 3

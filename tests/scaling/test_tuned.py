@@ -22,7 +22,7 @@ def test_the_estimate_is_the_mean_best_of_all_subsets(higher):
     pick = max if higher else min
     for k, value in zip(found.budget, found.expected, strict=True):
         assert value == pytest.approx(np.mean([pick(part) for part in combinations(SCORES, k)]), abs=1e-12)
-    assert list(found.frame().columns) == ["budget", "expected", "low", "high"]
+    assert list(found.columns()) == ["budget", "expected", "low", "high"]
 
 
 def test_lower_is_better_is_the_mirror_image():
@@ -81,7 +81,7 @@ def test_hedwig_crosses_at_21_trials(data_dir: Path):
     assert 10 <= found.crossing.low <= 14
     assert 38 <= found.crossing.high <= 60
     assert found.overtakes == "LSTM"
-    assert list(found.frame()["verdict"]) == ["a better", "a better", "b better"]
+    assert list(found.columns()["verdict"]) == ["a better", "a better", "b better"]
     assert "LSTM overtakes MLP from k = 21" in found.summary()
 
 

@@ -62,7 +62,7 @@ QUESTIONS = {
     "Which checkpoint to fine-tune?": "ranking rank nets/ --data x.npz",
     "Is my new language model better?": "evals compare logs/",
     "Which models really differ?": "evals rank logs/",
-    "How large a model for my compute?": "scaling optimal runs.csv --budget 1e22",
+    "How large a model to train?": "scaling optimal runs.csv --budget 1e22",
     "No runs yet? Train many models:": "study new study.toml",
 }
 """Questions of a new user, each with the command that answers it."""

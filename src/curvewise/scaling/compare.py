@@ -116,7 +116,8 @@ def compare_scaling_laws(
     notes = _notes(pair, free, pvalue, sets, labels)
     warn_all(notes)
     verdict = "not significant"
-    if efficiency.high < 1 or efficiency.low > 1:
+    # Losses without a value in common are mostly of two data sets or units, whatever the interval says.
+    if _have_losses_in_common(sets) and (efficiency.high < 1 or efficiency.low > 1):
         verdict = "b better" if efficiency.high < 1 else "a better"
     return ScalingComparison(
         a=labels[0],
@@ -149,7 +150,8 @@ class ScalingComparison(Result):
     efficiency : Interval
         ρ: the compute that b needs over what a needs for the same loss, each at its own optimal size.
     verdict : str
-        "b better" where ρ is significantly below 1, "a better" where above, else "not significant".
+        "b better" where ρ is significantly below 1, "a better" where above, else "not significant"; so are losses
+        that do not overlap.
     pvalue : float
         Of the test that the shared parameters are the same in both; small values speak against one ρ.
     form, loss, share : str
@@ -200,7 +202,7 @@ class ScalingComparison(Result):
             f"For the same loss{where}, {self.b} needs {_times(self.efficiency)} the compute of {self.a} "
             f"({self.level:.0%} interval; {self.counts[0]} and {self.counts[1]} runs)."
         ]
-        if self.verdict == "not significant":
+        if 1 in self.efficiency:
             lines.append("The difference is not significant.")
         if not np.isnan(self.pvalue):
             what = "E and the exponents" if self.share == "all" else "the exponents"
@@ -439,10 +441,14 @@ def _notes(
             f"ratio does not describe them. By separate laws {labels[1]} needs {format_number(ratios[0], 3)}× at "
             f"{np.exp(budgets[0]):.2g} FLOP and {format_number(ratios[1], 3)}× at {np.exp(budgets[1]):.2g} FLOP."
         )
-    spans = [(float(r.loss.min()), float(r.loss.max())) for r in sets]
-    if max(low for low, _ in spans) > min(high for _, high in spans):
+    if not _have_losses_in_common(sets):
+        spans = [f"{label} {r.loss.min():.3g} to {r.loss.max():.3g}" for label, r in zip(labels, sets, strict=True)]
         notes.append(
-            f"The losses do not overlap ({labels[0]} {spans[0][0]:.3g} to {spans[0][1]:.3g}, {labels[1]} "
-            f"{spans[1][0]:.3g} to {spans[1][1]:.3g}): the ratio rests on extrapolation, or the units differ."
+            f"The losses do not overlap ({', '.join(spans)}): the ratio rests on extrapolation, or the units differ. "
+            "No verdict is given."
         )
     return [text if isinstance(text, Message) else Message(text) for text in notes]
+
+
+def _have_losses_in_common(sets: Sequence[ScalingRuns]) -> bool:
+    return bool(max(r.loss.min() for r in sets) <= min(r.loss.max() for r in sets))

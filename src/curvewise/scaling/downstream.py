@@ -180,6 +180,20 @@ class DownstreamPrediction(Result):
             "high": [i.high for i in accuracy],
         }
 
+    def readable(self) -> Mapping[str, Sequence[Any]]:
+        """Return a row for each size with counts and intervals as people write them."""
+        rows = self.columns()
+        losses, accuracies = (
+            zip(*(rows[k] for k in names), strict=True)
+            for names in (("loss", "loss_low", "loss_high"), ("accuracy", "low", "high"))
+        )
+        return {
+            "params": [short(v) for v in rows["params"]],
+            "tokens": [short(v) for v in rows["tokens"]],
+            "loss of the task": [format_interval(row) for row in losses],
+            "accuracy": [format_interval(row, "fraction") for row in accuracies],
+        }
+
     def sentences(self) -> str:
         """The predictions in a few sentences."""
         rows = self.columns()

@@ -262,7 +262,7 @@ class Backtest(Result):
     form : str
         What was fitted to the rest.
     error : float
-        Geometric mean of |log predicted − log measured|.
+        Geometric mean of the absolute differences of log predicted and log measured loss.
     coverage : float
         Share of held-out losses inside their prediction band.
     published_error : float

@@ -46,6 +46,8 @@ _LOSSES = (
     synonyms("train_loss training_loss smooth_loss"),
 )
 
+MOST_SETTINGS = 12
+"""Different texts in a column up to which it is taken for a setting, and not for the names of runs."""
 _TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
 
@@ -181,7 +183,28 @@ def load_scaling_runs(
                 f"{table.where(roles[role])} is empty in {int(np.isnan(fields[role]).sum())} rows: fill them, or "
                 "remove the rows."
             )
+    fields["warnings"] = tuple(_mixed_settings(table, roles.rest))
     return without_diverged(fields)
+
+
+def _mixed_settings(table: Table, rest: Sequence[str]) -> list[str]:
+    """Return a warning where rows differ in texts that no role reads, such as the data set or a schedule."""
+    mixed = {}
+    for name in rest:
+        cells = table.columns[name]
+        values = sorted({str(cell) for cell in cells})
+        # Names of runs differ in nearly every row, and remarks are empty in most.
+        if 1 < len(values) <= MOST_SETTINGS and not is_measured(cells) and not any(map(is_missing, cells)):
+            mixed[name] = values
+    if not mixed:
+        return []
+    name, values = next(iter(mixed.items()))
+    return [
+        Message(
+            f"Rows differ in {list_names(mixed, 5)} and are taken as runs of one law: losses on different data or by "
+            f"different recipes do not follow one. Select with {arg('where', {name: values[0]})}."
+        )
+    ]
 
 
 def _sizes(table: Table, column: str) -> FloatArray:

@@ -31,8 +31,8 @@ LEVELS = 10
 """Budgets of candidate runs, from the cheapest run at hand to the largest that is allowed."""
 OFF_PATH = np.geomspace(1 / 12, 12, 11)
 """Sizes of candidate runs over the compute-optimal size for their budget."""
-BELOW = 2.0
-"""Factor by which a planned model or training may be smaller than the smallest at hand."""
+BEYOND = 2.0
+"""Factor by which a planned model, a training, or tokens per parameter may lie outside those at hand."""
 DRAWS = 15
 """Simulated outcomes of a plan."""
 ROUNDS = 4
@@ -346,9 +346,13 @@ class _Planner:
         logs = np.repeat(np.log(budgets), len(OFF_PATH))
         size = self.form.optimum(np.tile(self.theta, (len(logs), 1)), logs) + np.tile(np.log(OFF_PATH), len(budgets))
         places = np.column_stack([size, logs - LOG6 - size])
-        # Nobody has seen the law hold far below the smallest model and the shortest training.
-        least = np.log([self.runs.params.min() / BELOW, self.runs.tokens.min() / BELOW])
-        seen = (places >= least).all(axis=1)
+        # Nobody has seen the law hold far below the smallest model and the shortest training, nor for other shares of
+        # the two. The linear law finds such runs the most telling.
+        least = np.log([self.runs.params.min() / BEYOND, self.runs.tokens.min() / BEYOND])
+        ratio, known = places[:, 1] - places[:, 0], np.log(self.runs.tokens / self.runs.params)
+        seen = (places >= least).all(axis=1) & (
+            np.abs(ratio - np.clip(ratio, known.min(), known.max())) < np.log(BEYOND)
+        )
         return places[seen], np.exp(logs[seen])
 
     def _greedy(self, places: FloatArray, goal: float, most: int) -> tuple[list[int], float]:

@@ -288,6 +288,7 @@ def compare_tuned(
         level=level,
         warnings=tuple(map(Message, notes)),
         _trials=(given[0], given[1]),
+        _best_possible=best_possible,
     )
 
 
@@ -336,6 +337,7 @@ class TunedComparison(Result):
     level: float
     warnings: tuple[str, ...]
     _trials: tuple[Trials, Trials]
+    _best_possible: float | None
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """Return a row for each budget: the expected best of each, b minus a with its limits, and the verdict."""

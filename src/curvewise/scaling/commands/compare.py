@@ -26,7 +26,7 @@ from curvewise.cli.console import (
     warn,
 )
 from curvewise.errors import InputError, quietly
-from curvewise.scaling.commands.options import Amount, File, ScalingReading, Sizes, answer, scaling
+from curvewise.scaling.commands.options import Amount, Counts, File, ScalingReading, Sizes, answer, scaling
 from curvewise.text import format_count, list_names, prefix, suggest
 
 if TYPE_CHECKING:
@@ -159,8 +159,6 @@ def downstream(
     page = (showing or Showing()).page()
     from curvewise.progress import waiting
     from curvewise.scaling.downstream import predict_downstream
-    from curvewise.scaling.optimum import short
-    from curvewise.types.results import Interval
 
     if len(task) > 2:
         raise UsageError("--task takes the name of one task, or the columns of its loss and its accuracy.")
@@ -168,16 +166,8 @@ def downstream(
     which = task[0] if len(task) == 1 else (task[0], task[1])
     with quietly(), waiting("fitting both steps"):
         result = predict_downstream(runs, which, at if len(at) > 1 else at[0], chance=chance, level=level)
-    rows = result.columns()
-    table: dict[str, Any] = {k: [short(float(v)) for v in rows[k]] for k in ("params", "tokens")}
-    for name, ends in (("loss", ("loss", "loss_low", "loss_high")), ("accuracy (%)", ("accuracy", "low", "high"))):
-        scale = 1.0 if name == "loss" else 100.0
-        table[name] = [
-            Interval(scale * float(e), scale * float(low), scale * float(high))
-            for e, low, high in zip(*(rows[k] for k in ends), strict=True)
-        ]
     title = f"{result.task}: {format_count(result.count, 'run')} ({level:.0%} prediction intervals)"
-    return answer(page, result, title, drawing, columns=table)
+    return answer(page, result, title, drawing)
 
 
 @scaling.command
@@ -185,7 +175,7 @@ def tuned(
     files: Files,
     /,
     *,
-    budget: Annotated[list[int], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    budget: Counts = [],  # noqa: B006
     by: str | None = None,
     a: str | None = None,
     b: str | None = None,
@@ -213,7 +203,7 @@ def tuned(
         Tables with a row for each trial of a random search, exports of Optuna, MLflow and W&B
         among them: two, a first, as FILE or NAME=FILE; or one.
     budget
-        Number of trials; may be repeated. By default 1, 2, 5, 10, … up to the smaller search.
+        Numbers of trials, such as 1,5,20; by default 1, 2, 5, 10, … up to the smaller search.
     by
         Column that names the learner, in one table of several.
     a

@@ -8,9 +8,19 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from curvewise.cli.console import Drawing, Flag, Level, Showing
+from curvewise.cli.console import Drawing, Flag, Level, Showing, in_options
 from curvewise.errors import quietly
-from curvewise.scaling.commands.options import Amount, Amounts, File, LawFitting, ScalingReading, Sizes, answer, scaling
+from curvewise.scaling.commands.options import (
+    Amount,
+    Amounts,
+    Counts,
+    File,
+    LawFitting,
+    ScalingReading,
+    Sizes,
+    answer,
+    scaling,
+)
 from curvewise.text import format_count
 
 SYMBOLS = {
@@ -58,6 +68,7 @@ def fit(
         Coverage of the intervals.
     """
     page = (showing or Showing()).page()
+    from curvewise.progress import waiting
     from curvewise.types.results import plain
 
     law = (fitting or LawFitting()).fit((reading or ScalingReading()).load(file))
@@ -71,8 +82,11 @@ def fit(
             for k, table in bands.items()
         }
         more["Predicted losses"] = _prediction_columns(bands)
-    found = {name: law.interval(name, level=level) for name in (*SYMBOLS, *law.further)}
+    with quietly(), waiting("computing intervals"):
+        found = {name: law.interval(name, level=level) for name in (*SYMBOLS, *law.further)}
+        said, warnings = law.sentences(level), law.all_warnings
     document["intervals"] = {name: plain(interval) for name, interval in found.items()}
+    document["summary"] = " ".join([said, *(f"Warning: {in_options(text)}" for text in warnings)])
     table = {"parameter": [(SYMBOLS | FURTHER)[name] for name in found], "estimate": list(found.values())}
     return answer(
         page,
@@ -83,12 +97,11 @@ def fit(
         more=more,
         draw=lambda: law.plot(what=what, level=level),
         document=document,
-        said=law.sentences(level),
+        said=said,
     )
 
 
 def _prediction_columns(bands: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-
     from curvewise.scaling.optimum import short
     from curvewise.types.results import Interval
 
@@ -109,7 +122,7 @@ def optimal(
     budget: Annotated[Amounts, Parameter(required=True)],
     unique_tokens: Amount = None,
     sensitivity: Flag = False,
-    drop: Annotated[list[int], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    drop: Counts = [],  # noqa: B006
     what: Literal["contours", "sizes", "sensitivity"] = "contours",
     level: Level = 0.95,
     fitting: LawFitting | None = None,
@@ -134,8 +147,8 @@ def optimal(
     sensitivity
         Print, too, how the answer for the largest budget moves as the highest losses are dropped.
     drop
-        How many of the highest losses to drop, in place of about 2, 8 and 16% of the rows. May be
-        repeated.
+        How many of the highest losses to drop, such as 5,20,40, in place of about 2, 8 and 16% of
+        the rows.
     what
         Picture that --plot draws: contours of equal loss with the budgets; the loss by model size
         at each budget; or tokens per parameter as the fitting window moves.
@@ -143,11 +156,15 @@ def optimal(
         Coverage of the intervals.
     """
     page = (showing or Showing()).page()
+    from curvewise.progress import waiting
+
     law = (fitting or LawFitting()).fit((reading or ScalingReading()).load(file))
-    with quietly():
+    with quietly(), waiting("computing intervals"):
         result = law.compute_optimal(budget if len(budget) > 1 else budget[0], level=level, unique_tokens=unique_tokens)
-    asked = sensitivity or drop or what == "sensitivity"
-    windows: Any = _windows(law, max(budget), drop, level) if asked else None
+        asked = sensitivity or drop or what == "sensitivity"
+        windows: Any = _windows(law, max(budget), drop, level) if asked else None
+        # The windows that were asked for say the same as the usual ones, for this budget.
+        warnings = law.all_warnings if windows is None else (*law.warnings, *windows.warnings)
     return answer(
         page,
         result,
@@ -156,8 +173,7 @@ def optimal(
         more={} if windows is None else {windows.table_note(): windows.readable()},
         draw=lambda: windows.plot() if what == "sensitivity" else law.plot(what=what, budget=budget, level=level),
         document={} if windows is None else {"sensitivity": windows.to_dict()},
-        # The windows that were asked for say the same as the usual ones, for this budget.
-        warnings=law.all_warnings if windows is None else [*law.warnings, *windows.warnings],
+        warnings=warnings,
     )
 
 
@@ -170,7 +186,7 @@ def isoflops(
     nominal: Amounts = [],  # noqa: B006
     weighted: Flag = False,
     sensitivity: Flag = False,
-    drop: Annotated[list[int], Parameter(negative="", show_default=False)] = [],  # noqa: B006
+    drop: Counts = [],  # noqa: B006
     what: Literal["parabolas", "sensitivity"] = "parabolas",
     level: Level = 0.95,
     reading: ScalingReading | None = None,
@@ -195,8 +211,8 @@ def isoflops(
     sensitivity
         Print, too, how the answer moves as the highest losses, or the flagged rows, are dropped.
     drop
-        How many of the highest losses to drop, in place of about 2, 8 and 16% of the rows. May be
-        repeated.
+        How many of the highest losses to drop, such as 5,20,40, in place of about 2, 8 and 16% of
+        the rows.
     what
         Picture that --plot draws: the parabolas, or tokens per parameter as the fitting window
         moves.

@@ -70,6 +70,14 @@ def _numbers(_: Any, tokens: Sequence[Token]) -> list[float]:
     return [_number(part) for token in tokens for part in token.value.split(",") if part.strip()]
 
 
+def _counts(_: Any, tokens: Sequence[Token]) -> list[int]:
+    """Read 1,5,20 as whole numbers from 1 on."""
+    words = [part.strip() for token in tokens for part in token.value.split(",") if part.strip()]
+    if not words or not all(word.isdecimal() and int(word) > 0 for word in words):
+        raise ValueError(f"{','.join(words)!r} must be a whole number from 1 on, or several with commas: 1,5,20.")
+    return list(map(int, words))
+
+
 def _sizes(_: Any, tokens: Sequence[Token]) -> list[tuple[float, float]]:
     """Read PARAMS,TOKENS such as 7B,4T, once or more."""
     found = []
@@ -83,6 +91,7 @@ def _sizes(_: Any, tokens: Sequence[Token]) -> list[tuple[float, float]]:
 
 Amount = Annotated[float | None, Parameter(converter=lambda _, tokens: _number(tokens[0].value))]
 Amounts = Annotated[list[float], Parameter(converter=_numbers, n_tokens=1, negative="", show_default=False)]
+Counts = Annotated[list[int], Parameter(converter=_counts, n_tokens=1, negative="", show_default=False)]
 Sizes = Annotated[list[tuple[float, float]], Parameter(converter=_sizes, n_tokens=1, negative="", show_default=False)]
 
 

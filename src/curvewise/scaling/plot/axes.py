@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from curvewise.drawing.axes import width_of
@@ -86,6 +85,17 @@ def span_of(*values: Sequence[float] | np.ndarray, room: float = 1.25) -> tuple[
     return float(every.min()) / room, float(every.max()) * room
 
 
+_RAMP = ("#6a4fc4", "#2f6fd0", "#12879a", "#2f8f4a", "#86800f", "#c26c14")
+"""Colours from violet by blue and green to orange: each has a contrast of 3 with white paper, and with black."""
+
+
 def graded(count: int) -> list[str]:
-    """Return colours in an order, such as those of growing budgets."""
-    return [to_hex(colormaps["viridis"](x)) for x in np.linspace(0.0, 0.8, max(count, 1))]
+    """Return colours in an order, such as those of growing budgets.
+
+    >>> graded(2)
+    ['#6a4fc4', '#c26c14']
+    """
+    known = np.array([to_rgb(shade) for shade in _RAMP])
+    at = np.linspace(0.0, len(known) - 1.0, max(count, 1))
+    red, green, blue = (np.interp(at, np.arange(len(known)), part).tolist() for part in known.T)
+    return [to_hex(mixed) for mixed in zip(red, green, blue, strict=True)]

@@ -171,7 +171,7 @@ def plot_tuned(
             most = len(trials)
             grid = np.unique(np.geomspace(1, most, 40).round().astype(int))
             with quietly():
-                found = expected_best(trials, grid, level=result.level)
+                found = expected_best(trials, grid, best_possible=result._best_possible, level=result.level)
             key.append((_best_curve(ax, found, shade), f"{name} ({most} trials)"))
         _trial_axis(ax, max(result.counts))
         ax.set_ylabel(_score_label(found))

@@ -468,8 +468,10 @@ def plot_scaling_plan(
         (new,) = ax.plot(6 * n * d, n, "D", color=colour(1), mec="white", ms=8, gid=PLANNED, label="_new", zorder=3)
         for (size, tokens), count in result.repeats().items():
             if count > 1:
-                place = {"xytext": (-8, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
-                note(ax, f"{count} times", (6 * size * tokens, size), color=colour(1), **place)
+                right = 6 * size * tokens > np.sqrt(np.prod(ax.get_xlim()))
+                place = {"xytext": (-8 if right else 8, 0), "ha": "right" if right else "left", "va": "center"}
+                at = (6 * size * tokens, size)
+                note(ax, f"{count} times", at, textcoords="offset points", color=colour(1), **place)
         key.append((new, f"to train ({len(n)})"))
         ax.set(xlabel="compute (FLOP)", ylabel="parameters")
         finish(ax, own, key, [result.sentences(), *warned(result)], legend=legend, caption=caption, columns=3)
