@@ -98,3 +98,19 @@ def test_show_real_logs(call, data_dir) -> None:
     whole = call("evals", "show", folder)
     assert whole.code == 0
     assert "64 models" in whole.out
+
+
+def test_files_and_folders_may_be_named(call, harness_log, tmp_path) -> None:
+    harness_log("org/one")
+    harness_log("org/two", [{"exact_match": v} for v in (0.0, 0.0, 1.0)], results=False)
+    words = [f"new={tmp_path / 'org__one'}", f"old={tmp_path}/org__two/samples_*.jsonl"]
+    for command in (["show"], ["score"], ["compare"], ["rank"], ["plan"]):
+        done = call("evals", *command, *words, "--json")
+        assert done.code == 0, done.err
+    assert call("evals", "show", *words, "--json").document["model"] == ["new", "old"]
+    mixed = call("evals", "show", words[0], tmp_path / "org__two", "--json")
+    assert mixed.document["model"] == ["new", "org/two"]
+    wide = tmp_path / "wide.csv"
+    wide.write_text("question,x,y\n1,0,1\n2,1,1\n")
+    assert "--wide models" in call("evals", "rank", wide).err
+    assert call("evals", "rank", wide, "--wide", "models", "--json").document["models"] == ["y", "x"]

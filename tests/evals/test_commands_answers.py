@@ -97,8 +97,9 @@ def test_models_are_named_or_asked_for(call, log) -> None:
     assert one.code == 2
     assert "a comparison needs two" in one.err
     renamed = call("evals", "score", f"new={log}")
-    assert renamed.code == 2
-    assert "--model new=MODEL" in renamed.err
+    assert renamed.code == 1
+    assert "'new' is given as the name of logs of 3 models" in renamed.err
+    assert "--model new=a" in renamed.err
 
 
 def test_tables_fit_a_terminal_and_paste(call, log) -> None:

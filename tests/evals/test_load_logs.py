@@ -187,10 +187,44 @@ def test_harness_lists_as_metrics_do_not_break_the_others(harness_log) -> None:
         cw.load_evals(path, "inst_level_strict_acc")
 
 
-def test_harness_without_results_is_called_by_its_date(harness_log) -> None:
-    e = cw.load_evals(harness_log("one", results=False, date="2025-01-01T00-00-00"))
-    assert e.models == ("2025-01-01T00-00-00",)
-    assert any("no results_*.json" in note for note in e.notes)
+def test_harness_without_results_is_called_by_its_folder(harness_log, tmp_path) -> None:
+    for model in ("org/one", "two"):
+        harness_log(model, results=False)
+    e = cw.load_evals(tmp_path)
+    assert e.models == ("org/one", "two")
+    assert any("no results_*.json" in note and "'org/one' by its folder" in note for note in e.notes)
+    # Further tasks and dates of a model lie in its folder.
+    harness_log("org/one", results=False, task="arc", date="2026-01-01T00-00-00")
+    assert cw.load_evals(tmp_path, missing="drop", task="gsm8k").models == ("org/one", "two")
+
+
+def test_harness_without_results_never_merges_two_models(harness_log, tmp_path) -> None:
+    # One folder, two dates, different tasks: nothing says that the model is the same.
+    for task, date in (("arc", "2025-01-01T00-00-00"), ("gsm8k", "2025-01-02T00-00-00")):
+        harness_log("x", results=False, task=task, date=date, folder="logs")
+    found = cw.evals.survey_evals(tmp_path / "logs")
+    assert found.model == ("samples_arc_2025-01-01T00-00-00", "samples_gsm8k_2025-01-02T00-00-00")
+    assert "no score" in found.problem or "missing" in found.problem
+    # Two folders of one name.
+    for task, folder in (("arc", "new/run"), ("gsm8k", "old/run")):
+        harness_log("x", results=False, task=task, folder=folder)
+    with pytest.raises(InputError, match=r"new/run and .*old/run.*whether it is the same.*NAME: FOLDER"):
+        cw.load_evals([tmp_path / "new", tmp_path / "old"])
+    one = cw.load_evals({"m": [tmp_path / "new" / "run", tmp_path / "old" / "run" / "samples_*.jsonl"]}, task="arc")
+    assert one.models == ("m",)
+
+
+def test_a_dict_names_the_models_of_files_and_folders(harness_log, tmp_path) -> None:
+    harness_log("org/one")
+    harness_log("org/two", results=False)
+    e = cw.load_evals({"new": tmp_path / "org__one", "old": str(tmp_path / "org__two")})
+    assert e.models == ("new", "old")
+    with pytest.raises(InputError, match=r"'both' is given as the name of logs of 2 models: 'org/one', 'org/two'"):
+        cw.load_evals({"both": tmp_path})
+    with pytest.raises(InputError, match=r"given as 'a' and as 'b'"):
+        cw.load_evals({"a": tmp_path / "org__one" / "*.jsonl", "b": tmp_path / "org__one" / "samples_*"})
+    # A dict of columns is a table still.
+    assert cw.load_evals({"model": ["a", "b"], "question": ["q", "q"], "score": ["1", "0"]}).models == ("a", "b")
 
 
 def test_harness_samples_inside_the_results(tmp_path) -> None:

@@ -182,3 +182,22 @@ def test_large_numbers_of_labels_take_the_sorted_path() -> None:
     e = cw.load_evals(rows)
     assert e.shape == (1, 1500, 2)
     assert np.nansum(e.scores) == sum(rows["score"])
+
+
+def test_a_column_for_each_model_is_asked_for(tmp_path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text("question_id,m-a,m-b,remark\nq1,1,0,easy\nq2,1,1,hard\n")
+    with pytest.raises(InputError, match=r"wide='models' if each of 'm-a', 'm-b' is a model"):
+        cw.load_evals(path)
+    e = cw.load_evals(path, wide="models")
+    assert e.models == ("m-a", "m-b")
+    assert e.scores[:, :, 0].tolist() == [[1, 1], [0, 1]]
+    assert any("left out: 'remark'" in note for note in e.notes)
+    frame = {"question": ["q1", "q2"], "accuracy": [1, 0], "x": [0, 0]}
+    assert cw.load_evals(frame, wide="models").models == ("accuracy", "x")
+    with pytest.raises(InputError, match="has a column for the model, 'model'"):
+        cw.load_evals({"question": ["q"], "model": ["a"], "x": [1]}, wide="models")
+    with pytest.raises(InputError, match="column 'x' of the dict is empty"):
+        cw.load_evals({"question": ["q"], "a": [1], "x": [None]}, wide="models")
+    with pytest.raises(InputError, match="wide='learners': is not known"):
+        cw.load_evals(path, wide="learners")  # type: ignore[arg-type]

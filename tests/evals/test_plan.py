@@ -196,3 +196,23 @@ def test_a_pilot_with_training_seeds_says_what_the_plan_is_about():
     with pytest.warns(CurvewiseWarning, match="variance between seeds"):
         plan = cw.plan_evals(0.05, pilot=e)
     assert "one sample" not in plan.sentences()
+
+
+def test_analyses_take_what_load_evals_takes(tmp_path) -> None:
+    rng = np.random.default_rng(1)
+    e = Evals(rng.random((2, 60)) < [[0.8], [0.5]], ("a", "b"), np.arange(60))
+    path = tmp_path / "evals.csv"
+    e.frame().to_csv(path, index=False)
+    for source in (path, str(path), [path], e.frame()):
+        assert cw.plan_evals(source, difference=0.05).questions == cw.plan_evals(0.05, pilot=e).questions
+        assert cw.compare_evals(source, "a", "b").pvalue == cw.compare_evals(e, "a", "b").pvalue
+        assert cw.rank_models(source).models == cw.rank_models(e).models
+        assert cw.score_evals(source).scores.tolist() == cw.score_evals(e).scores.tolist()
+    for wrong in (5, None, cw.score_evals(e)):
+        for call in (cw.score_evals, cw.rank_models, lambda x: cw.compare_evals(x, "a", "b")):
+            with pytest.raises(InputError, match="holds no scores of questions"):
+                call(wrong)
+    with pytest.raises(InputError, match="difference=… is given twice"):
+        cw.plan_evals(0.05, difference=0.03, pilot=e)
+    with pytest.raises(InputError, match="pilot=… is given twice"):
+        cw.plan_evals(e, pilot=e)

@@ -170,7 +170,7 @@ def test_one_that_fails_is_reported_and_the_others_go_on(rank, stored, tmp_path)
     found = rank("--json", "--resamples", "0", files=files).document
     assert set(found["failures"]) == {"broken", "unnamed"}
     assert "NaN or infinite values in 1 of 200 rows" in found["failures"]["broken"]
-    assert "call the matrix features" in found["failures"]["unnamed"]
+    assert "call the matrix of features 'features'" in found["failures"]["unnamed"]
     assert found["checkpoints"] == ["strong", "middling", "weak"]
     alone = rank(files=(tmp_path / "broken.npy",))
     assert alone.code == 1

@@ -626,3 +626,36 @@ def test_measures_that_agree_on_the_first_alone_are_said_to_disagree():
     alike = replace(first, scores={**found.scores, "knn": np.array([9.0, 8.0, 7.0])})
     assert "The measures" not in alike.sentences()
     assert "chance to be best" in first.readable()
+
+
+def test_files_of_features_and_their_labels(tmp_path, call) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 40)
+    pool = {
+        name: labels[:, None] * shift + rng.normal(size=(120, 4)) for name, shift in {"weak": 0.2, "fine": 2}.items()
+    }
+    np.savez(tmp_path / "weak.npz", features=pool["weak"], labels=labels)
+    np.savez(tmp_path / "fine.npz", embeddings=pool["fine"], y=labels)
+    np.save(tmp_path / "labels.npy", labels)
+    options = {"measures": "logme", "resamples": 0, "reliability": 0.8}
+    wanted = rank_features(pool, labels, **options)
+    files = {name: tmp_path / f"{name}.npz" for name in pool}
+    for found in (
+        rank_features(files, **options),
+        rank_features(files, tmp_path / "labels.npy", **options),
+        rank_features(list(map(str, files.values())), **options),
+    ):
+        assert found.best == found.checkpoints[0] == "fine"
+        assert found.scores["logme"].tolist() == wanted.scores["logme"].tolist()
+    seen = call("ranking", "rank", *files.values(), "--measures", "logme", "--resamples", "0", "--json")
+    assert seen.code == 0, seen.err
+    assert seen.document["checkpoints"] == ["fine", "weak"]
+    assert "labels from 'weak', 'fine'" in seen.err
+    np.savez(tmp_path / "other.npz", features=pool["fine"], labels=labels[::-1])
+    with pytest.raises(InputError, match="weak and other hold different labels"):
+        rank_features({"weak": files["weak"], "other": tmp_path / "other.npz"}, **options)
+    np.savez(tmp_path / "two.npz", a=pool["fine"], b=pool["weak"])
+    with pytest.raises(InputError, match="holds a, b: call the matrix of features 'features'"):
+        rank_features({"two": tmp_path / "two.npz"}, labels, **options)
+    with pytest.raises(InputError, match="labels is missing: give the label of each example"):
+        rank_features(pool, **options)

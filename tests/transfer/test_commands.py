@@ -161,7 +161,7 @@ def test_a_value_too_many_is_told_how_to_be_passed(call, losses, typed, wanted):
 
 def test_an_option_that_is_repeated(call, losses):
     seen = call("transfer", "measure", losses, "--where", "seed=0", "--where", "seed=1", "--json")
-    assert seen.code == 1  # the controls have other seeds
+    assert any(control["assumed"] for control in seen.document["blind"].values())  # the controls have other seeds
     more = ("--where", "seed=-1", "--where", "seed=", "--maximal", "0.1")
     options = ("--where", "seed=0", "--where", "seed=1", *more)
     seen = call("transfer", "measure", losses, *options, "--json")
@@ -433,7 +433,6 @@ def accuracies(tmp_path: Path) -> Path:
         (("--blind", "90", "--maximal", "5"), "--blind 90: is not below --maximal 5"),
         (("--blind", "10", "--maximal", "15"), "--maximal 15: is beaten by every run"),
         (("--blind", "0.1"), "pass --blind 10, or --unit percent if 0.1% is meant"),
-        ((), "--blind 0 will do"),
         (("--blind", "10", "--sizes", "100,500"), "--sizes TASK=100,1000"),
     ],
 )
@@ -546,3 +545,17 @@ def test_a_factor_beyond_what_was_measured_is_a_bound(call):
     shown = call("transfer", "tasks", path).out
     assert "> 256" in shown
     assert "∞" not in shown
+
+
+def test_without_a_blind_guess_the_verdict_is_given(call, tmp_path):
+    risks = {("scratch", 10): 0.5, ("scratch", 100): 0.4, ("pre", 10): 0.3, ("pre", 100): 0.2}
+    rows = [f"{method},{n},{seed},{risk + 0.01 * seed}" for (method, n), risk in risks.items() for seed in (0, 1)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["method,n,seed,error", *rows, ""]))
+    seen = call("transfer", "measure", path, "--maximal", "0.1")
+    assert seen.code == 0, seen.err
+    assert "pre pays off: at n = 100, the largest size, its error is 0.205 and that of scratch 0.405" in seen.out
+    assert "a gain of 0.2" in seen.out
+    assert "no blind guess" in seen.err
+    assert "pass --blind" in seen.err
+    assert call("transfer", "tasks", path, "--maximal", "0.1").code == 1

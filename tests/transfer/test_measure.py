@@ -6,12 +6,14 @@ import json
 from dataclasses import fields
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import TransferResult
 from curvewise.transfer.risks import Control, TransferRisks
+from curvewise.transfer.spread import measure_spread
 from curvewise.transfer.tasks import rank_tasks
 from curvewise.types import Interval
 
@@ -316,7 +318,6 @@ class TestControls:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ({"blind": None}, "blind is missing for task 'a'. Pass the risk .* cw.transfer.blind_guess"),
             ({"tasks": []}, "is empty: name at least one"),
             ({"blind": "guess"}, "has no risk on task 'a'"),
             ({"maximal": "scratch"}, "starts from nothing"),
@@ -328,7 +329,7 @@ class TestControls:
             ),
             ({"blind": 0.05, "maximal": None}, "no method is better than a blind guess"),
         ],
-        ids=["missing", "no task", "unknown", "scratch", "task", "order", "assumed"],
+        ids=["no task", "unknown", "scratch", "task", "order", "assumed"],
     )
     def test_controls_that_cannot_be(self, options: dict, said: str) -> None:
         with pytest.raises(InputError, match=said):
@@ -601,7 +602,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("source", "said"),
         [
-            ("losses.csv", "load_risks"),
+            ("losses.csv", "no such file"),
             ([1, 2, 3], "source is a list"),
             ({"method": ["a"], "n": [1]}, "no column 'risk'"),
             ({"model": ["a"], "n": [1], "loss": [1]}, "no column 'method'.*'model'"),
@@ -625,3 +626,29 @@ class TestErrors:
         extra = {"task": "a", "method": "gold", "n": -1, "seed": 0, "risk": 0.1}
         with pytest.raises(InputError, match="training sizes must be positive"):
             measure([*rows(), extra])
+
+
+def test_without_a_blind_guess_only_the_scale_is_missing(tmp_path) -> None:
+    table = {
+        "method": ["scratch"] * 6 + ["swav"] * 6,
+        "n": [100, 100, 1000, 1000, 10000, 10000] * 2,
+        "seed": [0, 1] * 6,
+        "loss": [0.83, 0.81, 0.52, 0.55, 0.30, 0.31, 0.52, 0.50, 0.33, 0.32, 0.25, 0.27],
+    }
+    with pytest.warns(CurvewiseWarning, match=r"no blind guess: 0.82 stands for it .*scratch, n = 100.*CCI"):
+        found = measure_transfer(table, maximal=0.1)
+    full = measure_transfer(table, blind=0.9, maximal=0.1)
+    row, same = found.improvement("task", "swav"), full.improvement("task", "swav")
+    assert (row.cci.estimate, row.cci.low) == pytest.approx((same.cci.estimate, same.cci.low))
+    assert row.pvalue == pytest.approx(same.pvalue)
+    assert [e.factor.estimate for e in row.data_equivalence] == [e.factor.estimate for e in same.data_equivalence]
+    assert found.blind["task"].assumed
+    gain = found.runs_of(["task"])[0].risk_gain("swav", 10000)
+    assert gain.value == pytest.approx(0.305 - 0.26)
+    assert gain.error.std == pytest.approx(np.sqrt(0.005**2 + 0.01**2), rel=1e-6)
+    for analysis in (rank_tasks, measure_spread):
+        with pytest.raises(InputError, match=r"blind is missing for task 'task'\. Pass the risk"):
+            analysis(found)
+    path = tmp_path / "t.csv"
+    pd.DataFrame(table).to_csv(path, index=False)
+    assert measure_transfer(path, blind=0.9, maximal=0.1).improvements[0].cci == same.cci

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Group, Parameter
@@ -51,7 +50,7 @@ evals = App(
     help="Is this language model or agent better, and on how many questions?\n\n"
     "FILE is an evaluation log, a folder of logs, or a table: .eval or .json of Inspect, `samples_*.jsonl` of "
     "lm-eval, `details_*.parquet` of lighteval, runs of HELM, Every Eval Ever records, or CSV, JSON lines or "
-    "Parquet with a row for each model, question and sample.",
+    "Parquet with a row for each model, question and sample. NAME=FILE names the model of a file or folder.",
     error_formatter=usage_panel,
 )
 
@@ -105,6 +104,8 @@ class EvalsReading:
     column
         Which column of a table has a role, as ROLE=COLUMN: model, question, score, sample, seed,
         group, task, count, metric, filter; ROLE= leaves a role out. May be repeated.
+    wide
+        models: a table with a row for each question and a column for each model.
     unfinished
         Read logs that were cancelled or ended with an error, too.
     allow_large
@@ -120,6 +121,7 @@ class EvalsReading:
     range: Numbers = field(default_factory=list)
     higher_is_better: Annotated[bool | None, Parameter(negative="--lower-is-better")] = None
     column: Texts = field(default_factory=list)
+    wide: Literal["models"] | None = None
     unfinished: Flag = False
     allow_large: Flag = False
 
@@ -127,12 +129,9 @@ class EvalsReading:
         """Return the arguments of :func:`load_evals`."""
         if STDIN in files:
             raise UsageError("Evaluations are read from files and folders, not from stdin.")
+        paths: dict[str, list[str]] = {}
         for name, file in map(split_name, files):
-            if name:
-                raise UsageError(
-                    f"{name}={file}: give the file alone, and a new name of its model as --model {name}=MODEL, where"
-                    f" MODEL is the name in the log or that of the file, such as {Path(file).stem}."
-                )
+            paths.setdefault(name, []).append(file)
         columns: dict[str, str | None] = {}
         for pair in self.column:
             role, equals, name = pair.partition("=")
@@ -142,7 +141,7 @@ class EvalsReading:
         if self.range and len(self.range) != 2:
             raise UsageError("--range takes the lowest and the highest possible score, such as --range 1,10.")
         return {
-            "paths": list(files),
+            "paths": paths if any(paths) else list(files),
             "metric": self.metric or None,
             "filter": self.filter or None,
             "missing": self.missing,
@@ -152,6 +151,7 @@ class EvalsReading:
             "range": tuple(self.range) or None,
             "higher_is_better": self.higher_is_better,
             "columns": columns or None,
+            "wide": self.wide,
             "unfinished": self.unfinished,
             "allow_large": self.allow_large,
         }

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
+from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import PairTests, pair_tests
 from curvewise.evals.questions import QuestionScores, question_design, question_scores, question_warnings
 from curvewise.evals.score import error_cells, in_points
@@ -38,7 +39,7 @@ POPULATIONS = {
 
 
 def compare_evals(
-    e: Evals,
+    e: Evals | Any,
     a: str,
     b: str,
     metric: str | None = None,
@@ -57,7 +58,7 @@ def compare_evals(
 
     Parameters
     ----------
-    e : Evals
+    e : Evals, path, DataFrame or other source of :func:`load_evals`
         Scores of models on questions.
     a, b : str
         The two models.
@@ -83,6 +84,7 @@ def compare_evals(
     ('a', '0.082 [0.051, 0.113]')
     """
     check_level(level)
+    e = as_evals(e)
     if a == b:
         raise InputError(f"a and b are both {a!r}: name two models.", argument="b", value=b)
     pair = e.select([a, b])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Number
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from curvewise.reading.roles import ColumnMap
 from curvewise.text import Message
 from curvewise.types.results import Result
 
+Wide = Literal["models"]
 Missing = Literal["refuse", "wrong", "drop"]
 Repeats = Literal["samples", "seeds"]
 
@@ -36,6 +38,7 @@ def load_evals(
     range: tuple[float, float] | None = None,
     higher_is_better: bool | None = None,
     columns: ColumnMap | None = None,
+    wide: Wide | None = None,
     unfinished: bool = False,
     allow_large: bool = False,
 ) -> Evals:
@@ -48,11 +51,12 @@ def load_evals(
     Parameters
     ----------
     paths : path, list of paths, DataFrame, dict or list of records
-        A file, a folder, a pattern such as ``logs/*.eval``, or a list of these. The formats are
+        A file, a folder, a pattern such as ``logs/*.eval``, or a list of these; or a dict that names the model of
+        each, ``{"new": "logs/a", "old": "logs/b.csv"}``. The formats are
 
         - Inspect ``.eval`` and ``.json``; epochs are samples;
-        - lm-eval-harness ``samples_*.jsonl``, with the ``results_*.json`` of the same date beside it, which
-          names the model;
+        - lm-eval-harness ``samples_*.jsonl``; the ``results_*.json`` of the same date beside it names the model,
+          else the folder does: ``org__name`` is org/name;
         - lighteval ``details_*.parquet``, HELM ``per_instance_stats.json`` with ``run_spec.json``, OpenCompass
           ``details``, Every Eval Ever records, tau2-bench simulations;
         - JSON that maps question ids to lists of marks (CRUXEval) or to counts;
@@ -86,6 +90,8 @@ def load_evals(
         Which column of a table has a role: ``{"question": "prompt_no", "score": "preference"}``.
         ``{"group": "subject"}`` also names a field of the questions in the logs of tools: of the metadata in Inspect
         and Every Eval Ever, of the document in lm-eval.
+    wide : {"models"}, optional
+        A table with a row for each question and a column for each model, called by it.
     unfinished : bool
         Read logs that were cancelled or ended with an error, too.
     allow_large : bool
@@ -129,15 +135,32 @@ def load_evals(
     [[0.0, 1.0], [1.0, 1.0]]
     """
     choice = EvalChoice.of(metric, filter, missing, task, models, repeats, range, higher_is_better)
-    evals = align(_read(paths, choice, columns, unfinished, allow_large), choice)
+    evals = align(_read(paths, choice, columns, wide, unfinished, allow_large), choice)
     for text in evals.warnings:
         python_warnings.warn(text, CurvewiseWarning, stacklevel=2)
     return evals
 
 
-def _read(paths: Any, choice: EvalChoice, columns: ColumnMap | None, unfinished: bool, allow_large: bool) -> Selection:
+def as_evals(e: Any, argument: str = "e") -> Evals:
+    """Return evaluations as they are, and read whatever else :func:`load_evals` reads."""
+    if isinstance(e, Evals):
+        return e
+    if e is None or isinstance(e, Result | Number | bytes):
+        raise InputError(
+            f"is of type {type(e).__name__}, which holds no scores of questions.",
+            argument=argument,
+            remedy="Pass Evals, or what load_evals reads: a path, a list of paths, a DataFrame, a dict or records.",
+        )
+    return load_evals(e)
+
+
+def _read(
+    paths: Any, choice: EvalChoice, columns: ColumnMap | None, wide: Wide | None, unfinished: bool, allow_large: bool
+) -> Selection:
+    if wide not in (None, "models"):
+        raise InputError("is not known: use 'models'.", argument="wide", value=wide)
     with large_files(allow_large):
-        found = collect(paths, LogOptions(columns or {}, choice.metric, unfinished))
+        found = collect(paths, LogOptions(columns or {}, choice.metric, unfinished, wide == "models"))
     return select_blocks(found, choice)
 
 
@@ -202,6 +225,7 @@ def survey_evals(
     missing: Missing = "refuse",
     *,
     columns: ColumnMap | None = None,
+    wide: Wide | None = None,
     unfinished: bool = False,
     allow_large: bool = False,
     **choice: Any,
@@ -221,7 +245,7 @@ def survey_evals(
     the list of records has 2 metrics: 'f1', 'exact_match'. Choose one with metric='f1'.
     """
     chosen = EvalChoice.of(metric, filter, missing, **choice)
-    selection = _read(paths, chosen, columns, unfinished, allow_large)
+    selection = _read(paths, chosen, columns, wide, unfinished, allow_large)
     evals, problem = None, Message("")
     try:
         evals = align(selection, chosen)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, quietly, warn_all
 from curvewise.evals.evals import Evals
+from curvewise.evals.load import as_evals
 from curvewise.evals.score import error_cells, score_evals
 from curvewise.text import format_count, format_interval, list_names
 from curvewise.types.results import Interval, Result
@@ -20,7 +21,7 @@ KINDS = {"pass@": "at least one of k samples is right", "pass^": "all k samples 
 
 
 def measure_passes(
-    e: Evals,
+    e: Evals | Any,
     kind: str = "pass^",
     k: Sequence[int] | None = None,
     *,
@@ -31,7 +32,7 @@ def measure_passes(
 
     Parameters
     ----------
-    e : Evals
+    e : Evals, path, DataFrame or other source of :func:`load_evals`
         0/1 scores of models on questions, with several samples of each.
     kind : {"pass^", "pass@"}
         The chance that all k samples of a question are right, or that at least one of them is.
@@ -48,6 +49,7 @@ def measure_passes(
     """
     if kind not in KINDS:
         raise InputError(f"must be one of {list_names(KINDS)}.", argument="kind", value=kind)
+    e = as_evals(e)
     fewest = min(
         int(np.isfinite(e.scores[m][:, slots]).sum(axis=1).min())
         for m in range(len(e.models))

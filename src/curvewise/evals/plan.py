@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.special import chdtri, ndtr, ndtri
 
 from curvewise.errors import InputError, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
-from curvewise.evals.evals import Evals
+from curvewise.evals.load import as_evals
 from curvewise.evals.looks import LookPlan, plan_looks, significance
 from curvewise.evals.score import in_points
 from curvewise.stats.sequential import sequential_design
@@ -30,9 +31,11 @@ SHIFTS = np.linspace(1, 6, 26)
 
 
 def plan_evals(
-    difference: float | None = None,
+    given: Any = None,
+    /,
     *,
-    pilot: Evals | EvalComparison | None = None,
+    difference: float | None = None,
+    pilot: Any = None,
     models: tuple[str, str] | None = None,
     question_variance: float | None = None,
     sampling_variance: float | tuple[float, float] | None = None,
@@ -56,11 +59,16 @@ def plan_evals(
 
     Parameters
     ----------
+    given : float, Evals or EvalComparison, optional
+        The difference, if it is a number, else the pilot: ``plan_evals(0.03, pilot=e)`` and
+        ``plan_evals(e, difference=0.03)`` are the same.
     difference : float, optional
         The true difference of scores that should be found: 0.03 for three points. Without it the plan says which
         difference ``questions`` (or those of the pilot) detect.
-    pilot : Evals or EvalComparison, optional
+    pilot : Evals, EvalComparison, path or other source of :func:`load_evals`, optional
         Evaluations that exist already, of two models (or name two of them in ``models``), or their comparison.
+    models : tuple of str, optional
+        The two models of the pilot.
     question_variance, sampling_variance : float
         Without a pilot: ω², and σ² of both models, or of each.
     samples : int or tuple of int, optional
@@ -88,6 +96,11 @@ def plan_evals(
     >>> plan.questions, round(plan.power_at(969), 3)
     (969, 0.8)
     """
+    if given is not None:
+        name, known_twice = ("difference", difference) if isinstance(given, Real) else ("pilot", pilot)
+        if known_twice is not None:
+            raise InputError(f"{arg(name)} is given twice, once without its name.")
+        difference, pilot = (float(given), pilot) if isinstance(given, Real) else (difference, given)
     alpha = significance(level)
     if not 0 < power < 1:
         raise InputError("must lie between 0 and 1, such as 0.8.", argument="power", value=power)
@@ -201,7 +214,7 @@ class _Known:
 
 
 def _planned_variances(
-    pilot: Evals | EvalComparison | None,
+    pilot: Any,
     models: tuple[str, str] | None,
     question_variance: float | None,
     sampling_variance: float | tuple[float, float] | None,
@@ -245,12 +258,10 @@ def _two(value: float | tuple[float, float] | None, name: str) -> tuple[float, f
 
 
 def _from_pilot(
-    pilot: Evals | EvalComparison,
-    models: tuple[str, str] | None,
-    samples: tuple[int, int] | None,
-    design_effect: float | None,
+    pilot: Any, models: tuple[str, str] | None, samples: tuple[int, int] | None, design_effect: float | None
 ) -> tuple[_Known, list[str]]:
-    if isinstance(pilot, Evals):
+    if not isinstance(pilot, EvalComparison):
+        pilot = as_evals(pilot, "pilot")
         if models is None and len(pilot.models) != 2:
             raise InputError(
                 f"has {format_count(len(pilot.models), 'model')}: say which two are compared.",
@@ -259,8 +270,6 @@ def _from_pilot(
             )
         one, two = models or pilot.models
         pilot = compare_evals(pilot, one, two)
-    if not isinstance(pilot, EvalComparison):
-        raise InputError("must be Evals, or a result of compare_evals.", argument="pilot")
     notes: list[str] = []
     n, fixed = pilot.questions, pilot.metric != "mean"
     if n < 3:

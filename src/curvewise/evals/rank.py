@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
+from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import pair_tests
 from curvewise.evals.questions import QuestionScores, question_scores
 from curvewise.evals.score import score_models
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def rank_models(
-    e: Evals, metric: str | None = None, *, average: str | Mapping[str, float] = "questions", level: float = 0.95
+    e: Evals | Any, metric: str | None = None, *, average: str | Mapping[str, float] = "questions", level: float = 0.95
 ) -> ModelRanking:
     """Rank models on the same questions, and tell which differences are real.
 
@@ -34,7 +35,7 @@ def rank_models(
 
     Parameters
     ----------
-    e : Evals
+    e : Evals, path, DataFrame or other source of :func:`load_evals`
         Scores of two or more models.
     metric, average
         As in :func:`score_evals`.
@@ -51,6 +52,7 @@ def rank_models(
     [('b', 1, 2, '1'), ('a', 1, 2, '1'), ('c', 3, 3, '2')]
     """
     check_level(level)
+    e = as_evals(e)
     if len(e.models) < 2:
         use = either("score_evals", "`curvewise evals score`")
         raise InputError(f"there is one model, {e.models[0]!r}: a ranking needs two or more. Use {use} for one.")

@@ -14,6 +14,7 @@ from scipy.special import stdtrit
 
 from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
+from curvewise.evals.load import as_evals
 from curvewise.evals.questions import (
     LEAST,
     QuestionScores,
@@ -32,7 +33,7 @@ from curvewise.types.units import FloatArray
 
 
 def score_evals(
-    e: Evals, metric: str | None = None, *, average: str | Mapping[str, float] = "questions", level: float = 0.95
+    e: Evals | Any, metric: str | None = None, *, average: str | Mapping[str, float] = "questions", level: float = 0.95
 ) -> ModelScores:
     """Score each model by its mean over questions, with an interval for new questions of the same kind.
 
@@ -43,7 +44,7 @@ def score_evals(
 
     Parameters
     ----------
-    e : Evals
+    e : Evals, path, DataFrame or other source of :func:`load_evals`
         Scores of models on questions.
     metric : str, optional
         "mean" (the default), "pass@5": the chance that one of 5 samples is right, "pass^4": that all 4 are.
@@ -60,6 +61,7 @@ def score_evals(
     0.80 [0.49, 0.94]
     """
     check_level(level)
+    e = as_evals(e)
     found = score_models(e, question_scores(e, metric), average, level)
     warn_all(found.warnings)
     return found

@@ -46,7 +46,7 @@ from curvewise.cli.console import (
 )
 from curvewise.errors import InputError, quietly
 from curvewise.tables import interval_cell
-from curvewise.text import format_count, format_number, prefix, pvalue_text
+from curvewise.text import format_count, format_number, list_names, prefix, pvalue_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,7 +90,6 @@ KEYS = (
     *("path", "layer", "factory", "options", "preprocessing", "pool", "tokenizer", "length"),
     *("shape", "classes", "source_accuracy"),
 )
-_LABELS = ("labels", "label", "y", "targets", "target", "classes")
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 # Measures that are drawn against accuracies, the best ones.
 SCATTERED = 6
@@ -137,21 +136,23 @@ class TargetReading:
         network = next((one for one in found if not one.is_array), None)
         if self.data is None and network is not None:
             raise UsageError(f"--data is missing: {network.path} is a network, which needs examples.")
-        if self.data is None and self.labels is None:
-            raise UsageError("--labels is missing: give the label of each example.")
+        if self.data is None and self.labels is None and not any(one.path.suffix.lower() == ".npz" for one in found):
+            raise UsageError(
+                "--labels is missing: give the label of each example, or save it with the features in an .npz file, as "
+                "an array called labels."
+            )
         if self.data is not None and self.labels is not None:
             raise UsageError("--data brings its labels: leave --labels out, or --data.")
 
     def plan(self) -> dict[str, str]:
         """Return what would be ranked for, to be shown."""
-        what = {"data": f"{self.data} ({self.part})"} if self.data else {"labels": str(self.labels)}
+        what = {"data": f"{self.data} ({self.part})"} if self.data else {"labels": str(self.labels or "in the files")}
         return what if self.examples is None else {**what, "examples": f"at most {self.examples:,}"}
 
-    def load(self) -> tuple[Any, NDArray[Any]]:
-        """Return examples (None for features alone) and labels."""
+    def load(self) -> tuple[Any, NDArray[Any] | None]:
+        """Return examples (None for features alone) and labels (None for those in the files of features)."""
         if self.data is None:
-            assert self.labels is not None
-            return None, read_labels(self.labels)
+            return None, None if self.labels is None else read_labels(self.labels)
         from curvewise.study.data.load import load_dataset
 
         spec: str | dict[str, Any] = self.data
@@ -652,6 +653,7 @@ def read_labels(path: Path) -> NDArray[Any]:
     import numpy as np
 
     _existing(path)
+    from curvewise.ranking.load import LABEL_NAMES
     from curvewise.reading.arrays import map_npy, named_arrays
     from curvewise.reading.files import read_text
 
@@ -660,15 +662,15 @@ def read_labels(path: Path) -> NDArray[Any]:
             return np.asarray(map_npy(path))
         if path.suffix.lower() == ".npz":
             every, get = named_arrays(path)
-            names = [name for name in _LABELS if name in every] or every
-            if len(names) != 1 and (not names or names[0] not in _LABELS):
+            names = [name for name in LABEL_NAMES if name in every] or every
+            if len(names) != 1 and (not names or names[0] not in LABEL_NAMES):
                 raise UsageError(f"--labels {path} holds {', '.join(names)}: call one of them labels.")
             return np.asarray(get(names[0]))
         lines = [line.strip() for line in read_text(path).splitlines()]
     except InputError as error:
         raise UsageError(prefix(f"--labels {path} cannot be read: ", error.message)) from error
     lines = [line for line in lines if line]
-    if lines and lines[0].strip('"').lower() in _LABELS:
+    if lines and lines[0].strip('"').lower() in LABEL_NAMES:
         lines = lines[1:]
     if not lines or any("," in line for line in lines):
         raise UsageError(f"--labels {path}: give one label in each line, or an .npy file.")
@@ -689,7 +691,7 @@ def rank_found(
 ) -> CheckpointRanking:
     """Extract features once for each checkpoint, then compute every measure."""
     data, labels = reading.load()
-    if data is None:
+    if data is None or labels is None:
         return rank_stored(found, labels, measures, reading.examples, how)
     from curvewise.ranking.networks.checkpoints import Checkpoint
     from curvewise.ranking.networks.rank import rank_checkpoints
@@ -721,7 +723,7 @@ def _check_keys(where: str, given: Any) -> None:
 
 def rank_stored(
     found: Sequence[CheckpointFile],
-    labels: NDArray[Any],
+    labels: NDArray[Any] | None,
     measures: Sequence[RankingMeasure],
     examples: int | None,
     how: RankSettings,
@@ -729,44 +731,36 @@ def rank_stored(
     """Rank by features that are on disk: no network is run, and torch is not needed."""
     import numpy as np
 
+    from curvewise.ranking.load import common_labels, read_features
     from curvewise.ranking.rank import rank_candidates
     from curvewise.ranking.scoring import Candidate
 
-    read, failures = [], {}
+    stored: dict[str, CheckpointFeatures] = {}
+    inside: dict[str, NDArray[Any] | None] = {}
+    failures: dict[str, str] = {}
     for one in found:
         try:
-            read.append(_read(one, len(labels)))
+            about = {k: v for k, v in one.about.items() if k == "source_accuracy"}
+            stored[one.name], inside[one.name] = read_features(one.path, one.name, **about)
         except InputError as error:
             failures[one.name] = error.message
+    if labels is None and stored:
+        labels = common_labels(inside)
+        note(f"labels from {list_names([name for name, held in inside.items() if held is not None], 3)}")
+    count = 0 if labels is None else len(labels)
+    for one in found:
+        if one.name in stored and (rows := len(stored[one.name].features)) != count:
+            failures[one.name] = f"{one.path} has {rows:,} rows, and there are {count:,} labels."
+            del stored[one.name]
+    read = list(stored.values())
     if not read:
         raise InputError(prefix("no checkpoint could be read: ", next(iter(failures.values()))))
-    if examples is not None and examples < len(labels):
-        rows = np.sort(np.random.default_rng(how.rng).permutation(len(labels))[:examples])
-        read, labels = [one.take(rows) for one in read], labels[rows]
+    assert labels is not None
+    if examples is not None and examples < count:
+        chosen = np.sort(np.random.default_rng(how.rng).permutation(count)[:examples])
+        read, labels = [each.take(chosen) for each in read], labels[chosen]
     with quietly():
         return rank_candidates([Candidate.of(one) for one in read], labels, measures, how, failures)
-
-
-def _read(one: CheckpointFile, count: int) -> CheckpointFeatures:
-    """Read features from an .npy file, or from an .npz file with probabilities if it has any."""
-    from curvewise.ranking.measure import CheckpointFeatures
-    from curvewise.reading.arrays import map_npy, named_arrays
-
-    about = {k: v for k, v in one.about.items() if k == "source_accuracy"}
-    features: NDArray[Any]
-    if one.path.suffix.lower() == ".npy":
-        features, own = map_npy(one.path), None
-    else:
-        names, get = named_arrays(one.path)
-        if "features" not in names and len(names) != 1:
-            raise InputError(f"{one.path} holds {', '.join(names)}: call the matrix features.")
-        features = get("features" if "features" in names else names[0])
-        own = get("probabilities") if "probabilities" in names else None
-    if not features.ndim:
-        raise InputError(f"{one.path} holds a single value, no features.")
-    if len(features) != count:
-        raise InputError(f"{one.path} has {len(features):,} rows, and there are {count:,} labels.")
-    return CheckpointFeatures(one.name, features, own, **about)
 
 
 def show_ranking(page: Page, result: CheckpointRanking) -> None:

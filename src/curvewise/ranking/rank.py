@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import Advance, progress_bar
 from curvewise.ranking.agreement import ranking_agreement
+from curvewise.ranking.load import common_labels, read_features
 from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets
 from curvewise.ranking.scores import CheckpointScores
 from curvewise.ranking.scoring import (
@@ -33,6 +35,8 @@ from curvewise.ranking.scoring import (
     share_for,
     split_rows,
 )
+from curvewise.reading.arrays import read_vector
+from curvewise.reading.files import as_path
 from curvewise.stats.correlation import average_ranks, kendall
 from curvewise.tables import Cell, interval_cell
 from curvewise.text import Message, arg, format_count, format_number, prefix
@@ -52,8 +56,8 @@ DRAWS = 4000
 
 
 def rank_features(
-    checkpoints: Mapping[str, ArrayLike | CheckpointFeatures] | Sequence[CheckpointFeatures],
-    labels: ArrayLike,
+    checkpoints: Mapping[str, ArrayLike | CheckpointFeatures | PathLike[str]] | Sequence[Any],
+    labels: ArrayLike | PathLike[str] | None = None,
     measures: Sequence[Named] | Named = DEFAULT_MEASURES,
     *,
     test: float | ArrayLike | None = 0.2,
@@ -69,10 +73,12 @@ def rank_features(
 
     Parameters
     ----------
-    checkpoints : dict of str to array_like or CheckpointFeatures, or sequence of the latter
-        Features by name, a row for each example.
-    labels : array_like
-        A class for each example; a matrix of 0 and 1 for several; or numbers.
+    checkpoints : dict of str to array_like, CheckpointFeatures or path, or sequence of the latter two
+        Features by name, a row for each example. Files are .npy or .npz, with an array called
+        features; a sequence of files is called by their names.
+    labels : array_like or path, optional
+        A class for each example; a matrix of 0 and 1 for several; or numbers. Not needed where .npz
+        files of features hold them, as an array called labels.
     measures : sequence of str, RankingMeasure or callable
         What to compute. A callable is given features and labels, and ``test_features``,
         ``test_labels`` and ``rng`` where it has such arguments.
@@ -151,23 +157,33 @@ def rank_features(
     >>> ranking.checkpoints, ranking.rank_low, ranking.rank_high
     (('strong', 'middling', 'weak'), array([1., 2., 3.]), array([1., 2., 3.]))
     """
+    if isinstance(checkpoints, str | PathLike):
+        checkpoints = [checkpoints]
     if isinstance(checkpoints, Mapping):
-        found = [
-            (value if value.name == name else replace(value, name=str(name)))
-            if isinstance(value, CheckpointFeatures)
-            else CheckpointFeatures(str(name), np.asanyarray(value))
-            for name, value in checkpoints.items()
-        ]
+        given = [(str(name), value) for name, value in checkpoints.items()]
     else:
-        found = list(checkpoints)
-        for item in found:
-            if not isinstance(item, CheckpointFeatures):
-                raise InputError(
-                    f"holds a {type(item).__name__}: give a dict of features by name, or CheckpointFeatures.",
-                    argument="checkpoints",
-                )
+        given = [(as_path(one).stem if isinstance(one, str | PathLike) else "", one) for one in checkpoints]
+    found: list[CheckpointFeatures] = []
+    inside: dict[str, NDArray[Any] | None] = {}
+    for name, value in given:
+        if isinstance(value, str | PathLike):
+            one, inside[name] = read_features(as_path(value), name)
+        elif isinstance(value, CheckpointFeatures):
+            one = replace(value, name=name) if name and name != value.name else value
+        elif name:
+            one = CheckpointFeatures(name, np.asanyarray(value))
+        else:
+            raise InputError(
+                f"holds a {type(value).__name__}: give a dict of features by name, files, or CheckpointFeatures.",
+                argument="checkpoints",
+            )
+        found.append(one)
     if not found:
         raise InputError("is empty: give at least one.", argument="checkpoints")
+    if labels is None:
+        labels = common_labels(inside)
+    elif isinstance(labels, str | PathLike):
+        labels = read_vector(labels, "label")
     how = RankSettings(test, by, resamples, level, k, reliability, rng, progress)
     return rank_candidates([Candidate.of(one) for one in found], labels, find_measures(measures, MEASURES), how)
 
@@ -328,6 +344,11 @@ class CheckpointRanking(Result):
     def top(self) -> tuple[str, ...]:
         """The first k: those to try."""
         return self.checkpoints[: min(self.k, self.ranked)]
+
+    @property
+    def best(self) -> str:
+        """The checkpoint with the highest score of the measure that ranks."""
+        return self.checkpoints[0]
 
     @property
     def ranked(self) -> int:

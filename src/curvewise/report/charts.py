@@ -335,7 +335,9 @@ def transfer_chart(result: TransferResult, task: str) -> dict[str, Any] | None:
             {"key": "line", "title": "calibrated risk at n = {at}"},
             {"key": "gain", "title": f"gain over {result.scratch}"},
         ],
-        "intervals": f"{100 * result.level:.4g}% intervals of the mean. 1 is a blind guess, 0 maximal supervision",
+        "intervals": f"{100 * result.level:.4g}% intervals of the mean. 1 is "
+        f"{'the largest risk' if any(c.assumed for c in result.blind.values()) else 'a blind guess'}, 0 maximal "
+        "supervision",
     }
 
 

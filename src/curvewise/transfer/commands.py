@@ -281,7 +281,6 @@ def measure(
         raise UsageError(f"{option} is about what --plot draws: add --plot FILE, or leave it out.")
     risks = (reading or RiskReading()).load(table)
     method, task = split_names(method, risks.method_names), split_names(task, risks.task_names)
-    check_blind(risks, task, cci=True)
     from curvewise.transfer.measure import measure_transfer
 
     with quietly():
@@ -367,7 +366,7 @@ def tasks(
     page = (showing or Showing()).page()
     risks = (reading or RiskReading()).load(table)
     task = split_names(task, risks.task_names)
-    check_blind(risks, task, cci=False)
+    check_blind(risks, task)
     from curvewise.transfer.measure import measure_transfer
     from curvewise.transfer.tasks import rank_tasks
 
@@ -649,23 +648,19 @@ def split_names(words: Sequence[str], known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def check_blind(risks: TransferRisks, tasks: Sequence[str], cci: bool) -> None:
-    """Raise where there is no blind guess, and say what to do; CCI does not depend on it."""
+def check_blind(risks: TransferRisks, tasks: Sequence[str]) -> None:
+    """Raise where there is no blind guess, and say what to do."""
     asked = [task for task in risks.task_names if not tasks or task in tasks]
     lost = [task for task in asked if task not in risks.blind]
     if not lost:
         return
     way = "pass what the best constant guess scores, in numbers like those of the table"
     way += " (an accuracy among accuracies)" if risks.turned else ""
-    text = (
+    raise InputError(
         f"--blind is missing for task {lost[0]!r}: {way}, or the name of the method whose rows "
         "hold it. `curvewise transfer blind` computes it for error, cross-entropy, l1, l2, binary "
         "labels and directions; for other scores, measure a constant prediction as any other."
     )
-    if cci:
-        any_number = "--blind 0" if risks.turned and "−" not in risks.unit[:1] else "any number worse than every risk"
-        text += f" If only CCI is of interest, which does not depend on it, {any_number} will do."
-    raise InputError(text)
 
 
 def read_array(
@@ -723,10 +718,11 @@ def names_of_files(method: str, scratch: str) -> tuple[str, str]:
 
 
 LEGEND = (
-    "CCI: 0 no better than {scratch}, 1 as good as maximal supervision at every size. gain: calibrated risk of "
-    "{scratch} (1 blind guess, 0 maximal supervision) minus that of the method, at the smallest … largest n, and the n "
-    "where it is significant. data ×: times the data {scratch} needs to match the method at the smallest n."
+    "CCI: 0 no better than {scratch}, 1 as good as maximal supervision at every size. gain: GAIN, at the smallest … "
+    "largest n, and the n where it is significant. data ×: times the data {scratch} needs to match the method at the "
+    "smallest n."
 )
+CALIBRATED = "calibrated risk of {scratch} (1 blind guess, 0 maximal supervision) minus that of the method"
 NARROW = " A wider terminal adds p, sizes and runs; --json has them."
 MOST_PAIRS = 20
 """Comparisons that are shown in a terminal; the title says where all of them are."""
@@ -756,7 +752,9 @@ def show_transfer(page: Page, result: TransferResult, every: bool = False) -> No
                 narrow = narrow or "p" not in columns
                 table_in_parts(page, _title(result, rows), columns)
         if result.improvements:
-            page.say(LEGEND.format(scratch=result.scratch) + NARROW * narrow, style="dim")
+            scaled = not any(control.assumed for control in result.blind.values())
+            gain = CALIBRATED if scaled else "risk of {scratch} minus that of the method"
+            page.say(LEGEND.replace("GAIN", gain).format(scratch=result.scratch) + NARROW * narrow, style="dim")
     for i, text in enumerate(() if page.as_json else answers(result, page.verbose)):
         page.say(text, close=i > 0)
     tell(result.all_warnings, every)
@@ -932,11 +930,11 @@ def _answer(result: TransferResult, task: str, every: bool) -> str:
     worse = worse_than_scratch([replace(r, method=short(r.method)) for r in known], result.scratch)
     if worse:
         said.insert(0, worse if lead else f"N{worse[1:]}")
+    else:
+        said.insert(0, _verdict(result, best))
     said[0] = lead + said[0]
     if best.data_equivalence:
         said.append(_worth_said(best.data_equivalence[0], result.scratch, _reach(result, task), result.level))
-    if every and best.gain_ends is not None and tested:
-        said.append(best.gain_ends.text)
     if every and len(tested) > 1 and not worse:
         share = 100 * (1 - result.level)
         up, down = (sum(r.significant and sign * r.cci.estimate > 0 for r in tested) for sign in (1, -1))
@@ -946,6 +944,30 @@ def _answer(result: TransferResult, task: str, every: bool) -> str:
     if (control := result.maximal[task]).assumed:
         said.append(f"Maximal supervision is assumed: {control.source}.")
     return " ".join(filter(None, said))
+
+
+def _verdict(result: TransferResult, best: Improvement) -> str:
+    """Say whether the best method pays off, up to which size, and the gain in risk at the largest."""
+    runs, n = result.runs_of([best.task])[0], float(best.n[-1])
+    gain = runs.risk_gain(best.method, n)
+    interval = gain.error.interval(gain.value, result.level)
+    scratch, own = (format_number(float(runs.runs.mean[runs.cells[m, n]]), 3) for m in (result.scratch, best.method))
+    risk = result.unit if result.unit.isidentifier() else "risk"
+    name, known = short(best.method), not math.isnan(best.cci.low)
+    pays = (
+        f"{name} pays off" if best.significant and best.cci.estimate > 0 else f"It is not certain that {name} pays off"
+    )
+    if not known:
+        pays = f"{name} {'is ahead' if best.cci.estimate > 0 else 'is behind'} (one run each: no test)"
+    text = f"{pays}: at n = {format_number(n)}, the largest size, its {risk} is {own} and that of {result.scratch} "
+    text += f"{scratch}, a gain of {format_interval(interval)}"
+    if known and not math.isnan(interval.low) and interval.low <= 0 <= interval.high:
+        text += ", which is not significant"
+    elif known and interval.high < 0:
+        text += ", a loss"
+    end = "" if best.gain_ends is None else best.gain_ends.text
+    same = f"The gain is significant at the largest size, n = {format_number(n)}."
+    return f"{text}. {end}".rstrip() if end != same else f"{text}."
 
 
 def _lead(result: TransferResult, best: Improvement, others: Sequence[Improvement]) -> str:
@@ -995,7 +1017,7 @@ def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, li
     found: dict[str, list[Any]] = {
         "method": [short(r.method) for r in order],
         "CCI": [interval_cell(r.cci) for r in order],
-        "gain": [" … ".join(decimals(r.gain[[0, -1]] if len(r.gain) > 1 else r.gain, 2)) for r in order],
+        "gain": [" … ".join(decimals(_gains(result, r)[[0, -1] if len(r.gain) > 1 else [0]], 2)) for r in order],
         "significant at": [_significant(r) for r in order],
         "data ×": [_worth(r, _reach(result, r.task)) for r in order],
     }
@@ -1006,6 +1028,12 @@ def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, li
     }
     both = {**found, **more}
     return both if width_of(rich_table(both, None))[1] <= console().width else found
+
+
+def _gains(result: TransferResult, row: Improvement) -> Any:
+    """Return the gain at each size: calibrated, or in the unit of the risk where no blind guess sets a scale."""
+    blind, maximal = result.blind[row.task], result.maximal[row.task]
+    return row.gain * (blind.risk - maximal.risk if blind.assumed else 1.0)
 
 
 def _significant(row: Improvement) -> str:

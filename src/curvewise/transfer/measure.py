@@ -18,6 +18,7 @@ from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.text import Message, arg, as_count, either, format_number, prefix
 from curvewise.transfer.calibration import Weight, step_widths
 from curvewise.transfer.gains import data_equivalence, gain_end
+from curvewise.transfer.load import load_risks
 from curvewise.transfer.result import AVERAGE, CciSettings, Improvement, RiskCurve, TransferResult, check_name
 from curvewise.transfer.risks import ONE_TASK, Control, TransferRisks, as_control, measured_control, names_share
 from curvewise.transfer.runs import TaskRuns, adjust_pvalues, group_runs, shown_risk
@@ -53,16 +54,18 @@ def measure_transfer(
 
     Parameters
     ----------
-    source : TransferRisks, DataFrame or dict
+    source : TransferRisks, path, DataFrame or dict
         Risks of methods by training size. A table has the columns method, n and risk (or loss, or
-        error), and task, seed and fold where there are several. NaN is a run that failed.
+        error), and task, seed and fold where there are several. NaN is a run that failed. A path is
+        read by :func:`load_risks`.
     scratch : str, optional
         Name of the method that starts from nothing; "scratch" by default.
     blind, maximal : float, Interval, Control, str or dict, optional
         Risks of the controls: a number, one with its error, the name of the method whose rows hold
         it (those without a size, else those at its largest), or a dictionary of these by task.
         A control given here replaces that of ``source``. Without ``maximal`` the best mean
-        risk of the methods measured stands for it, at any size.
+        risk of the methods measured stands for it, at any size; without ``blind`` the worst, as the
+        end of the scale of calibrated risks and gains, which CCI does not depend on.
     weight : {"scratch", "uniform", "log"} or callable
         Scale on which the area between the curves is integrated; see :func:`cci`.
     seeds : {"mean", "pooled"}
@@ -84,7 +87,8 @@ def measure_transfer(
     Warns
     -----
     CurvewiseWarning
-        If maximal supervision is assumed or beaten by scratch at some size, the blind guess looks
+        If maximal supervision or the blind guess is assumed, scratch beats maximal supervision at
+        some size, the blind guess looks
         like a percentage beside fractions, runs failed, nothing was run twice, runs vary together
         over sizes though no column of seeds says why, methods rest on different sizes, or scratch
         gets worse with more data. Maximal supervision that scratch beats on the whole, which would
@@ -197,6 +201,10 @@ def measure_transfer(
 
 def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: ControlLike) -> TransferRisks:
     """Read risks and controls from a table or :class:`TransferRisks`, and from the arguments beside it."""
+    if isinstance(source, str | PathLike):
+        # The reader knows whether numbers beside a table are accuracies, as its own are.
+        source = load_risks(source, scratch=scratch, blind=blind, maximal=maximal)
+        scratch = blind = maximal = None
     columns, unit = _columns_of(source)
     own = source if isinstance(source, TransferRisks) else None
     start = scratch or (own.scratch if own else "scratch")
@@ -238,8 +246,6 @@ def _columns_of(source: Any) -> tuple[dict[str, NDArray[Any]], str]:
     """Return the columns task, method, n, risk and, where they exist, seed and fold; and the name of the risk."""
     if isinstance(source, TransferRisks):
         return {k: np.asarray(v) for k, v in source.columns().items()}, source.unit
-    if isinstance(source, str | PathLike):
-        raise InputError(f"is a name: pass load_risks({str(source)!r}).", argument="source", value=str(source))
     listed = source if isinstance(source, Mapping) else getattr(source, "columns", None)
     if listed is None or callable(listed):
         raise InputError(
@@ -445,6 +451,12 @@ def _task_warnings(task: TaskRuns, settings: CciSettings, alone: bool) -> Iterat
     """Warn of what the user should act on, for a task as a whole that may be the only one."""
     if task.maximal.assumed:
         yield _assumed_maximal(task, settings)
+    if task.blind.assumed:
+        yield Message(
+            f"no blind guess: {format_number(task.blind.risk)} stands for it ({task.blind.source}) on the scale of "
+            "calibrated risks and gains. CCI, and gains in risk and in data, do not depend on it. For calibrated risks "
+            f"pass {arg('blind')} with the risk of the best constant guess."
+        )
     if where := _beaten_sizes(task):
         yield Message(
             f"{task.scratch} beats maximal supervision (a risk of {format_number(task.maximal.risk)}) {where}: the "
@@ -518,7 +530,8 @@ def _assumed_maximal(task: TaskRuns, settings: CciSettings) -> str:
     best = max(found, key=lambda m: found[m])
     lower = task.lowered(LOWER).cci(best, known[best], *how).value
     return Message(
-        f"{text}: were it lower by {LOWER:.0%} of the distance to the blind guess, CCI of {best} would be "
+        f"{text}: were it lower by {LOWER:.0%} of the distance to the "
+        f"{'largest risk' if task.blind.assumed else 'blind guess'}, CCI of {best} would be "
         f"{format_number(lower, 3)} in place of {format_number(found[best], 3)}."
     )
 
@@ -586,7 +599,7 @@ def _task_notes(task: TaskRuns, curves: Sequence[RiskCurve]) -> Iterator[str]:
         )
     own = [c for c in curves if c.task == task.name]
     beyond = {
-        "worse than the blind guess": [(c, c.calibrated > 1) for c in own],
+        "worse than the blind guess": [(c, c.calibrated > 1) for c in own if not task.blind.assumed],
         "better than maximal supervision": [(c, c.calibrated < 0) for c in own if c.method != task.scratch],
     }
     for text, chosen in beyond.items():

@@ -43,7 +43,8 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
     Parameters
     ----------
     risks : TransferRisks
-        Also of other tasks. Without a maximal control, the best observed mean of all sizes stands for it.
+        Also of other tasks. Without a control, the best and the worst observed mean of all sizes stand for maximal
+        supervision and for the blind guess.
     task : str
         Name of the task.
     sizes : ndarray, optional
@@ -58,14 +59,6 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
             argument="scratch",
             value=scratch,
             remedy=f"Pass {arg('scratch')} with the name of the one that starts from nothing.",
-        )
-    if blind is None:
-        computes = either("cw.transfer.blind_guess(targets, loss)", "`curvewise transfer blind`")
-        raise InputError(
-            f"is missing for task {task!r}.",
-            argument="blind",
-            remedy=f"Pass the risk of the best constant guess, which {computes} computes, or the name of the method "
-            "whose rows hold it.",
         )
     lost = np.isnan(own.risk)
     if lost[own.methods == scratch].all():
@@ -97,6 +90,14 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
             assumed=True,
             degrees=math.inf if math.isnan(error.degrees) else error.degrees,
         )
+    if blind is None:
+        # Any number above the risks would do for CCI; the largest mean keeps the scale within 0 and 1.
+        worst = int(np.argmax(runs.mean))
+        method, n = list(cells)[worst]
+        source = f"largest observed risk ({method}, n = {format_number(n)})"
+        blind = Control(float(runs.mean[worst]), 0.0, source, assumed=True)
+        if not blind.risk > maximal.risk:
+            raise blind_missing(task)
     if not blind.risk > maximal.risk:
         raise _wrong_order(task, blind, maximal, turned=risks.turned)
     failed = zip(own.methods[lost].tolist(), own.n[lost].tolist(), strict=True)
@@ -118,6 +119,17 @@ def group_runs(risks: TransferRisks, task: str, sizes: FloatArray | None = None)
         best=best,
         twice=0 if good.seeds is None and good.folds is None else same,
         seeded=own.seeds is not None,
+    )
+
+
+def blind_missing(task: str) -> InputError:
+    """Make the error for a task whose calibrated risks are asked for without a blind guess."""
+    computes = either("cw.transfer.blind_guess(targets, loss)", "`curvewise transfer blind`")
+    return InputError(
+        f"is missing for task {task!r}.",
+        argument="blind",
+        remedy=f"Pass the risk of the best constant guess, which {computes} computes, or the name of the method "
+        "whose rows hold it.",
     )
 
 
@@ -234,6 +246,12 @@ class TaskRuns:
     def gain(self, method: str, n: float) -> TaskEstimate:
         """Estimate the calibrated risk of scratch less that of a method, at a size."""
         return self.calibrated(self.scratch, n) - self.calibrated(method, n)
+
+    def risk_gain(self, method: str, n: float) -> TaskEstimate:
+        """Estimate the risk of scratch less that of a method at a size, which no control scales."""
+        one, two = self.cells[self.scratch, float(n)], self.cells[method, float(n)]
+        slopes = self._spread_over(np.array([one, two]), np.array([1.0, -1.0]))
+        return TaskEstimate(float(self.runs.mean[one] - self.runs.mean[two]), slopes, 0.0, 0.0, self)
 
     def cci(self, method: str, n: FloatArray, weight: Weight, pooled: bool) -> TaskEstimate:
         """Estimate the cumulative improvement of a method over some sizes.

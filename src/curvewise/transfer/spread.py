@@ -16,7 +16,7 @@ from curvewise.text import format_interval, format_number
 from curvewise.transfer.calibration import calibrated_risk
 from curvewise.transfer.result import TransferResult
 from curvewise.transfer.risks import TransferRisks
-from curvewise.transfer.runs import adjust_pvalues, columns_of, combine_variances
+from curvewise.transfer.runs import adjust_pvalues, blind_missing, columns_of, combine_variances
 from curvewise.types.results import Interval, Result, check_level
 
 
@@ -52,6 +52,8 @@ def measure_spread(source: TransferResult | TransferRisks, *, level: float = 0.9
     check_level(level)
     cells: dict[tuple[str, str, float], tuple[float, float, int]] = {}  # mean, standard deviation and runs
     if isinstance(source, TransferResult):
+        if lost := [task for task in source.tasks if source.blind[task].assumed]:
+            raise blind_missing(lost[0])
         calibrated = True
         for curve in source.curves:
             for n, *cell in zip(*(c.tolist() for c in (curve.n, curve.calibrated, curve.std, curve.runs)), strict=True):

@@ -16,7 +16,7 @@ from curvewise.tables import format_table
 from curvewise.text import format_interval, format_number, format_size
 from curvewise.transfer.measure import measure_transfer
 from curvewise.transfer.result import RiskCurve, TransferResult
-from curvewise.transfer.runs import TaskEstimate, TaskRuns, sum_estimates
+from curvewise.transfer.runs import TaskEstimate, TaskRuns, blind_missing, sum_estimates
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -78,6 +78,8 @@ def rank_tasks(source: Any, *, levels: Sequence[float] = LEVELS, level: float = 
             "must lie between 0 (maximal supervision) and 1 (a blind guess).", argument="levels", value=levels
         )
     result = source if isinstance(source, TransferResult) else measure_transfer(source, level=level)
+    if lost := [task for task in result.tasks if result.blind[task].assumed]:
+        raise blind_missing(lost[0])  # levels of calibrated risk are what is asked about
     cells = result.runs_of(result.tasks)
     # Training sizes that scratch spans on all tasks, over which means are comparable.
     sizes = [task.sizes(task.scratch) for task in cells]

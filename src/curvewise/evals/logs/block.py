@@ -56,6 +56,8 @@ class Block:
         Possible range and direction of a metric, where the file says so.
     unusable : dict of str to str
         Metrics that are no numbers, and what they are.
+    called_by : Path, optional
+        The file or folder that the model is called by, where the log does not name it.
     notes, warnings : tuple of str
         How the file was interpreted, and what deserves a look.
     """
@@ -75,6 +77,7 @@ class Block:
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     higher: Mapping[str, bool] = field(default_factory=dict)
     unusable: Mapping[str, str] = field(default_factory=dict)
+    called_by: Path | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -105,6 +108,7 @@ class LogOptions:
     columns: ColumnMap = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
     unfinished: bool = False
+    wide: bool = False
 
     @property
     def group(self) -> str | None:

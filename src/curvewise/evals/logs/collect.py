@@ -10,8 +10,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from curvewise.errors import CurvewiseError, InputError
-from curvewise.evals.logs.block import Block, LogOptions, UnreadError, json_lines
+from curvewise.evals.logs.block import Block, LogOptions, UnreadError, json_lines, one_name
 from curvewise.evals.logs.harness import (
     is_compass,
     is_harness_results,
@@ -38,7 +40,7 @@ from curvewise.reading.files import (
     read_text,
 )
 from curvewise.reading.roles import normal
-from curvewise.text import arg, format_count, format_path, list_names, prefix
+from curvewise.text import arg, either, format_count, format_path, list_names, prefix
 
 _ENDINGS = (".eval", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".parquet", ".pq")
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".npz")
@@ -53,38 +55,96 @@ class Collection:
 
 
 def collect(paths: Any, options: LogOptions) -> Collection:
-    """Read every log that ``paths`` names: a file, a folder, a pattern, a list of these, or a frame."""
-    named = _as_paths(paths)
-    if named is None:
+    """Read every log that ``paths`` names: a file, a folder, a pattern, a list or dict of these, or a frame."""
+    given = _as_paths(paths)
+    if given is None:
         return Collection(tuple(read_table_scores(read_table(paths), options)))
+    named = [path for _, several in given for path in several]
     blocks: list[Block] = []
+    renamed: dict[str, list[Block]] = {}
     unread: list[UnreadError] = []
     warnings: list[str] = []
     files = _files(named, warnings)
+    models = _given_names(given)
     labels = _labels([path for path, _ in files])
     for path, asked in files:
         try:
-            blocks += [replace(block, source=labels[path]) for block in read_log(path, options)]
+            found = [replace(block, source=labels[path]) for block in read_log(path, options)]
+            blocks += found
+            for block in found if path in models else ():
+                renamed.setdefault(models[path], []).append(block)
         except UnreadError as error:
             if asked and error.kind == "unknown":
                 raise
             unread.append(error)
     if not blocks:
         _nothing(unread, warnings, named)
+    new = {id(block): name for name, several in renamed.items() for block in _of_one_model(several, name)}
+    blocks = [
+        replace(block, model=one_name(new[id(block)], len(block)), called_by=None) if id(block) in new else block
+        for block in blocks
+    ]
+    _check_folders(blocks)
     left = [error for error in unread if error.kind != "side"]
     warnings += [prefix("left out: ", error.message) for error in left]
     return Collection(tuple(blocks), tuple(warnings))
 
 
-def _as_paths(paths: Any) -> list[Path] | None:
-    """Return what the user names as paths; None for a table in memory."""
-    if isinstance(paths, str | PathLike):
-        paths = [paths]
-    if not isinstance(paths, list | tuple) or not all(isinstance(p, str | PathLike) for p in paths):
+def _as_paths(paths: Any) -> list[tuple[str, list[Path]]] | None:
+    """Return paths with the model that the user says they are of, empty where none; None for a table in memory."""
+    given = paths if isinstance(paths, Mapping) else {"": paths}
+    if isinstance(paths, Mapping) and _is_columns(paths):
         return None
-    if not paths:
+    found: list[tuple[str, list[Path]]] = []
+    for name, value in given.items():
+        several = [value] if isinstance(value, str | PathLike) else value
+        if not isinstance(several, list | tuple) or not all(isinstance(p, str | PathLike) for p in several):
+            return None
+        if not several:
+            raise InputError("paths is empty: name at least one log, or a folder of logs.")
+        found.append((str(name), [as_path(p) for p in several]))
+    if not found:
         raise InputError("paths is empty: name at least one log, or a folder of logs.")
-    return [as_path(p) for p in paths]
+    return found
+
+
+def _given_names(given: Sequence[tuple[str, Sequence[Path]]]) -> dict[Path, str]:
+    """Return the model of each file that the user names."""
+    models: dict[Path, str] = {}
+    for name, paths in given:
+        for path, _ in _files(paths, []) if name else ():
+            if models.setdefault(path, name) != name:
+                raise InputError(f"{format_path(path)} is given as {models[path]!r} and as {name!r}: name it once.")
+    return models
+
+
+def _of_one_model(blocks: Sequence[Block], name: str) -> Sequence[Block]:
+    """Refuse one name for logs of several models; those called by their file may all be of the same."""
+    logged = (block for block in blocks if block.called_by is None or block.called_by.is_dir())
+    there = dict.fromkeys(block.model.names[i] for block in logged for i in np.unique(block.model.codes))
+    if len(there) > 1:
+        raise InputError(
+            f"{name!r} is given as the name of logs of {len(there)} models: {list_names(there, 5)}. Give the logs "
+            f"without a name, and choose with {arg('models', {name: next(iter(there))})}."
+        )
+    return blocks
+
+
+def _check_folders(blocks: Sequence[Block]) -> None:
+    """Refuse two folders of one name: nothing says whether they are of the same model."""
+    places: dict[str, Path] = {}
+    for block in blocks:
+        place, name = block.called_by, block.model.names[0]
+        if place is None or not place.is_dir() or "__" in place.name:
+            continue  # two underscores stand for the slash of a model's full name
+        first = places.setdefault(name, place)
+        if first != place:
+            one, two = (format_path("/".join(folder.parts[-2:])) for folder in (first, place))
+            raise InputError(
+                f"{one} and {two} hold samples without a results_*.json, which would "
+                "name the model: nothing says whether it is the same. Give the name of each: "
+                f"{either('load_evals({NAME: FOLDER, ...})', 'NAME=FOLDER NAME=FOLDER')}."
+            )
 
 
 def _labels(paths: Sequence[Path]) -> dict[Path, str]:

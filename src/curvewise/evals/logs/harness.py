@@ -24,7 +24,7 @@ from curvewise.evals.logs.block import (
     usable_scores,
 )
 from curvewise.reading.files import LARGEST_ARRAYS, check_unpacked
-from curvewise.text import format_path
+from curvewise.text import brief, format_path
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
 _ROW = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "schema")
@@ -40,18 +40,35 @@ def read_harness(path: Path, options: LogOptions) -> Block:
     """Read the samples of one task, and what the results file beside them says of the model and the task."""
     name = _SAMPLES.fullmatch(path.name)
     results = _results(path.with_name(f"results_{name['date']}.json")) if name else {}
-    called = _model(results)
     block = _block(json_lines(path), name["task"] if name else "", results, path, options)
-    if called:
+    if _model(results):
         return block
-    rows = one_name(name["date"] if name else path.stem, len(block))
-    return replace(block, model=rows, notes=(f"{block.source}: no results_*.json of the same date names the model",))
+    called, place = _name_by_place(path)
+    note = f"{block.source}: no results_*.json of the same date names the model, called {brief(called)} by its "
+    note += "folder" if place != path else "file"
+    return replace(block, model=one_name(called, len(block)), called_by=place, notes=(note,))
+
+
+def _name_by_place(path: Path) -> tuple[str, Path]:
+    """Return what a model without a results file is called, and the folder or file that says so.
+
+    lm-eval writes MODEL/samples_TASK_DATE.jsonl, with two underscores for a slash. A folder without them may also hold
+    runs of several models: where its files have several dates, each is called by its own name.
+    """
+    folder = path.resolve().parent
+    if _SAMPLES.fullmatch(path.name) and folder.name:
+        dates = {found["date"] for file in folder.iterdir() if (found := _SAMPLES.fullmatch(file.name))}
+        if "__" in folder.name or len(dates) == 1:
+            return folder.name.replace("__", "/"), folder
+    return path.name.removesuffix(".gz").removesuffix(".jsonl"), path
 
 
 def read_inline(data: Mapping[str, Any], path: Path, options: LogOptions) -> list[Block]:
     """Read the samples that a results document holds itself, as ``simple_evaluate`` returns it."""
     blocks = [_block([rows], str(task), data, path, options) for task, rows in data["samples"].items() if rows]
-    return blocks if _model(data) else [replace(b, model=one_name(path.stem, len(b))) for b in blocks]
+    if _model(data):
+        return blocks
+    return [replace(b, model=one_name(path.stem, len(b)), called_by=path) for b in blocks]
 
 
 def _block(
@@ -186,6 +203,7 @@ def read_details(file: Any, path: Path) -> Block:
         scores=scores,
         hashes={"question text": code_cells(hidden_cells([q] for q in asked))},
         unusable=unusable,
+        called_by=None if _folder_model(path) else path,
         notes=("question ids are hashes of the questions",) if None in ids else (),
     )
 

@@ -62,6 +62,7 @@ def read_passes(data: Mapping[str, Any], path: Path) -> Block:
         source,
         "lists of marks",
         model=one_name(path.stem, len(marks)),
+        called_by=path,
         task=one_name("", len(marks)),
         question=code_cells(hidden_cells(questions)),
         scores=scores,

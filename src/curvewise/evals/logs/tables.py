@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from curvewise.evals.logs.passes import expand_counts
 from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.reading.roles import SEED, ColumnRoles, Role, ask, direction, find_roles, is_spread, normal, synonyms
 from curvewise.reading.table import Column, Table, is_missing, numbers
-from curvewise.text import brief, format_path, list_names
+from curvewise.text import arg, brief, format_path, list_names
 from curvewise.types.units import FloatArray
 
 ROLES = (
@@ -104,6 +104,8 @@ def find_eval_roles(cells: Mapping[str, Column], source: str, options: LogOption
         raise
     if "score" in roles:
         return TableRoles(roles, (roles["score"],))
+    if options.wide:
+        return TableRoles(roles, _model_columns(roles, cells, source))
     if "metric" not in roles and (asked := [m for m in options.metrics if m in cells]):
         return TableRoles(roles, tuple(asked))
     found = tuple(name for name in roles.rest if _is_metric(name, cells[name]))
@@ -113,10 +115,34 @@ def find_eval_roles(cells: Mapping[str, Column], source: str, options: LogOption
             if found
             else f"No column of {source} is known as the score"
         )
+        models = _graded(roles, cells)
+        wide = "model" not in roles and not found and len(models) > 1
+        remedy = f", or pass {arg('wide', 'models')} if each of {list_names(models, 4)} is a model" if wide else ""
         raise UnreadError(
-            f"{several}: it has {list_names(cells)}. Say which with {ask('score')}.", "unknown" if not found else "log"
+            f"{several}: it has {list_names(cells)}. Say which with {ask('score')}{remedy}.",
+            "unknown" if not found else "log",
         )
     return TableRoles(roles, found)
+
+
+def _graded(roles: ColumnRoles, cells: Mapping[str, Column]) -> list[str]:
+    """Return the columns without a role whose cells are scores."""
+    return [name for name in roles.rest if not isinstance(grade_cells(list(cells[name])), str)]
+
+
+def _model_columns(roles: ColumnRoles, cells: Mapping[str, Column], source: str) -> tuple[str, ...]:
+    """Return the columns of a table with one for each model: all that have no role."""
+    taken = [role for role in ("model", "score", "metric", "count") if role in roles]
+    if taken:
+        role = taken[0]
+        raise InputError(
+            f"{source} has a column for the {role}, {brief(roles[role])}: a table with a column for each model has"
+            f" none. Leave {arg('wide', 'models')} out, or pass {ask(role, None)} if {brief(roles[role])} is a model."
+        )
+    found = _graded(roles, cells)
+    if not found:
+        raise UnreadError(f"{source} has no column of scores: it has {list_names(cells)}.", "unknown")
+    return tuple(found)
 
 
 def _is_metric(name: str, cells: Column) -> bool:
@@ -139,7 +165,7 @@ def read_table_scores(table: Table, options: LogOptions) -> list[Block]:
     if table.decimal_commas:
         columns |= {name: numbers(table, name) for name in roles.metrics}
     label = "model" if table.label == "learner" else table.label
-    return _build(_Building(table.source, label, roles, table.notes), [columns])
+    return _build(_Building(table.source, label, roles, table.notes, options.wide), [columns])
 
 
 def read_lines(path: Path, options: LogOptions) -> list[Block]:
@@ -168,7 +194,7 @@ def read_lines(path: Path, options: LogOptions) -> list[Block]:
                 yield {name: [row.get(name) for row in batch] for name in wanted}
 
         name = path.name.removesuffix(".gz").rpartition(".")[0]
-        blocks = _build(_Building(source, name, roles), pieces(roles.wanted))
+        blocks = _build(_Building(source, name, roles, wide=options.wide), pieces(roles.wanted))
         if not later:
             break
         # A column that only later rows have may be one of a role: then the file is read once more.
@@ -223,7 +249,7 @@ def read_parquet(path: Path, options: LogOptions) -> list[Block]:
                 {name: _arrow_cells(batch.column(name), name in roles.metrics, pa) for name in roles.wanted}
                 for batch in batches
             )
-            return _build(_Building(format_path(path), path.stem, roles), pieces)
+            return _build(_Building(format_path(path), path.stem, roles, wide=options.wide), pieces)
     except (InputError, MissingDependencyError):
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
@@ -256,6 +282,7 @@ class _Building:
     label: str
     roles: TableRoles
     notes: tuple[str, ...] = ()
+    wide: bool = False
 
 
 _NAMED = ("model", "question", "sample", "seed", "group", "task", "metric", "filter")
@@ -302,10 +329,13 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
         role: n._replace(names=tuple(map(id_of, n.names))) for role, n in names.items() if role in ("question", "group")
     }
     notes = [roles.note(left_out=False), *how.notes]
-    if "score" not in roles:
+    if "score" not in roles and not how.wide:
         notes.append(f"score from {list_names(metrics)}")
     if shown["question"].names != names["question"].names:
         notes.append(f"question ids are hashes of the texts in column {brief(held['question'])}")
+    if how.wide:
+        left = [name for name in roles.rest if name not in metrics]
+        notes.append(f"a column for each model{f'; left out: {list_names(left)}' if left else ''}")
     block = Block(
         how.source,
         "table",
@@ -318,9 +348,24 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
         group=shown.get("group"),
         filter=names.get("filter"),
         unusable=unusable,
+        called_by=None if "model" in names else Path(how.source),
         notes=("; ".join(filter(None, notes)),),
     )
+    if how.wide:
+        return _by_column(block, metrics)
     return [block] if "metric" not in names else _by_metric(block, names["metric"])
+
+
+def _by_column(block: Block, columns: Sequence[str]) -> list[Block]:
+    """Make a block for each model of a table with a column for each."""
+    lost = [name for name in columns if name not in block.scores]
+    if lost:
+        why = block.unusable.get(lost[0], "is empty")
+        raise InputError(f"column {brief(lost[0])} of {block.source} {why}: each column must hold scores of a model.")
+    return [
+        replace(block, model=one_name(name, len(block)), called_by=None, scores={"score": values})
+        for name, values in block.scores.items()
+    ]
 
 
 def _add_cells(coder: Coder, cells: Any, where: str) -> None:

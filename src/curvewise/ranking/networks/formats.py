@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, MissingDependencyError
 from curvewise.nn.files.kinds import file_digest, kind_of, unreadable
 from curvewise.nn.files.onnx import DTYPES, open_session, run_session
+from curvewise.ranking.load import name_of_features
 from curvewise.ranking.networks.checkpoints import (
     OUTPUT,
     Checkpoint,
@@ -129,13 +130,7 @@ def stored_features(checkpoint: Checkpoint) -> tuple[NDArray[Any], NDArray[Any] 
 
 
 def _picked(arrays: dict[str, NDArray[Any]], path: Path) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    if "features" not in arrays and len(arrays) != 1:
-        raise InputError(
-            f"{path} holds {', '.join(arrays)}: call the matrix of features 'features' (and its "
-            "own classes' probabilities 'probabilities')."
-        )
-    found = arrays.get("features", next(iter(arrays.values())))
-    return found, arrays.get("probabilities")
+    return arrays[name_of_features(list(arrays), path)], arrays.get("probabilities")
 
 
 class FunctionReader(Reader):

@@ -357,9 +357,11 @@ def risk_limits(curves: Sequence[RiskCurve], ends: Sequence[float]) -> tuple[flo
     return float(seen.min()), float(seen.max())
 
 
-def control_lines(ax: Axes, maximal: str = "maximal supervision", swapped: bool = False) -> None:
+def control_lines(
+    ax: Axes, maximal: str = "maximal supervision", swapped: bool = False, blind: str = "blind guess"
+) -> None:
     """Draw the two controls as lines at 1 and 0 of calibrated risk, with their names; ``swapped`` to the other side."""
-    for at, text, x in ((1.0, "blind guess", 0.985), (0.0, maximal, 0.015)):
+    for at, text, x in ((1.0, blind, 0.985), (0.0, maximal, 0.015)):
         ax.axhline(at, color=NEUTRAL, linewidth=1.0, linestyle="--", zorder=0.8, gid=CONTROL, label="_c")
         place = (1.0 - x if swapped else x, at)
         shift, va = (-2.5, "top") if at == 0 else (2.5, "bottom")  # outside, where hardly a curve is

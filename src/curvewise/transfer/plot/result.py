@@ -167,7 +167,8 @@ def draw_curves(
     for panel, task, curves, n, span in zip(axes, chosen.tasks, groups, sizes, size_limits(sizes), strict=True):
         maximal = result.maximal.get(task)
         assumed = maximal is not None and maximal.assumed
-        control_lines(panel, "maximal supervision" + " (assumed)" * assumed)
+        top = "largest risk" if task in result.blind and result.blind[task].assumed else "blind guess"
+        control_lines(panel, "maximal supervision" + " (assumed)" * assumed, blind=top)
         aside = shifts(chosen, [c.method for c in curves])
         named.append([])
         for curve in curves:
@@ -182,7 +183,8 @@ def draw_curves(
     low, high = room_for_controls(low, high)
     for panel in axes:
         panel.set_ylim(low, high)
-    said = "Calibrated risk: 1 is a blind guess, 0 maximal supervision."
+    one = "the largest risk" if any(c.assumed for c in result.blind.values()) else "a blind guess"
+    said = f"Calibrated risk: 1 is {one}, 0 maximal supervision."
     if ends:
         said += f" {'Bands' if few else 'Bars'}: {100 * result.level:.4g}% intervals of the mean"
         said += "; some end outside the picture." if min(ends) < low or max(ends) > high else "."
