@@ -199,6 +199,28 @@ def test_a_perturbation_and_a_factory_of_ones_own(measure, files, tmp_path, monk
     assert wrong.code == 1
     assert "(32, 64) in the file and (16, 64) in the network" in " ".join(wrong.err.split())
     assert measure("good", more=("--perturbation", "own_of_test:gian")).code == 2
+    # A class that takes nothing is called so.
+    Path("bare_of_test.py").write_text(
+        "from curvewise.nn.architectures import ARCHITECTURES\n"
+        "def make():\n    return ARCHITECTURES['mlp']((1, 8, 8), 10, width=32)\n"
+    )
+    bare = measure("good", weights=False, more=("--factory", "bare_of_test:make", "--perturbation", "noise", "--json"))
+    usual = measure("good", more=("--perturbation", "noise", "--json"))
+    assert bare.code == 0, bare.err
+    assert bare.document["correct"] == usual.document["correct"]
+
+
+def test_several_perturbations_have_a_sheet_each(measure, tmp_path):
+    more = ("--perturbation", "rotation", "--perturbation", "noise", "--sheet", tmp_path / "sheet.png")
+    seen = measure("good", more=more)
+    assert seen.code == 0, seen.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sheet-noise.png", "sheet-rotation.png"]
+
+
+def test_the_command_that_compares_is_named(call):
+    seen = call("response", "compare", "a.pt2", "b.pt2")
+    assert seen.code == 2
+    assert "curvewise response measure A B" in " ".join(seen.err.split())
 
 
 @pytest.mark.parametrize(

@@ -475,6 +475,13 @@ def test_two_trainings_of_a_store_are_named_in_one_go_and_in_python_too(call, tm
     assert {*options.split()[1:4:2]} == {"mlp2", "mlp16"}
     assert options.endswith("--where n=200")
     assert "mlp16 is significantly better than mlp2" in call("variance", "compare", tmp_path, *options.split()).out
+    asked = call("variance", "plan", tmp_path, "--difference", "0.1")
+    assert "such as --a" in asked.err
+    planned = call("variance", "plan", tmp_path, *options.split(), "--difference", "0.1", "--json").document
+    assert call("variance", "plan", tmp_path, "--a", "mlp2", "--difference", "0.1").code == 2
     runs = [cw.load_predictions(tmp_path, learner=k, where={"n": 200}) for k in ("mlp2", "mlp16")]
+    with pytest.warns(cw.CurvewiseWarning, match="3 runs are too few"):
+        pilot = tuple(cw.decompose_variance(each) for each in runs)
+    assert planned["runs"] == cw.plan_runs(difference=0.1, pilot=pilot).runs
     assert str(cw.compare_runs(*runs)).startswith("mlp16 is significantly better than mlp2")
     assert "b is significantly better than a" in str(cw.compare_runs(runs[0], runs[1].errors(), kind="errors"))

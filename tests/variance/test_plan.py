@@ -207,3 +207,34 @@ def test_the_table_fits_a_terminal(question):
 def test_bad_input(options, message):
     with pytest.raises(InputError, match=message):
         plan_runs(**options)
+
+
+def test_a_pilot_may_be_files_and_need_no_question(tmp_path, call) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, 400)
+    hard = rng.beta(0.3, 2.0, 400)
+    made = {}
+    for name, scale in (("a", 0.8), ("b", 1.0)):
+        wrong = rng.random((5, 400)) < hard * scale * np.exp(rng.normal(0, 0.05, (5, 1)))
+        made[name] = np.where(wrong, (labels + 1) % 5, labels)
+        np.save(tmp_path / f"{name}.npy", made[name])
+    np.save(tmp_path / "y.npy", labels)
+    files = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    pilot = tuple(decompose_variance(runs, labels) for runs in made.values())
+    wanted = plan_runs(difference=0.03, pilot=pilot)
+    for plan in (
+        plan_runs(*files, tmp_path / "y.npy", difference=0.03),
+        plan_runs(made["a"], made["b"], labels, difference=0.03),
+        plan_runs(*pilot, difference=0.03),
+    ):
+        assert (plan.runs, plan.runs_interval) == (wanted.runs, wanted.runs_interval)
+    found = plan_runs(*files, tmp_path / "y.npy")
+    assert found.runs == 5
+    assert found.power_at(5, found.detectable.estimate) == pytest.approx(0.8, abs=1e-6)
+    assert found.detectable.low < found.detectable.estimate < found.detectable.high
+    assert "5 runs of each training, as many as the pilot has, detect a true difference of" in found.summary()
+    seen = call("variance", "plan", *files, "--labels", tmp_path / "y.npy", "--json")
+    assert seen.code == 0, seen.err
+    assert seen.document["detectable"]["estimate"] == pytest.approx(found.detectable.estimate)
+    with pytest.raises(InputError, match="pilot=… is given twice"):
+        plan_runs(made["a"], labels=labels, pilot=pilot)

@@ -248,13 +248,25 @@ def _made(training: Training, shape: tuple[int, ...], classes: Outputs, folder: 
     else:
         own_ones = "'module:function' for a factory of your own, 'timm:NAME', 'torchvision:NAME', or 'hf:FOLDER'"
         raise misfit("architecture", name, "not known.", f"Use one of {', '.join(ARCHITECTURES)}; {own_ones}.")
-    check_factory_options(name, factory, options)
+    bare = own and _takes_only(factory, options)
+    if not bare:
+        check_factory_options(name, factory, options)
     with importable(folder if names_own_code(name) else None):  # files beside it, imported only now
-        model = factory(shape, classes, **options)
+        model = factory(**options) if bare else factory(shape, classes, **options)
     if not isinstance(model, nn.Module):
         remedy = "A factory takes shape, classes and options, and returns a torch.nn.Module."
         raise misfit("architecture", name, f"it returned {type(model).__name__}.", remedy)
     return model
+
+
+def _takes_only(factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> bool:
+    """Return whether a factory takes its options alone, such as the class of a network of fixed shape."""
+    try:
+        signature = inspect.signature(factory)
+        signature.bind(**options)
+    except (TypeError, ValueError):
+        return False
+    return not _takes_two(signature)
 
 
 def check_factory_options(name: str, factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
 
 from curvewise.cli.console import (
@@ -37,6 +39,7 @@ from curvewise.cli.console import (
     note_reading,
     read_options,
     save_plot,
+    usage_panel,
     warn,
     warn_each,
 )
@@ -74,7 +77,18 @@ response = App(
     help="How does a network respond to perturbed examples, and will it generalise?\n\n"
     "MODEL is a file of torch.export.save (.pt2), TorchScript, ONNX, or weights (.safetensors, or "
     "a state_dict of torch.save) with --factory. Pickled modules are refused.",
+    error_formatter=lambda error: _error_panel(error),
 )
+
+
+def _error_panel(error: CycloptsError) -> Any:
+    """Show what was not understood; the other lenses compare with a command of its own."""
+    from cyclopts import CycloptsPanel, UnknownCommandError
+
+    if isinstance(error, UnknownCommandError) and (error.unused_tokens or [""])[0] == "compare":
+        return CycloptsPanel("Models are compared by `curvewise response measure A B`: give two or more to it.")
+    return usage_panel(error)
+
 
 SCORES = {
     "clean_accuracy": "clean accuracy",
@@ -317,7 +331,8 @@ def measure(
     save
         Write the curves into this .csv file.
     sheet
-        Draw a few of the perturbed examples into this .png, .svg or .pdf file.
+        Draw a few of the perturbed examples into this .png, .svg or .pdf file; of several
+        perturbations into one each, such as sheet-rotation.png for sheet.png.
     """
     page = (showing or Showing()).page()
     where = read_layer(layer)
@@ -331,8 +346,6 @@ def measure(
         raise UsageError("--sheet shows images, which --layer leaves as they are: drop one.")
     models, changes = split_perturbations(models, perturbation)
     asked = read_magnitudes(magnitudes)
-    if sheet is not None and len(changes) > 1:
-        raise UsageError("--sheet shows one perturbation: give one.")
     if fail_if and len(models) != 2:
         raise UsageError(f"--fail-if compares two models: {len(models)} given.")
     if twice := [file for file in models if models.count(file) > 1]:
@@ -372,7 +385,10 @@ def measure(
         save_curves(save, curves)
     if sheet is not None:
         shown = () if asked is None or isinstance(asked, str) else asked
-        save_plot(sheet, lambda: draw_sheet(dataset, data, several[0], shown, seed))
+        for change in several:
+            safe = re.sub(r"[^\w.-]+", "-", change.name)  # a function of the user's may be called anything
+            named = sheet.with_stem(f"{sheet.stem}-{safe}")
+            save_plot(sheet if len(several) == 1 else named, partial(draw_sheet, dataset, data, change, shown, seed))
     save_plot(drawing.plot if drawing else None, lambda: draw_curves(curves, level))
     return page.close(GATE if met else 0)
 

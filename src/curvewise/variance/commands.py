@@ -463,6 +463,8 @@ def plan(
     *,
     difference: Positive = None,
     distribution_std: Positive = None,
+    a: str | None = None,
+    b: str | None = None,
     test_set_std: Positive = None,
     independent_std: Positive = None,
     examples: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
@@ -478,6 +480,7 @@ def plan(
     """Plan how many runs to train: to detect a difference, or to show that runs really differ.
 
     What is known of the variance comes from a pilot (files of runs that exist) or from numbers.
+    Without --difference, the plan says which difference as many runs as the pilot has detect.
 
     Example: `curvewise variance plan new.npz old.npz --difference 0.002`
 
@@ -491,6 +494,10 @@ def plan(
         The difference of errors that should be seen: 0.002 for 0.2 points.
     distribution_std
         Instead: the standard deviation of true error that should be told from 0.
+    a
+        One training of a store of runs, or of a table with several.
+    b
+        The other one.
     test_set_std
         Without a pilot: the standard deviation of test error between runs.
     independent_std
@@ -514,7 +521,15 @@ def plan(
 
     if len(files) > 2:
         raise UsageError("A pilot is of one training or of two: give one file or two.")
-    read = [(reading or PredictionReading()).load(file, alone=len(files) == 1) for file in files]
+    how = reading or PredictionReading()
+    if (a is None) != (b is None) or (a is not None and len(files) != 1):
+        raise UsageError("--a and --b name two trainings of one store or table: give both, and one file.")
+    if a is not None and b is not None:
+        read = [how.load(files[0], alone=False, learner=name) for name in (a, b)]
+    else:
+        if len(files) == 1 and how.learner is None:
+            _check_store_pair(files[0], how)
+        read = [how.load(file, alone=len(files) == 1) for file in files]
     with quietly():
         pilots = tuple(decompose_variance(given, level=level) for given in read)
         effect: dict[str, Any] = {"difference": difference, "distribution_std": distribution_std}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -19,7 +20,7 @@ from curvewise.types.predictions import Predictions
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 from curvewise.variance.anova import crossing, interval_lists, measure_totals
-from curvewise.variance.decompose import VarianceDecomposition
+from curvewise.variance.decompose import VarianceDecomposition, decompose_variance
 from curvewise.variance.difference import RunFormat, check_same_examples, read_pair, score_difference, top_of
 from curvewise.variance.display import DisplayUnit
 
@@ -39,6 +40,9 @@ _PILOT = either("pilot=…", "a FILE of pilot runs")
 
 
 def plan_runs(
+    a: Any = None,
+    b: Any = None,
+    labels: ArrayLike | PathLike[str] | None = None,
     *,
     difference: float | None = None,
     distribution_std: float | None = None,
@@ -55,7 +59,8 @@ def plan_runs(
     Ask one of two questions. ``difference=0.002``: how many runs of each of two trainings show
     that their errors differ by 0.2 points? ``distribution_std=0.0005``: how many runs of one
     training show that its true error varies between runs by that much? What is known of the
-    variance comes from a ``pilot`` (a few runs, decomposed) or from numbers.
+    variance comes from a ``pilot`` (a few runs, or their decomposition) or from numbers. Without
+    a question, the plan says which difference as many runs as the pilot has would show.
 
     The difference of two trainings with R runs each on n examples has the variance
     σ_A²/R + σ_B²/R + ω²/n: σ is the standard deviation of test error between runs, ω² the
@@ -67,12 +72,17 @@ def plan_runs(
 
     Parameters
     ----------
+    a, b : Predictions, array_like, path or VarianceDecomposition, optional
+        A pilot: a few runs of one training, or of both on the same test set, as in
+        :func:`compare_runs`.
+    labels : array_like or path, optional
+        True classes of the examples, where ``a`` and ``b`` are predicted classes.
     difference : float
         The true difference of errors that should be seen: 0.002 for 0.2 points.
     distribution_std : float
         Instead: the standard deviation of true error that should be told from 0.
     pilot : VarianceDecomposition or two of them
-        Decomposition of runs that exist already: of one training, or of both on the same test set.
+        The same by name, decomposed already.
     test_set_std, independent_std : float
         Without a pilot: standard deviation of test error between runs, and what independent
         errors alone would give. For a difference the first is needed, for a variance the second.
@@ -101,12 +111,31 @@ def plan_runs(
     (17, 0.807)
     """
     check_level(level)
-    known = Pilot(pilot, paired, target, **numbers)
-    if (difference is None) == (distribution_std is None):
+    given = [each for each in (a, b) if each is not None]
+    if given:
+        if pilot is not None:
+            raise InputError(f"{arg('pilot')} is given twice: once by name, once without.")
+        pilots = tuple(
+            each if isinstance(each, VarianceDecomposition) else decompose_variance(each, labels, level=level)
+            for each in given
+        )
+    known = Pilot(pilots if given else pilot, paired, target, **numbers)
+    detects = difference is None and distribution_std is None and bool(known.pilots)
+    if (difference is None) == (distribution_std is None) and not detects:
         raise InputError(
             f"a plan answers one question at a time: pass {arg('difference')} (between two trainings) or"
             f" {arg('distribution_std')} (to be told from 0)."
         )
+    if detects:
+        ends = [known.difference_power(level, end)[0] for end in ("estimate", "low", "high")]
+        found_runs = min(p.runs for p in known.pilots)
+        estimate, low, high = (end.detectable(power, found_runs) for end in ends)
+        detectable = Interval(estimate, low, high, level)
+        if not detectable.estimate > 0:
+            raise InputError(
+                "shows no variation between runs or examples: nothing can be planned on it.", argument="pilot"
+            )
+        difference = detectable.estimate
     name = "distribution_std" if difference is None else "difference"
     effect = abs(difference) if difference is not None else distribution_std
     if effect is None or not 0 < effect < math.inf:
@@ -123,9 +152,9 @@ def plan_runs(
         assumed = ["run effects are normal", "a variance is seen if its interval excludes 0"]
     else:
         model, assumed = known.difference_power(level)
-    runs, limits, wanted = fewest_runs(model, effect, power, runs_max), None, None
+    runs, limits, wanted = found_runs if detects else fewest_runs(model, effect, power, runs_max), None, None
     # The pilot's standard deviations are uncertain themselves: plan at both of their limits as well.
-    if difference is not None and known.pilots:
+    if difference is not None and known.pilots and not detects:
         models = [known.difference_power(level, end)[0] for end in ("low", "high")]
         found = [runs, *(fewest_runs(m, effect, power, runs_max) for m in models)]
         estimate, low, high = (math.inf if r is None else float(r) for r in found)
@@ -145,6 +174,7 @@ def plan_runs(
         effect=effect,
         runs=runs,
         runs_interval=limits,
+        detectable=detectable if detects else None,
         examples_needed=wanted,
         runs_max=runs_max,
         power=power,
@@ -180,6 +210,9 @@ class RunPlan(Result):
     runs_interval : Interval or None
         The same with the pilot's standard deviations at the limits of their intervals; infinite
         where ``runs_max`` would not do. None without a pilot.
+    detectable : Interval or None
+        Where no question was asked: the difference that as many runs as the pilot has detect, with the
+        limits of the pilot's standard deviations.
     examples_needed : int or None
         Where ``runs`` is None because the test set is too small: the fewest examples with which
         ``runs_max`` runs would do.
@@ -208,6 +241,7 @@ class RunPlan(Result):
     effect: float
     runs: int | None
     runs_interval: Interval | None
+    detectable: Interval | None
     examples_needed: int | None
     runs_max: int
     power: float
@@ -277,13 +311,24 @@ class RunPlan(Result):
     def _answer(self) -> str:
         where = "new data" if self.target == "distribution" else "this test set"
         effect = format_target(self.effect, self.unit)
+        if self.detectable is not None:
+            found = format_interval(self.detectable, self.unit)
+            return (
+                f"{self.runs:,} runs of each training, as many as the pilot has, detect a true difference of {found} on"
+                f" {where} with {self.power:.0%} power."
+            )
         what, each = f"distinguish a standard deviation of true error of {effect} between runs from 0", ""
         if self.question == "difference":
             what, each = f"detect a true difference of {effect} on {where}", " of each training"
         if self.runs is not None:
             inner = self.runs_interval
             limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
-            return f"{self.runs:,}{limits} runs{each} are needed to {what} with {self.power:.0%} power."
+            text = f"{self.runs:,}{limits} runs{each} are needed to {what} with {self.power:.0%} power."
+            if inner is not None and inner.high > 2 * self.runs:
+                # The estimate aims at the power with the variance that the pilot happened to show.
+                many = "more than are possible" if math.isinf(inner.high) else f"up to {format_size(inner.high)}"
+                text += f" The pilot is small and its variance uncertain: plan for {many} to be safe."
+            return text
         text = f"Even {self.runs_max:,} runs{each} do not {what} with {self.power:.0%} power."
         if self.examples_needed is None:
             return text

@@ -316,3 +316,12 @@ def test_scores_are_drawn_with_their_own_sign():
     assert ax.get_ylabel() == "test score of a run"
     assert ax.get_ylim()[0] > 29
     assert "low minus high, 6 and 6 runs: -" in caption(ax).replace("\n", " ")
+
+
+def test_the_scale_of_errors_ends_at_zero():
+    rng = np.random.default_rng(0)
+    a, b = ((rng.random((3, 60)) < chance).astype(float) for chance in (0.02, 0.05))
+    ax = draw(quietly(compare_runs, a, b, kind="errors"))
+    assert ax.get_ylim()[0] < 0  # the interval of the difference
+    assert min(ax.get_yticks()) >= 0
+    assert ax.spines["left"].get_bounds()[0] == 0

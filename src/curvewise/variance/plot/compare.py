@@ -80,6 +80,10 @@ def plot_run_comparison(
         ax.set(xlim=(-0.5, 2.55), ylim=limits, ylabel=measure.label("test error of a run"))
         if legend and not own:
             raise_top(ax, 1 if not narrow else 2)
+        if measure.bounded and limits[0] < 0:
+            # Only the difference, which is read at the right, reaches below an error of 0.
+            ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= ax.get_ylim()[1]])
+            ax.spines["left"].set_bounds(0.0, ax.get_ylim()[1])
         # The scale of differences, at the right: part of the Axes, not another one of the figure.
         scale = ax.secondary_yaxis("right", functions=(lambda y: np.asarray(y) - base, lambda d: np.asarray(d) + base))
         scale.yaxis.set_major_locator(AutoLocator())
