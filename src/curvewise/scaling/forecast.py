@@ -47,7 +47,7 @@ InnerErrors = tuple[list[FloatArray], list[FloatArray]]
 """Errors of log loss of held-out runs and their distances, as :func:`inner_errors` returns them."""
 
 
-class Member(NamedTuple):
+class WeighedLaw(NamedTuple):
     """One fitted law of a forecast."""
 
     design: Design
@@ -67,7 +67,7 @@ class Forecast:
 
     Attributes
     ----------
-    members : tuple of Member
+    members : tuple of WeighedLaw
         At least one.
     runs : ScalingRuns
         What was fitted.
@@ -75,7 +75,7 @@ class Forecast:
         How residuals count.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[WeighedLaw, ...]
     runs: ScalingRuns
     loss: str
     _inner: InnerErrors | None = None
@@ -108,7 +108,7 @@ class Forecast:
         return float(np.sqrt(squares / far)) if far > 0 else float("nan")
 
     @property
-    def leading(self) -> Member:
+    def leading(self) -> WeighedLaw:
         """The member with the largest weight, those of one form counted together."""
         total: dict[str, float] = {}
         for member in self.members:
@@ -189,14 +189,14 @@ def fit_forecast(runs: ScalingRuns, designs: Sequence[Design], loss: str = "hube
     return Forecast(weighted, runs, loss, inner)
 
 
-def _fit(runs: ScalingRuns, design: Design, loss: str, spare: int) -> Member | None:
+def _fit(runs: ScalingRuns, design: Design, loss: str, spare: int) -> WeighedLaw | None:
     """Fit one member; None where there are fewer runs than its parameters and some to spare, or too few sizes."""
     data = make_data(runs, design[0], loss, design[1])
     few_sizes = spare and data.form.size > 4 and min(map(count_sizes, make_place(runs)[:2])) < 3
     if runs.count < data.form.size + spare or few_sizes:
         return None
     theta, value = fit_global(data)
-    return Member(design, data, theta, value)
+    return WeighedLaw(design, data, theta, value)
 
 
 def inner_errors(runs: ScalingRuns, designs: Sequence[Design], loss: str = "huber") -> InnerErrors:

@@ -18,7 +18,7 @@ from curvewise.scaling.forecast import (
     Backtest,
     Design,
     Forecast,
-    Member,
+    WeighedLaw,
     band_half_width,
     fit_forecast,
     make_data,
@@ -134,7 +134,7 @@ def _with_base(runs: ScalingRuns, base: Mapping[str, float] | ScalingLaw, loss: 
     fixed = data.form.private(known | {"R_D": 1.0, "R_N": 1.0})
     fixed[5:] = np.nan
     theta, value = fit_global(data, fixed)
-    member = Member(("repeated", 0.0), data, theta, value)
+    member = WeighedLaw(("repeated", 0.0), data, theta, value)
     return Forecast((member,), runs, loss)
 
 

@@ -20,7 +20,7 @@ from curvewise.scaling.forecast import make_data
 from curvewise.scaling.forms import Place
 from curvewise.scaling.law import ScalingLaw, fit_scaling_law
 from curvewise.scaling.optimum import LOG6, short
-from curvewise.scaling.profile import Family, ProfileIntervals
+from curvewise.scaling.profile import ProfileIntervals, QuantityFamily
 from curvewise.scaling.runs import ScalingRuns
 from curvewise.text import Message, arg, format_count, format_interval, format_number
 from curvewise.types.results import Interval, Result, check_level
@@ -278,7 +278,7 @@ class _Planner:
         self.theta = np.clip(self.form.private(public), *data.bounds)
         profile = ProfileIntervals(data, self.theta, float(data.value(self.theta[None])[0]), self.runs.groups)
         self.inverse = profile.inverse
-        self.slope = Family.of([self._value]).slope(self.theta[None], np.zeros(1, dtype=np.intp))[0]
+        self.slope = QuantityFamily.of([self._value]).slope(self.theta[None], np.zeros(1, dtype=np.intp))[0]
         self.degrees = max(len(self.runs) - self.form.size, 1)
         # Errors of runs that are left out; residuals of few runs are too small, and with Huber's loss many are zero.
         self.errors = profile.errors - profile.errors.mean()

@@ -26,7 +26,7 @@ Quantity: TypeAlias = Callable[[FloatArray], FloatArray]
 """From parameters of K laws, shape (K, P), to a number for each, shape (K,)."""
 
 
-class Family(NamedTuple):
+class QuantityFamily(NamedTuple):
     """Several quantities that are computed together.
 
     Attributes
@@ -93,15 +93,15 @@ class ProfileIntervals:
     value: float
     groups: NDArray[np.intp]
 
-    def limits(self, quantities: Sequence[Quantity] | Family, level: float = 0.95) -> FloatArray:
+    def limits(self, quantities: Sequence[Quantity] | QuantityFamily, level: float = 0.95) -> FloatArray:
         """Return low and high of each quantity, shape (2, Q); infinite where the data do not bound it."""
-        family = quantities if isinstance(quantities, Family) else Family.of(quantities)
+        family = quantities if isinstance(quantities, QuantityFamily) else QuantityFamily.of(quantities)
         slopes = family.slope(np.tile(self.theta, (family.number, 1)), np.arange(family.number))
         scale, degrees = self._grouped(slopes) if not self.independent else self._single(family, slopes)
         threshold = 0.5 * stdtrit(degrees, 0.5 + level / 2) ** 2 * scale
         return _search(self, family, slopes, threshold)
 
-    def _single(self, family: Family, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _single(self, family: QuantityFamily, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the scale of the objective's drop for each quantity where rows are independent, and its degrees.
 
         With equal noise in all rows it is :attr:`noise`, for squares the variance of the residuals, with n − P degrees
@@ -234,7 +234,7 @@ def refit(data: Data, theta: FloatArray, weights: FloatArray, *, steps: int = 10
     return found
 
 
-def _held(fit: ProfileIntervals, family: Family, distance: FloatArray) -> FloatArray:
+def _held(fit: ProfileIntervals, family: QuantityFamily, distance: FloatArray) -> FloatArray:
     """Return the rise of the objective with each quantity held at a distance below and above the fit, shape (2, Q)."""
     walk = _Walk(fit, family, np.maximum(distance, 1e-15))
     theta, _ = walk.fit_at(np.arange(2 * family.number), walk.start + walk.sign * walk.step)
@@ -248,13 +248,13 @@ class _Walk:
     ----------
     fit : ProfileIntervals
         Data and estimate.
-    family : Family
+    family : QuantityFamily
         The quantities that are held.
     step : ndarray, shape (Q,)
         Distance of about a standard error.
     """
 
-    def __init__(self, fit: ProfileIntervals, family: Family, step: FloatArray) -> None:
+    def __init__(self, fit: ProfileIntervals, family: QuantityFamily, step: FloatArray) -> None:
         count = family.number
         self.fit, self.family = fit, family
         self.which, self.sign = np.tile(np.arange(count), 2), np.repeat([-1.0, 1.0], count)
@@ -293,7 +293,7 @@ class _Walk:
         return theta, self.family.value(theta, which)
 
 
-def _search(fit: ProfileIntervals, family: Family, slopes: FloatArray, threshold: FloatArray) -> FloatArray:
+def _search(fit: ProfileIntervals, family: QuantityFamily, slopes: FloatArray, threshold: FloatArray) -> FloatArray:
     """Walk each quantity down and up until the best objective with it held there has risen by the threshold."""
     count = family.number
     goal = np.sqrt(np.tile(threshold, 2))
@@ -400,7 +400,7 @@ class Uncertainty:
                 own = Place(*(None if v is None else v[which] for v in part))  # type: ignore[arg-type]
                 return np.asarray(np.log(form.own_loss(theta, own)))
 
-            found[:, first : first + block] = self.profile.limits(Family(len(part.params), value), level)
+            found[:, first : first + block] = self.profile.limits(QuantityFamily(len(part.params), value), level)
         return found
 
     def optima(
@@ -434,7 +434,7 @@ class Uncertainty:
             size, loss = best(form, theta, nodes[which % len(nodes)])
             return np.where(which < len(nodes), size, loss)
 
-        limits = self.profile.limits(Family(2 * len(nodes), value), level).reshape(2, 2, len(nodes))
+        limits = self.profile.limits(QuantityFamily(2 * len(nodes), value), level).reshape(2, 2, len(nodes))
         if len(nodes) == len(budgets):
             return limits[:, 0], limits[:, 1]
         # Distances from the estimate are smooth in log C, and the estimate itself is exact.
