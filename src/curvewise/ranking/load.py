@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError
 from curvewise.ranking.measure import CheckpointFeatures
 from curvewise.ranking.scores import ONE_TASK, CheckpointScores
-from curvewise.reading.arrays import map_npy, named_arrays
-from curvewise.reading.files import large_files, read_table
+from curvewise.reading.arrays import map_npy, named_arrays, read_vector
+from curvewise.reading.files import as_path, large_files, read_table
 from curvewise.reading.roles import (
     TOPS,
     ColumnMap,
@@ -571,8 +572,11 @@ LABEL_NAMES = ("labels", "label", "y", "targets", "target", "classes")
 _FEATURE_NAMES = ("features", "embeddings", "embedding", "x", "X")
 
 
-def read_features(path: Path, name: str, **about: Any) -> tuple[CheckpointFeatures, NDArray[Any] | None]:
+def read_features(
+    source: str | PathLike[str], name: str, **about: Any
+) -> tuple[CheckpointFeatures, NDArray[Any] | None]:
     """Read features from an .npy or .npz file, with the probabilities and the labels that an .npz file may hold."""
+    path = as_path(source)
     if path.suffix.lower() == ".npy":
         features: NDArray[Any] = map_npy(path)
         own = labels = None
@@ -603,6 +607,11 @@ def name_of_features(names: Sequence[str], path: Path) -> str:
         f"{path} holds {', '.join(names)}: call the matrix of features 'features' (and its own classes' probabilities "
         "'probabilities')."
     )
+
+
+def read_target(source: str | PathLike[str]) -> NDArray[Any]:
+    """Read the label of each example from a file of its own."""
+    return read_vector(source, "label")
 
 
 def common_labels(found: Mapping[str, NDArray[Any] | None]) -> NDArray[Any]:

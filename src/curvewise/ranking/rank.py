@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.progress import Advance, progress_bar
 from curvewise.ranking.agreement import ranking_agreement
-from curvewise.ranking.load import common_labels, read_features
+from curvewise.ranking.load import common_labels, read_features, read_target
 from curvewise.ranking.measure import KINDS, CheckpointFeatures, RankingMeasure, Targets, as_targets
 from curvewise.ranking.scores import CheckpointScores
 from curvewise.ranking.scoring import (
@@ -35,8 +36,6 @@ from curvewise.ranking.scoring import (
     share_for,
     split_rows,
 )
-from curvewise.reading.arrays import read_vector
-from curvewise.reading.files import as_path
 from curvewise.stats.correlation import average_ranks, kendall
 from curvewise.tables import Cell, interval_cell
 from curvewise.text import Message, arg, format_count, format_number, prefix
@@ -162,12 +161,12 @@ def rank_features(
     if isinstance(checkpoints, Mapping):
         given = [(str(name), value) for name, value in checkpoints.items()]
     else:
-        given = [(as_path(one).stem if isinstance(one, str | PathLike) else "", one) for one in checkpoints]
+        given = [(PurePath(one).stem if isinstance(one, str | PathLike) else "", one) for one in checkpoints]
     found: list[CheckpointFeatures] = []
     inside: dict[str, NDArray[Any] | None] = {}
     for name, value in given:
         if isinstance(value, str | PathLike):
-            one, inside[name] = read_features(as_path(value), name)
+            one, inside[name] = read_features(value, name)
         elif isinstance(value, CheckpointFeatures):
             one = replace(value, name=name) if name and name != value.name else value
         elif name:
@@ -183,7 +182,7 @@ def rank_features(
     if labels is None:
         labels = common_labels(inside)
     elif isinstance(labels, str | PathLike):
-        labels = read_vector(labels, "label")
+        labels = read_target(labels)
     how = RankSettings(test, by, resamples, level, k, reliability, rng, progress)
     return rank_candidates([Candidate.of(one) for one in found], labels, find_measures(measures, MEASURES), how)
 

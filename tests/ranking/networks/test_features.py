@@ -642,7 +642,7 @@ def test_features_that_were_given(tmp_path: Path) -> None:
         if name in ("object", "b", "c"):
             assert one.probabilities is not None
             assert np.array_equal(one.probabilities, own[inputs.rows]), name
-    np.savez(tmp_path / "d.npz", x=features, y=own)
+    np.savez(tmp_path / "d.npz", a=features, b=own)
     with pytest.raises(InputError, match="call the matrix of features 'features'"):
         extract_features(tmp_path / "d.npz", IMAGES)
     np.save(tmp_path / "e.npy", np.array([{}]), allow_pickle=True)
