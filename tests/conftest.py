@@ -157,6 +157,7 @@ def errors() -> Path:
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     """Call the command line in this process."""
+    pytest.importorskip("cyclopts")
     from curvewise.cli import main
 
     monkeypatch.setenv("COLUMNS", "80")

@@ -199,6 +199,7 @@ def test_a_pilot_with_training_seeds_says_what_the_plan_is_about():
 
 
 def test_analyses_take_what_load_evals_takes(tmp_path) -> None:
+    pytest.importorskip("pandas")
     rng = np.random.default_rng(1)
     e = Evals(rng.random((2, 60)) < [[0.8], [0.5]], ("a", "b"), np.arange(60))
     path = tmp_path / "evals.csv"
