@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from curvewise.errors import CurvewiseError, InputError, StoreError
+from curvewise.errors import CurvewiseError, InputError, StoreError, Terminated
 from curvewise.nn.task import Keep, Trained
 from curvewise.nn.training import Training
 from curvewise.progress import progress_bar
@@ -26,7 +27,7 @@ from curvewise.store.write import write_run
 from curvewise.study.data.dataset import Dataset
 from curvewise.study.run import drive
 from curvewise.study.run.board import MOST_DEATHS, Board, Pace, group_of
-from curvewise.study.run.drive import REPLACED, run_local
+from curvewise.study.run.drive import REPLACED, end_if_asked, run_local, terminable
 from curvewise.study.run.maker import DONE, FAILED, Event
 from curvewise.study.spec.design import Design, Learner
 from curvewise.study.spec.study import Job
@@ -784,3 +785,14 @@ def test_a_learner_that_always_fails_is_said_once_and_not_counted_as_finished(tm
     assert said.count("The first 3 runs of bad failed: ") == 1
     left = 16 - kinds[DONE] - kinds[FAILED]
     assert f"16 runs: {kinds[DONE]} finished, {kinds[FAILED]} failed, {left} remaining" in said
+
+
+def test_a_request_to_end_that_was_lost_is_remembered() -> None:
+    with terminable():
+        end_if_asked()
+        with suppress(Terminated):  # as where it is raised in a callback of compiled code
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(10)
+        with pytest.raises(Terminated):
+            end_if_asked()
+    end_if_asked()

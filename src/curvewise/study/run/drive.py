@@ -415,6 +415,10 @@ class Drive:
         return self._left[1]
 
 
+ENDING = threading.Event()
+"""Set by the first request to end."""
+
+
 @contextmanager
 def terminable() -> Iterator[None]:
     """Handle a request to end, as a scheduler sends it, like Ctrl-C: claims are then given back.
@@ -429,13 +433,21 @@ def terminable() -> Iterator[None]:
         return
 
     def terminate(number: int, frame: object) -> NoReturn:
+        ENDING.set()
         raise Terminated
 
     signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
+        ENDING.clear()
         signal.signal(signal.SIGTERM, before)
+
+
+def end_if_asked() -> None:
+    """Raise where a request to end was raised inside compiled code, such as Ray's, and lost there."""
+    if ENDING.is_set():
+        raise Terminated
 
 
 def move_away(store: Path, jobs: Sequence[Job], claims: Claims) -> Path | None:

@@ -34,6 +34,7 @@ from curvewise.study.run.drive import (
     Outcome,
     RunSettings,
     describe_fatal,
+    end_if_asked,
     terminable,
 )
 from curvewise.study.run.maker import Maker, SpoiltDeviceError
@@ -390,6 +391,7 @@ class Slots:
         """Deal out runs until all are made."""
         try:
             while not self.board.is_finished:
+                end_if_asked()
                 self._resize()
                 self._deal()
                 self._listen()
