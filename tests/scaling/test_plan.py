@@ -63,6 +63,9 @@ def test_a_plan_says_what_it_costs():
     assert rows["flops"].max() <= 1e21 * 1.001
     assert (np.diff(np.log(rows["flops"])) > -1e-9).all()
     assert rows["params"].min() >= N.min() / 2
+    ratio, seen = rows["tokens_per_param"], law.runs.tokens / law.runs.params
+    assert seen.min() / 2 < ratio.min()
+    assert ratio.max() < 2 * seen.max()
     assert plan.current == law.compute_optimal(BUDGET).params
     # Repeating the whole design three times would halve the interval, too.
     assert plan.cost < 3 * plan.spent
