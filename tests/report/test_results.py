@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import curvewise as cw
-from curvewise.report.content import WAYS, Report
+from curvewise.report.content import WAYS, Report, ReportTable
 from curvewise.report.results import results_report
 from curvewise.text import neutral
 
@@ -94,3 +94,9 @@ def test_scaling_laws_have_sections_with_pictures_and_warnings() -> None:
     assert "additive" in made.sections[1].settings["form"]
     tuned = results_report(cw.scaling.expected_best([0.71, 0.64, 0.80, 0.58, 0.77]))
     assert "random search" in tuned.sections[0].method[0]
+
+
+def test_a_table_is_as_long_as_what_it_shows() -> None:
+    """A comparison writes one row for two factors."""
+    assert len(ReportTable("t", "", {"quantity": [1, 2, 3]}, written={"quantity": ["a", "b"]})) == 2
+    assert len(ReportTable("t", "", {"quantity": [1, 2, 3]})) == 3
