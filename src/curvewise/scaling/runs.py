@@ -355,8 +355,9 @@ def count_sizes(logs: FloatArray) -> int:
 def input_warnings(runs: ScalingRuns) -> list[str]:
     """Return what deserves a look before anything is fitted: duplicates, mixed sources, unclear checkpoints."""
     notes: list[str] = []
-    rows = np.column_stack([runs.params, runs.tokens, runs.loss])
-    double = len(rows) - len(np.unique(rows, axis=0))
+    rows = np.stack([runs.params, runs.tokens, runs.loss])
+    rows = rows[:, np.lexsort(rows)]
+    double = int((rows[:, 1:] == rows[:, :-1]).all(axis=0).sum())
     if double:
         notes.append(
             f"{format_count(double, 'row')} repeat the sizes and the loss of another: duplicated runs make intervals "
