@@ -100,6 +100,17 @@ def test_bad_input_is_refused(task, at, options, message):
         cw.predict_downstream(make_runs(), task, at, **options)
 
 
+def test_runs_of_one_size_of_compute_get_the_drift_of_other_models():
+    # All within a factor 2 of compute: none can be held out to see how the second step drifts.
+    n, d = np.array([1.0, 1.1, 1.2, 1.0, 1.1, 1.2]) * 1e9, np.array([2.0, 2.0, 2.2, 2.6, 2.4, 2.6]) * 1e10
+    loss = loss_of(n, d)
+    runs = ScalingRuns(n, d, loss + 2, unit="loss", metrics={"quiz_bpb": loss, "quiz_acc": accuracy_of(loss)})
+    with quietly():
+        found = cw.predict_downstream(runs, "quiz", (2e9, 5e10), chance=0.25)
+    beyond = np.log(loss.min() / loss_of(2e9, 5e10))
+    assert found.accuracy.high - found.accuracy.estimate >= 1.96 * 0.38 * beyond
+
+
 def test_percentages_are_refused():
     runs = make_runs()
     percent = ScalingRuns(N, D, runs.loss, metrics={"quiz_acc": 100 * runs.metrics["quiz_acc"]}, unit="loss")
