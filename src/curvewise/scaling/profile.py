@@ -165,19 +165,8 @@ class ProfileIntervals:
 
     @cached_property
     def steepness(self) -> float:
-        """Mean second derivative of Huber's function over the distribution of errors; 1 for squares.
-
-        Few rows lie within δ, so that the share of those that do is smoothed over a normal kernel.
-        """
-        delta, error = self.data.delta, self.errors
-        if np.isinf(delta):
-            return 1.0
-        quarter = np.subtract(*np.quantile(error, [0.75, 0.25])) / 1.349
-        spread = min(x for x in (quarter, error.std(), np.inf) if x > 0)
-        if not np.isfinite(spread):
-            return 1.0
-        width = 1.06 * spread * len(error) ** -0.2  # Silverman's rule
-        return float((ndtr((delta - error) / width) - ndtr((-delta - error) / width)).mean())
+        """Mean second derivative of Huber's function over the distribution of errors; 1 for squares."""
+        return mean_steepness(self.errors, self.data.delta)
 
     @cached_property
     def errors(self) -> FloatArray:
@@ -214,9 +203,29 @@ class ProfileIntervals:
     @cached_property
     def inverse(self) -> FloatArray:
         """Inverse of JJᵀ, shape (P, P)."""
-        size = np.sqrt((self.jacobian**2).sum(axis=1)) + 1e-100
-        unit = self.jacobian / size[:, None]
-        return np.asarray(np.linalg.pinv(unit @ unit.T, rcond=1e-13, hermitian=True) / np.outer(size, size))
+        return inverse_of_squares(self.jacobian)
+
+
+def inverse_of_squares(jacobian: FloatArray) -> FloatArray:
+    """Return the inverse of JJᵀ, shape (P, P), for J of shape (P, n) whose rows differ widely in size."""
+    size = np.sqrt((jacobian**2).sum(axis=1)) + 1e-100
+    unit = jacobian / size[:, None]
+    return np.asarray(np.linalg.pinv(unit @ unit.T, rcond=1e-13, hermitian=True) / np.outer(size, size))
+
+
+def mean_steepness(error: FloatArray, delta: float) -> float:
+    """Return the mean second derivative of Huber's function over the distribution of errors; 1 for squares.
+
+    Few rows lie within δ, so that the share of those that do is smoothed over a normal kernel.
+    """
+    if np.isinf(delta):
+        return 1.0
+    quarter = np.subtract(*np.quantile(error, [0.75, 0.25])) / 1.349
+    spread = min(x for x in (quarter, error.std(), np.inf) if x > 0)
+    if not np.isfinite(spread):
+        return 1.0
+    width = 1.06 * spread * len(error) ** -0.2  # Silverman's rule
+    return float((ndtr((delta - error) / width) - ndtr((-delta - error) / width)).mean())
 
 
 def refit(data: Data, theta: FloatArray, weights: FloatArray, *, steps: int = 100, tol: float = 1e-9) -> FloatArray:
