@@ -111,6 +111,11 @@ def test_runs_of_one_size_of_compute_get_the_drift_of_other_models():
     assert found.accuracy.high - found.accuracy.estimate >= 1.96 * 0.38 * beyond
 
 
+def test_a_model_far_beyond_the_runs_carries_a_warning():
+    with pytest.warns(CurvewiseWarning, match="6e\\+24 FLOP is 3,330 times the largest run"):
+        cw.predict_downstream(make_runs(), "quiz", (1e11, 1e13))
+
+
 def test_percentages_are_refused():
     runs = make_runs()
     percent = ScalingRuns(N, D, runs.loss, metrics={"quiz_acc": 100 * runs.metrics["quiz_acc"]}, unit="loss")

@@ -196,6 +196,15 @@ def test_impossible_sizes(made, name, value):
         ScalingRuns(**runs | {name: column})
 
 
+@pytest.mark.parametrize(("name", "scale"), [("params", 1e-9), ("tokens", 1e-9), ("tokens", 1e-8)])
+def test_sizes_in_billions_are_asked_about(made, name, scale):
+    runs = made(noise=0.002)
+    with pytest.raises(InputError, match=rf"{name} holds .* are they millions or billions"):
+        ScalingRuns(**runs | {name: runs[name] * scale})
+    # A study of small models on few examples holds whole numbers.
+    ScalingRuns(**runs | {"params": np.arange(36) + 10, "tokens": np.arange(36) % 7 + 20})
+
+
 def test_columns_of_other_lengths(made):
     with pytest.raises(InputError, match="tokens"):
         ScalingRuns(**made() | {"tokens": np.ones(3)})

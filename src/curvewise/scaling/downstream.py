@@ -98,7 +98,7 @@ def predict_downstream(
     curves = _collect(given, *names)
     _check_accuracy(curves.end[:, 1], names[1])
     steps = _Steps(curves, chance)
-    notes = [*given.warnings, *_check_chance(steps, names[1])]
+    notes = [*given.warnings, *_check_chance(steps, names[1]), *steps.law.extrapolation(*places.T)]
     loss_low, loss, loss_high = steps.losses(places, level)
     low, accuracy, high = steps.accuracies(loss_low, loss, loss_high, level)
     if given.checkpoints == "unclear":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, warn_all
 from curvewise.scaling.forecast import (
     EMPHASES,
     FAMILY,
@@ -26,9 +26,16 @@ from curvewise.scaling.forecast import (
     run_backtest,
 )
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place
-from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, find_optimum, measure_sensitivity, short
+from curvewise.scaling.optimum import (
+    ComputeOptimal,
+    Sensitivity,
+    extrapolation_notes,
+    find_optimum,
+    measure_sensitivity,
+    short,
+)
 from curvewise.scaling.profile import Quantity, Uncertainty, refit, resample_runs
-from curvewise.scaling.runs import FEWEST, ScalingRuns, as_scaling_runs, check_identified, input_warnings
+from curvewise.scaling.runs import FEWEST, FLOPS_PER, ScalingRuns, as_scaling_runs, check_identified, input_warnings
 from curvewise.scaling.solve import fit_global
 from curvewise.text import Message, arg, format_count, format_interval, format_number, suggest
 from curvewise.types.results import Interval, Result, check_level, data_frame, interval_columns
@@ -395,6 +402,7 @@ class ScalingLaw(Result):
         check_level(level)
         _check_choice("interval", interval, INTERVALS)
         at = _places(params, tokens, unique_tokens)
+        warn_all(map(Message, self.extrapolation(params, tokens)))
         centre = self._forecast.log_loss(at)
         if interval == "confidence":
             low, high = self._uncertainty.log_losses(at, level)
@@ -410,6 +418,10 @@ class ScalingLaw(Result):
             "low": np.exp(low),
             "high": np.exp(high),
         }
+
+    def extrapolation(self, params: ArrayLike, tokens: ArrayLike) -> list[str]:
+        """Return a warning where models have more than 64 times the compute of the largest run, else nothing."""
+        return extrapolation_notes(self.runs, FLOPS_PER * as_floats(params, "params") * as_floats(tokens, "tokens"))
 
     def compute_optimal(
         self, budget: ArrayLike, *, level: float = 0.95, unique_tokens: float | None = None
