@@ -66,6 +66,13 @@ def test_long_names_keep_both_ends():
     assert "…" in text
 
 
+def test_sentences_are_shortened_between_words():
+    text = " ".join(f"N = {k**3}.5B," for k in range(10, 70))
+    words = wrap_lines([text], 1000).replace("...", "…").split("…")
+    assert len(words) == 2
+    assert set(" ".join(words).split()) <= set(text.split())
+
+
 def test_names_are_shortened_where_they_agree():
     names = [f"sklearn.discriminant_analysis.{k}DiscriminantAnalysis" for k in ("Linear", "Quadratic")]
     a, b = safe_names(names)
