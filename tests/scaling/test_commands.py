@@ -113,11 +113,10 @@ def test_backtests_of_several_factors(call, runs, made) -> None:
 
 def test_plan_lists_each_size_once(call, runs, made) -> None:
     path = runs("runs.csv", made(noise=0.004))
-    done = call("scaling", "plan", path, "--budget", "1e23", "--factor", "0.6")
-    assert "FLOP" in done.out
     plan = cw.plan_scaling_runs(cw.fit_scaling_law(cw.load_scaling_runs(path)), 1e23, factor=0.6)
     document = call("scaling", "plan", path, "--budget", "1e23", "--factor", "0.6", "--json").document
     assert document["params"] == pytest.approx(plan.params)
+    assert "FLOP in total" in document["summary"]
     assert sum(plan.readable()["runs"]) == len(plan.params)
 
 

@@ -47,11 +47,11 @@ def test_the_truth_is_found_without_noise(chance):
 def test_intervals_hold_new_models():
     truth = accuracy_of(loss_of(*TARGET))
     held = 0
-    for seed in range(12):
+    for seed in range(8):
         with quietly():
             found = cw.predict_downstream(make_runs(seed, 0.01), "quiz", TARGET, chance=0.25)
         held += truth + 0.01 * np.random.default_rng(1000 + seed).standard_normal() in found.accuracy
-    assert held >= 9
+    assert held >= 6
 
 
 @pytest.mark.slow

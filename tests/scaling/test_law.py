@@ -275,7 +275,7 @@ def test_auto_weighs_forms_by_backtests_inside_the_runs(made):
     assert share > 0.6
     best = coupled.compute_optimal(1e22)
     assert best.params.low < best.params.estimate < best.params.high
-    assert "weighted laws" in coupled.summary()
+    assert "weighted laws" in coupled.sentences()
 
 
 @quiet
