@@ -172,6 +172,13 @@ def test_an_exponent_at_its_bound_is_flagged(made):
     assert "β is at its bound" in _warnings_of(runs | {"loss": step}, loss="squares")
 
 
+@quiet
+def test_a_bound_of_the_solver_is_no_limit(made):
+    law = fit_scaling_law(made(noise=0.06, seed=4, sizes=4), loss="squares")
+    assert law.interval("beta").high == np.inf
+    assert 0 < law.interval("beta").low < law.beta
+
+
 def test_repeated_tokens_are_flagged(made):
     runs = made(noise=0.002)
     assert "repeat their tokens" in _warnings_of(runs | {"unique_tokens": runs["tokens"] / 4})

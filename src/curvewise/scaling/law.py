@@ -48,6 +48,8 @@ LOSSES = ("huber", "squares", "linear")
 INTERVALS = ("confidence", "prediction")
 DIVERGED = 8.0
 """Robust standard deviations above the law from which a run is flagged as diverged."""
+AT_BOUND = 1e-3
+"""Distance from a bound of the solver, on its scale, that counts as none."""
 DIVERGED_LEAST = 0.05
 """And at least this much of log loss, which no usual noise is."""
 
@@ -301,9 +303,15 @@ class ScalingLaw(Result):
                 value=unknown[0],
             )
         limits = self._uncertainty.parameters([there[name][0] for name in names], level)
+        bounds = self._forecast.leading.data.bounds
         found = {}
         for name, low, high in zip(names, *limits, strict=True):
-            in_logs, floor, top = there[name][1:]
+            quantity, in_logs, floor, top = there[name]
+            if name in ("alpha", "beta", *self.further):
+                # Where the solver stopped at its own bound, the data set no limit.
+                lowest, highest = (float(quantity(bound[None])[0]) for bound in bounds)
+                low = -np.inf if low <= lowest + AT_BOUND else low
+                high = np.inf if high >= highest - AT_BOUND else high
             with np.errstate(over="ignore"):
                 ends = [float(np.exp(v)) if in_logs else float(v) for v in (low, high)]
             # Limits that the data do not set are those that are possible at all.

@@ -363,9 +363,9 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
     rows = rows[:, np.lexsort(rows)]
     double = int((rows[:, 1:] == rows[:, :-1]).all(axis=0).sum())
     if double:
+        rows_repeat = f"{format_count(double, 'row')} {'repeats' if double == 1 else 'repeat'}"
         notes.append(
-            f"{format_count(double, 'row')} repeat the sizes and the loss of another: duplicated runs make intervals "
-            "too narrow. Remove them."
+            f"{rows_repeat} the sizes and the loss of another: duplicated runs make intervals too narrow. Remove them."
         )
     if runs.source is not None and len(distinct(runs.source)) > 1:
         notes.append(
