@@ -114,6 +114,8 @@ def test_runs_of_one_size_of_compute_get_the_drift_of_other_models():
 def test_a_model_far_beyond_the_runs_carries_a_warning():
     with pytest.warns(CurvewiseWarning, match="6e\\+24 FLOP is 3,330 times the largest run"):
         cw.predict_downstream(make_runs(), "quiz", (1e11, 1e13))
+    with pytest.warns(CurvewiseWarning, match=r"0\.01 tokens per parameter .* in this order"):
+        cw.predict_downstream(make_runs(), "quiz", TARGET[::-1])
 
 
 def test_percentages_are_refused():

@@ -27,6 +27,7 @@ from curvewise.scaling.forecast import (
 )
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place
 from curvewise.scaling.optimum import (
+    OFF,
     ComputeOptimal,
     Sensitivity,
     extrapolation_notes,
@@ -428,8 +429,17 @@ class ScalingLaw(Result):
         }
 
     def extrapolation(self, params: ArrayLike, tokens: ArrayLike) -> list[str]:
-        """Return a warning where models have more than 64 times the compute of the largest run, else nothing."""
-        return extrapolation_notes(self.runs, FLOPS_PER * as_floats(params, "params") * as_floats(tokens, "tokens"))
+        """Return warnings where models are unlike the runs: in compute by 64 times, in tokens per parameter by ten."""
+        at = _places(params, tokens, None)
+        notes = extrapolation_notes(self.runs, FLOPS_PER * np.exp(at.params + at.tokens))
+        ratio, measured = at.tokens - at.params, np.log(self.runs.tokens / self.runs.params)
+        unlike = ratio[(ratio < measured.min() - OFF) | (ratio > measured.max() + OFF)]
+        if len(unlike):
+            notes.append(
+                f"{np.exp(unlike[0]):.3g} tokens per parameter is far from the {np.exp(measured.min()):.3g} to "
+                f"{np.exp(measured.max()):.3g} of the runs. Are parameters and tokens given in this order?"
+            )
+        return notes
 
     def compute_optimal(
         self, budget: ArrayLike, *, level: float = 0.95, unique_tokens: float | None = None
