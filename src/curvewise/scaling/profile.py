@@ -370,6 +370,8 @@ def _search(fit: ProfileIntervals, family: QuantityFamily, slopes: FloatArray, t
         near = walk.value[active]
         # No further along: parameters are at their bounds, and the data do not rule out what lies there.
         given_up = ~found & ((stalled[active] > 2) | (np.abs(near - start[active]) > 1e3 * step[active]))
+        # Huber's objective can jump across the threshold, from one valley to another.
+        given_up |= ~found & between & (np.abs(far[active] - near) <= CLOSE * step[active])
         limit[active[given_up & between]] = near[given_up & between]
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (goal - rise_near)[active] / (rise_far - rise_near)[active]
