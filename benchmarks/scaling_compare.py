@@ -1,6 +1,6 @@
 """Coverage of the efficiency ratio of two scaling laws, and the test that their exponents are shared.
 
-    python benchmarks/scaling_compare.py [sets]
+    python benchmarks/scaling_compare.py [sets] ["part of a cell's name" …]     # 1000 "larger in b, huber"
 
 Two families with the additive law published for Chinchilla; b needs 0.7 times the compute, by its A, by its B, or by
 both. Designs: 35 isoFLOP runs each; a ladder of 16 runs each; 35 runs of a and a ladder of 12 of b; 12 runs of 10
@@ -90,6 +90,9 @@ def main() -> None:
     for design in DESIGNS:
         for kind in NOISES:
             for loss in ("squares", "huber"):
+                name = f"{design}, {kind}, {loss}"
+                if sys.argv[2:] and not any(word in name for word in sys.argv[2:]):
+                    continue
                 held = rejected = power = 0
                 widths = []
                 for seed in range(sets):
@@ -103,7 +106,6 @@ def main() -> None:
                     if seed % 5 == 0:
                         steep = family(design, kind, True, share, ALPHA + 0.05, rng)
                         power += compare_scaling_laws(a, steep, loss=loss).pvalue < 0.05
-                name = f"{design}, {kind}, {loss}"
                 tried = len(range(0, sets, 5))
                 cells[name] = {
                     "coverage": round(100 * held / sets, 1),
