@@ -215,7 +215,7 @@ def rank_candidates(
     candidates: Sequence[Candidate],
     labels: ArrayLike,
     measures: Sequence[RankingMeasure],
-    how: RankSettings = RankSettings(),  # noqa: B008  frozen
+    how: RankSettings = RankSettings(),
     failures: Mapping[str, str] | None = None,
 ) -> CheckpointRanking:
     """Rank checkpoints as :func:`rank_features` does, with the inputs of trained measures.
