@@ -154,12 +154,12 @@ _DATE = re.compile(rf"[-_@:. ]?(?:20\d\d[-_.]?{_DAY}|(?<!\d){_DAY})(?=$|[-_@:. /
 
 
 def _dated(models: Sequence[str]) -> list[str]:
-    """Warn of models whose names differ only by a date."""
+    """Warn of models whose names differ only by a date or by capital letters."""
     alike: dict[str, list[str]] = {}
     for name in models:
         alike.setdefault(_DATE.sub("", name).lower(), []).append(name)
     return [
-        f"{list_names(names, 4)} differ only by a date: they are taken as different models."
+        f"{list_names(names, 4)} differ only by a date or by capital letters: they are taken as different models."
         for names in alike.values()
         if len(names) > 1
     ]
@@ -332,12 +332,13 @@ def _scale(
     mixed = _two_scales(rows.score, rows.model, order, least, most)
     if not mixed and of_task is not None:
         mixed = _two_scales(rows.score, of_task, tasks, least, most)
-    if mixed:
-        if choice.range is None:
-            raise InputError(
-                f"{mixed}: are some fractions and some percentages? Bring them to one scale, or pass "
-                f"{arg('range', (0, _round_top(most)))} if they are on one."
-            )
+    if mixed and choice.range is None:
+        wide = arg("range", (0, _round_top(most))) if higher else either("range=(0, np.inf)", "--range=0,inf")
+        raise InputError(
+            f"{mixed}: are some fractions and some percentages? Bring them to one scale, or pass {wide} if they are on "
+            "one."
+        )
+    if mixed and choice.range is not None and np.isfinite(choice.range[1]):  # a loss has no such scale
         warnings.append(f"{mixed}: are they on one scale?")
     declared = {block.ranges[m] for block in blocks for m in names if m in block.ranges}
     if choice.range is not None:
@@ -553,7 +554,7 @@ def _fill(
     if choice.missing == "refuse":
         where = " in one of its trainings" if seeds is not None else ""
         raise _refuse_missing(what, empty, order, questions, where)
-    if choice.missing == "wrong":
+    if choice.missing == "wrong" and not empty.all(axis=1).any():  # a model without any score has none to correct
         value = _finite(worst)
         for m, own in enumerate(slots):
             for slot in own:
@@ -564,6 +565,8 @@ def _fill(
                 scores[m, np.flatnonzero(gap)[:, None], np.flatnonzero(slot)[usual]] = value
         return scores, fields, f"{what}: counted as {value:g}"
     kept = ~np.any(empty, axis=0)
+    if choice.missing == "wrong":
+        raise _refuse_missing(what, empty, order, questions)
     if not np.any(kept):
         raise _refuse_missing(f"no question is left: {what}", empty, order, questions)
     fields = {name: None if values is None else values[kept] for name, values in fields.items()}
@@ -606,6 +609,8 @@ def _refuse_missing(
     left = int((~empty.any(axis=0)).sum())
     remain = f"{left:,} of {format_count(len(questions), 'question')} would remain"
     drop = f", or {arg('missing', 'drop')} to leave them out ({remain})" if left else ""
+    alike = " No question has a score of every model: are the ids of the same questions written alike?"
     return InputError(
-        f"{what}{f': {each}{more}' if lacking else ''}. Pass {arg('missing', 'wrong')} to count them as wrong{drop}."
+        f"{what}{f': {each}{more}' if lacking else ''}.{'' if left or len(order) == 1 else alike} Pass "
+        f"{arg('missing', 'wrong')} to count them as wrong{drop}."
     )

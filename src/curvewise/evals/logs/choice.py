@@ -164,7 +164,8 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
     for block in blocks:
         names: list[str | None] = []
         for old in block.model.names:
-            calls = (old, block.source, PurePath(block.source).name, PurePath(block.source).stem)
+            path = PurePath(block.source)
+            calls = (old, block.source, f"{block.source}, {old}", path.name, path.stem)
             fits = [
                 (new, pattern)
                 for new, patterns in wanted.items()
