@@ -217,3 +217,22 @@ def test_analyses_take_what_load_evals_takes(tmp_path) -> None:
         cw.plan_evals(0.05, difference=0.03, pilot=e)
     with pytest.raises(InputError, match="pilot=… is given twice"):
         cw.plan_evals(e, pilot=e)
+
+
+def test_a_pilot_averaged_over_tasks_of_unequal_size_is_planned_on_as_such():
+    rng = np.random.default_rng(4)
+    tasks = np.repeat(["large", "small"], [500, 20])
+    gaps, found = [], []
+    for _ in range(60):
+        ease = rng.random((520, 1))
+        e = Evals((rng.random((2, 520, 2)) < ease).astype(float), ("a", "b"), np.arange(520), tasks=tasks)
+        c = cw.compare_evals(e, "a", "b", average="tasks")
+        gaps.append(c.difference.estimate)
+        plan = cw.plan_evals(pilot=c)
+        found.append(plan.detectable)
+    # 2.8 standard errors are found with 80% power: those that the differences show, not those of 520 alike questions.
+    assert np.mean(found) == pytest.approx(2.8016 * np.std(gaps), rel=0.3)
+    assert plan.design_effect > 3
+    # The variance of the few questions is known as badly as from few questions.
+    inner = cw.plan_evals(0.1, pilot=c).questions_interval
+    assert inner.high > 2 * inner.low

@@ -141,13 +141,17 @@ def compare_evals(
         warnings=tuple(notes),
         _gap_variance=float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan,
         _design_effect=_design_effect(gaps, design),
+        _degrees=float(tests.degrees[0]),
         _questions=scores.values,
     )
 
 
 def _design_effect(gaps: NDArray[np.float64], design: Clusters) -> float:
-    """Return the factor by which groups raise the variance of the mean difference; 1 where it is not known."""
-    if len(gaps) < 2 or gaps.var() == 0 or design.count in (1, len(gaps)):
+    """Return the factor by which groups, and averages over tasks, change the variance of the mean difference.
+
+    1 where it is not known.
+    """
+    if len(gaps) < 2 or gaps.var() == 0 or design.count == 1 or not (design.stratified or design.count < len(gaps)):
         return 1.0
     return float(design.variance(gaps) / sample_design(len(gaps)).variance(gaps))
 
@@ -251,6 +255,7 @@ class EvalComparison(Result):
     warnings: tuple[str, ...]
     _gap_variance: float
     _design_effect: float
+    _degrees: float
     _questions: FloatArray
 
     @property
@@ -333,12 +338,13 @@ class EvalComparison(Result):
         gap = in_points(self.written_difference())
         design = format_count(self.questions, "question")
         design += f" in {format_count(self.groups, 'group')}" if self.groups is not None else ""
+        ahead = self.wins if self.higher_is_better else self.wins[::-1]
         if self.average != "questions":
             design += ", averaged over tasks"
         return (
             f"{self.a} scores {one} and {self.b} {two}, a difference of {gap} on {design}"
-            f" ({format_pvalue(self.pvalue)}, {self.method}); {self.a} is ahead on {self.wins[0]:,} and {self.b} on"
-            f" {self.wins[1]:,}."
+            f" ({format_pvalue(self.pvalue)}, {self.method}); {self.a} is ahead on {ahead[0]:,} and {self.b} on"
+            f" {ahead[1]:,}."
         )
 
     def written_difference(self) -> str:

@@ -76,7 +76,8 @@ def plan_evals(
     questions : int, optional
         Number of questions that there are: asks which difference they detect.
     design_effect : float, optional
-        Factor by which groups of questions raise the variance: that of the pilot by default, else 1.
+        Factor by which groups of questions raise the variance, or an average over tasks of unequal size: that of the
+        pilot by default, else 1.
     power : float
         Chance of finding the difference.
     level : float
@@ -305,7 +306,7 @@ def _from_pilot(
             (sampling[0], sampling[1]),
             samples or (own[0], own[1]),
             effect,
-            n - 1.0 if pilot.groups is None else max(1.0, pilot.groups - 1.0),
+            max(1.0, pilot._degrees),  # NaN, of one group, is 1
             n,
             width,
             fixed,
@@ -339,7 +340,7 @@ class EvalPlan(Result):
     sampling_variance : tuple of float
         σ² of a and of b.
     design_effect : float
-        Factor by which groups of questions raise the variance.
+        Factor by which groups of questions, or an average over tasks of unequal size, raise the variance.
     power, level : float
         Chance of finding the difference, and significance level of the test.
     frontier : dict of str to ndarray

@@ -258,7 +258,7 @@ class ModelScores(Result):
     def _headline(self) -> str:
         first = f"{self.models[0]!r}: {self.interval(self.models[0])}"
         more = f" and {len(self.models) - 1} more" if len(self.models) > 1 else ""
-        return f"{self.metric} of {first}{more}, {self.questions:,} questions"
+        return f"{self.metric} of {first}{more}, {format_count(self.questions, 'question')}"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per model: score, standard error, interval, questions and samples of each question."""
