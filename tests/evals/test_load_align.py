@@ -231,7 +231,7 @@ def test_wrong_is_the_worst_score_and_as_many_samples_as_usual() -> None:
 
 def test_a_model_that_was_given_other_questions() -> None:
     rows = {"model": list("aabbc"), "question": ["x", "y", "x", "y", "z"], "score": [1] * 4 + [None]}
-    with pytest.raises(InputError, match=r"'c' has none of the 3 questions. Choose .* models=\['a', 'b'\]"):
+    with pytest.raises(InputError, match=r"'c' has none of the 3 questions, .* Choose .* models=\['a', 'b'\]"):
         load_evals(rows)
 
 
@@ -383,3 +383,34 @@ def test_losses_on_both_sides_of_one_are_no_two_scales(recwarn) -> None:
         load_evals(rows)
     score_evals(load_evals(rows, range=(0, np.inf)))
     assert not any("scale" in str(w.message) for w in recwarn)
+
+
+def test_a_model_without_the_chosen_filter_is_not_read_with_another(harness_log) -> None:
+    harness_log("org/one", filters=("strict-match", "flexible-extract"))
+    path = harness_log("org/two", filters=("flexible-extract",)).parents[1]
+    with pytest.raises(InputError, match="'org/two' has none of the 3 questions, or not with this metric and filter"):
+        load_evals(path, filter="strict-match")
+    assert load_evals(path, filter="flexible-extract").models == ("org/one", "org/two")
+
+
+def test_each_task_of_a_table_has_its_own_filters_and_metrics() -> None:
+    filters = {"t": ("strict", "loose"), "u": ("none",)}
+    rows = [
+        {"task": t, "question": q, "filter": f, "score": float(f != "loose")}
+        for t, own in filters.items()
+        for q in "ab"
+        for f in own
+    ]
+    e = load_evals(rows, filter="strict")
+    assert e.questions.tolist() == ["t/a", "t/b", "u/a", "u/b"]
+    assert (e.scores == 1).all()
+    own = [
+        {"task": t, "question": q, "acc": 1 if t == "t" else None, "f1": 0.5 if t == "u" else None}
+        for t in "tu"
+        for q in "ab"
+    ]
+    assert load_evals(own).scores.ravel().tolist() == [1, 1, 0.5, 0.5]
+    with pytest.raises(InputError, match="'t': 'model'; 'u': no model"):
+        load_evals(own, "acc")
+    with pytest.raises(InputError, match="2 of 4 pairs of model and question without a score"):
+        load_evals([{k: v for k, v in row.items() if k != "f1"} for row in own])

@@ -103,7 +103,7 @@ def _chosen_rows(
         # A table with a column of metrics is a block for each of them.
         has = np.array([metrics.get(task) in block.scores for task in block.task.names])
         rows = block if has.all() else block.keep(has[block.task.codes])
-        if rows.filter is not None and len(rows.filter.names) > 1:
+        if rows.filter is not None:
             wanted = np.array([code_of(rows.filter.names, filters.get(task, "")) for task in rows.task.names])
             rows = rows.keep(rows.filter.codes == wanted[rows.task.codes])
         if len(rows):
@@ -583,7 +583,8 @@ def _refuse_missing(
     whole = {task: [m for m in range(len(order)) if not empty[m][tasks == task].all()] for task in names}
     if len(names) > 1 and any(len(having) < len(order) for having in whole.values()):
         held = "; ".join(
-            f"{brief(task)}: {list_names([order[m] for m in having], 2)}" for task, having in list(whole.items())[:5]
+            f"{brief(task)}: {list_names([order[m] for m in having], 2) or 'no model'}"
+            for task, having in list(whole.items())[:5]
         )
         more = f"; and {len(names) - 5} more tasks" if len(names) > 5 else ""
         common = sorted(names, key=lambda task: -len(whole[task]))
@@ -598,7 +599,8 @@ def _refuse_missing(
             f"Choose models that were given the same questions, such as {arg('models', others[:5])}." if others else ""
         )
         return InputError(
-            f"{what}: {list_names(none, 3)} has none of the {len(questions):,} questions. {remedy}".strip()
+            f"{what}: {list_names(none, 3)} has none of the {len(questions):,} questions, or not with this metric and "
+            f"filter. {remedy}".strip()
         )
     lacking = [m for m in range(len(order)) if empty[m].any()]
     first = {m: questions[int(np.argmax(empty[m]))][1] for m in lacking[:3]}
