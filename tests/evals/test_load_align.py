@@ -414,3 +414,11 @@ def test_each_task_of_a_table_has_its_own_filters_and_metrics() -> None:
         load_evals(own, "acc")
     with pytest.raises(InputError, match="2 of 4 pairs of model and question without a score"):
         load_evals([{k: v for k, v in row.items() if k != "f1"} for row in own])
+
+
+def test_seeds_of_single_answers_are_no_trainings() -> None:
+    rows = {"model": list("aabb"), "question": ["p", "q"] * 2, "seed": [11, 12, 13, 14], "score": [1, 0, 1, 1]}
+    for missing in ("refuse", "wrong", "drop"):
+        with pytest.raises(InputError, match=r"in one of its trainings.* pass columns=\{'seed': None\}"):
+            load_evals(rows, missing=missing)
+    assert load_evals(rows, columns={"seed": None}).scores[:, :, 0].tolist() == [[1, 0], [1, 1]]
