@@ -56,6 +56,7 @@ def plan_evals(
     (ω² + σ_A²/K_A + σ_B²/K_B)/n: ω² is the variance between questions of the true difference, σ² that of one sample
     around the mean of its question. A difference δ is found with the power asked for by
     n = (z_{α/2} + z_β)² (ω² + σ_A²/K_A + σ_B²/K_B)/δ² questions (Miller 2024). More samples do not make ω² smaller.
+    Single 0/1 answers in a pilot are tested exactly, which takes more: δ is then 1/n smaller, a continuity correction.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def plan_evals(
         )
     needed, limits = None, None
     if effect is not None:
-        needed = max(2, math.ceil(factor * known.variance() / effect**2 - 1e-9))
+        needed = known.needed(effect, factor)
         limits = known.interval(needed, 1 - alpha)
         if needed < MANY:
             notes.append(f"{needed} questions are few: the formula is for {MANY} or more, and t tests need some more.")
@@ -138,7 +139,7 @@ def plan_evals(
         questions=needed,
         questions_interval=limits,
         available=questions,
-        detectable=None if questions is None else math.sqrt(factor * known.variance() / questions),
+        detectable=None if questions is None else known.detectable(questions, factor),
         samples=known.samples,
         question_variance=known.question_variance,
         sampling_variance=known.sampling_variance,
@@ -172,6 +173,7 @@ class _Known:
     pilot_questions: int | None = None
     width: float = math.inf
     fixed: bool = False  # only as many samples as in the pilot can be planned
+    exact: bool = False  # single answers, tested by McNemar's exact test
     metric: str = "mean"
     unit: str = "fraction"
 
@@ -182,6 +184,22 @@ class _Known:
             one = two = 1
         parts = self.sampling_variance[0] / one + self.sampling_variance[1] / two
         return self.design_effect * (self.question_variance + parts)
+
+    def needed(self, effect: float, factor: float, samples: int | None = None) -> int:
+        """Questions that find a difference."""
+        return max(2, math.ceil(self.corrected(factor * self.variance(samples) / effect**2, effect) - 1e-9))
+
+    def corrected(self, questions: float, effect: float) -> float:
+        """As many questions by the exact test as so many by the normal: the inverse of :meth:`detectable`."""
+        return questions * (1 + math.sqrt(1 + 4 / (questions * effect))) ** 2 / 4 if self.exact else questions
+
+    def detectable(self, questions: int, factor: float, samples: int | tuple[int, int] | None = None) -> float:
+        """Difference that so many questions find."""
+        return math.sqrt(factor * self.variance(samples) / questions) + self.step(questions)
+
+    def step(self, questions: int) -> float:
+        """Continuity correction: an exact test finds a difference as one by the normal does that is 1/n smaller."""
+        return 1 / questions if self.exact else 0.0
 
     def interval(self, needed: int, level: float) -> Interval | None:
         """Questions needed with the pilot's variance at the limits of its χ² interval."""
@@ -201,13 +219,9 @@ class _Known:
         rows = []
         for k in tried:
             each = per_question + 2 * k * per_sample
-            variance = self.variance(k)
-            if budget is not None:
-                n = math.floor(budget / each + 1e-9)
-            else:
-                n = max(2, math.ceil(factor * variance / (effect or 1.0) ** 2 - 1e-9))
+            n = math.floor(budget / each + 1e-9) if budget is not None else self.needed(effect or 1.0, factor, k)
             if n >= 2:
-                rows.append((k, n, 2 * k * n, n * each, math.sqrt(factor * variance / n)))
+                rows.append((k, n, 2 * k * n, n * each, self.detectable(n, factor, k)))
         if not rows:
             raise InputError("affords fewer than two questions.", argument="budget", value=budget)
         names = ("samples", "questions", "answers", "cost", "detectable")
@@ -291,6 +305,11 @@ def _from_pilot(
                 "the pilot has one sample of a question, so that the noise of samples is not known: the plan takes it"
                 " that more samples do not help."
             )
+    if question == 0:
+        notes.append(
+            "the pilot shows no variance between questions beside the noise of samples, though there may be some: with"
+            " more samples than the pilot's, the plan may be too optimistic."
+        )
     if max(pilot.seeds) > 1:
         notes.append(
             "the pilot has several training seeds, and the plan is about these trainings as they are: more questions do"
@@ -310,6 +329,7 @@ def _from_pilot(
             n,
             width,
             fixed,
+            pilot.method == "exact McNemar",
             pilot.metric,
             pilot.unit,
         ),
@@ -388,13 +408,14 @@ class EvalPlan(Result):
         effect = self.difference if difference is None else abs(difference)
         if effect is None:
             raise InputError(f"pass {arg('difference')}: the plan has none.")
-        shift, z = effect / math.sqrt(self._known.variance(samples) / questions), float(ndtri(1 - self.level / 2))
+        gap = max(0.0, effect - self._known.step(questions))
+        shift, z = gap / math.sqrt(self._known.variance(samples) / questions), float(ndtri(1 - self.level / 2))
         return float(ndtr(shift - z) + ndtr(-shift - z))
 
     def detectable_at(self, questions: int, samples: int | tuple[int, int] | None = None) -> float:
         """Difference that so many questions find with the power of the plan."""
-        factor = float(ndtri(1 - self.level / 2) + ndtri(self.power))
-        return factor * math.sqrt(self._known.variance(samples) / questions)
+        factor = float(ndtri(1 - self.level / 2) + ndtri(self.power)) ** 2
+        return self._known.detectable(questions, factor, samples)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per number of samples: questions, answers in all, cost and detectable difference."""
@@ -468,6 +489,8 @@ def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> Loo
     trial = sequential_design(
         (200 * steps).tolist(), (SHIFTS / math.sqrt(200 * looks)).tolist(), level=1 - plan.level, rng=rng
     )
-    last = (float(np.interp(plan.power, trial.found, SHIFTS)) / effect) ** 2
+    last = plan._known.corrected(
+        (float(np.interp(plan.power, trial.found, SHIFTS)) / effect) ** 2, plan.difference or 1.0
+    )
     places = np.maximum(np.ceil(last * steps / looks), steps + 1).astype(int)
     return plan_looks(places.tolist(), level=plan.level, effects=(0.0, effect, 2 * effect), rng=rng)
