@@ -263,3 +263,14 @@ def test_a_pilot_in_which_questions_do_not_vary_is_not_taken_for_certain():
     assert cw.compare_evals(e, "a", "b").question_variance == 0
     with pytest.warns(CurvewiseWarning, match="no variance between questions"):
         cw.plan_evals(0.05, pilot=e, question_cost=10)
+
+
+def test_differences_that_cannot_be_are_not_planned_for():
+    with pytest.raises(InputError, match=r"below 1, the largest possible. Three points are 0\.03"):
+        cw.plan_evals(3, question_variance=0.1)
+    judged = cw.plan_evals(2, question_variance=40.0)  # on a scale from 1 to 10, say
+    assert "a difference of 2 with 80% power" in judged.sentences()
+    with pytest.warns(CurvewiseWarning, match="3 questions only"):
+        small = cw.compare_evals(Evals(np.array([[1, 1, 0], [0, 1, 0]]), ("a", "b"), range(3)), "a", "b")
+    assert "3 questions with 1 sample of each are too few" in cw.plan_evals(pilot=small).sentences()
+    assert "36 [10, 1,420] questions" in cw.plan_evals(0.3, pilot=small).sentences()

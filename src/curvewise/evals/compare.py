@@ -15,18 +15,10 @@ from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import PairTests, pair_tests
 from curvewise.evals.questions import QuestionScores, question_design, question_scores, question_warnings
-from curvewise.evals.score import error_cells, in_points
+from curvewise.evals.score import error_cells, in_points, points
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.tables import Cell
-from curvewise.text import (
-    format_count,
-    format_interval,
-    format_number,
-    format_pvalue,
-    format_target,
-    format_value,
-    supported_decimals,
-)
+from curvewise.text import format_count, format_interval, format_pvalue, format_value, supported_decimals
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -315,10 +307,10 @@ class EvalComparison(Result):
         text = [self._verdict(), self._evidence()]
         if self.margin is not None and self.verdict == "undecided":
             p = format_pvalue(self.equivalence_pvalue)
-            text.append(f"That they differ by less than {self._points(self.margin)} is not shown ({p}).")
+            text.append(f"That they differ by less than {points(self.margin, self.unit)} is not shown ({p}).")
         elif self.margin is not None and self.verdict != "equivalent":
             shown = "" if self.better or self.worse else "not shown to be "
-            text.append(f"The difference is {shown}larger than the margin of {self._points(self.margin)}.")
+            text.append(f"The difference is {shown}larger than the margin of {points(self.margin, self.unit)}.")
         text += self._noise()
         text.append(f"The verdict is about {self.population}.")
         return " ".join(text)
@@ -326,7 +318,7 @@ class EvalComparison(Result):
     def _verdict(self) -> str:
         what = "" if self.metric == "mean" else f" in {self.metric}"
         if self.verdict == "equivalent":
-            margin, p = self._points(self.margin or 0.0), format_pvalue(self.equivalence_pvalue)
+            margin, p = points(self.margin or 0.0, self.unit), format_pvalue(self.equivalence_pvalue)
             return f"{self.a} and {self.b} are equivalent{what}: they differ by less than {margin} ({p})."
         if self.verdict == "undecided":
             return f"{self.a} and {self.b} are not significantly different{what}."
@@ -376,8 +368,3 @@ class EvalComparison(Result):
             f"{self.sampling_share:.0%} of the variance of the difference is the noise of samples, which more samples"
             " would reduce; the rest is how questions differ, which only more questions reduce."
         ]
-
-    def _points(self, value: float) -> str:
-        if self.unit != "fraction":
-            return format_number(value)
-        return in_points(format_target(value, "fraction"))

@@ -16,10 +16,10 @@ from curvewise.errors import InputError, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.looks import LookPlan, plan_looks, significance
-from curvewise.evals.score import in_points
+from curvewise.evals.score import points
 from curvewise.stats.sequential import sequential_design
 from curvewise.tables import Cell
-from curvewise.text import arg, format_count, format_number, format_size, format_target
+from curvewise.text import arg, format_count, format_number, format_size
 from curvewise.types.results import Interval, Result
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
@@ -125,7 +125,10 @@ def plan_evals(
     effect = None if difference is None else abs(difference)
     if effect is not None and effect >= known.width:
         raise InputError(
-            f"must be below {known.width:g}, the largest possible.", argument="difference", value=difference
+            f"must be below {known.width:g}, the largest possible.",
+            argument="difference",
+            value=difference,
+            remedy="Three points are 0.03; of scores on another scale, divide by its width (variances by its square).",
         )
     needed, limits = None, None
     if effect is not None:
@@ -255,7 +258,11 @@ def _planned_variances(
                 raise InputError("must be 0 or more.", argument=name, value=number)
         if question_variance + sum(both) == 0:
             raise InputError("question_variance and sampling_variance are both 0: nothing varies.")
-        return _Known(float(question_variance), both, counts or (1, 1), design_effect or 1.0), []
+        # Scores between 0 and 1 have variances below 1; others are on a scale of their own.
+        scaled = max(question_variance, *both) > 1
+        width, unit = (math.inf, "") if scaled else (1.0, "fraction")
+        known = _Known(float(question_variance), both, counts or (1, 1), design_effect or 1.0, width=width, unit=unit)
+        return known, []
     for name, value in (("question_variance", question_variance), ("sampling_variance", sampling_variance)):
         if value is not None:
             raise InputError(f"{arg(name)} is known from {arg('pilot')}: leave one of them out.")
@@ -442,22 +449,22 @@ class EvalPlan(Result):
         test = f"with {self.power:.0%} power at the {self.level:.2g} level"
         if self.questions is not None and self.difference is not None:
             inner = self.questions_interval
-            limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
+            limits = "" if inner is None else f" [{format_size(round(inner.low))}, {format_size(round(inner.high))}]"
             text.append(
                 f"{self.questions:,}{limits} questions with {each} of each are needed to find a difference of"
-                f" {_in_points(self.difference, self.unit)} {test}."
+                f" {points(self.difference, self.unit)} {test}."
             )
         if self.available is not None and self.detectable is not None:
-            text.append(
-                f"{self.available:,} questions with {each} of each find a difference of"
-                f" {_in_points(float(f'{self.detectable:.2g}'), self.unit)} {test}."
-            )
+            found = f"find a difference of {points(float(f'{self.detectable:.2g}'), self.unit)}"
+            if self.detectable >= self._known.width:
+                found = "are too few: they do not find even the largest possible difference"
+            text.append(f"{self.available:,} questions with {each} of each {found} {test}.")
         if self.frontier and len(self.frontier["samples"]) > 1:
             n, k = self.cheapest
             what = "cost least"
             if self.budget is not None:
                 least = float(f"{self.detectable_at(n, k):.2g}")
-                what = f"find the smallest difference within the budget, {_in_points(least, self.unit)} {test}"
+                what = f"find the smallest difference within the budget, {points(least, self.unit)} {test}"
             if self.budget is None and (n, k, k) == (self.questions, *self.samples):
                 text.append("No other number of samples costs less.")
             else:
@@ -471,12 +478,6 @@ class EvalPlan(Result):
         if self.looks is not None:
             text.append(self.looks.sentences())
         return " ".join(text)
-
-
-def _in_points(value: float, unit: str) -> str:
-    if unit != "fraction":
-        return format_number(value)
-    return in_points(format_target(value, "fraction"))
 
 
 def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> LookPlan:

@@ -27,7 +27,7 @@ from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.stats.intervals import both_sampled
 from curvewise.stats.proportions import WORST, bounded_interval, wilson_interval
 from curvewise.tables import Cell
-from curvewise.text import format_count, format_interval, format_number, list_names
+from curvewise.text import format_count, format_interval, format_number, format_target, list_names
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -195,6 +195,15 @@ def in_points(text: str) -> str:
     ('13 points [4, 22]', '1 point')
     """
     return re.sub(r"^(-?1)%", r"\1 point", text).replace("%", " points", 1)
+
+
+def points(value: float, unit: str) -> str:
+    """Write a difference that is given, such as a margin.
+
+    >>> points(0.025, "fraction"), points(0.5, "")
+    ('2.5 points', '0.5')
+    """
+    return in_points(format_target(value, unit)) if unit == "fraction" else format_number(value)
 
 
 @dataclass(frozen=True, eq=False)
