@@ -207,7 +207,7 @@ class Evals:
         values = np.stack(runs)
         values = values[:, :, 0] if values.shape[2] == 1 else values
         codes = None if self.groups is None else np.unique(self.groups, return_inverse=True)[1].astype(np.int64)
-        kind = "correct" if self.binary else "scores" if self.higher_is_better else "losses"
+        kind = "losses" if not self.higher_is_better else "correct" if self.binary else "scores"
         return Predictions(
             values,
             kind,

@@ -119,8 +119,8 @@ def load_evals(
     -----
     C, I, P and N are 1, 0, ½ and 0; true and false are 1 and 0. In a table, ``doc_id`` and ``sample_id`` are the
     question, ``epoch`` and ``trial`` the sample; with a column ``count``, the score is the number of right answers
-    among so many samples; a cell of the score may also hold a list of marks. An id that reads like a sentence is
-    replaced by a short hash.
+    among so many samples (if it is 0 or 1 in all rows, name the column: ``columns={"count": "attempts"}``); a cell of
+    the score may also hold a list of marks. An id that reads like a sentence is replaced by a short hash.
 
     AlpacaEval's preferences, from 1 (the baseline's answer) to 2 (the model's), are read with
     ``load_evals("preferences.csv", metric="preference", range=(1, 2))``; its win rate is 100 · (score − 1).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.pairs import pair_tests
+from curvewise.evals.questions import question_scores
+from curvewise.evals.score import in_points
 from curvewise.stats.sequential import sequential_design
 from curvewise.text import format_interval, format_pvalue
 from curvewise.types.results import Interval, Result
@@ -178,7 +180,10 @@ def check_looks(
     done = tuple(look for look in plan.looks if look <= n)
     pair, rows = e.select([a, b]), []
     for look in done:
-        tests = pair_tests(pair.select(questions=np.arange(look)), metric, pairs=(np.array([0]), np.array([1])))
+        asked = pair.select(questions=np.arange(look))
+        # Graded where any model ever is, as in compare_evals.
+        scores = replace(question_scores(asked, metric), binary=e.binary)
+        tests = pair_tests(asked, metric, pairs=(np.array([0]), np.array([1])), scores=scores)
         low, high = tests.intervals(1 - plan.nominal_level)
         gap = Interval(float(tests.difference[0]), float(low[0]), float(high[0]), 1 - plan.nominal_level)
         rows.append((gap, float(tests.pvalues()[0])))
@@ -278,7 +283,7 @@ class LookCheck(Result):
 
     def sentences(self) -> str:
         """The decision in a few sentences."""
-        gap = format_interval(self.difference, self.unit).replace("%", " points", 1)
+        gap = in_points(format_interval(self.difference, self.unit))
         then = "" if self.next_look is None else f" Look again at {self.next_look:,} questions."
         return (
             f"After {self.questions:,} questions the score of {self.a} minus that of {self.b} is {gap}"

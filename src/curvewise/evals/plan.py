@@ -16,10 +16,10 @@ from curvewise.errors import InputError, warn_all
 from curvewise.evals.compare import EvalComparison, compare_evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.looks import LookPlan, plan_looks, significance
-from curvewise.evals.score import in_points
+from curvewise.evals.score import points
 from curvewise.stats.sequential import sequential_design
 from curvewise.tables import Cell
-from curvewise.text import arg, format_count, format_number, format_size, format_target
+from curvewise.text import arg, format_count, format_number, format_size
 from curvewise.types.results import Interval, Result
 
 TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
@@ -56,6 +56,7 @@ def plan_evals(
     (ω² + σ_A²/K_A + σ_B²/K_B)/n: ω² is the variance between questions of the true difference, σ² that of one sample
     around the mean of its question. A difference δ is found with the power asked for by
     n = (z_{α/2} + z_β)² (ω² + σ_A²/K_A + σ_B²/K_B)/δ² questions (Miller 2024). More samples do not make ω² smaller.
+    Single 0/1 answers in a pilot are tested exactly, which takes more: δ is then 1/n smaller, a continuity correction.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ def plan_evals(
     questions : int, optional
         Number of questions that there are: asks which difference they detect.
     design_effect : float, optional
-        Factor by which groups of questions raise the variance: that of the pilot by default, else 1.
+        Factor by which groups of questions raise the variance, or an average over tasks of unequal size: that of the
+        pilot by default, else 1.
     power : float
         Chance of finding the difference.
     level : float
@@ -123,11 +125,14 @@ def plan_evals(
     effect = None if difference is None else abs(difference)
     if effect is not None and effect >= known.width:
         raise InputError(
-            f"must be below {known.width:g}, the largest possible.", argument="difference", value=difference
+            f"must be below {known.width:g}, the largest possible.",
+            argument="difference",
+            value=difference,
+            remedy="Three points are 0.03; of scores on another scale, divide by its width (variances by its square).",
         )
     needed, limits = None, None
     if effect is not None:
-        needed = max(2, math.ceil(factor * known.variance() / effect**2 - 1e-9))
+        needed = known.needed(effect, factor)
         limits = known.interval(needed, 1 - alpha)
         if needed < MANY:
             notes.append(f"{needed} questions are few: the formula is for {MANY} or more, and t tests need some more.")
@@ -137,7 +142,7 @@ def plan_evals(
         questions=needed,
         questions_interval=limits,
         available=questions,
-        detectable=None if questions is None else math.sqrt(factor * known.variance() / questions),
+        detectable=None if questions is None else known.detectable(questions, factor),
         samples=known.samples,
         question_variance=known.question_variance,
         sampling_variance=known.sampling_variance,
@@ -171,6 +176,7 @@ class _Known:
     pilot_questions: int | None = None
     width: float = math.inf
     fixed: bool = False  # only as many samples as in the pilot can be planned
+    exact: bool = False  # single answers, tested by McNemar's exact test
     metric: str = "mean"
     unit: str = "fraction"
 
@@ -181,6 +187,22 @@ class _Known:
             one = two = 1
         parts = self.sampling_variance[0] / one + self.sampling_variance[1] / two
         return self.design_effect * (self.question_variance + parts)
+
+    def needed(self, effect: float, factor: float, samples: int | None = None) -> int:
+        """Questions that find a difference."""
+        return max(2, math.ceil(self.corrected(factor * self.variance(samples) / effect**2, effect) - 1e-9))
+
+    def corrected(self, questions: float, effect: float) -> float:
+        """As many questions by the exact test as so many by the normal: the inverse of :meth:`detectable`."""
+        return questions * (1 + math.sqrt(1 + 4 / (questions * effect))) ** 2 / 4 if self.exact else questions
+
+    def detectable(self, questions: int, factor: float, samples: int | tuple[int, int] | None = None) -> float:
+        """Difference that so many questions find."""
+        return math.sqrt(factor * self.variance(samples) / questions) + self.step(questions)
+
+    def step(self, questions: int) -> float:
+        """Continuity correction: an exact test finds a difference as one by the normal does that is 1/n smaller."""
+        return 1 / questions if self.exact else 0.0
 
     def interval(self, needed: int, level: float) -> Interval | None:
         """Questions needed with the pilot's variance at the limits of its χ² interval."""
@@ -200,13 +222,9 @@ class _Known:
         rows = []
         for k in tried:
             each = per_question + 2 * k * per_sample
-            variance = self.variance(k)
-            if budget is not None:
-                n = math.floor(budget / each + 1e-9)
-            else:
-                n = max(2, math.ceil(factor * variance / (effect or 1.0) ** 2 - 1e-9))
+            n = math.floor(budget / each + 1e-9) if budget is not None else self.needed(effect or 1.0, factor, k)
             if n >= 2:
-                rows.append((k, n, 2 * k * n, n * each, math.sqrt(factor * variance / n)))
+                rows.append((k, n, 2 * k * n, n * each, self.detectable(n, factor, k)))
         if not rows:
             raise InputError("affords fewer than two questions.", argument="budget", value=budget)
         names = ("samples", "questions", "answers", "cost", "detectable")
@@ -240,7 +258,11 @@ def _planned_variances(
                 raise InputError("must be 0 or more.", argument=name, value=number)
         if question_variance + sum(both) == 0:
             raise InputError("question_variance and sampling_variance are both 0: nothing varies.")
-        return _Known(float(question_variance), both, counts or (1, 1), design_effect or 1.0), []
+        # Scores between 0 and 1 have variances below 1; others are on a scale of their own.
+        scaled = max(question_variance, *both) > 1
+        width, unit = (math.inf, "") if scaled else (1.0, "fraction")
+        known = _Known(float(question_variance), both, counts or (1, 1), design_effect or 1.0, width=width, unit=unit)
+        return known, []
     for name, value in (("question_variance", question_variance), ("sampling_variance", sampling_variance)):
         if value is not None:
             raise InputError(f"{arg(name)} is known from {arg('pilot')}: leave one of them out.")
@@ -290,6 +312,11 @@ def _from_pilot(
                 "the pilot has one sample of a question, so that the noise of samples is not known: the plan takes it"
                 " that more samples do not help."
             )
+    if question == 0:
+        notes.append(
+            "the pilot shows no variance between questions beside the noise of samples, though there may be some: with"
+            " more samples than the pilot's, the plan may be too optimistic."
+        )
     if max(pilot.seeds) > 1:
         notes.append(
             "the pilot has several training seeds, and the plan is about these trainings as they are: more questions do"
@@ -305,10 +332,11 @@ def _from_pilot(
             (sampling[0], sampling[1]),
             samples or (own[0], own[1]),
             effect,
-            n - 1.0 if pilot.groups is None else max(1.0, pilot.groups - 1.0),
+            max(1.0, pilot._degrees),  # NaN, of one group, is 1
             n,
             width,
             fixed,
+            pilot.method == "exact McNemar",
             pilot.metric,
             pilot.unit,
         ),
@@ -339,7 +367,7 @@ class EvalPlan(Result):
     sampling_variance : tuple of float
         σ² of a and of b.
     design_effect : float
-        Factor by which groups of questions raise the variance.
+        Factor by which groups of questions, or an average over tasks of unequal size, raise the variance.
     power, level : float
         Chance of finding the difference, and significance level of the test.
     frontier : dict of str to ndarray
@@ -387,13 +415,14 @@ class EvalPlan(Result):
         effect = self.difference if difference is None else abs(difference)
         if effect is None:
             raise InputError(f"pass {arg('difference')}: the plan has none.")
-        shift, z = effect / math.sqrt(self._known.variance(samples) / questions), float(ndtri(1 - self.level / 2))
+        gap = max(0.0, effect - self._known.step(questions))
+        shift, z = gap / math.sqrt(self._known.variance(samples) / questions), float(ndtri(1 - self.level / 2))
         return float(ndtr(shift - z) + ndtr(-shift - z))
 
     def detectable_at(self, questions: int, samples: int | tuple[int, int] | None = None) -> float:
         """Difference that so many questions find with the power of the plan."""
-        factor = float(ndtri(1 - self.level / 2) + ndtri(self.power))
-        return factor * math.sqrt(self._known.variance(samples) / questions)
+        factor = float(ndtri(1 - self.level / 2) + ndtri(self.power)) ** 2
+        return self._known.detectable(questions, factor, samples)
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per number of samples: questions, answers in all, cost and detectable difference."""
@@ -420,22 +449,22 @@ class EvalPlan(Result):
         test = f"with {self.power:.0%} power at the {self.level:.2g} level"
         if self.questions is not None and self.difference is not None:
             inner = self.questions_interval
-            limits = "" if inner is None else f" [{format_size(inner.low)}, {format_size(inner.high)}]"
+            limits = "" if inner is None else f" [{format_size(round(inner.low))}, {format_size(round(inner.high))}]"
             text.append(
                 f"{self.questions:,}{limits} questions with {each} of each are needed to find a difference of"
-                f" {_in_points(self.difference, self.unit)} {test}."
+                f" {points(self.difference, self.unit)} {test}."
             )
         if self.available is not None and self.detectable is not None:
-            text.append(
-                f"{self.available:,} questions with {each} of each find a difference of"
-                f" {_in_points(float(f'{self.detectable:.2g}'), self.unit)} {test}."
-            )
+            found = f"find a difference of {points(float(f'{self.detectable:.2g}'), self.unit)}"
+            if self.detectable >= self._known.width:
+                found = "are too few: they do not find even the largest possible difference"
+            text.append(f"{self.available:,} questions with {each} of each {found} {test}.")
         if self.frontier and len(self.frontier["samples"]) > 1:
             n, k = self.cheapest
             what = "cost least"
             if self.budget is not None:
                 least = float(f"{self.detectable_at(n, k):.2g}")
-                what = f"find the smallest difference within the budget, {_in_points(least, self.unit)} {test}"
+                what = f"find the smallest difference within the budget, {points(least, self.unit)} {test}"
             if self.budget is None and (n, k, k) == (self.questions, *self.samples):
                 text.append("No other number of samples costs less.")
             else:
@@ -451,12 +480,6 @@ class EvalPlan(Result):
         return " ".join(text)
 
 
-def _in_points(value: float, unit: str) -> str:
-    if unit != "fraction":
-        return format_number(value)
-    return in_points(format_target(value, "fraction"))
-
-
 def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> LookPlan:
     """Plan looks at equal steps whose last number of questions keeps the power."""
     if looks != int(looks) or not 2 <= looks <= 50:
@@ -467,6 +490,8 @@ def _sequence(plan: EvalPlan, looks: int, rng: int | np.random.Generator) -> Loo
     trial = sequential_design(
         (200 * steps).tolist(), (SHIFTS / math.sqrt(200 * looks)).tolist(), level=1 - plan.level, rng=rng
     )
-    last = (float(np.interp(plan.power, trial.found, SHIFTS)) / effect) ** 2
+    last = plan._known.corrected(
+        (float(np.interp(plan.power, trial.found, SHIFTS)) / effect) ** 2, plan.difference or 1.0
+    )
     places = np.maximum(np.ceil(last * steps / looks), steps + 1).astype(int)
     return plan_looks(places.tolist(), level=plan.level, effects=(0.0, effect, 2 * effect), rng=rng)

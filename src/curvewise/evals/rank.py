@@ -71,6 +71,7 @@ def rank_models(
     bars = _tie_bars(apart)
     warn_all(scored.warnings)
     values = scored.scores[order]
+    worst, best = e.range if e.higher_is_better else e.range[::-1]
     return ModelRanking(
         models=names,
         scores=values,
@@ -86,8 +87,8 @@ def rank_models(
         question_ids=tuple(e.questions.tolist()),
         question_means=scores.values.mean(axis=0),
         discrimination=_discrimination(scores.values),
-        solved_by_all=_solved(e, scores, e.range[1]),
-        solved_by_none=_solved(e, scores, e.range[0]),
+        solved_by_all=_solved(e, scores, best),
+        solved_by_none=_solved(e, scores, worst),
         metric=scored.metric,
         average=scored.average,
         level=level,
@@ -180,7 +181,7 @@ class ModelRanking(Result):
         Mean score over models, and the correlation over models with the mean of all other questions: near 0 or below,
         a question does not tell good models from bad ones.
     solved_by_all, solved_by_none : tuple of str
-        Questions on which every model has the highest, or the lowest, score possible.
+        Questions on which every model has the best, or the worst, score possible.
     metric, average : str
         Score of a question, and how questions are averaged.
     """

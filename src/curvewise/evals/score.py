@@ -27,7 +27,7 @@ from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.stats.intervals import both_sampled
 from curvewise.stats.proportions import WORST, bounded_interval, wilson_interval
 from curvewise.tables import Cell
-from curvewise.text import format_count, format_interval, format_number, list_names
+from curvewise.text import format_count, format_interval, format_number, format_target, list_names
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -197,6 +197,15 @@ def in_points(text: str) -> str:
     return re.sub(r"^(-?1)%", r"\1 point", text).replace("%", " points", 1)
 
 
+def points(value: float, unit: str) -> str:
+    """Write a difference that is given, such as a margin.
+
+    >>> points(0.025, "fraction"), points(0.5, "")
+    ('2.5 points', '0.5')
+    """
+    return in_points(format_target(value, unit)) if unit == "fraction" else format_number(value)
+
+
 @dataclass(frozen=True, eq=False)
 class ModelScores(Result):
     """Scores of models with their intervals.
@@ -258,7 +267,7 @@ class ModelScores(Result):
     def _headline(self) -> str:
         first = f"{self.models[0]!r}: {self.interval(self.models[0])}"
         more = f" and {len(self.models) - 1} more" if len(self.models) > 1 else ""
-        return f"{self.metric} of {first}{more}, {self.questions:,} questions"
+        return f"{self.metric} of {first}{more}, {format_count(self.questions, 'question')}"
 
     def columns(self) -> Mapping[str, Sequence[Any] | NDArray[Any]]:
         """One row per model: score, standard error, interval, questions and samples of each question."""

@@ -103,7 +103,7 @@ def _chosen_rows(
         # A table with a column of metrics is a block for each of them.
         has = np.array([metrics.get(task) in block.scores for task in block.task.names])
         rows = block if has.all() else block.keep(has[block.task.codes])
-        if rows.filter is not None and len(rows.filter.names) > 1:
+        if rows.filter is not None:
             wanted = np.array([code_of(rows.filter.names, filters.get(task, "")) for task in rows.task.names])
             rows = rows.keep(rows.filter.codes == wanted[rows.task.codes])
         if len(rows):
@@ -154,12 +154,12 @@ _DATE = re.compile(rf"[-_@:. ]?(?:20\d\d[-_.]?{_DAY}|(?<!\d){_DAY})(?=$|[-_@:. /
 
 
 def _dated(models: Sequence[str]) -> list[str]:
-    """Warn of models whose names differ only by a date."""
+    """Warn of models whose names differ only by a date or by capital letters."""
     alike: dict[str, list[str]] = {}
     for name in models:
         alike.setdefault(_DATE.sub("", name).lower(), []).append(name)
     return [
-        f"{list_names(names, 4)} differ only by a date: they are taken as different models."
+        f"{list_names(names, 4)} differ only by a date or by capital letters: they are taken as different models."
         for names in alike.values()
         if len(names) > 1
     ]
@@ -332,12 +332,13 @@ def _scale(
     mixed = _two_scales(rows.score, rows.model, order, least, most)
     if not mixed and of_task is not None:
         mixed = _two_scales(rows.score, of_task, tasks, least, most)
-    if mixed:
-        if choice.range is None:
-            raise InputError(
-                f"{mixed}: are some fractions and some percentages? Bring them to one scale, or pass "
-                f"{arg('range', (0, _round_top(most)))} if they are on one."
-            )
+    if mixed and choice.range is None:
+        wide = arg("range", (0, _round_top(most))) if higher else either("range=(0, np.inf)", "--range=0,inf")
+        raise InputError(
+            f"{mixed}: are some fractions and some percentages? Bring them to one scale, or pass {wide} if they are on "
+            "one."
+        )
+    if mixed and choice.range is not None and np.isfinite(choice.range[1]):  # a loss has no such scale
         warnings.append(f"{mixed}: are they on one scale?")
     declared = {block.ranges[m] for block in blocks for m in names if m in block.ranges}
     if choice.range is not None:
@@ -551,9 +552,8 @@ def _fill(
     gaps = [f"{count:,} of {empty.size:,} pairs of model and question without a score"] if count else []
     what = ", ".join([*gaps, *([f"{lost}"] if lost else [])])
     if choice.missing == "refuse":
-        where = " in one of its trainings" if seeds is not None else ""
-        raise _refuse_missing(what, empty, order, questions, where)
-    if choice.missing == "wrong":
+        raise _refuse_missing(what, empty, order, questions, seeds is not None)
+    if choice.missing == "wrong" and not empty.all(axis=1).any():  # a model without any score has none to correct
         value = _finite(worst)
         for m, own in enumerate(slots):
             for slot in own:
@@ -564,23 +564,26 @@ def _fill(
                 scores[m, np.flatnonzero(gap)[:, None], np.flatnonzero(slot)[usual]] = value
         return scores, fields, f"{what}: counted as {value:g}"
     kept = ~np.any(empty, axis=0)
+    if choice.missing == "wrong":
+        raise _refuse_missing(what, empty, order, questions, seeds is not None)
     if not np.any(kept):
-        raise _refuse_missing(f"no question is left: {what}", empty, order, questions)
+        raise _refuse_missing(f"no question is left: {what}", empty, order, questions, seeds is not None)
     fields = {name: None if values is None else values[kept] for name, values in fields.items()}
     dropped = f", and {format_count(int((~kept).sum()), 'question')} of {len(kept):,} dropped" if count else ""
     return scores[:, kept], fields, f"{what}: left out{dropped}"
 
 
 def _refuse_missing(
-    what: str, empty: NDArray[np.bool_], order: Sequence[str], questions: Sequence[Question], where: str = ""
+    what: str, empty: NDArray[np.bool_], order: Sequence[str], questions: Sequence[Question], seeded: bool
 ) -> InputError:
     """Say which models lack which questions, and what can be done."""
     tasks = np.array([task for task, _ in questions])
     names = list(dict.fromkeys(tasks.tolist()))
     whole = {task: [m for m in range(len(order)) if not empty[m][tasks == task].all()] for task in names}
-    if len(names) > 1 and any(len(having) < len(order) for having in whole.values()):
+    if not seeded and len(names) > 1 and any(len(having) < len(order) for having in whole.values()):
         held = "; ".join(
-            f"{brief(task)}: {list_names([order[m] for m in having], 2)}" for task, having in list(whole.items())[:5]
+            f"{brief(task)}: {list_names([order[m] for m in having], 2) or 'no model'}"
+            for task, having in list(whole.items())[:5]
         )
         more = f"; and {len(names) - 5} more tasks" if len(names) > 5 else ""
         common = sorted(names, key=lambda task: -len(whole[task]))
@@ -589,14 +592,17 @@ def _refuse_missing(
             f"{arg('models')}; or pass {arg('missing', 'drop')} to leave out questions that not all models have."
         )
     none = [name for name, own in zip(order, empty, strict=True) if own.all()]
-    if none and len(order) > 1:
+    if not seeded and none and len(order) > 1:
         others = [name for name in order if name not in none]
         remedy = (
             f"Choose models that were given the same questions, such as {arg('models', others[:5])}." if others else ""
         )
+        verb = "has" if len(none) == 1 else "have"
         return InputError(
-            f"{what}: {list_names(none, 3)} has none of the {len(questions):,} questions. {remedy}".strip()
+            f"{what}: {list_names(none, 3)} {verb} none of the {len(questions):,} questions, or not with this metric "
+            f"and filter. {remedy}".strip()
         )
+    where = " in one of its trainings" if seeded else ""
     lacking = [m for m in range(len(order)) if empty[m].any()]
     first = {m: questions[int(np.argmax(empty[m]))][1] for m in lacking[:3]}
     each = "; ".join(
@@ -606,6 +612,12 @@ def _refuse_missing(
     left = int((~empty.any(axis=0)).sum())
     remain = f"{left:,} of {format_count(len(questions), 'question')} would remain"
     drop = f", or {arg('missing', 'drop')} to leave them out ({remain})" if left else ""
+    hint = ""
+    if not left and seeded:
+        hint = f" If seeds are not those of trainings, pass {arg('columns', {'seed': None})}."
+    elif not left and len(order) > 1:
+        hint = " No question has a score of every model: are the ids of the same questions written alike?"
     return InputError(
-        f"{what}{f': {each}{more}' if lacking else ''}. Pass {arg('missing', 'wrong')} to count them as wrong{drop}."
+        f"{what}{f': {each}{more}' if lacking else ''}.{hint} Pass "
+        f"{arg('missing', 'wrong')} to count them as wrong{drop}."
     )

@@ -164,7 +164,8 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
     for block in blocks:
         names: list[str | None] = []
         for old in block.model.names:
-            calls = (old, block.source, PurePath(block.source).name, PurePath(block.source).stem)
+            path = PurePath(block.source)
+            calls = (old, block.source, f"{block.source}, {old}", path.name, path.stem)
             fits = [
                 (new, pattern)
                 for new, patterns in wanted.items()
@@ -193,14 +194,26 @@ def _new_names(blocks: Sequence[Block], models: Any) -> list[tuple[str | None, .
 
 
 def _options(blocks: Sequence[Block], kind: str) -> dict[str, dict[str, list[str]]]:
-    """Return for each task the metrics or filters, and the files that have each."""
+    """Return for each task the metrics (with a score) or filters, and the files that have each."""
     found: dict[str, dict[str, list[str]]] = {}
     for block in blocks:
-        options = list(block.scores) if kind == "metric" else [] if block.filter is None else used(block.filter)
         for task in used(block.task):
-            here = found.setdefault(task, {})
-            for option in options:
-                here.setdefault(option, []).append(block.source)
+            found.setdefault(task, {})
+        if kind == "metric":
+            scored = {metric: block.task.codes[~np.isnan(values)] for metric, values in block.scores.items()}
+        elif block.filter is not None:
+            scored = {name: block.task.codes[block.filter.codes == i] for i, name in enumerate(block.filter.names)}
+        else:
+            continue
+        for option, codes in scored.items():
+            for task in used(Names(codes, block.task.names)):
+                found[task].setdefault(option, []).append(block.source)
+    # A task without any score has the metrics of its files: its scores are missing.
+    bare = {task for task, options in found.items() if not options and kind == "metric"}
+    for block in blocks if bare else ():
+        for task in bare.intersection(used(block.task)):
+            for metric in block.scores:
+                found[task].setdefault(metric, []).append(block.source)
     return found
 
 

@@ -57,6 +57,12 @@ class Collection:
 def collect(paths: Any, options: LogOptions) -> Collection:
     """Read every log that ``paths`` names: a file, a folder, a pattern, a list or dict of these, or a frame."""
     given = _as_paths(paths)
+    if isinstance(paths, np.ndarray):
+        raise InputError(
+            f"is an array of shape {paths.shape}, which names no models and questions.",
+            argument="paths",
+            remedy="Pass Evals(scores, models, questions), scores of shape models × questions × samples.",
+        )
     if given is None:
         return Collection(tuple(read_table_scores(read_table(paths), options)))
     named = [path for _, several in given for path in several]

@@ -51,7 +51,7 @@ def read_passes(data: Mapping[str, Any], path: Path) -> Block:
                     raise
                 raise InputError(f"{brief(id_of(question))} in {source} has counts that are no numbers.") from error
         else:
-            given = value
+            given = value or [None]  # an empty list is a question without a score
         questions += [question] * len(given)
         marks += list(given)
         samples += range(len(given))

@@ -135,7 +135,7 @@ def _cells(
     times = 100 if result.unit == "fraction" else 1
     labels = [f"{times * level:.3g}" for level in levels]
     if _single(result):
-        labels = ["right" if level else "wrong" for level in levels]
+        labels = ["right" if bool(level) == result.higher_is_better else "wrong" for level in levels]
     ax.set_xticks(range(size), labels=labels)
     ax.set_yticks(range(size), labels=labels, rotation=90 if _single(result) else 0, va="center")
     ax.tick_params(length=0)

@@ -18,6 +18,7 @@ from curvewise.errors import InputError
 from curvewise.evals.looks import LookCheck, LookPlan
 from curvewise.evals.plan import EvalPlan
 from curvewise.evals.plot.canvas import FRACTION, eval_canvas
+from curvewise.evals.score import in_points
 from curvewise.text import arg, format_interval, format_number, format_size
 
 FRONTIER = "curvewise-frontier"
@@ -72,7 +73,7 @@ def plot_eval_plan(
 
 
 def _points(value: float, unit: str) -> str:
-    return f"{short_number(100 * value)} points" if unit == "fraction" else short_number(value)
+    return in_points(f"{short_number(100 * value)}%") if unit == "fraction" else short_number(value)
 
 
 def _log_counts(ax: Axes) -> None:
@@ -273,7 +274,7 @@ def plot_look_check(
         if legend and not own:
             raise_top(ax, 2)
         one, two = (shorten(clean(n), 40) for n in (result.a, result.b))
-        gap = format_interval(result.difference, result.unit).replace("%", " points", 1)
+        gap = in_points(format_interval(result.difference, result.unit))
         then = "" if result.next_look is None else f" Look again at {result.next_look:,} questions."
         text = (
             f"After {result.questions:,} questions {one} minus {two} is {gap}; the intervals hold at all looks together"
