@@ -80,6 +80,9 @@ class Hook(DisplayHook):
     def finish_displayhook(self):
         self._is_active = False
 
+    def flush(self):
+        """Forget no results, since none are kept: collecting garbage for them takes half a second on each page."""
+
 
 class Shell(InteractiveShell):
     """IPython without a terminal, whose ``!curvewise …`` needs no process."""
@@ -160,7 +163,7 @@ def page_folder():
             copy = Path(file.relative_to(EXAMPLES))
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, copy)
-        path, before = list(sys.path), dict(os.environ)
+        path, before, loaded = list(sys.path), dict(os.environ), set(sys.modules)
         sys.path.insert(0, "")
         try:
             yield
@@ -169,8 +172,8 @@ def page_folder():
             os.environ.clear()
             os.environ.update(before)
             root = os.path.realpath(folder)
-            for name, module in list(sys.modules.items()):
-                file = getattr(module, "__file__", None)
+            for name in set(sys.modules) - loaded:
+                file = getattr(sys.modules[name], "__file__", None)
                 if file and os.path.realpath(file).startswith(root):
                     del sys.modules[name]
 
