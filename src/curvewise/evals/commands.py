@@ -470,7 +470,7 @@ def plan(
     questions: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
     design_effect: Positive = None,
     power: Annotated[float, Parameter(validator=Number(gt=0, lt=1))] = 0.8,
-    level: Level = 0.05,
+    level: Level = 0.95,
     question_cost: Annotated[float, Parameter(validator=Number(gte=0))] = 0.0,
     sample_cost: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0,
     budget: Positive = None,
@@ -515,7 +515,7 @@ def plan(
     power
         Chance of finding the difference.
     level
-        Significance level of the test; 0.95 means 0.05.
+        Coverage of the interval of the difference: 0.95 tests at 0.05.
     question_cost
         Cost of a question: to write it and to grade it.
     sample_cost
