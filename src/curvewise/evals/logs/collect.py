@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -40,7 +40,7 @@ from curvewise.reading.files import (
     read_text,
 )
 from curvewise.reading.roles import normal
-from curvewise.text import arg, either, format_count, format_path, list_names, prefix
+from curvewise.text import arg, brief, either, format_count, format_path, list_names, prefix
 
 _ENDINGS = (".eval", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".tab", ".parquet", ".pq")
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".npz")
@@ -63,6 +63,9 @@ def collect(paths: Any, options: LogOptions) -> Collection:
             argument="paths",
             remedy="Pass Evals(scores, models, questions), scores of shape models × questions × samples.",
         )
+    if given is None and isinstance(paths, Mapping) and any(map(_is_table, paths.values())) and not _has_ids(paths):
+        each = [_of_model(str(name), value, options) for name, value in paths.items()]
+        return Collection(tuple(b for one in each for b in one.blocks), tuple(w for one in each for w in one.warnings))
     if given is None:
         return Collection(tuple(read_table_scores(read_table(paths), options)))
     named = [path for _, several in given for path in several]
@@ -86,10 +89,7 @@ def collect(paths: Any, options: LogOptions) -> Collection:
     if not blocks:
         _nothing(unread, warnings, named)
     new = {id(block): name for name, several in renamed.items() for block in _of_one_model(several, name)}
-    blocks = [
-        replace(block, model=one_name(new[id(block)], len(block)), called_by=None) if id(block) in new else block
-        for block in blocks
-    ]
+    blocks = [_renamed(block, new[id(block)]) if id(block) in new else block for block in blocks]
     _check_folders(blocks)
     left = [error for error in unread if error.kind != "side"]
     warnings += [prefix("left out: ", error.message) for error in left]
@@ -112,6 +112,24 @@ def _as_paths(paths: Any) -> list[tuple[str, list[Path]]] | None:
     if not found:
         raise InputError("paths is empty: name at least one log, or a folder of logs.")
     return found
+
+
+def _is_table(value: Any) -> bool:
+    """Return whether a value of a dict is a table: a frame, columns by name, or records."""
+    records = isinstance(value, list | tuple) and bool(value) and all(isinstance(row, Mapping) for row in value)
+    return hasattr(value, "columns") or isinstance(value, Mapping) or records
+
+
+def _of_model(name: str, value: Any, options: LogOptions) -> Collection:
+    """Read a table in memory, or paths, of one model by the name that the user gives."""
+    if not _is_table(value):
+        return collect({name: value}, options)
+    blocks = read_table_scores(replace(read_table(value), source=f"the table of {brief(name)}"), options)
+    return Collection(tuple(_renamed(block, name) for block in _of_one_model(blocks, name)))
+
+
+def _renamed(block: Block, name: str) -> Block:
+    return replace(block, model=one_name(name, len(block)), called_by=None)
 
 
 def _given_names(given: Sequence[tuple[str, Sequence[Path]]]) -> dict[Path, str]:
@@ -310,5 +328,9 @@ def _read_document(data: Any, path: Path, options: LogOptions) -> list[Block]:
 
 def _is_columns(data: Mapping[str, Any]) -> bool:
     """Return whether a JSON object holds columns by name: one of them is called as the question."""
+    return _has_ids(data) and all(isinstance(v, list) for v in data.values())
+
+
+def _has_ids(names: Iterable[str]) -> bool:
     question = next(role for role in ROLES if role.name == "question")
-    return any(question.is_called(normal(name)) for name in data) and all(isinstance(v, list) for v in data.values())
+    return any(question.is_called(normal(str(name))) for name in names)
