@@ -97,6 +97,8 @@ class Block:
         return replace(self, **columns, scores=scores, hashes={k: take(v) for k, v in self.hashes.items()})
 
 
+SAMPLES_OF_HARNESS = "lm-eval samples"
+"""The kind of blocks whose model is named in a file beside them."""
 COLUMNS = ("model", "task", "question", "sample", "seed", "group", "filter")
 """Fields of a block that hold names."""
 

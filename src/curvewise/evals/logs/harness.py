@@ -12,6 +12,7 @@ from typing import Any
 
 from curvewise.errors import InputError
 from curvewise.evals.logs.block import (
+    SAMPLES_OF_HARNESS,
     Block,
     Coder,
     LogOptions,
@@ -24,7 +25,7 @@ from curvewise.evals.logs.block import (
     usable_scores,
 )
 from curvewise.reading.files import LARGEST_ARRAYS, check_unpacked
-from curvewise.text import brief, format_path
+from curvewise.text import format_path
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl(\.gz)?")
 _ROW = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "schema")
@@ -44,9 +45,7 @@ def read_harness(path: Path, options: LogOptions) -> Block:
     if _model(results):
         return block
     called, place = _name_by_place(path)
-    note = f"{block.source}: no results_*.json of the same date names the model, called {brief(called)} by its "
-    note += "folder" if place != path else "file"
-    return replace(block, model=one_name(called, len(block)), called_by=place, notes=(note,))
+    return replace(block, model=one_name(called, len(block)), called_by=place)
 
 
 def _name_by_place(path: Path) -> tuple[str, Path]:
@@ -107,7 +106,7 @@ def _block(
     direction = (results.get("higher_is_better") or {}).get(task) or {}
     return Block(
         format_path(path),
-        "lm-eval samples",
+        SAMPLES_OF_HARNESS,
         model=one_name(_model(results), rows),
         task=one_name(task, rows),
         question=coders["question"].finish(),
