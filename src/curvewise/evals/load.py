@@ -136,7 +136,16 @@ def load_evals(
     >>> e.scores[:, :, 0].tolist()
     [[0.0, 1.0], [1.0, 1.0]]
     """
-    choice = EvalChoice.of(metric, filter, missing, task, models, repeats, range, higher_is_better)
+    choice = EvalChoice.of(
+        metric=metric,
+        filter=filter,
+        missing=missing,
+        task=task,
+        models=models,
+        repeats=repeats,
+        range=range,
+        higher_is_better=higher_is_better,
+    )
     evals = align(_read(paths, choice, columns, wide, unfinished, allow_large), choice)
     for text in evals.warnings:
         python_warnings.warn(text, CurvewiseWarning, stacklevel=2)
@@ -246,7 +255,7 @@ def survey_evals(
     >>> print(found.problem)
     the list of records has 2 metrics: 'f1', 'exact_match'. Choose one with metric='f1'.
     """
-    chosen = EvalChoice.of(metric, filter, missing, **choice)
+    chosen = EvalChoice.of(metric=metric, filter=filter, missing=missing, **choice)
     selection = _read(paths, chosen, columns, wide, unfinished, allow_large)
     evals, problem = None, Message("")
     try:

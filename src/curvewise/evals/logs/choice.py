@@ -33,20 +33,10 @@ class EvalChoice:
     higher_is_better: bool | None = None
 
     @classmethod
-    def of(
-        cls,
-        metric: str | Sequence[str] | None = None,
-        filter: str | Sequence[str] | None = None,
-        missing: str = "refuse",
-        task: str | Sequence[str] | None = None,
-        models: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-        repeats: str | None = None,
-        range: tuple[float, float] | None = None,
-        higher_is_better: bool | None = None,
-    ) -> EvalChoice:
+    def of(cls, **given: Any) -> EvalChoice:
         """Make a choice of the arguments of ``load_evals``, refusing values that are not known."""
-        names = (_names(metric), _names(filter), missing, _names(task))
-        return cls(*names, models, repeats, range, higher_is_better)._checked()
+        names = {name: _names(given.get(name)) for name in ("metric", "filter", "task")}
+        return cls(**given | names)._checked()
 
     def _checked(self) -> EvalChoice:
         for name, allowed in (("missing", ("refuse", "wrong", "drop")), ("repeats", (None, "samples", "seeds"))):
