@@ -307,6 +307,15 @@ def test_t_tests_of_few_questions_are_planned_by_t(samples, questions):
     assert questions < n <= questions + 4
 
 
+def test_the_power_of_few_questions_is_known_for_any_difference():
+    plan = cw.plan_evals(questions=199, question_variance=0.01)
+    for n in (2, 3, 6, 21, 199):
+        powers = np.array([plan.power_at(n, gap) for gap in np.linspace(0.001, 3, 200)])
+        assert np.isfinite(powers).all()
+        assert (np.diff(powers) > -1e-9).all()
+        assert plan.power_at(n, plan.detectable_at(n)) == pytest.approx(0.8, abs=1e-6)
+
+
 def test_one_sample_of_right_or_wrong_answers_is_tested_exactly():
     """A pilot of several samples, planned for one, and numbers without a pilot."""
     e = make_pilot(np.random.default_rng(0))

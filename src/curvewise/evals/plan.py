@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import chdtri, nctdtr, ndtr, ndtri, stdtrit
 
 from curvewise.errors import InputError, warn_all
@@ -218,7 +219,8 @@ class _Known:
             return float(ndtr(shift - z) + ndtr(-shift - z))
         degrees = max(1.0, questions / max(1.0, self.design_effect) - 1)
         t = float(stdtrit(degrees, (1 + self.level) / 2))
-        return float(1 - nctdtr(degrees, shift, t) + nctdtr(degrees, shift, -t))
+        below, beyond = np.nan_to_num(nctdtr(degrees, shift, [t, -t]))  # NaN where a probability is next to 0
+        return float(1 - below + beyond)
 
     def factor(self) -> float:
         """Squared difference that is found, in standard errors: (z_{α/2} + z_β)²."""
@@ -239,20 +241,13 @@ class _Known:
 
     def detectable(self, questions: int, samples: int | tuple[int, int] | None = None) -> float:
         """Difference that so many questions find: infinite where they find none."""
-        normal = math.sqrt(self.factor() * self.variance(samples) / questions)
-        if questions >= MANY and not self.is_exact(samples):
+        exact, normal = self.is_exact(samples), math.sqrt(self.factor() * self.variance(samples) / questions)
+        if questions >= MANY and not exact:
             return normal
-        low, high = 0.0, 2 * normal
-        most = 1.0 if self.is_exact(samples) else math.inf
-        while self.chance(questions, min(high, most), samples) < self.power:
-            if high >= most:
-                return math.inf
-            high *= 2
-        high = min(high, most)
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.chance(questions, middle, samples) >= self.power else (middle, high)
-        return high
+        most = 1.0 if exact else 30 * normal  # of two questions, whose t has one degree of freedom
+        if self.chance(questions, most, samples) < self.power:
+            return math.inf
+        return float(brentq(lambda gap: self.chance(questions, gap, samples) - self.power, 1e-9 * most, most))
 
     def interval(self, needed: int) -> Interval | None:
         """Questions needed with the pilot's variance at the limits of its χ² interval."""
