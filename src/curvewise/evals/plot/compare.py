@@ -81,10 +81,10 @@ def plot_eval_comparison(
         one, two = model_names(names, 24)
         better = "higher" if result.higher_is_better else "lower"
         key = [
-            (Patch(color=shade, alpha=TINT), f"{name} {better}: {count:,}")
+            (Patch(color=shade, alpha=TINT, lw=0.0), f"{name} {better}: {count:,}")
             for shade, name, count in zip(shades, (one, two), _ahead(result), strict=True)
         ]
-        key.append((Patch(color=NEUTRAL, alpha=TINT), f"equal: {result.questions - sum(result.wins):,}"))
+        key.append((Patch(color=NEUTRAL, alpha=TINT, lw=0.0), f"equal: {result.questions - sum(result.wins):,}"))
         finish(ax, own, key if own else [], [_said(result), *warned(result)], legend=legend, caption=caption)
     return ax
 
