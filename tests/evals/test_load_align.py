@@ -420,5 +420,24 @@ def test_seeds_of_single_answers_are_no_trainings() -> None:
     rows = {"model": list("aabb"), "question": ["p", "q"] * 2, "seed": [11, 12, 13, 14], "score": [1, 0, 1, 1]}
     for missing in ("refuse", "wrong", "drop"):
         with pytest.raises(InputError, match=r"in one of its trainings.* pass columns=\{'seed': None\}"):
-            load_evals(rows, missing=missing)
+            load_evals(rows, missing=missing, columns={"seed": "seed"})
     assert load_evals(rows, columns={"seed": None}).scores[:, :, 0].tolist() == [[1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("seed", ["seed", "random_seed"])
+def test_seeds_may_be_those_of_trainings_or_of_samples(seed) -> None:
+    rows = [{"model": m, "question": q, seed: s, "score": (s + q) % 2} for m in "ab" for q in (1, 2) for s in (1, 2, 3)]
+    with pytest.raises(InputError, match=r"several seeds of one model.*\{'seed': '.*'\} if.*\{'sample': '.*'\} if"):
+        load_evals(rows)
+    trainings, samples = load_evals(rows, columns={"seed": seed}), load_evals(rows, columns={"sample": seed})
+    assert trainings.seeds is not None
+    assert trainings.seeds.tolist() == [["1", "2", "3"]] * 2
+    assert (samples.seeds, samples.shape) == (None, (2, 2, 3))
+    # Clear without a question: the name says it, samples have a column of their own, or nothing varies.
+    named = [{"training_seed" if k == seed else k: v for k, v in row.items()} for row in rows]
+    numbered = [row | {"sample": 0} for row in rows]
+    one_each = [row for row in rows if row[seed] == 1 + (row["model"] == "b")]
+    for clear, count in ((named, 3), (numbered, 3), (one_each, 1)):
+        found = load_evals(clear)
+        assert (found.shape[2], found.seeds is None) == (count, count == 1)
+    assert load_evals(trainings.columns()).seeds is not None

@@ -245,3 +245,39 @@ def test_decimal_commas(tmp_path) -> None:
     path.write_text("question;score;seconds\n1,5;0,5;0,25\n2,5;1;3\n")
     e = cw.load_evals(path)
     assert (e.questions.tolist(), e.scores[0, :, 0].tolist()) == (["1,5", "2,5"], [0.5, 1.0])
+
+
+@pytest.mark.parametrize("name", ["generation", "sample"])
+def test_a_column_of_answers_is_no_number_of_samples(name) -> None:
+    rows = [
+        {"question": q, name: "It is four, because two and two are." if k else "4", "score": (q + k) % 2}
+        for q in (1, 2)
+        for k in (0, 1)
+    ]
+    with pytest.raises(InputError, match=r"has the question '1' twice.*repeats='samples'"):
+        cw.load_evals(rows)
+    e = cw.load_evals(rows, repeats="samples")
+    assert e.scores[0].tolist() == [[1, 0], [0, 1]]
+    assert not any("sample from" in note for note in e.notes)
+    short = [row | {name: "B" if row["score"] else "C"} for row in rows]
+    assert any("sample from" in note for note in cw.load_evals(short, columns={"sample": name}).notes)
+    numbered = [row | {name: i % 2} for i, row in enumerate(rows)]
+    assert any("sample from" in note for note in cw.load_evals(numbered).notes)
+    if name == "generation":  # a short answer is no number, either
+        with pytest.raises(InputError, match=r"twice.*repeats='samples'"):
+            cw.load_evals(short)
+
+
+def test_a_dict_of_tables_names_the_model_of_each(tmp_path) -> None:
+    pandas = pytest.importorskip("pandas")
+    new = pandas.DataFrame({"question": ["p", "q"], "score": [1, 0]})
+    old = pandas.DataFrame({"model": ["org/old"] * 2, "question": ["q", "p"], "score": [1, 0]})
+    new.to_csv(tmp_path / "run.csv", index=False)
+    for one in (new, new.to_dict("records"), new.to_dict("list"), tmp_path / "run.csv", [str(tmp_path / "run.csv")]):
+        e = cw.load_evals({"new": one, "old": old})
+        assert e.models == ("new", "old")
+        assert e.scores[:, :, 0].tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(InputError, match="'old' is given as the name of logs of 2 models"):
+        cw.load_evals({"new": new, "old": pandas.concat([old, new.assign(model="x")])})
+    with pytest.raises(InputError, match="No column of the table of 'new' is known as the question"):
+        cw.load_evals({"new": new.drop(columns="question"), "old": old})

@@ -76,6 +76,12 @@ def test_questions_are_counted_in_cells() -> None:
     assert sum(counts) == found.questions
     assert {found.wins[0], found.wins[1]} <= set(counts)
     assert [t.get_text() for t in ax.get_xticklabels()] == ["wrong", "right"]
+    (cells,) = of(ax, CELL)
+    key = [1 - c[3] * (1 - np.array(c[:3])) for c in (patch.get_facecolor() for patch in ax.get_legend().get_patches())]
+    tones = cells.get_array()
+    # The key has the colours of the cells; those on which both are right, or wrong, share one.
+    assert np.allclose([tones[1, 0], tones[0, 1], tones[0, 0]], key)
+    assert np.array_equal(tones[0, 0], tones[1, 1])
 
 
 def test_graded_scores_are_dots() -> None:

@@ -172,3 +172,11 @@ def test_the_discrimination_of_a_question_is_no_percentage(board):
     table = readable_columns(cw.rank_models(board).question_columns(), "fraction")
     assert not any(cell.text.endswith("%") for cell in table["discrimination"])
     assert all(cell.text.endswith("%") for cell in table["score"])
+
+
+def test_a_leaderboard_is_told_in_plain_words() -> None:
+    rng = np.random.default_rng(0)
+    e = Evals(rng.random((3, 400)) < np.array([[0.9], [0.88], [0.6]]), ("a", "b", "c"), np.arange(400))
+    text = cw.rank_models(e).sentences()
+    assert text.startswith("b has the best mean score of 3 models on 400 questions: ")
+    assert "a is not significantly worse than any model, and may be the best, too." in text

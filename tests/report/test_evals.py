@@ -26,7 +26,7 @@ def test_report_of_a_leaderboard(tmp_path) -> None:
     report = report_of(e)
     ranking = cw.rank_models(e)
     assert report.question == "Which model is best?"
-    assert report.answer[0].startswith(f"{ranking.models[0]} leads 5 models on 60 questions")
+    assert report.answer[0].startswith(f"{ranking.models[0]} has the best mean score of 5 models on 60")
     titles = [s.title for s in report.sections]
     first, second = ranking.models[:2]
     assert titles == [

@@ -14,7 +14,7 @@ from curvewise.errors import InputError, warn_all
 from curvewise.evals.evals import Evals
 from curvewise.evals.load import as_evals
 from curvewise.evals.pairs import PairTests, pair_tests
-from curvewise.evals.questions import QuestionScores, question_design, question_scores, question_warnings
+from curvewise.evals.questions import question_design, question_scores, question_warnings
 from curvewise.evals.score import error_cells, in_points, points
 from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.tables import Cell
@@ -105,6 +105,9 @@ def compare_evals(
     warn_all(notes)
     seeds = tuple(1 if each is None else len(each) for each in scores.seeds)
     gaps = scores.values[0] - scores.values[1]
+    # The variance of a difference is that between questions and the noise of samples, which may be unknown (NaN).
+    total = float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan
+    noise = float(scores.sampling_noise.sum())
     return EvalComparison(
         a=a,
         b=b,
@@ -113,9 +116,9 @@ def compare_evals(
         pvalue=pvalue,
         verdict=verdict,
         scores=tuple(map(float, design.mean(scores.values))),
-        question_variance=_gap_between_questions(gaps, scores),
+        question_variance=float(np.maximum(0.0, total - noise)),
         sampling_variance=tuple(map(float, scores.sampling_variance)),
-        sampling_share=_sampling_share(gaps, scores),
+        sampling_share=float(np.minimum(1.0, noise / total)) if total > 0 else math.nan,
         wins=(int((gaps > 0).sum()), int((gaps < 0).sum())),
         questions=len(pair.questions),
         samples=tuple(map(float, pair.samples.mean(axis=1))),
@@ -131,7 +134,7 @@ def compare_evals(
         unit="fraction" if scores.binary else "",
         higher_is_better=e.higher_is_better,
         warnings=tuple(notes),
-        _gap_variance=float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan,
+        _gap_variance=total,
         _design_effect=_design_effect(gaps, design),
         _degrees=float(tests.degrees[0]),
         _questions=scores.values,
@@ -146,19 +149,6 @@ def _design_effect(gaps: NDArray[np.float64], design: Clusters) -> float:
     if len(gaps) < 2 or gaps.var() == 0 or design.count == 1 or not (design.stratified or design.count < len(gaps)):
         return 1.0
     return float(design.variance(gaps) / sample_design(len(gaps)).variance(gaps))
-
-
-def _gap_between_questions(gaps: NDArray[np.float64], scores: QuestionScores) -> float:
-    """Variance between questions of the true difference on them, without the noise of samples."""
-    if len(gaps) < 2:
-        return math.nan
-    return float(np.maximum(0.0, gaps.var(ddof=1) - scores.sampling_noise.sum()))
-
-
-def _sampling_share(gaps: NDArray[np.float64], scores: QuestionScores) -> float:
-    total = float(gaps.var(ddof=1)) if len(gaps) > 1 else math.nan
-    share = float(scores.sampling_noise.sum()) / total if total > 0 else math.nan
-    return share if math.isnan(share) else min(1.0, share)
 
 
 def _method(tests: PairTests, e: Evals, stratified: bool) -> str:

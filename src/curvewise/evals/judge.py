@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from curvewise.errors import InputError, warn_all
-from curvewise.evals.evals import Evals
+from curvewise.evals.evals import Evals, place_of
 from curvewise.evals.questions import question_scores
 from curvewise.evals.score import in_points
 from curvewise.stats.clusters import sample_design
@@ -202,9 +202,7 @@ class JudgeCorrection(Result):
 
     def interval(self, model: str) -> Interval:
         """Return the corrected score of one model with its interval."""
-        if model not in self.models:
-            raise InputError(f"there is no model {model!r}; there are {list_names(self.models)}.")
-        m = self.models.index(model)
+        m = place_of(model, self.models)
         return Interval(float(self.scores[m]), float(self.low[m]), float(self.high[m]), self.level)
 
     def _headline(self) -> str:

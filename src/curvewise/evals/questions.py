@@ -96,9 +96,10 @@ class QuestionScores:
         For pass@k and pass^k that of the question's estimate, from as many samples as there are. NaN where every
         question has a single sample.
         """
-        many = self.samples if self.metric.kind == "mean" else 1
+        known, many = np.isfinite(self.noise), self.samples if self.metric.kind == "mean" else 1
         with np.errstate(invalid="ignore"):
-            return _mean_known(self.noise * many)
+            means: FloatArray = np.where(known, self.noise * many, 0.0).sum(axis=1) / known.sum(axis=1)
+        return means
 
     @property
     def sampling_noise(self) -> FloatArray:
@@ -107,22 +108,14 @@ class QuestionScores:
         A question with a single sample is taken to vary as one sample of the others does.
         """
         many = self.samples if self.metric.kind == "mean" else 1
-        noise: FloatArray = np.where(np.isnan(self.noise), self.sampling_variance[:, None] / many, self.noise).mean(
-            axis=1
-        )
-        return np.maximum(0.0, noise)
+        noise = np.where(np.isnan(self.noise), self.sampling_variance[:, None] / many, self.noise)
+        means: FloatArray = np.maximum(0.0, noise.mean(axis=1))
+        return means
 
     def noise_of_mean(self, design: Clusters) -> FloatArray:
         """Variance of the weighted mean over new samples of the same questions, of each model; 0 where unknown."""
         found: FloatArray = np.nan_to_num(self.noise) @ design.weights**2
         return np.maximum(0.0, found)
-
-
-def _mean_known(values: FloatArray) -> FloatArray:
-    known = np.isfinite(values)
-    with np.errstate(invalid="ignore"):
-        means: FloatArray = np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
-    return means
 
 
 def question_scores(e: Evals, metric: str | None = None) -> QuestionScores:

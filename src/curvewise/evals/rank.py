@@ -267,7 +267,7 @@ class ModelRanking(Result):
         score = format_interval((self.scores[0], self.low[0], self.high[0]), self.unit)
         name = "mean score" if self.metric == "mean" else self.metric
         design = format_count(self.questions, "question")
-        text = [f"{best} leads {count:,} models on {design} with a {name} of {score}."]
+        text = [f"{best} has the best {name} of {count:,} models on {design}: {score}."]
         if total == 1:
             text.append(f"The difference is {'' if self.significant else 'not '}significant at {1 - self.level:.2g}.")
         else:
@@ -278,7 +278,8 @@ class ModelRanking(Result):
         others = self.contenders[1:]
         if others and total > 1:
             shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
-            text.append(f"No model is significantly better than {shown} either.")
+            verb = "is" if len(others) == 1 else "are"
+            text.append(f"{shown} {verb} not significantly worse than any model, and may be the best, too.")
         idle = len(self.solved_by_all), len(self.solved_by_none)
         if sum(idle):
             text.append(

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from curvewise.errors import InputError, warn_all
-from curvewise.evals.evals import Evals
+from curvewise.errors import warn_all
+from curvewise.evals.evals import Evals, place_of
 from curvewise.evals.load import as_evals
 from curvewise.evals.questions import (
     LEAST,
@@ -27,7 +27,7 @@ from curvewise.stats.clusters import Clusters, sample_design
 from curvewise.stats.intervals import both_sampled
 from curvewise.stats.proportions import WORST, bounded_interval, wilson_interval
 from curvewise.tables import Cell
-from curvewise.text import format_count, format_interval, format_number, format_target, list_names
+from curvewise.text import format_count, format_interval, format_number, format_target
 from curvewise.types.results import Interval, Result, check_level
 from curvewise.types.units import FloatArray
 
@@ -259,9 +259,7 @@ class ModelScores(Result):
 
     def interval(self, model: str) -> Interval:
         """Return the score of one model with its interval."""
-        if model not in self.models:
-            raise InputError(f"there is no model {model!r}; there are {list_names(self.models)}.")
-        m = self.models.index(model)
+        m = place_of(model, self.models)
         return Interval(float(self.scores[m]), float(self.low[m]), float(self.high[m]), self.level)
 
     def _headline(self) -> str:

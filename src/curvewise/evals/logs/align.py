@@ -188,24 +188,14 @@ def _different_hashes(
     kind: str, blocks: Sequence[Block], columns: Sequence[NDArray[np.int32]], questions: Sequence[Question]
 ) -> list[str]:
     """Warn of questions whose hash is not the same in all logs."""
-    first, owner, other = (np.full(len(questions), -1) for _ in range(3))
-    codes: dict[str, int] = {"": -1}
-    models: list[str] = []
-    for block, where in zip(blocks, columns, strict=True):
-        if kind not in block.hashes:
-            continue
-        local = block.hashes[kind]
-        own = np.array([codes.setdefault(name, len(codes)) for name in local.names])[local.codes]
-        who = len(models) + block.model.codes
-        models += block.model.names
-        fresh = (first[where] == -1) & (own != -1)
-        first[where[fresh]], owner[where[fresh]] = own[fresh], who[fresh]
-        odd = (own != -1) & (first[where] != own) & (other[where] == -1)
-        other[where[odd]] = who[odd]
+    held = [(block, where) for block, where in zip(blocks, columns, strict=True) if kind in block.hashes]
+    hashes, _ = _one_column([block.hashes[kind] for block, _ in held])
+    owner, models = _one_column([block.model for block, _ in held])
+    first, other = _first_and_other(np.concatenate([where for _, where in held]), hashes, len(questions))
     differ = np.flatnonzero(other != -1)
     if not differ.size:
         return []
-    a, b = models[owner[differ[0]]], models[other[differ[0]]]
+    a, b = (models[owner[rows[differ[0]]]] for rows in (first, other))
     pair = f"{brief(a)} and {brief(b)}" if a != b else f"two logs of {brief(a)}"
     count = f"{len(differ):,} of {format_count(len(questions), 'question')}"
     example = f"{kind}; the first is {brief(questions[differ[0]][1])}"
@@ -217,36 +207,49 @@ def _different_hashes(
     return [f"{count} have the same id and another text for {pair} ({example}): are these the same data?"]
 
 
+def _one_column(columns: Sequence[Names]) -> tuple[NDArray[np.int64], list[str]]:
+    """Put columns of names below one another; an empty name is -1."""
+    codes: dict[str, int] = {"": -1}
+    own = [np.array([codes.setdefault(name, len(codes) - 1) for name in names.names])[names.codes] for names in columns]
+    return np.concatenate(own), list(codes)[1:]
+
+
+def _first_and_other(
+    where: NDArray[np.int32], value: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each question the first row with a value, and the first one with another value; -1 for none."""
+    first, other = np.full((2, count), -1)
+    rows = np.flatnonzero(value != -1)[::-1]
+    first[where[rows]] = rows  # of several rows the last written stays, which is the first one here
+    odd = rows[value[rows] != value[first[where[rows]]]]
+    other[where[odd]] = odd
+    return first, other
+
+
 def _groups(
     blocks: Sequence[Block], columns: Sequence[NDArray[np.int32]], questions: Sequence[Question]
 ) -> NDArray[np.str_] | None:
     """Return the group of each question, on which all rows must agree."""
-    held = np.full(len(questions), -1)
-    codes: dict[str, int] = {"": -1}
-    for block, where in zip(blocks, columns, strict=True):
-        if block.group is None:
-            continue
-        own = np.array([codes.setdefault(name, len(codes)) for name in block.group.names])[block.group.codes]
-        known = own != -1
-        fresh = known & (held[where] == -1)
-        held[where[fresh]] = own[fresh]
-        if (bad := np.flatnonzero(known & (held[where] != own))).size:
-            names = list(codes)
-            both = sorted([names[held[where[bad[0]]]], names[own[bad[0]]]])
-            raise InputError(
-                f"the question {brief(questions[where[bad[0]]][1])} is in the groups {list_names(both)}: a question "
-                "belongs to one group."
-            )
-    if (held == -1).all():
+    held = [(block.group, where) for block, where in zip(blocks, columns, strict=True) if block.group is not None]
+    if not held:
         return None
-    if (held == -1).any():
-        lost = int((held == -1).sum())
-        first = questions[int(np.flatnonzero(held == -1)[0])][1]
+    group, names = _one_column([own for own, _ in held])
+    first, other = _first_and_other(np.concatenate([where for _, where in held]), group, len(questions))
+    if (bad := np.flatnonzero(other != -1)).size:
+        both = sorted(names[group[rows[bad[0]]]] for rows in (first, other))
         raise InputError(
-            f"{lost:,} of {format_count(len(questions), 'question')} have no group, the first is {brief(first)}: name "
-            "a group for each, its own id where it stands alone."
+            f"the question {brief(questions[bad[0]][1])} is in the groups {list_names(both)}: a question belongs to "
+            "one group."
         )
-    groups: NDArray[np.str_] = np.array(list(codes))[held]
+    lost = np.flatnonzero(first == -1)
+    if len(lost) == len(questions):
+        return None
+    if lost.size:
+        raise InputError(
+            f"{len(lost):,} of {format_count(len(questions), 'question')} have no group, the first is "
+            f"{brief(questions[lost[0]][1])}: name a group for each, its own id where it stands alone."
+        )
+    groups: NDArray[np.str_] = np.array(names)[group[first]]
     return groups
 
 

@@ -25,8 +25,8 @@ from curvewise.evals.logs.block import (
     one_name,
     records_only,
 )
+from curvewise.evals.logs.formats import expand_counts
 from curvewise.evals.logs.harness import is_details, read_details
-from curvewise.evals.logs.passes import expand_counts
 from curvewise.reading.files import LARGEST_ARRAYS, check_file, check_unpacked
 from curvewise.reading.roles import SEED, ColumnRoles, Role, ask, direction, find_roles, is_spread, normal, synonyms
 from curvewise.reading.table import Column, Table, is_decimal_comma, is_missing, numbers, parse
@@ -97,8 +97,9 @@ def find_eval_roles(cells: Mapping[str, Column], source: str, options: LogOption
     if isinstance(told.get("group"), str) and told["group"] not in cells:
         del told["group"]
     absent = any(isinstance(column, str) and column not in cells for column in told.values())
+    named = [name for name in cells if name in told.values() or not _holds_answers(name, cells[name])]
     try:
-        roles = find_roles(cells, source, ROLES, told)
+        roles = find_roles({name: cells[name] for name in named}, source, ROLES, told)
     except InputError as error:
         # A table without these columns is something else, which may lie in the same folder.
         if absent or "is known as the question" in str(error):
@@ -126,6 +127,14 @@ def find_eval_roles(cells: Mapping[str, Column], source: str, options: LogOption
             "unknown" if not found else "log",
         )
     return TableRoles(roles, found)
+
+
+def _holds_answers(name: str, cells: Column) -> bool:
+    """Return whether a column that is called as the number of a sample, such as generation, holds its text."""
+    if not next(role for role in ROLES if role.name == "sample").is_called(name):
+        return False
+    held = [str(cell) for cell in cells if np.isscalar(cell) and not is_missing(cell)]
+    return any(id_of(cell) != cell for cell in held) or (normal(name) == "generation" and None in map(parse, held))
 
 
 def _graded(roles: ColumnRoles, cells: Mapping[str, Column]) -> list[str]:
@@ -370,6 +379,9 @@ def _build(how: _Building, pieces: Iterable[Mapping[str, Any]]) -> list[Block]:
         place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
         names["sample"] = Names(place.astype(np.int32), tuple(map(str, range(int(count.max(initial=0))))))
     rows = len(names["question"].codes)
+    if "seed" in names and "sample" not in names and "seed" not in how.options.columns:
+        model = names.get("model", one_name("", rows))
+        _check_seeds(names["seed"].codes, model.codes, held["seed"], how.source)
     for role in ("model", "question"):
         if role in names:
             _check_named(names[role], role, held[role], how.source)
@@ -473,6 +485,17 @@ def _check_counts(marks: FloatArray, count: Codes, roles: ColumnRoles, metric: s
         f"{count.max():,}: pass {ask('count', column)} if so many attempts were made at each question, of which 0 or 1 "
         f"was right; or {ask('count', None)} if the score is a mark."
     )
+
+
+def _check_seeds(seed: Codes, model: Codes, column: str, source: str) -> None:
+    """Ask whether seeds are those of trainings or of samples, where a model has several and nothing says it."""
+    pairs = np.unique(np.stack([model, seed]), axis=1)
+    if normal(column) in SEED and len(np.unique(pairs[0])) < pairs.shape[1]:
+        raise InputError(
+            f"column {brief(column)} of {source} has several seeds of one model: pass {ask('seed', column)} if each is "
+            f"another training of it, {ask('sample', column)} if each is another sample of its answers, or "
+            f"{ask('seed', None)} if neither."
+        )
 
 
 def _check_named(names: Names, role: str, column: str, source: str) -> None:
