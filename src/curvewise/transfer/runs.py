@@ -20,7 +20,7 @@ from curvewise.stats.correlation import pearson
 from curvewise.stats.intervals import FEW
 from curvewise.stats.tests import holm
 from curvewise.text import arg, as_count, either, format_number
-from curvewise.transfer.calibration import Weight, cci, cci_slopes
+from curvewise.transfer.calibration import Weight, cci, cci_slopes, step_widths
 from curvewise.transfer.risks import Control, TransferRisks
 from curvewise.types.results import Interval
 from curvewise.types.units import FloatArray
@@ -254,7 +254,7 @@ class TaskRuns:
         return TaskEstimate(float(self.runs.mean[one] - self.runs.mean[two]), slopes, 0.0, 0.0, self)
 
     def cci(self, method: str, n: FloatArray, weight: Weight, pooled: bool) -> TaskEstimate:
-        """Estimate the cumulative improvement of a method over some sizes.
+        """Estimate the cumulative improvement of a method over some sizes; NaN where its sign would be turned round.
 
         Pooled, every run of the method is a point of its own, in the order of the source.
         """
@@ -268,6 +268,8 @@ class TaskRuns:
         m, span = self.maximal.risk, self.blind.risk - self.maximal.risk
         value = cci(sizes, (risk - m) / span, (start - m) / span, weight=weight)
         slopes = cci_slopes(sizes, risk, start, m, weight)
+        if self.is_turned(n, weight):
+            value, slopes = math.nan, replace(slopes, method=np.full(len(sizes), np.nan))
         influence = np.zeros(len(self.runs.value))
         if pooled:
             influence[every] += slopes.method
@@ -275,6 +277,16 @@ class TaskRuns:
             influence += self._spread_over(cells, slopes.method)
         influence += self._spread_over(scratch, slopes.scratch)
         return TaskEstimate(value, influence, 0.0, slopes.maximal, self)
+
+    def is_turned(self, n: FloatArray, weight: Weight) -> bool:
+        """Tell whether scratch beats maximal supervision over some sizes, as CCI weighs them.
+
+        The area below its calibrated curve, which CCI is a share of, then has the other sign.
+        """
+        above = self.runs.mean[self.index(self.scratch, n)] - self.maximal.risk
+        width = step_widths(n, above, weight)
+        area = float((width * (above[1:] + above[:-1])).sum())
+        return bool((above < 0).all()) or float(width.sum()) * area < 0
 
     def borrows(self, method: str, n: FloatArray) -> bool:
         """Tell whether a method, or scratch, has one run at half or more of some sizes."""
