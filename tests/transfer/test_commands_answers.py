@@ -112,3 +112,15 @@ def test_the_next_method_is_judged_with_a_correction_for_all():
     (line,) = answers(measured({"scratch": 0.8, "best": 0.4, "next": 0.5, "third": 0.6, "last": 0.7}))
     assert "next is next, " in line
     assert ", significantly lower (Holm's correction for 3 comparisons)." in line
+
+
+def test_a_factor_below_a_tenth_is_not_shown_as_0():
+    """A method that starts from nothing useful: 1,000 samples are worth 20 of scratch."""
+    rows = [("scratch", n, r) for n, r in ((10, 0.9), (100, 0.6), (1000, 0.3))] + [("a", 1000, 0.85), ("a", 10000, 0.5)]
+    table = dict(zip(("method", "n", "risk"), map(list, zip(*rows, strict=True)), strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        result = measure_transfer(table, blind=1.0, maximal=0.0)
+    factor = result.improvements[0].data_equivalence[0].factor.estimate
+    assert 0.01 < factor < 0.05
+    assert details(result, result.improvements)["data ×"] == [f"{factor:.2g}"]
