@@ -168,3 +168,21 @@ def test_scratch_is_no_control(role):
         with pytest.raises(InputError, match=f"{role}='scratch': is the method that starts from nothing.* as a number"):
             load_risks(table, **{role: "scratch"}, **options)
     assert load_risks(table, scratch="a", **{role: "scratch"}).method_names == ("a",)
+
+
+def test_a_point_between_thousands_is_asked_about():
+    """100, 1.000 and 10.000 were the sizes 100, 1 and 10, so that curves ran backwards."""
+    table = {"method": ["scratch"] * 3 + ["a"] * 3, "n": ["100", "1.000", "10.000"] * 2, "loss": [0.8, 0.5, 0.3] * 2}
+    with pytest.raises(InputError, match=r"Row 2 .*'1\.000': is that 1000, or a decimal number\? Write sizes without"):
+        load_risks(table)
+    assert load_risks(table | {"n": ["100.000", "200.000", "1000.000"] * 2}).n.max() == 1000  # as "%.3f" writes floats
+    assert load_risks(table | {"n": ["100", "1,000", "10k"] * 2}).n.max() == 10000
+
+
+def test_an_empty_column_of_seeds_is_none():
+    """All runs of a method counted as of one seed, and a run that is there twice was not noticed."""
+    table = {"method": ["scratch"] * 4 + ["a"] * 4, "n": [100, 100, 1000, 1000] * 2, "loss": [0.8, 0.7, 0.5, 0.4] * 2}
+    found = load_risks(table | {"seed": [""] * 8, "fold": [None] * 8})
+    assert found.seeds is None
+    assert found.folds is None
+    assert found.notes[-1] == "no seeds: rows of one task, method and size are taken as runs"

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from curvewise.errors import InputError
+from curvewise.errors import CurvewiseWarning, InputError
 from curvewise.transfer.load import load_risks
+from curvewise.transfer.measure import measure_transfer
+from curvewise.transfer.risks import Control
 
 
 def table(column: str, values: list[float]) -> dict[str, list[Any]]:
@@ -99,3 +101,14 @@ def test_one_metric_in_a_column_says_what_values_are(column, metric):
     assert load_risks(both, where={"metric": metric}).unit == found.unit
     with pytest.raises(InputError, match=r"'metric' .* has 2 values"):
         load_risks(both)
+
+
+def test_a_number_beside_risks_that_were_accuracies_is_asked_about():
+    """A chance level of 0.4 was taken as an error of 0.4, and the calibrated risks were wrong."""
+    rows = table("accuracy", [0.71, 0.82, 0.75, 0.9])
+    with pytest.raises(InputError, match=r"blind=0\.4: may be a value like .*load_risks as .*as a risk: Control\(0"):
+        measure_transfer(load_risks(rows), blind=0.4)
+    for source, blind in ((load_risks(rows), Control(0.6)), (rows, 0.4)):
+        with pytest.warns(CurvewiseWarning):
+            found = measure_transfer(source, blind=blind)
+        assert found.blind["task"].risk == 0.6

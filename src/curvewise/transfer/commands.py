@@ -41,7 +41,7 @@ from curvewise.cli.console import (
 )
 from curvewise.errors import InputError, quietly
 from curvewise.tables import interval_cell
-from curvewise.text import Message, arg, format_interval, format_number, list_names, suggest
+from curvewise.text import Message, arg, format_interval, format_number, list_names, pvalue_text, suggest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -814,8 +814,8 @@ def show_comparison(page: Page, result: TransferResult, compared: TransferCompar
     numbers: dict[str, list[Any]] = {
         "low": decimals(r.difference.low for r in kept),
         "high": decimals(r.difference.high for r in kept),
-        "p": [chance(r.pvalue) for r in kept],
-        "adjusted": [chance(r.adjusted) for r in kept],
+        "p": [pvalue_text(r.pvalue) for r in kept],
+        "adjusted": [pvalue_text(r.adjusted) for r in kept],
     }
     by = decimals(r.difference.estimate for r in kept)
     columns: dict[str, list[Any]] = {
@@ -1041,7 +1041,7 @@ def details(result: TransferResult, rows: Sequence[Improvement]) -> dict[str, li
         "data ×": [_worth(r, _reach(result, r.task)) for r in order],
     }
     more: dict[str, list[Any]] = {
-        "p": [chance(r.pvalue) for r in order],
+        "p": [pvalue_text(r.pvalue) for r in order],
         "n": [f"{len(r.n)}: " + "–".join(format_number(n) for n in sorted({r.n[0], r.n[-1]})) for r in order],
         "runs": [str(runs[r.task, r.method]) for r in order],
     }
@@ -1103,8 +1103,3 @@ def decimals(values: Iterable[float], digits: int = 3) -> list[str]:
     ['0.500', '0.000', '–']
     """
     return ["–" if v != v else f"{v:z.{digits}f}" for v in values]
-
-
-def chance(p: float) -> str:
-    """Write a p-value in two digits."""
-    return "–" if p != p else "<1e-12" if p < 1e-12 else f"{p:.2g}"

@@ -44,6 +44,7 @@ from curvewise.reading.roles import (
 )
 from curvewise.reading.table import (
     Table,
+    check_grouping,
     first_row,
     full_names,
     is_measured,
@@ -258,6 +259,7 @@ def load_risks(
         np.asarray(scale.risk(values), dtype=np.float64),
     )
     runs = {role: np.array(names_in(table, roles[role])) for role in ("seed", "fold") if role in roles}
+    runs = {role: names for role, names in runs.items() if (names != "").any()}  # an empty column says nothing
     repeats = _check_repeats(table, roles, rows, runs)
     if repeats and not {"seed", "fold"} & set(columns or {}):  # the user has not said that rows are runs
         _check_crossed(table, roles.rest, rows)
@@ -412,6 +414,11 @@ def sizes_of(table: Table, column: str) -> FloatArray:
                 f"Row {row} in {table.where(column)} reads {brief(cell)}: a training size is a number of examples. "
                 "Write 500 for 1% of 50,000."
             )
+    # 100 beside 1.000: read as they stand, the larger size would be the smaller one.
+    written = [cell.strip() for cell in cells if isinstance(cell, str)]
+    if any(cell.isdecimal() for cell in written):
+        for row, cell in zip(table.rows, cells, strict=True):
+            check_grouping(cell if "." in str(cell) else None, f"Row {row} in {table.where(column)} reads")
     changed = replace(table, columns={**table.columns, column: cells})
     return numbers(changed, column, thousands=True)
 

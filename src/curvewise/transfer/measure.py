@@ -229,6 +229,13 @@ def _read_source(source: Any, scratch: str | None, blind: ControlLike, maximal: 
             if isinstance(value, str):
                 held[role][task] = _named_control(value, role, task, columns, start)
                 used.add(value)
+            elif own.turned and isinstance(value, int | float | np.number):
+                raise InputError(
+                    "may be a value like those of the table, where higher is better, or a risk.",
+                    argument=role,
+                    value=value,
+                    remedy=f"Pass it to load_risks as the table has it, or as a risk: Control({value!r}).",
+                )
             elif value is not None:
                 held[role][task] = as_control(value, role)
     keep = ~np.isin(own.methods, sorted(used))

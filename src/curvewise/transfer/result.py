@@ -16,7 +16,7 @@ from curvewise.errors import InputError
 from curvewise.stats.intervals import probability_lowest
 from curvewise.stats.tests import holm
 from curvewise.tables import Cell, format_sign, format_table, mark_best
-from curvewise.text import as_count, format_interval, format_number, list_names, suggest
+from curvewise.text import as_count, format_interval, format_number, format_pvalue, list_names, pvalue_text, suggest
 from curvewise.transfer.calibration import Weight
 from curvewise.transfer.risks import ONE_TASK, Control
 from curvewise.transfer.runs import MANY, StandardError, TaskRuns, adjust_pvalues, columns_of, combine_variances
@@ -452,9 +452,9 @@ class TransferComparison(Result):
         for row in self.rows:
             text = f"{row.task}: CCI of {row.one} less that of {row.two}: {row.difference}"
             if not math.isnan(row.pvalue):
-                text += f", p = {format_number(row.pvalue, 2)}"
+                text += f", {format_pvalue(row.pvalue)}"
                 if row.adjusted != row.pvalue:
-                    text += f" ({format_number(row.adjusted, 2)} for all comparisons together)"
+                    text += f" ({pvalue_text(row.adjusted)} for all comparisons together)"
             lines.append(text + ".")
         return "\n".join(lines)
 

@@ -165,20 +165,19 @@ def _codes(names: NDArray[np.str_]) -> NDArray[np.int64]:
 
 
 def _lines(risks: TransferRisks) -> NDArray[np.int64]:
-    """Number the runs of each method by seed; without seeds, by their order at each size.
+    """Number the runs of each method by seed; those without one by their order at each size.
 
     Tables usually list the runs of every size in the same order, so that the k-th runs share what seed they may share.
     Where the order means nothing, intervals become a little wider.
     """
-    if risks.seeds is not None:
-        names = _codes(risks.seeds)
-    else:
-        seen: Counter[tuple[str, float]] = Counter()
-        names = np.empty(len(risks), dtype=np.int64)
-        for row, key in enumerate(zip(risks.methods.tolist(), risks.n.tolist(), strict=True)):
-            names[row] = seen[key]
-            seen[key] += 1
-    pairs = np.stack([_codes(risks.methods), names])
+    seeds = [""] * len(risks) if risks.seeds is None else risks.seeds.tolist()
+    seen: Counter[tuple[str, float]] = Counter()
+    names = []
+    for seed, *key in zip(seeds, risks.methods.tolist(), risks.n.tolist(), strict=True):
+        place = (key[0], key[1])
+        names.append(f"seed {seed}" if seed else f"run {seen[place]}")
+        seen[place] += not seed
+    pairs = np.stack([_codes(risks.methods), _codes(np.array(names))])
     return np.unique(pairs, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
 
 
