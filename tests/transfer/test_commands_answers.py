@@ -124,3 +124,22 @@ def test_a_factor_below_a_tenth_is_not_shown_as_0():
     factor = result.improvements[0].data_equivalence[0].factor.estimate
     assert 0.01 < factor < 0.05
     assert details(result, result.improvements)["data ×"] == [f"{factor:.2g}"]
+
+
+def test_a_cci_whose_sign_negative_weights_decide_is_no_verdict():
+    means = {"scratch": (0.50, 0.30, 0.45), "net": (0.50, 0.30, 0.40)}
+    rows = [
+        (method, n, seed, mean + 1e-4 * (-5, 2, 3)[(seed + i) % 3])
+        for method, risks in means.items()
+        for i, (n, mean) in enumerate(zip((100, 1000, 10000), risks, strict=True))
+        for seed in range(3)
+    ]
+    table = dict(zip(("method", "n", "seed", "loss"), map(list, zip(*rows, strict=True)), strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CurvewiseWarning)
+        result = measure_transfer(table, blind=0.9, maximal=0.05)
+    (line,) = answers(result)
+    assert f"net has CCI {result.improvements[0].cci}, of the other sign over log n." in line
+    assert "It is not certain that net pays off" in line
+    assert "the largest size, its loss is 0.4 and that of scratch 0.45, a gain" in line
+    assert "worse" not in line
