@@ -470,6 +470,11 @@ class CheckpointRanking(Result):
                 table[name] = [Cell("–" if np.isnan(v) else format_number(float(v), 4), bold=v == best) for v in values]
         return table
 
+    def table_note(self) -> str:
+        """Name the measure that ranks, and the level of the intervals."""
+        note = f"Checkpoints by {self.by}, {format_count(self.examples, 'example')}"
+        return f"{note} ({self.level:.0%} intervals)" if self.resamples else note
+
     def _named(self, i: int) -> str:
         score = self.scores[self.by][i], self.score_low[i], self.score_high[i]
         said = f"{self.checkpoints[i]} ({interval_cell(score).text}"  # in the digits of the table

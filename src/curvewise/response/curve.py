@@ -238,6 +238,10 @@ class ResponseCurve(Result):
         """Return a row for each magnitude, with the accuracy and its interval."""
         return readable_columns(self.columns(), "fraction")
 
+    def table_note(self, level: float = 0.95) -> str:
+        """Name the perturbation, where it is applied, and the level of the intervals."""
+        return f"Accuracy under {self.perturbation} at {self.where} ({level:.0%} intervals)"
+
     def sentences(self) -> str:
         """Describe the result in a few sentences."""
         gi, pal = self.gi_interval(), self.pal_interval()
@@ -326,7 +330,7 @@ of areas, 84 where accuracy does not fall).
 
     def to_latex(self) -> str:
         """Return the scores as a table for LaTeX."""
-        return format_table(self.readable(), "latex")
+        return format_table(self.readable(), "latex", None, note="Scores with 95% intervals")
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
         """Draw accuracy against magnitude, a line for each curve, on ``ax`` (a new figure's if None)."""
