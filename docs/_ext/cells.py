@@ -209,8 +209,20 @@ class Client(NotebookClientBase):
         return transcript.outputs
 
 
+TABLE = re.compile(r"[^\n>]*\n[^\n>]*─{5,}[^\n]*\n(?:[^\n<]*[^\s<][^\n<]*\n)+")
+"""A printed table: the line of heads, the rule, and the rows up to an empty line."""
+
+
+def mark_tables(app, pagename, templatename, context, doctree):
+    """Mark printed tables, which a narrow screen scrolls; sentences around them are wrapped."""
+    body = context.get("body")
+    if body:
+        context["body"] = TABLE.sub(lambda found: f'<span class="printed">{found[0]}</span>', body)
+
+
 def setup(app):
     from myst_nb import sphinx_
 
     sphinx_.create_client = lambda notebook, source, config, logger, *_: Client(notebook, Path(source), config, logger)
+    app.connect("html-page-context", mark_tables)
     return {"parallel_read_safe": False}

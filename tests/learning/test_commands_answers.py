@@ -149,7 +149,7 @@ def test_predictions_give_the_mean_of_runs_and_one_new_run(call, errors):
 def test_tables_for_papers_name_their_intervals(call, errors, markup):
     out = call("learning", "fit", errors, "--table", markup).out
     note = {
-        "latex": r"{5}{l}{\footnotesize Error $e_N$ and data-reliance $\beta_N$ (95\% confidence intervals)} \\",
+        "latex": r"\par{\footnotesize Error $e_N$ and data-reliance $\beta_N$ (95\% confidence intervals)\par}",
         "markdown": "\n\nError e_N and data-reliance β_N (95% confidence intervals)\n",
         "text": "\n\nError e_N and data-reliance β_N (95% confidence intervals)\n",
     }[markup]

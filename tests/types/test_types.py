@@ -129,11 +129,26 @@ def test_a_result_is_one_line_unless_it_says_otherwise():
     assert repr(Named(0.95, Interval(1.0, 0.5, 2.0), ())) == "my own"
 
 
+def test_tables_group_thousands_and_a_long_note_does_not_widen_them():
+    columns = {"N": [8000, np.int64(12000)], "flag": [True, False], "x": [0.12345678, 2.0]}
+    for kind in ("markdown", "latex", "html", "text"):
+        text = format_table(columns, kind, None)
+        assert "8,000" in text
+        assert "12,000" in text
+        assert "True" in text
+        assert "0.1235" in text
+    latex = format_table(columns, "latex", note="95% intervals " * 20)
+    table, note = latex.split(r"\end{tabular}")
+    assert "intervals" not in table
+    assert note.startswith("\n\\par{\\footnotesize 95\\% intervals")
+
+
 def test_latex_of_names_that_mean_something_to_it():
     names = ["[a]", "*b", 'c<d>|"e"', "f\ng", "h_1 & 50%", "-γ β × ∞ –", "−∞"]
     text = format_table({"[model] γ": names, "a−b ≤ c": [-0.5, -math.inf, 1.5, 2.5, 3.5, 4.5, 5.5]}, "latex")
     rows = text.splitlines()
     assert text.isascii()
+    assert rows.pop(0) == r"% needs \usepackage{booktabs}"
     assert len(rows) == len(names) + 6  # two rules of the table, three of its lines, and the heading
     assert rows[2] == r"{}[model] $\gamma$ & a$-$b $\leq$ c \\"
     assert rows[4:7] == [r"{}[a] & $-0.50$ \\", r"{}*b & $-\infty$ \\", r"c$<$d$>$\textbar{}''e'' & 1.50 \\"]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from curvewise.types.results import Result
     from curvewise.types.units import Unit
 
 
@@ -271,10 +272,17 @@ class Page:
             return
         from curvewise.tables import format_table
 
-        safe = {k: [one_line(v) if isinstance(v, str) else v for v in c] for k, c in columns.items()}
-        text = format_table(safe, self.markup, 4 if digits is None else digits, note=title)
+        text = format_table(columns, self.markup, digits, note=title)
         self._space(console())
         sys.stdout.write(text + "\n")
+
+    def result(self, result: Result, title: str, columns: Columns | None = None) -> None:
+        """Print the table of a result; in a markup it is the one of ``result.table``, as Python gives it."""
+        if self.markup is None or self.as_json:
+            table_in_parts(self, title, result.readable() if columns is None else columns)
+            return
+        self._space(console())
+        sys.stdout.write(in_options(result.table(self.markup)) + "\n")
 
     def code(self, lines: str) -> None:
         """Print lines to copy, indented, as they are."""

@@ -660,7 +660,7 @@ def _answer(
 ) -> int:
     """Print the tables, the sentences and the warnings of a result, draw it, and return the exit status."""
     page.document = result.to_dict()
-    table_in_parts(page, title, columns or result.readable())
+    page.result(result, title, columns)
     for name, further in (more or {}).items():
         table_in_parts(page, name[0].upper() + name[1:], further)
     page.say(in_options(result.sentences()), style=style)

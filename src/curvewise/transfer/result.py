@@ -15,7 +15,7 @@ from scipy.special import stdtrit
 from curvewise.errors import InputError
 from curvewise.stats.intervals import probability_lowest
 from curvewise.stats.tests import holm
-from curvewise.tables import Cell, format_sign, format_table, mark_best
+from curvewise.tables import Cell, format_sign, format_table, latex_note, mark_best
 from curvewise.text import as_count, format_interval, format_number, format_pvalue, list_names, pvalue_text, suggest
 from curvewise.transfer.calibration import Weight
 from curvewise.transfer.risks import ONE_TASK, Control
@@ -241,7 +241,7 @@ class TransferResult(Result):
         used = {sign for cells in list(columns.values())[1:] for cell in cells for sign in cell.signs}
         notes = [f"{format_sign(sign, format)} {note}" for sign, note in _NOTES.items() if sign in used]
         if format == "latex":
-            return text + "".join(f"\n\\par{{\\footnotesize {note}\\par}}" for note in notes)
+            return text + "".join(map(latex_note, notes))
         return text + ("\n" if notes and format == "markdown" else "") + "".join(f"\n{note}" for note in notes)
 
     def compare(self, a: str, b: str, task: str | None = None) -> TransferComparison:

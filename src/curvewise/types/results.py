@@ -234,14 +234,21 @@ class Result(ABC):
             Decimals of all numbers; by default those that their intervals support.
         """
         columns = self.readable() if digits is None else self.display_columns()
-        return format_table(columns, format, 2 if digits is None else digits, note=self.table_note())
+        return format_table(columns, format, digits, note=self.table_note())
 
     def table_note(self) -> str:
-        """Return the line below :meth:`table`, such as the kind and the level of its intervals; empty for none."""
-        return ""
+        """Return the line below :meth:`table`: what it shows, and the kind and the level of its intervals, if any."""
+        level = getattr(self, "level", None)
+        has_limits = any(name == "low" or name.endswith("_low") for name in self.display_columns())
+        # Of plans, the level is that of a test, such as 0.05, and their intervals say theirs in words.
+        known = has_limits and isinstance(level, float) and level > 0.5
+        return f"Estimates with {level:.0%} intervals" if known else ""
 
     def to_latex(self, **options: Any) -> str:
-        r"""Return the main table for LaTeX, in the style of booktabs (``\usepackage{booktabs}``), the best in bold."""
+        r"""Return the main table for LaTeX, in the style of booktabs (``\usepackage{booktabs}``), the best in bold.
+
+        The same as ``--table latex`` on the command line. Its note stands in a paragraph below the table.
+        """
         return self.table("latex", **options)
 
     def __str__(self) -> str:

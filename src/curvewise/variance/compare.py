@@ -315,6 +315,10 @@ class RunComparison(Result):
 
     row_names = QUANTITIES
 
+    def table_note(self) -> str:
+        """Name what is compared, and the level of the intervals."""
+        return f"{self.a} minus {self.b} ({self.level:.0%} intervals)"
+
     def sentences(self) -> str:
         """The verdict in a few sentences."""
         verdict = self._verdict()
