@@ -211,6 +211,38 @@ def test_chances_of_beating_say_what_each_assumes():
     assert "chance that a beats b, new data (normal runs)" in rows
 
 
+@quiet
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_new_data_are_never_surer_than_this_test_set(runs, paired):
+    """The part of the examples is known well: without a bound it lends its degrees of freedom to that of the runs."""
+    seen = 0
+    for seed in range(40):
+        a, b = two(np.random.default_rng(seed), runs=(runs, runs), n=300, wobble=0.3)
+        c = compare_runs(a, b, kind="errors", paired=paired, permutations=1)
+        here, new = c._parts.test_set, c._parts.distribution
+        if np.isnan(here.variance):  # both runs of each have the same error
+            continue
+        for level in (0.5, 0.95, 0.99):
+            ends = here.interval(level), new.interval(level)
+            assert ends[1].width >= ends[0].width * (1 - 1e-9)
+        assert new.pvalue >= here.pvalue * (1 - 1e-9)
+        # The bound decides in some of them, and a test at 5% agrees with its interval.
+        seen += bool(np.isclose(new.pvalue, here.pvalue, rtol=1e-9))
+        assert (new.pvalue < 0.05) == (0 not in new.interval(0.95))
+    assert seen
+
+
+@quiet
+def test_a_larger_pvalue_on_this_test_set_says_that_it_is_by_permutation():
+    said = {}
+    for seed in range(30):
+        c = compare_runs(*two(np.random.default_rng(seed), runs=(5, 5), wobble=0.1), kind="errors")
+        if "smallest possible" not in c.summary() and c.test_set_pvalue >= 0.001:
+            said.setdefault("by permutation of the runs)" in c.summary(), set()).add(c.test_set_pvalue > c.pvalue)
+    assert said == {True: {True}, False: {False}}
+
+
 def test_chance_to_beat_is_the_mann_whitney_statistic():
     a, b = two(np.random.default_rng(6), runs=(8, 11), shift=0.1)
     c = compare_runs(a, b, kind="errors")

@@ -223,8 +223,8 @@ def fit(
 ) -> int:
     """Fit a learning curve to each learner.
 
-    Shows the error e_N, the data-reliance β_N (how much the error would rise with a quarter of
-    the data) and the exponent γ, with intervals.
+    Shows the error e_N, the data-reliance β_N (to first order, how much the error would rise with
+    a quarter of the data) and the exponent γ, with intervals.
 
     Example: `curvewise learning fit errors.csv --plot curves.png`; to extrapolate, `curvewise learning fit errors.csv
     --form auto --predict 3000,6000 --reach 0.05`
@@ -654,9 +654,10 @@ def _show_result(
 MOST_PAIRS = 15
 """Pairs of learners that are shown without --verbose; --json has all of them."""
 LEGEND = (
-    "e_N: {word} at N training examples. β_N, the data-reliance: how much it would rise with a quarter of the data."
+    "e_N: {word} at N training examples. β_N, the data-reliance: to first order, how much it would rise with a quarter"
+    " of the data."
 )
-GAMMA = " γ: exponent of the fitted power law, -0.5 being usual."
+GAMMA = " γ: exponent of the fitted power law, -0.5 being usual; where it is lower, the rise is larger than β_N."
 
 
 def show_curves(

@@ -79,7 +79,7 @@ class CurveIntervals:
     error : Interval
         e_N.
     data_reliance : Interval
-        β_N, how much the error would rise with a quarter of the data.
+        β_N, to first order how much the error would rise with a quarter of the data.
     large_sample : Interval
         e_N − β_N, the linearised estimate of error with unlimited data.
     """

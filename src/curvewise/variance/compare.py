@@ -221,7 +221,7 @@ class RunComparison(Result):
         Error of a minus error of b on new data, runs and examples both sampled. Below 0,
         a is better, whatever the unit: of scores it is the score of b minus that of a. Texts,
         tables and pictures show the score of a minus that of b. Limits are NaN where only scores
-        are known.
+        are known. With several runs each it is never narrower than ``test_set_difference``.
     pvalue : float
         P-value of ``difference``, two-sided, by t.
     test_set_difference : Interval
@@ -352,7 +352,8 @@ class RunComparison(Result):
         new, seen = (format_interval(display.interval(d), unit) for d in (self.difference, self.test_set_difference))
         here = f"{seen} on this test set"
         known = self.runs != (1, 1) and not math.isnan(self.test_set_pvalue)
-        here += f" ({format_pvalue(self.test_set_pvalue)}{self._floor()})" if known else ""
+        by = self._floor() or self._by_permutation()
+        here += f" ({format_pvalue(self.test_set_pvalue)}{by})" if known else ""
         there = f"{new} on new data ({format_pvalue(self.pvalue)}) and "
         there = there if self.scope == "distribution" else ""
         pairs = f"Runs are paired by {self._parts.paired_by}, as asked. " if self.paired else ""
@@ -383,6 +384,11 @@ class RunComparison(Result):
         if smallest < SMALL_PVALUE:  # which is not written out
             return ""
         return f", the smallest possible with {f'{one} pairs' if self.paired else f'{one} + {two} runs'}"
+
+    def _by_permutation(self) -> str:
+        """Say why the p-value on this test set is above that on new data, which is by t, if it is."""
+        p = self.test_set_pvalue
+        return " by permutation of the runs" if p > self.pvalue and p >= SMALL_PVALUE else ""
 
 
 def _sign(interval: Interval) -> str:
