@@ -451,12 +451,13 @@ def _latex(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
 
 
 def _html(names: list[str], rows: list[list[str]], right: list[bool]) -> str:
-    head = "".join(f"<th>{html.escape(n)}</th>" for n in names)
+    sides = ["right" if r else "left" for r in right]
+    head = "".join(f'<th style="text-align:{s}">{html.escape(n)}</th>' for n, s in zip(names, sides, strict=True))
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="text-align:{"right" if r else "left"}">{c if isinstance(c, _Markup) else html.escape(c)}</td>'
-            for c, r in zip(row, right, strict=True)
+            f'<td style="text-align:{s}">{c if isinstance(c, _Markup) else html.escape(c)}</td>'
+            for c, s in zip(row, sides, strict=True)
         )
         + "</tr>"
         for row in rows

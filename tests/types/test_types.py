@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import warnings
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import curvewise as cw
 from curvewise.tables import format_table
-from curvewise.text import format_number
+from curvewise.text import format_interval, format_number
 from curvewise.types import Interval, Result, plain
 
 
@@ -40,6 +41,27 @@ def test_html_escapes_names(simulated):
     page = curve._repr_html_()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_measurements_show_their_first_rows_in_a_notebook():
+    rows = {"learner": ["a<b"] * 12, "n": [100] * 12, "seed": list(range(12)), "error": [0.123456] * 12}
+    page = cw.load_measurements(rows)._repr_html_()
+    assert page.count("<tr>") == 1 + 10
+    assert "12.3%" in page
+    assert "0.1234" not in page
+    assert '<th style="text-align:left">learner</th>' in page
+    assert '<td style="text-align:left">a&lt;b</td>' in page
+    assert '<td style="text-align:right">12.3%</td>' in page
+    assert "2 further rows are not shown" in page
+
+
+def test_without_a_page_a_result_shows_readable_numbers(simulated, monkeypatch):
+    monkeypatch.setitem(sys.modules, "curvewise.report.page", None)  # as where jinja2 is not installed
+    curve = cw.fit_learning_curve(*simulated, unit="percent")
+    page = curve._repr_html_()
+    assert "95% confidence intervals" in page
+    assert f"{curve.e_N:.4f}" not in page
+    assert format_interval(curve.interval_at().error, "percent") in page
 
 
 def test_tables_escape_their_markup():

@@ -499,11 +499,43 @@ def _pairs(texts: Sequence[str], problem: str) -> Iterator[tuple[str, str]]:
 
 
 def usage_panel(error: CycloptsError) -> Any:
-    """Show words that were not understood; for one value too many, how to pass it."""
+    """Show words that were not understood; for one value too many, how to pass it; for an option, one that is near."""
     from cyclopts import CycloptsPanel
+    from cyclopts.exceptions import UnknownOptionError
 
+    if isinstance(error, UnknownOptionError) and (option := error.token.keyword or error.token.value).startswith("--"):
+        names = [name for argument in error.argument_collection if argument.parse for name in argument.names]
+        return CycloptsPanel(f"Unknown option: {option}.{_near_option(option, names)}")
     again = _repeated(error) if isinstance(error, UnusedCliTokensError) else ""
     return CycloptsPanel(f"One value for each option: write {again}." if again else error)
+
+
+SYNONYMS = {
+    "learner": ("model", "models", "method", "network", "algorithm", "name"),
+    "plot": ("out", "output", "save", "figure", "picture", "image", "png", "savefig"),
+    "table": ("format", "latex", "markdown", "md"),
+    "level": ("alpha", "confidence", "ci", "coverage"),
+    "reach": ("target", "goal"),
+    "at": ("n", "size"),
+    "where": ("filter", "query"),
+}
+"""Options, and what other programs call them."""
+
+
+def _near_option(option: str, names: Sequence[str]) -> str:
+    """Suggest an option of the same meaning, else one that is spelled much alike; nothing where none is.
+
+    >>> _near_option("--model", ["--learner", "--wide"]), _near_option("--lerner", ["--learner"])
+    (' Did you mean --learner?', ' Did you mean --learner?')
+    >>> _near_option("--colour", ["--column", "--wide"])
+    ''
+    """
+    plain = {name.removeprefix("--"): name for name in names if name.startswith("--")}
+    word = option.removeprefix("--").partition("=")[0]
+    same = [meant for meant, words in SYNONYMS.items() if word in words and meant in plain]
+    # At 0.6, the default of difflib, --model is like --wide.
+    close = same or get_close_matches(word, plain, n=1, cutoff=0.75)
+    return f" Did you mean {plain[close[0]]}?" if close else ""
 
 
 def _repeated(error: UnusedCliTokensError) -> str:

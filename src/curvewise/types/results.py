@@ -68,6 +68,10 @@ class Interval:
         return format_interval(self)
 
 
+SHOWN_ROWS = 10
+"""Rows of a table that a notebook shows."""
+
+
 class RowTable(ABC):
     """Base of the tables that analyses take: frozen dataclasses of arrays with an entry for each row.
 
@@ -87,6 +91,15 @@ class RowTable(ABC):
     def frame(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame."""
         return data_frame(self.columns())
+
+    def _repr_html_(self) -> str:
+        """The first rows as a table, for notebooks."""
+        shown = min(len(self), SHOWN_ROWS)
+        unit = getattr(self, "unit", "")
+        columns = self.select(np.arange(shown)).columns() if shown else self.columns()
+        cells = format_table(readable_columns(columns, getattr(unit, "name", "")), "html")
+        left = f"<p>{len(self) - shown:,} further {self.noun} are not shown.</p>" if len(self) > shown else ""
+        return f"<div><p>{html.escape(repr(self))}</p>{cells}{left}</div>"
 
     def select(self, mask: ArrayLike) -> Self:
         """Select some of the rows: a mask with an entry for each, or their positions."""
@@ -260,8 +273,8 @@ class Result(ABC):
         except ImportError:
             notes = "".join(f"<li>{html.escape(w)}</li>" for w in self.all_warnings)
             notes = f"<ul>{notes}</ul>" if notes else ""
-            cells = format_table(self.display_columns(), "html", 4)
-            page = f"<div><p>{html.escape(self.summary())}</p>{notes}{cells}</div>"
+            cells, note = format_table(self.readable(), "html"), html.escape(self.table_note())
+            page = f"<div><p>{html.escape(self.sentences())}</p>{notes}<p>{note}</p>{cells}</div>"
         return page
 
 
