@@ -1,6 +1,6 @@
 """Coverage of the expected best of k trials and of the budget at which two learners cross.
 
-    python benchmarks/scaling_tuned.py [sets]
+    python benchmarks/scaling_tuned.py [sets] ["part of a name of scores" …]     # 1000 "heavy tail of good ones"
 
 Scores are drawn from distributions whose expected best is known: normal, uniform, skewed to either side, bounded, with
 a share of failed trials, rounded to two digits, with a heavy tail of good scores; and, where the data is there
@@ -118,6 +118,11 @@ def crossing_coverage(sets: int, searches: dict[str, Draw]) -> dict[str, float]:
     pairs: dict[str, tuple[Draw, Draw]] = {
         "steady against uniform": (lambda r, n: 0.9 + 0.02 * r.standard_normal(n), lambda r, n: r.random(n)),
         "normal, spreads 1 and 3": (lambda r, n: 2.5 + r.standard_normal(n), lambda r, n: 3 * r.standard_normal(n)),
+        "beta(30, 10) and (2, 2)": (lambda r, n: r.beta(30, 10, n), lambda r, n: r.beta(2, 2, n)),
+        "20% and 60% failed": (
+            lambda r, n: np.where(r.random(n) < 0.2, 0.2, 0.8 + 0.03 * r.standard_normal(n)),
+            lambda r, n: np.where(r.random(n) < 0.6, 0.2 + 0.1 * r.random(n), 0.8 + 0.05 * r.standard_normal(n)),
+        ),
     }
     if "hedwig MLP" in searches:
         pairs["hedwig MLP against LSTM"] = (searches["hedwig MLP"], searches["hedwig LSTM"])
@@ -139,8 +144,9 @@ def main() -> None:
     warnings.simplefilter("ignore", CurvewiseWarning)
     sets = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     searches = PLAIN | real_searches()
-    crossings = crossing_coverage(sets, searches)
-    best = best_coverage(sets, searches)
+    wanted = {k: v for k, v in searches.items() if not sys.argv[2:] or any(word in k for word in sys.argv[2:])}
+    crossings = {} if sys.argv[2:] else crossing_coverage(sets, searches)
+    best = best_coverage(sets, wanted)
     print(
         json.dumps(
             {"benchmark": "coverage of tuned scores", "sets": sets, "nominal": 95, "best": best, "crossings": crossings}

@@ -66,6 +66,13 @@ def test_long_names_keep_both_ends():
     assert "…" in text
 
 
+def test_sentences_are_shortened_between_words():
+    # Words of 25 characters: 240 of them end inside one.
+    text = " ".join(f"{k:025d}" for k in range(30))
+    first, last = wrap_lines([text], 1000).replace("...", "…").split("…")
+    assert set(first.split()) | set(last.split()) <= set(text.split())
+
+
 def test_names_are_shortened_where_they_agree():
     names = [f"sklearn.discriminant_analysis.{k}DiscriminantAnalysis" for k in ("Linear", "Quadratic")]
     a, b = safe_names(names)

@@ -47,6 +47,9 @@ def test_fit_prints_parameters_and_predictions(call, runs, made) -> None:
     expected = law.predict(7e10, 1.4e12, interval="prediction", level=0.5)
     assert document["predictions"]["prediction"][0]["high"] == pytest.approx(float(expected["high"][0]))
     assert "50% intervals" in call("scaling", "fit", path, "--level", "0.5").out
+    far = call("scaling", "fit", path, "--at", "7T,140T", "--json")
+    assert "times the largest run" in far.err
+    assert "times the largest run" in far.document["warnings"][0]
 
 
 def test_fit_reads_stdin(call, made, monkeypatch) -> None:
@@ -110,11 +113,10 @@ def test_backtests_of_several_factors(call, runs, made) -> None:
 
 def test_plan_lists_each_size_once(call, runs, made) -> None:
     path = runs("runs.csv", made(noise=0.004))
-    done = call("scaling", "plan", path, "--budget", "1e23", "--factor", "0.6")
-    assert "FLOP" in done.out
     plan = cw.plan_scaling_runs(cw.fit_scaling_law(cw.load_scaling_runs(path)), 1e23, factor=0.6)
     document = call("scaling", "plan", path, "--budget", "1e23", "--factor", "0.6", "--json").document
     assert document["params"] == pytest.approx(plan.params)
+    assert "FLOP in total" in document["summary"]
     assert sum(plan.readable()["runs"]) == len(plan.params)
 
 
@@ -190,6 +192,14 @@ def test_errors_name_the_option(call, runs, made, options, said) -> None:
     done = call("scaling", command, runs("runs.csv", made(noise=0.004)), *rest)
     assert done.code in (1, 2)
     assert said in " ".join(done.err.replace("│", " ").split())
+
+
+def test_errors_of_a_column_name_no_option(call, runs, made):
+    # --loss is how residuals count.
+    table = made()
+    done = call("scaling", "fit", runs("runs.csv", table | {"loss": 30 * table["loss"]}))
+    assert "loss holds" in done.err
+    assert "--loss" not in done.err
 
 
 def test_chinchilla_depends_on_the_window(call, data_dir) -> None:

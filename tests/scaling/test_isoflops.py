@@ -93,6 +93,8 @@ def test_too_few_budgets():
     with pytest.warns(CurvewiseWarning, match="no intervals"):
         fit = fit_isoflops(_runs(budgets=2))
     assert np.isnan(fit.params_exponent.low)
+    # An interval that is not known cannot be left as the window moves.
+    assert not fit.sensitivity(1e23).outside
 
 
 def test_nominal_budgets_group_runs_that_scatter():

@@ -172,6 +172,13 @@ def test_an_exponent_at_its_bound_is_flagged(made):
     assert "β is at its bound" in _warnings_of(runs | {"loss": step}, loss="squares")
 
 
+@quiet
+def test_a_bound_of_the_solver_is_no_limit(made):
+    law = fit_scaling_law(made(noise=0.06, seed=4, sizes=4), loss="squares")
+    assert law.interval("beta").high == np.inf
+    assert 0 < law.interval("beta").low < law.beta
+
+
 def test_repeated_tokens_are_flagged(made):
     runs = made(noise=0.002)
     assert "repeat their tokens" in _warnings_of(runs | {"unique_tokens": runs["tokens"] / 4})
@@ -194,6 +201,15 @@ def test_impossible_sizes(made, name, value):
     column[3] = value
     with pytest.raises(InputError, match=name):
         ScalingRuns(**runs | {name: column})
+
+
+@pytest.mark.parametrize(("name", "scale"), [("params", 1e-9), ("tokens", 1e-9), ("tokens", 1e-8)])
+def test_sizes_in_billions_are_asked_about(made, name, scale):
+    runs = made(noise=0.002)
+    with pytest.raises(InputError, match=rf"{name} holds .* are they millions or billions"):
+        ScalingRuns(**runs | {name: runs[name] * scale})
+    # A study of small models on few examples holds whole numbers.
+    ScalingRuns(**runs | {"params": np.arange(36) + 10, "tokens": np.arange(36) % 7 + 20})
 
 
 def test_columns_of_other_lengths(made):

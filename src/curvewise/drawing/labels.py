@@ -66,11 +66,14 @@ def escape(text: str) -> str:
 
 
 def shorten(text: str, longest: int, tail: float = 0.5) -> str:
-    """Replace the middle by an ellipsis."""
+    """Replace the middle by an ellipsis, of a sentence between words: half a number is another number."""
     if len(text) <= longest:
         return text
     end = int(tail * (longest - 1))
-    return text[: longest - 1 - end] + _drawable("…", _glyphs()) + text[len(text) - end :]
+    first, last = text[: longest - 1 - end], text[len(text) - end :]
+    if longest > 2 * LONGEST:  # no name
+        first, last = first[: first.rfind(" ") + 1] or first, last[max(last.find(" "), 0) :]
+    return first + _drawable("…", _glyphs()) + last
 
 
 def _plain_character(c: str) -> str:

@@ -14,7 +14,7 @@ from scipy.special import fdtrc
 from curvewise.errors import InputError, warn_all
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Form, Place, Values
 from curvewise.scaling.law import LOSSES, ScalingLaw
-from curvewise.scaling.profile import ProfileIntervals, Quantity
+from curvewise.scaling.profile import ProfileIntervals, Quantity, inverse_of_squares, mean_steepness
 from curvewise.scaling.runs import ScalingRuns, as_scaling_runs, check_identified, input_warnings
 from curvewise.scaling.solve import HUBER, Data, fit_global, minimise
 from curvewise.text import Message, arg, format_interval, format_number, format_pvalue, prefix
@@ -386,15 +386,19 @@ class _Joint:
         # Contrasts are the shifts that the joint fit sets to 0.
         kept = [self.base.size + k for k in self.shared][-dropped:]
         contrast = np.eye(free.data.form.size)[kept]
-        influence = contrast @ free.inverse @ free.jacobian
-        pull = np.clip(free.errors, -free.data.delta, free.data.delta)
+        first, delta = self.sets[0].count, free.data.delta
+        # Of a family that scatters more, fewer errors lie within δ: its Huber terms bend less, and it weighs less.
+        bend = np.empty_like(free.errors)
+        for rows in (self.is_second == 0, self.is_second == 1):
+            bend[rows] = mean_steepness(free.errors[rows], delta)
+        inverse = inverse_of_squares(free.jacobian * np.sqrt(bend))
+        pull = np.clip(free.errors, -delta, delta)
         totals = np.zeros((int(self.groups.max()) + 1, dropped))
-        np.add.at(totals, self.groups, (influence * pull).T)
+        np.add.at(totals, self.groups, (contrast @ inverse @ free.jacobian * pull).T)
         # The rise is distributed as a sum of squares with weights that the two sets have by their own scatter: its mean
         # and degrees of freedom are matched (Satterthwaite), those of the scatter too (Welch).
-        inverse = np.linalg.pinv(influence @ influence.T)
-        first = self.sets[0].count
-        shares = [inverse @ part.T @ part / free.steepness for part in (totals[:first], totals[first:])]
+        scale = np.linalg.pinv(contrast @ inverse @ contrast.T)
+        shares = [scale @ part.T @ part for part in (totals[:first], totals[first:])]
         both = shares[0] + shares[1]
         mean, size = float(np.trace(both)), self.base.size
         degrees = mean**2 / float(np.trace(both @ both))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvewise.errors import CurvewiseWarning, InputError
+from curvewise.errors import CurvewiseWarning, InputError, warn_all
 from curvewise.scaling.forecast import (
     EMPHASES,
     FAMILY,
@@ -26,9 +26,17 @@ from curvewise.scaling.forecast import (
     run_backtest,
 )
 from curvewise.scaling.forms import EXPONENT_BOUNDS, FORMS, Place
-from curvewise.scaling.optimum import ComputeOptimal, Sensitivity, find_optimum, measure_sensitivity, short
+from curvewise.scaling.optimum import (
+    OFF,
+    ComputeOptimal,
+    Sensitivity,
+    extrapolation_notes,
+    find_optimum,
+    measure_sensitivity,
+    short,
+)
 from curvewise.scaling.profile import Quantity, Uncertainty, refit, resample_runs
-from curvewise.scaling.runs import FEWEST, ScalingRuns, as_scaling_runs, check_identified, input_warnings
+from curvewise.scaling.runs import FEWEST, FLOPS_PER, ScalingRuns, as_scaling_runs, check_identified, input_warnings
 from curvewise.scaling.solve import fit_global
 from curvewise.text import Message, arg, format_count, format_interval, format_number, suggest
 from curvewise.types.results import Interval, Result, check_level, data_frame, interval_columns
@@ -41,6 +49,8 @@ LOSSES = ("huber", "squares", "linear")
 INTERVALS = ("confidence", "prediction")
 DIVERGED = 8.0
 """Robust standard deviations above the law from which a run is flagged as diverged."""
+AT_BOUND = 1e-3
+"""Distance from a bound of the solver, on its scale, that counts as none."""
 DIVERGED_LEAST = 0.05
 """And at least this much of log loss, which no usual noise is."""
 
@@ -294,9 +304,15 @@ class ScalingLaw(Result):
                 value=unknown[0],
             )
         limits = self._uncertainty.parameters([there[name][0] for name in names], level)
+        bounds = self._forecast.leading.data.bounds
         found = {}
         for name, low, high in zip(names, *limits, strict=True):
-            in_logs, floor, top = there[name][1:]
+            quantity, in_logs, floor, top = there[name]
+            if name in ("alpha", "beta", *self.further):
+                # Where the solver stopped at its own bound, the data set no limit.
+                lowest, highest = (float(quantity(bound[None])[0]) for bound in bounds)
+                low = -np.inf if low <= lowest + AT_BOUND else low
+                high = np.inf if high >= highest - AT_BOUND else high
             with np.errstate(over="ignore"):
                 ends = [float(np.exp(v)) if in_logs else float(v) for v in (low, high)]
             # Limits that the data do not set are those that are possible at all.
@@ -395,6 +411,7 @@ class ScalingLaw(Result):
         check_level(level)
         _check_choice("interval", interval, INTERVALS)
         at = _places(params, tokens, unique_tokens)
+        warn_all(map(Message, self.extrapolation(params, tokens)))
         centre = self._forecast.log_loss(at)
         if interval == "confidence":
             low, high = self._uncertainty.log_losses(at, level)
@@ -410,6 +427,19 @@ class ScalingLaw(Result):
             "low": np.exp(low),
             "high": np.exp(high),
         }
+
+    def extrapolation(self, params: ArrayLike, tokens: ArrayLike) -> list[str]:
+        """Return warnings where models are unlike the runs: in compute by 64 times, in tokens per parameter by ten."""
+        at = _places(params, tokens, None)
+        notes = extrapolation_notes(self.runs, FLOPS_PER * np.exp(at.params + at.tokens))
+        ratio, measured = at.tokens - at.params, np.log(self.runs.tokens / self.runs.params)
+        unlike = ratio[(ratio < measured.min() - OFF) | (ratio > measured.max() + OFF)]
+        if len(unlike):
+            notes.append(
+                f"{np.exp(unlike[0]):.3g} tokens per parameter is far from the {np.exp(measured.min()):.3g} to "
+                f"{np.exp(measured.max()):.3g} of the runs. Are parameters and tokens given in this order?"
+            )
+        return notes
 
     def compute_optimal(
         self, budget: ArrayLike, *, level: float = 0.95, unique_tokens: float | None = None

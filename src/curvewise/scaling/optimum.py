@@ -169,13 +169,7 @@ def find_optimum(
         made = tuple(Interval(float(e), float(a), float(b), level) for e, a, b in ends.T)
         return made[0] if single else made
 
-    beyond = float(logs.max() - np.log(forecast.runs.compute.max()))
-    notes = []
-    if beyond > FAR:
-        notes.append(
-            f"{np.exp(logs.max()):.3g} FLOP is {format_number(float(np.exp(beyond)), 3)} times the largest run: "
-            "beyond 64 times no backtest shows how well scaling laws extrapolate."
-        )
+    notes = extrapolation_notes(forecast.runs, given)
     measured = np.log(forecast.runs.tokens / forecast.runs.params)
     ratio = total - 2 * log_n
     if unique is None and (ratio.min() < measured.min() - OFF or ratio.max() > measured.max() + OFF):
@@ -196,6 +190,18 @@ def find_optimum(
         warnings=tuple(notes),
         _forecast=forecast,
     )
+
+
+def extrapolation_notes(runs: ScalingRuns, compute: FloatArray) -> list[str]:
+    """Return a warning where the compute of a question is further from the runs than any backtest."""
+    largest = float(compute.max())
+    ratio = largest / float(runs.compute.max())
+    if np.log(ratio) <= FAR:
+        return []
+    return [
+        f"{largest:.3g} FLOP is {format_number(ratio, 3)} times the largest run: beyond 64 times no backtest shows how "
+        "well scaling laws extrapolate."
+    ]
 
 
 def _on_budget(log_budget: FloatArray, log_n: FloatArray, unique: float | None) -> Place:
@@ -386,7 +392,9 @@ def measure_sensitivity(
     params = np.exp(log_n)
     tokens = budget / 6.0 / params
     ratio = tokens / params
-    outside = [name for name, r in zip(names, ratio, strict=True) if np.isfinite(r) and r not in interval]
+    # Without an interval (too few budgets, unclear checkpoints) there is nothing to leave.
+    known = not np.isnan([interval.low, interval.high]).any()
+    outside = [name for name, r in zip(names, ratio, strict=True) if known and np.isfinite(r) and r not in interval]
     notes = []
     if outside:
         said = ", ".join(f"{r:.3g} {name}" for name, r in zip(names, ratio, strict=True) if name in outside)

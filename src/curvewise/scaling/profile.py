@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,19 +105,22 @@ class ProfileIntervals:
         """Return the scale of the objective's drop for each quantity where rows are independent, and its degrees.
 
         With equal noise in all rows it is :attr:`noise`, for squares the variance of the residuals, with n − P degrees
-        of freedom. Where the variance of an estimate is clearly larger than equal noise would make it, by the squared
-        errors of the rows that it rests on (squares) or by refits with random weights (Huber), the scale is larger by
-        as much: the ratio r of the two is shrunk as James and Stein do, by 1 − s²/r², with s the error of r.
+        of freedom. Where noise varies with N and D as :attr:`spread` says, it is larger by a known ratio if the
+        estimate rests on noisier rows than most. Where the variance of an estimate is clearly larger than that, by the
+        squared errors of the rows that it rests on (squares) or by refits with random weights (Huber), so is the scale:
+        the log r of this further ratio is shrunk as James and Stein do, by 1 − s²/r², with s the error of r.
         """
         n, size = len(self.groups), len(self.theta)
         influence = (slopes @ self.inverse @ self.jacobian) ** 2
         total = influence.sum(axis=1)
-        rows = total**2 / (influence**2).sum(axis=1)  # that an estimate rests on
         if np.isinf(self.data.delta):
-            square = self.errors**2
-            ratio = np.log(influence @ square / total / square.mean())
-            error = np.full(len(slopes), float(square.var() / square.mean() ** 2)) / rows
+            square, variance = self.errors**2, self.spread**2
+            known = np.log(influence @ variance / total / variance.mean())
+            ratio = np.log(influence @ square / total / square.mean()) - known
+            share, standard = influence * variance, square / variance
+            error = standard.var() / standard.mean() ** 2 * (share**2).sum(axis=1) / share.sum(axis=1) ** 2
         else:
+            known = self._known_ratio(slopes)
             refits, count = self.refits, family.number
             values = family.value(np.tile(refits, (count, 1)), np.repeat(np.arange(count), len(refits)))
             values = values.reshape(count, len(refits))
@@ -129,10 +132,27 @@ class ProfileIntervals:
                 ratio = np.log((high - low) ** 2 / 4 * 2 * rise / spread / self.noise)
             # Refits to few rows vary too little, by about the share of the rows that parameters take up.
             ratio = np.nan_to_num(ratio - 1.5 * np.log1p(-size / n) if n > size else ratio, posinf=0.0, neginf=0.0)
-            error = 8.0 / rows
+            ratio -= known
+            error = 8.0 * (influence**2).sum(axis=1) / total**2
         with np.errstate(divide="ignore"):
             kept = np.maximum(0.0, 1.0 - error / ratio**2)
-        return self.noise * np.exp(np.clip(kept * ratio, 0.0, 3.0)), np.full(len(slopes), float(n - size))
+        return self.noise * np.exp(np.clip(known + kept * ratio, 0.0, 3.0)), np.full(len(slopes), float(n - size))
+
+    def _known_ratio(self, slopes: FloatArray) -> FloatArray:
+        """Return the log of the scale for each quantity over :attr:`noise`, for Huber's loss and :attr:`spread`."""
+        # Pulls and curvature of a row are functions of its spread, which a few of its values show.
+        some = np.geomspace(self.spread.min(), self.spread.max(), 17)
+        standard, delta = self.errors / self.spread, self.data.delta
+        bend, pull = (
+            np.interp(self.spread, some, v)
+            for v in (
+                mean_steepness(standard, delta / some),
+                (np.clip(some[:, None] * standard, -delta, delta) ** 2).mean(axis=1),
+            )
+        )
+        path = slopes @ inverse_of_squares(self.jacobian * np.sqrt(bend))
+        variance = (path @ self.jacobian) ** 2 @ pull
+        return np.asarray(np.log(variance / (path * slopes).sum(axis=1) * bend.mean() / pull.mean()))
 
     def _grouped(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return scales and degrees of freedom where rows are checkpoints of runs: the runs' pulls are squared."""
@@ -158,6 +178,22 @@ class ProfileIntervals:
         return int(self.groups.max()) + 1 == len(self.groups)
 
     @cached_property
+    def spread(self) -> FloatArray:
+        """Standard deviations of the rows' errors over their geometric mean: log-linear in N and D, shape (n,).
+
+        The logarithms of squared errors are regressed on log N and log D (Harvey 1976). What is fitted is shrunk by the
+        share that chance alone would explain: the log of a squared normal error has the variance π²/2.
+        """
+        at, square = self.data.at, self.errors**2
+        design = np.column_stack([np.ones_like(at.params), at.params, at.tokens])
+        logs = np.log(square + 1e-4 * np.median(square) + 1e-300)  # no error is so small that it decides
+        fitted = design @ np.linalg.lstsq(design, logs, rcond=None)[0]
+        fitted -= fitted.mean()
+        explained = float((fitted**2).sum())
+        kept = max(0.0, 1.0 - np.pi**2 / explained) if explained > 0 else 0.0  # two slopes
+        return np.asarray(np.exp(0.5 * kept * fitted))
+
+    @cached_property
     def noise(self) -> float:
         """Mean square of the rows' pulls over the mean curvature of their terms."""
         pull = np.clip(self.errors, -self.data.delta, self.data.delta)
@@ -165,19 +201,8 @@ class ProfileIntervals:
 
     @cached_property
     def steepness(self) -> float:
-        """Mean second derivative of Huber's function over the distribution of errors; 1 for squares.
-
-        Few rows lie within δ, so that the share of those that do is smoothed over a normal kernel.
-        """
-        delta, error = self.data.delta, self.errors
-        if np.isinf(delta):
-            return 1.0
-        quarter = np.subtract(*np.quantile(error, [0.75, 0.25])) / 1.349
-        spread = min(x for x in (quarter, error.std(), np.inf) if x > 0)
-        if not np.isfinite(spread):
-            return 1.0
-        width = 1.06 * spread * len(error) ** -0.2  # Silverman's rule
-        return float((ndtr((delta - error) / width) - ndtr((-delta - error) / width)).mean())
+        """Mean second derivative of Huber's function over the distribution of errors; 1 for squares."""
+        return float(mean_steepness(self.errors, self.data.delta))
 
     @cached_property
     def errors(self) -> FloatArray:
@@ -214,9 +239,28 @@ class ProfileIntervals:
     @cached_property
     def inverse(self) -> FloatArray:
         """Inverse of JJᵀ, shape (P, P)."""
-        size = np.sqrt((self.jacobian**2).sum(axis=1)) + 1e-100
-        unit = self.jacobian / size[:, None]
-        return np.asarray(np.linalg.pinv(unit @ unit.T, rcond=1e-13, hermitian=True) / np.outer(size, size))
+        return inverse_of_squares(self.jacobian)
+
+
+def inverse_of_squares(jacobian: FloatArray) -> FloatArray:
+    """Return the inverse of JJᵀ, shape (P, P), for J of shape (P, n) whose rows differ widely in size."""
+    size = np.sqrt((jacobian**2).sum(axis=1)) + 1e-100
+    unit = jacobian / size[:, None]
+    return np.asarray(np.linalg.pinv(unit @ unit.T, rcond=1e-13, hermitian=True) / np.outer(size, size))
+
+
+def mean_steepness(error: FloatArray, delta: FloatArray | float) -> Any:
+    """Return the mean second derivative of Huber's function over the distribution of errors; 1 for squares.
+
+    Few rows lie within δ, so that the share of those that do is smoothed over a normal kernel.
+    """
+    top = np.asarray(delta)[..., None]
+    quarter = np.subtract(*np.quantile(error, [0.75, 0.25])) / 1.349
+    spread = min(x for x in (quarter, error.std(), np.inf) if x > 0)
+    if not np.isfinite(spread):
+        return np.ones(top.shape[:-1])
+    width = 1.06 * spread * len(error) ** -0.2  # Silverman's rule
+    return (ndtr((top - error) / width) - ndtr((-top - error) / width)).mean(axis=-1)
 
 
 def refit(data: Data, theta: FloatArray, weights: FloatArray, *, steps: int = 100, tol: float = 1e-9) -> FloatArray:
@@ -326,6 +370,8 @@ def _search(fit: ProfileIntervals, family: QuantityFamily, slopes: FloatArray, t
         near = walk.value[active]
         # No further along: parameters are at their bounds, and the data do not rule out what lies there.
         given_up = ~found & ((stalled[active] > 2) | (np.abs(near - start[active]) > 1e3 * step[active]))
+        # Huber's objective can jump across the threshold, from one valley to another.
+        given_up |= ~found & between & (np.abs(far[active] - near) <= CLOSE * step[active])
         limit[active[given_up & between]] = near[given_up & between]
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (goal - rise_near)[active] / (rise_far - rise_near)[active]

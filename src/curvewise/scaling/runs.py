@@ -22,6 +22,8 @@ FLOPS_OFF = 1.3
 """Ratio of tokens to flops/6N from which the two do not belong to one count of parameters."""
 FEWEST = 6
 """Runs below which five parameters and their uncertainty are not identified."""
+WHOLE = 1e4
+"""Largest value up to which a column of counts must hold whole numbers; larger ones may have been computed."""
 FLAT = 0.05
 """Range of log D/N, or of log N D, below which it counts as constant."""
 PERPLEXITY = 20.0
@@ -123,6 +125,8 @@ class ScalingRuns(RowTable):
         object.__setattr__(self, "metrics", metrics)
         for name in ("params", "tokens", "flops", "unique_tokens"):
             _check_positive(getattr(self, name), name)
+        for name in ("params", "tokens"):
+            _check_counts(getattr(self, name), name)
         self._set_tokens()
         self._check_loss()
 
@@ -355,12 +359,13 @@ def count_sizes(logs: FloatArray) -> int:
 def input_warnings(runs: ScalingRuns) -> list[str]:
     """Return what deserves a look before anything is fitted: duplicates, mixed sources, unclear checkpoints."""
     notes: list[str] = []
-    rows = np.column_stack([runs.params, runs.tokens, runs.loss])
-    double = len(rows) - len(np.unique(rows, axis=0))
+    rows = np.stack([runs.params, runs.tokens, runs.loss])
+    rows = rows[:, np.lexsort(rows)]
+    double = int((rows[:, 1:] == rows[:, :-1]).all(axis=0).sum())
     if double:
+        rows_repeat = f"{format_count(double, 'row')} {'repeats' if double == 1 else 'repeat'}"
         notes.append(
-            f"{format_count(double, 'row')} repeat the sizes and the loss of another: duplicated runs make intervals "
-            "too narrow. Remove them."
+            f"{rows_repeat} the sizes and the loss of another: duplicated runs make intervals too narrow. Remove them."
         )
     if runs.source is not None and len(distinct(runs.source)) > 1:
         notes.append(
@@ -374,6 +379,19 @@ def input_warnings(runs: ScalingRuns) -> list[str]:
             "if each row is a run of its own."
         )
     return [Message(note) for note in notes]
+
+
+def _check_counts(values: FloatArray | None, name: str) -> None:
+    """Refuse numbers that cannot be counts, such as 0.19 and 1.3 for millions or billions."""
+    if values is None:
+        return
+    broken = values[(values < 1) | ((values != np.round(values)) & (values.max() < WHOLE))]
+    if len(broken):
+        raise InputError(
+            f"holds {format_number(float(broken[0]))}, which is no count: are they millions or billions? Multiply by "
+            "1e6 or 1e9, so that C = 6 N D holds in FLOP.",
+            argument=name,
+        )
 
 
 def _check_positive(values: FloatArray | None, name: str) -> None:

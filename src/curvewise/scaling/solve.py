@@ -359,12 +359,18 @@ def _valleys(data: Data, most: int) -> FloatArray:
     # A term that is not there at all would never come back: begin from a hundredth of the loss.
     c[:, 1:] = np.maximum(c[:, 1:], 0.01 * np.exp(data.log_loss.min()))
     guesses = np.column_stack([c[:, 0], np.log(c[:, 1:]), GRID[i], GRID[j]])
-    m = c[:, :1] + c[:, 1:2] * (of_n / one)[i] + c[:, 2:] * (of_d / one)[j]
-    residual = np.log(m) - data.log_loss
-    clipped = np.clip(residual, -data.delta, data.delta)
-    terms = clipped * (residual - 0.5 * clipped)
-    value = (terms if data.weights is None else data.weights * terms).sum(axis=1)
     shape = (q,) if tied else (len(GRID), len(GRID))
+    # Single precision is enough to rank the points of a grid, and its logarithm takes a tenth of the time.
+    floor, first, second = (v.astype(np.float32).reshape(*shape, 1) for v in c.T)
+    level, of_n, of_d = ((v / ones).astype(np.float32) for v in (one, of_n, of_d))
+    residual, other = first * (of_n if tied else of_n[:, None]), second * of_d
+    residual += other
+    residual += np.multiply(floor, level, out=other)
+    np.log(residual, out=residual)
+    clipped = np.clip(residual, -data.delta, data.delta, out=other)
+    residual -= 0.5 * clipped
+    residual *= clipped
+    value = residual.reshape(q, -1) @ (ones**2).astype(np.float32)
     # The best by the objective, then the valleys of squares, which robust objectives fill with small dents.
     chosen = list(dict.fromkeys([*_lowest(value.reshape(shape))[: most - 1], *_lowest(square.reshape(shape))]))
     return guesses[chosen[:most]]

@@ -82,6 +82,7 @@ def fit(
             for k, table in bands.items()
         }
         more["Predicted losses"] = _prediction_columns(bands)
+        document["warnings"] = [*law.warnings, *law.extrapolation(params, tokens)]
     with quietly(), waiting("computing intervals"):
         found = {name: law.interval(name, level=level) for name in (*SYMBOLS, *law.further)}
         said, warnings = law.sentences(level), law.all_warnings

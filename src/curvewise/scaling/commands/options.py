@@ -45,8 +45,8 @@ scaling = App(
     error_formatter=usage_panel,
 )
 
-OPTIONS = {"runs": "", "law": "", "budgets": "nominal"}
-"""Arguments of Python that have an option of another name; files are given without one."""
+OPTIONS = {"runs": "", "law": "", "budgets": "nominal", "params": "", "tokens": "", "flops": "", "loss": ""}
+"""Arguments of Python that have an option of another name; files and their columns are given without one."""
 
 File = Annotated[str, Parameter(name="FILE")]
 
