@@ -343,3 +343,10 @@ def test_seeds_that_are_all_different_tell_runs_of_a_fold_apart():
     assert len(load_measurements(pd.DataFrame(table))) == 4
     with pytest.raises(InputError, match="are the same run"):
         load_measurements(pd.DataFrame(table | {"seed": [195, 195, 340, 8]}))
+
+
+def test_points_between_thousands_are_asked_about(tmp_path):
+    path = tmp_path / "e.csv"
+    path.write_text("n,error\n100,0.3\n1.000,0.2\n10.000,0.1\n")
+    with pytest.raises(InputError, match="is that 1000, or a decimal number"):
+        load_measurements(path)

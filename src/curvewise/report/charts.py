@@ -359,7 +359,7 @@ def transfer_chart(result: TransferResult, task: str) -> dict[str, Any] | None:
             {"key": "gain", "title": f"gain over {result.scratch}"},
         ],
         "intervals": f"{100 * result.level:.4g}% intervals of the mean. 1 is "
-        f"{'the largest risk' if any(c.assumed for c in result.blind.values()) else 'a blind guess'}, 0 maximal "
+        f"{'the largest risk' if result.blind[task].assumed else 'a blind guess'}, 0 maximal "
         "supervision",
     }
 

@@ -44,7 +44,6 @@ from curvewise.reading.roles import (
 )
 from curvewise.reading.table import (
     Table,
-    check_grouping,
     first_row,
     full_names,
     is_measured,
@@ -414,11 +413,6 @@ def sizes_of(table: Table, column: str) -> FloatArray:
                 f"Row {row} in {table.where(column)} reads {brief(cell)}: a training size is a number of examples. "
                 "Write 500 for 1% of 50,000."
             )
-    # 100 beside 1.000: read as they stand, the larger size would be the smaller one.
-    written = [cell.strip() for cell in cells if isinstance(cell, str)]
-    if any(cell.isdecimal() for cell in written):
-        for row, cell in zip(table.rows, cells, strict=True):
-            check_grouping(cell if "." in str(cell) else None, f"Row {row} in {table.where(column)} reads")
     changed = replace(table, columns={**table.columns, column: cells})
     return numbers(changed, column, thousands=True)
 
